@@ -1,0 +1,74 @@
+# leakbound: every target makes what it needs; `make demo` and `make test` are all a newcomer runs.
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# A folder or index with a CPU build of torch saves several GB: make demo TORCH_INDEX=<url or folder>
+TORCH_INDEX ?=
+TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)))
+
+export CARGO_TERM_COLOR ?= never
+# Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo test lint bench validity format dev clean
+help:
+	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
+	@echo "make test      Rust and Python tests, quick validity suite included"
+	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
+	@echo "make bench     speed as ratios to a peer in the same run"
+	@echo "make validity  the long validity suite"
+
+demo: $(VENV)/.built
+	$(BIN)/leakbound demo digits --out leakbound-out/digits
+
+test: $(VENV)/.built
+	cargo test --locked --quiet
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.built
+	cargo fmt --all --check
+	cargo clippy --locked --quiet --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --locked --quiet --workspace --no-deps
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy python/leakbound tests benches
+	$(BIN)/python -m mypy.stubtest leakbound._core
+
+bench: $(VENV)/.built
+	cargo bench --locked --package leakbound-benches
+	$(BIN)/python -m pytest benches/python --benchmark-enable --benchmark-only
+
+validity: $(VENV)/.built
+	cargo test --locked --release -- --ignored
+	$(BIN)/python -m pytest -m validity
+
+format:
+	cargo fmt --all
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+dev: $(VENV)/.built
+
+RUST := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+
+# The extension, optimised and installed in place; rebuilt when a Rust source changes.
+$(VENV)/.built: $(VENV)/.installed $(RUST)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet --skip-install
+	@touch $@
+
+# torch comes last: it is the large download, and everything before it fails faster.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@command -v cargo >/dev/null || { echo "leakbound needs a Rust toolchain (cargo): https://rustup.rs"; exit 1; }
+	$(PIP) --upgrade pip
+	$(PIP) --group dev
+	$(PIP) $(TORCH_FROM) torch
+	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "leakbound is tested on CPython 3.11: install it, or run make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf target $(VENV) leakbound-out benches/results

@@ -1,0 +1,1 @@
+//! Input makers shared by the benchmarks.

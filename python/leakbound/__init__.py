@@ -1,0 +1,1 @@
+"""Statistically valid lower bounds on the privacy leakage of a trained model."""
