@@ -1,0 +1,60 @@
+"""Names of the types that public functions take and return."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "ArrayInput",
+    "BoolArray",
+    "Design",
+    "FloatArray",
+    "HasMember",
+    "IntArray",
+    "JsonValue",
+    "Kind",
+    "PathName",
+    "Sides",
+    "Status",
+    "Tail",
+    "Verdict",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+@runtime_checkable
+class _Readable(Protocol):
+    """Anything that NumPy reads: torch CPU tensors, Arrow, pandas and polars columns."""
+
+    def __array__(self) -> NDArray[np.generic]: ...
+
+
+ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
+
+
+@runtime_checkable
+class HasMember(Protocol):
+    """An object that knows the membership of its examples, such as `InclusionPlan`."""
+
+    @property
+    def member(self) -> BoolArray:
+        """Membership of each example."""
+
+
+Sides: TypeAlias = Literal["both", "member"]
+Design: TypeAlias = Literal["coins", "fixed_size"]
+Tail: TypeAlias = Literal["exact", "hoeffding"]
+PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
+Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable"]
+Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
+Kind: TypeAlias = Literal[
+    "lower_bound", "family_lower_bound", "conditional_lower_bound", "estimate", "invalid"
+]
+JsonValue: TypeAlias = (
+    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+)

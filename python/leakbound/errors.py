@@ -1,0 +1,77 @@
+"""What leakbound raises: one base class, each child also the builtin that one would expect.
+
+Every message says what was wrong, where, and what to do about it.
+"""
+
+__all__ = [
+    "AbstentionError",
+    "ArrayTypeError",
+    "ConflictingIdsError",
+    "DuplicateIdsError",
+    "IncompatibleOptionsError",
+    "LeakboundError",
+    "LengthMismatchError",
+    "MembershipError",
+    "MissingExtraError",
+    "NaNScoresError",
+    "OptionError",
+    "OptionTypeError",
+    "ResultFormatError",
+    "ShapeError",
+]
+
+
+class LeakboundError(Exception):
+    """Base of every error that leakbound raises on purpose."""
+
+
+class ArrayTypeError(LeakboundError, TypeError):
+    """An input that NumPy cannot read as real numbers (objects, strings, complex values)."""
+
+
+class ShapeError(LeakboundError, ValueError):
+    """An array that is empty or not one-dimensional."""
+
+
+class LengthMismatchError(LeakboundError, ValueError):
+    """Arrays that should describe the same examples and differ in length."""
+
+
+class NaNScoresError(LeakboundError, ValueError):
+    """Scores that are not a number; the message lists the first rows."""
+
+
+class MembershipError(LeakboundError, ValueError):
+    """A membership value outside {False, True}, {0, 1} and {-1, +1}."""
+
+
+class DuplicateIdsError(LeakboundError, ValueError):
+    """An id that occurs twice: the guesses on its rows are not independent."""
+
+
+class ConflictingIdsError(DuplicateIdsError):
+    """An id that is both a member and a non-member."""
+
+
+class AbstentionError(LeakboundError, ValueError):
+    """Scores that order nothing: every example abstains."""
+
+
+class OptionError(LeakboundError, ValueError):
+    """An option outside its allowed values."""
+
+
+class OptionTypeError(LeakboundError, TypeError):
+    """An option of the wrong type."""
+
+
+class IncompatibleOptionsError(OptionError):
+    """Options that are legal alone and make no sense together."""
+
+
+class ResultFormatError(LeakboundError, ValueError):
+    """Stored text that is not a result of this package."""
+
+
+class MissingExtraError(LeakboundError, ImportError):
+    """An optional dependency that is not installed; the message names the extra to install."""
