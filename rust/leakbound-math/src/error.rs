@@ -1,0 +1,55 @@
+//! What can be wrong with the arguments of this crate, and the values that were.
+
+use thiserror::Error;
+
+/// A precondition that an argument broke, or a search that did not reach its accuracy.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum MathError {
+    /// A probability (or its complement) outside \[0, 1\], or not a number.
+    #[error("{name} must be a probability between 0 and 1, got {value}")]
+    NotAProbability {
+        /// The argument.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A logarithm of a probability above 0, or not a number.
+    #[error("{name} must be the logarithm of a probability, at most 0, got {value}")]
+    NotALogProbability {
+        /// The argument.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// An argument that is not a number.
+    #[error("{name} must be a number, got NaN")]
+    NotANumber {
+        /// The argument.
+        name: &'static str,
+    },
+    /// More successes than trials.
+    #[error("successes must be at most trials, got {successes} successes in {trials} trials")]
+    CountAboveTrials {
+        /// The successes.
+        successes: u64,
+        /// The trials.
+        trials: u64,
+    },
+    /// A level that is not strictly between 0 and 1.
+    #[error("{name} must lie strictly between 0 and 1, got {value}")]
+    LevelOutOfRange {
+        /// The argument.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A search that used all its steps; its limit is argued where it is set, so this is a defect.
+    #[error("{what} did not converge in {steps} steps")]
+    NotConverged {
+        /// What was searched for.
+        what: &'static str,
+        /// The steps taken.
+        steps: u32,
+    },
+}

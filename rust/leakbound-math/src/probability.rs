@@ -1,0 +1,216 @@
+//! A probability that knows its complement as well as itself.
+
+use std::cmp::Ordering;
+
+use crate::MathError;
+use crate::logistic::{expit, logit_of_smaller};
+
+/// A probability p together with q = 1 − p, each to full relative precision.
+///
+/// A double near 1 holds 1 − p to 16 decimals only; a bound on ε = logit p needs more. The smaller
+/// of the two numbers *is* the probability, exactly; the other is it rounded.
+///
+/// ```
+/// use leakbound_math::probability::Probability;
+/// let p = Probability::from_logit(50.0)?;
+/// assert_eq!(p.p(), 1.0);
+/// assert!((p.q() / (-50.0_f64).exp() - 1.0).abs() < 1e-15);
+/// assert!((p.logit() - 50.0).abs() < 1e-14);
+/// # Ok::<(), leakbound_math::MathError>(())
+/// ```
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Probability {
+    p: f64,
+    q: f64,
+}
+
+/// Ulps that [`Probability::next_down`] moves by: more than the rounding of a logit step
+/// (three roundings and an `exp_m1`).
+const OUTWARD_ULPS: u32 = 4;
+
+impl Probability {
+    /// The probability 0.
+    pub const ZERO: Self = Self { p: 0.0, q: 1.0 };
+    /// The probability ½.
+    pub const HALF: Self = Self { p: 0.5, q: 0.5 };
+    /// The probability 1.
+    pub const ONE: Self = Self { p: 1.0, q: 0.0 };
+
+    /// The probability p; q = 1 − p, rounded.
+    ///
+    /// # Errors
+    ///
+    /// [`MathError::NotAProbability`] unless 0 ≤ p ≤ 1.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// assert_eq!(Probability::new(0.25)?.q(), 0.75);
+    /// assert!(Probability::new(1.5).is_err());
+    /// assert!(Probability::new(f64::NAN).is_err());
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    pub fn new(p: f64) -> Result<Self, MathError> {
+        check("p", p)?;
+        Ok(Self { p, q: 1.0 - p })
+    }
+
+    /// The probability 1 − q; for q near 0 it holds what a double p cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`MathError::NotAProbability`] unless 0 ≤ q ≤ 1.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// assert_eq!(Probability::from_complement(1e-30)?.q(), 1e-30);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    pub fn from_complement(q: f64) -> Result<Self, MathError> {
+        check("q", q)?;
+        Ok(Self { p: 1.0 - q, q })
+    }
+
+    /// The probability σ(x) = 1 / (1 + e^{−x}); ±∞ give 1 and 0. p and q are within 4e-16,
+    /// relative, of σ(x) and σ(−x).
+    ///
+    /// # Errors
+    ///
+    /// [`MathError::NotANumber`] if x is `NaN`.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// assert_eq!(Probability::from_logit(0.0)?, Probability::HALF);
+    /// assert_eq!(Probability::from_logit(f64::INFINITY)?, Probability::ONE);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    pub fn from_logit(x: f64) -> Result<Self, MathError> {
+        if x.is_nan() {
+            return Err(MathError::NotANumber { name: "logit" });
+        }
+        Ok(Self {
+            p: expit(x),
+            q: expit(-x),
+        })
+    }
+
+    /// p from both parts, of which the caller vouches p + q = 1 up to their rounding.
+    pub(crate) const fn from_parts(p: f64, q: f64) -> Self {
+        Self { p, q }
+    }
+
+    /// p.
+    #[must_use]
+    pub const fn p(self) -> f64 {
+        self.p
+    }
+
+    /// q = 1 − p, to full relative precision.
+    #[must_use]
+    pub const fn q(self) -> f64 {
+        self.q
+    }
+
+    /// The probability of the other outcome: p and q change places.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// let rare = Probability::new(1e-40)?;
+    /// assert_eq!(rare.complement().complement(), rare);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    #[must_use]
+    pub const fn complement(self) -> Self {
+        Self {
+            p: self.q,
+            q: self.p,
+        }
+    }
+
+    /// logit p = ln p − ln q, to 5e-16 relative for every p, near ½ and near 1 too; ±∞ at the ends.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// assert_eq!(Probability::HALF.logit(), 0.0);
+    /// assert_eq!(Probability::ZERO.logit(), f64::NEG_INFINITY);
+    /// let near_one = Probability::from_complement(1e-300)?;
+    /// assert!((near_one.logit() - 300.0 * std::f64::consts::LN_10).abs() < 1e-12);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    #[must_use]
+    pub fn logit(self) -> f64 {
+        if self.p <= self.q {
+            logit_of_smaller(self.p, self.q)
+        } else {
+            -logit_of_smaller(self.q, self.p)
+        }
+    }
+
+    /// ln p to 2e-16 relative, for p near 1 too.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// assert_eq!(Probability::from_complement(1e-30)?.ln_p(), -1e-30);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    #[must_use]
+    pub fn ln_p(self) -> f64 {
+        if self.p <= self.q {
+            self.p.ln()
+        } else {
+            (-self.q).ln_1p()
+        }
+    }
+
+    /// ln q to 2e-16 relative, for p near 0 too.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// assert_eq!(Probability::new(1e-30)?.ln_q(), -1e-30);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    #[must_use]
+    pub fn ln_q(self) -> f64 {
+        self.complement().ln_p()
+    }
+
+    /// A probability four ulps (of the smaller of p and q) below this one: what rounds a computed
+    /// lower limit outward. 0 stays 0.
+    ///
+    /// ```
+    /// use leakbound_math::probability::Probability;
+    /// let p = Probability::new(0.1)?;
+    /// assert!(p.next_down() < p && p.next_down().p() > 0.1 * (1.0 - 2e-15));
+    /// let near_one = Probability::from_complement(1e-30)?;
+    /// assert!(near_one.next_down().q() > 1e-30);
+    /// assert_eq!(Probability::ZERO.next_down(), Probability::ZERO);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    #[must_use]
+    pub fn next_down(self) -> Self {
+        if self.p <= self.q {
+            let p = (0..OUTWARD_ULPS)
+                .fold(self.p, |p, _| p.next_down())
+                .max(0.0);
+            Self { p, q: 1.0 - p }
+        } else {
+            let q = (0..OUTWARD_ULPS).fold(self.q, |q, _| q.next_up());
+            Self { p: 1.0 - q, q }
+        }
+    }
+}
+
+/// By p, and where doubles cannot tell two p apart, by q.
+impl PartialOrd for Probability {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        let by_p = self.p.partial_cmp(&other.p)?;
+        Some(by_p.then(other.q.partial_cmp(&self.q)?))
+    }
+}
+
+fn check(name: &'static str, value: f64) -> Result<(), MathError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(MathError::NotAProbability { name, value })
+    }
+}
