@@ -1,1 +1,57 @@
-//! core
+//! Lower bounds on the privacy leakage of a trained model, from membership scores.
+//!
+//! An audit ranks examples by score, reads off which guesses of membership were right, and asks
+//! how private a mechanism may be and still let an attacker guess this well. This crate holds the
+//! part between scores and the bound on the probability of a right guess:
+//!
+//! ```text
+//! scores ─► Ranking ─► Path ─► best cut of a statistic ─► union bound
+//!                        │                             └► scan, calibrated by Boundary
+//!                        └► one cut fixed in advance ─► Clopper–Pearson
+//! ```
+//!
+//! # Glossary
+//!
+//! | symbol | meaning |
+//! |---|---|
+//! | `m` | examples of the audit |
+//! | `r` | guesses made, the length of a prefix of the path (a *cut*) |
+//! | `w` | right guesses among the first `r` |
+//! | `p` | probability that a guess is right, at most σ(ε) under ε-DP |
+//! | `q` | its complement, 1 − p |
+//! | `β` | error probability of a bound |
+//!
+//! # What every bound assumes
+//!
+//! Conditional on the scores, and on which earlier guesses were right, each guess is right with
+//! probability at most `p` (*sequential domination*). Coupling with independent Bernoulli(`p`)
+//! variables then bounds every increasing event of the path, whatever the order of visiting, as
+//! long as order and cuts depend on scores alone. [`Path`] makes the second condition hold: cuts
+//! lie only at the ends of tied blocks, so labels never decide an order.
+
+mod best_cut;
+mod boundary;
+mod bits;
+mod bound;
+mod crossing;
+mod curve;
+mod error;
+mod grid;
+mod interrupt;
+mod path;
+mod ranking;
+mod scan;
+mod statistic;
+mod walk;
+
+pub use best_cut::best_cut;
+pub use boundary::{Boundary, crossing_probability};
+pub use bound::CutBound;
+pub use curve::{CurvePoint, pointwise_curve, scan_curve};
+pub use error::AuditError;
+pub use grid::Grid;
+pub use interrupt::Interrupt;
+pub use path::{Cut, Order, Path};
+pub use ranking::Ranking;
+pub use scan::scan;
+pub use statistic::{CutStatistic, EqualLevel, Hoeffding, KlDivergence, ScanStatistic};

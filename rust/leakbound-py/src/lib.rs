@@ -1,8 +1,31 @@
-//! The extension module `leakbound._core`.
+//! The extension module `leakbound._core`: thin wrappers, no arithmetic.
+//!
+//! Every call that may last passes through [`enter`](enter::enter): it borrows the arrays,
+//! detaches from the interpreter, runs on a thread pool of its own, answers Ctrl-C and converts
+//! errors.
+
+mod audits;
+mod convert;
+mod enter;
+mod errors;
+mod tails;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::audits::{
+        LowerBound, Path, Ranking, crossing_probability, equal_level_curve, equal_level_scan,
+        kl_curve, kl_scan, uncorrected_bound, uncorrected_curve, union_bound, union_curve,
+    };
+    #[pymodule_export]
+    use crate::enter::{set_threads, threads};
+    #[pymodule_export]
+    use crate::tails::{
+        binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,
+    };
+
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -1,0 +1,121 @@
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Counts: TypeAlias = NDArray[np.int64]
+_Grid: TypeAlias = Literal["all", "auto", "geometric"] | Sequence[int]
+_Order: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
+
+__version__: str
+
+@final
+class Ranking:
+    """Membership in order of score, highest first; ties never broken by labels."""
+
+    def __new__(cls, scores: _Floats, member: NDArray[np.bool_]) -> Ranking: ...
+    @property
+    def examples(self) -> int: ...
+    @property
+    def members(self) -> int: ...
+    @property
+    def blocks(self) -> int:
+        """Number of distinct scores."""
+    @property
+    def tied(self) -> int:
+        """Number of examples that share their score with another."""
+    @property
+    def auc(self) -> float: ...
+    def path(self, order: _Order) -> Path:
+        """Guesses in visiting order; all but "member" use the role boundary."""
+    def roc(self, points: int) -> tuple[_Counts, _Counts]:
+        """Examples above, and members among them, at label-free cuts from both ends."""
+
+@final
+class Path:
+    """Right and wrong guesses in visiting order, with the cuts that scores allow."""
+
+    @staticmethod
+    def from_successes(successes: NDArray[np.bool_]) -> Path: ...
+    @property
+    def guesses(self) -> int: ...
+    @property
+    def correct(self) -> int: ...
+    def count(self, guesses: int) -> tuple[int, int]:
+        """Guesses and right ones at the first allowed cut with at least `guesses`."""
+    def sample(self, points: int) -> tuple[_Counts, _Counts]:
+        """Guesses and right ones at no more than `points` allowed cuts."""
+
+@final
+class Bound:
+    """A lower bound on the probability of a right guess, and the cut that gave it."""
+
+    @property
+    def p(self) -> float: ...
+    @property
+    def logit(self) -> float: ...
+    @property
+    def cut(self) -> int: ...
+    @property
+    def successes(self) -> int: ...
+    @property
+    def statistic(self) -> float: ...
+
+def kl_scan(
+    path: Path, *, beta: float, kappa: float | None, min_guesses: int, grid: _Grid
+) -> Bound: ...
+def equal_level_scan(
+    path: Path, *, beta: float, alpha0: float, min_guesses: int, grid: _Grid
+) -> Bound: ...
+def union_bound(
+    path: Path, *, beta: float, grid: _Grid, ratio: float, tail: Literal["exact", "hoeffding"]
+) -> Bound: ...
+def uncorrected_bound(path: Path, *, beta: float) -> Bound: ...
+def kl_curve(
+    path: Path,
+    *,
+    beta: float,
+    kappa: float | None,
+    min_guesses: int,
+    grid: _Grid,
+    points: int,
+) -> tuple[_Counts, _Counts, _Floats]:
+    """Guesses, right guesses and logit of the bound, cut by cut."""
+
+def equal_level_curve(
+    path: Path,
+    *,
+    beta: float,
+    alpha0: float,
+    min_guesses: int,
+    grid: _Grid,
+    points: int,
+) -> tuple[_Counts, _Counts, _Floats]: ...
+def union_curve(
+    path: Path,
+    *,
+    beta: float,
+    grid: _Grid,
+    ratio: float,
+    tail: Literal["exact", "hoeffding"],
+    points: int,
+) -> tuple[_Counts, _Counts, _Floats]: ...
+def uncorrected_curve(
+    path: Path, *, beta: float, points: int
+) -> tuple[_Counts, _Counts, _Floats]: ...
+def crossing_probability(boundary: NDArray[np.uint32], p: _Floats) -> float:
+    """P(some count reaches the boundary); `p` holds one probability, or one per step."""
+
+def normal_cdf(x: _Floats) -> _Floats: ...
+def normal_quantile(p: _Floats) -> _Floats: ...
+def log_normal_cdf(x: _Floats) -> _Floats: ...
+def binomial_tail(
+    v: NDArray[np.uint64], n: NDArray[np.uint64], p: _Floats, *, log: bool
+) -> _Floats: ...
+def clopper_pearson(
+    v: NDArray[np.uint64], n: NDArray[np.uint64], *, beta: _Floats
+) -> _Floats: ...
+def threads() -> int: ...
+def set_threads(count: int) -> None: ...

@@ -1,0 +1,227 @@
+//! When does a Bernoulli walk cross a boundary, and for which probabilities rarely enough?
+
+use leakbound_math::Probability;
+
+use crate::crossing::{Crossing, Passage};
+use crate::walk::Walk;
+use crate::{AuditError, Interrupt};
+
+/// What a calibration may drop, relative to its level.
+const CALIBRATION_LOSS: f64 = 1e-13;
+/// The same for the rough calibration that finds where to start the fine one.
+const ROUGH_LOSS: f64 = 1e-5;
+/// The rough calibration looks at one cut in so many.
+const ROUGH_STRIDE: usize = 8;
+/// Steps of the walk between two looks at the interrupt.
+const STEPS_PER_CHECK: usize = 256;
+/// Passes of a calibration. Each moves by up to [`Crossing::TRUST`] standard deviations of the
+/// longest cut; a start at the statistic itself arrives in two or three.
+const MAX_PASSES: usize = 10_000;
+
+/// A boundary: at increasing numbers of guesses, the number of right ones that crosses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boundary {
+    guesses: Vec<u32>,
+    thresholds: Vec<u32>,
+}
+
+impl Boundary {
+    /// Cross when, after `guesses[i]` guesses, at least `thresholds[i]` are right.
+    ///
+    /// Cuts that no walk can cross (threshold above the number of guesses) are dropped.
+    ///
+    /// # Errors
+    /// Lengths that differ, or `guesses` that do not increase from 1 on.
+    pub fn new(guesses: &[u32], thresholds: &[u32]) -> Result<Self, AuditError> {
+        if guesses.len() != thresholds.len() {
+            let (given, steps) = (thresholds.len(), guesses.len());
+            return Err(AuditError::StepMismatch { given, steps });
+        }
+        if guesses.first() == Some(&0) || !guesses.is_sorted_by(|a, b| a < b) {
+            return Err(AuditError::ParameterOutOfRange {
+                name: "guesses",
+                value: guesses.first().copied().map_or(f64::NAN, f64::from),
+                range: "strictly increasing from 1 on",
+            });
+        }
+        let (guesses, thresholds) = guesses
+            .iter()
+            .zip(thresholds)
+            .filter(|(guesses, threshold)| threshold <= guesses)
+            .unzip();
+        Ok(Self { guesses, thresholds })
+    }
+
+    /// Upper bound on P(cross) when each guess is right with probability `p`, independently.
+    ///
+    /// The relative excess over the exact value is about 1e-13 and the rounding of as many
+    /// additions as there are guesses, at any size of the answer down to 1e-280.
+    ///
+    /// # Errors
+    /// Only an interrupt.
+    pub fn crossing_probability(
+        &self,
+        p: Probability,
+        interrupt: &Interrupt,
+    ) -> Result<f64, AuditError> {
+        refine(|loss| Ok(self.first_crossing(p, loss, 0.0, interrupt)?.probability()))
+    }
+
+    /// The largest p at which P(cross) ≤ `beta` was certified, to about 1e-13 in logit p.
+    ///
+    /// One walk at a base p₀ gives the crossing probability at every p near it (first crossings
+    /// are reweighted by likelihood ratios, all terms positive). Rough walks over a few of the
+    /// cuts find the base; as a rule a single fine walk then certifies the solution.
+    ///
+    /// None if the boundary is crossed with certainty at every p, or cannot be crossed.
+    ///
+    /// # Errors
+    /// `beta` outside (0, 1), or an interrupt.
+    pub fn calibrate(
+        &self,
+        beta: f64,
+        start: Probability,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Probability>, AuditError> {
+        crate::statistic::check_level("beta", beta)?;
+        if self.guesses.is_empty() || self.thresholds.contains(&0) {
+            return Ok(None);
+        }
+        let start = start.logit().clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
+        let base = self.thinned().follow(beta, start, ROUGH_LOSS, interrupt)?;
+        let solution = self.follow(beta, base, CALIBRATION_LOSS, interrupt)?;
+        Ok(Some(Probability::from_logit(solution)?))
+    }
+
+    /// The logit at which P(cross) ≤ `beta` holds with what is dropped, relative to `beta`,
+    /// accounted for: walks from base to base until the solution is within reach of one.
+    fn follow(
+        &self,
+        beta: f64,
+        start: f64,
+        relative_loss: f64,
+        interrupt: &Interrupt,
+    ) -> Result<f64, AuditError> {
+        let longest = self.guesses.last().copied().map_or(1.0, f64::from);
+        let mut base = start;
+        for _ in 0..MAX_PASSES {
+            let p = Probability::from_logit(base)?;
+            let deviation = 1.0 / (longest * p.p() * p.q()).sqrt();
+            let reach = deviation.min(1.0);
+            let crossing = self.first_crossing(p, beta * relative_loss, reach, interrupt)?;
+            let shift = crossing.largest_shift(beta, Crossing::TRUST * reach);
+            base += shift;
+            if shift.abs() <= reach {
+                break;
+            }
+        }
+        Ok(base)
+    }
+
+    /// One cut in [`ROUGH_STRIDE`], the last among them.
+    fn thinned(&self) -> Self {
+        let thin = |values: &[u32]| {
+            let mut thin: Vec<u32> =
+                values.iter().rev().step_by(ROUGH_STRIDE).copied().collect();
+            thin.reverse();
+            thin
+        };
+        Self { guesses: thin(&self.guesses), thresholds: thin(&self.thresholds) }
+    }
+
+    /// The law of the first crossing at `p`, dropping mass at most `loss` on the way, accounted
+    /// for at shifts of the logit up to `reach`.
+    fn first_crossing(
+        &self,
+        p: Probability,
+        loss: f64,
+        reach: f64,
+        interrupt: &Interrupt,
+    ) -> Result<Crossing, AuditError> {
+        // Each cut costs at most a kernel's tails and one trim.
+        let mut walk = Walk::new(loss / (2 * self.guesses.len()).max(1) as f64, reach);
+        let mut crossing = Crossing::new(p);
+        let mut last = 0;
+        for (step, (&guesses, &threshold)) in self.guesses.iter().zip(&self.thresholds).enumerate()
+        {
+            if step % STEPS_PER_CHECK == 0 {
+                interrupt.check()?;
+            }
+            walk.leap(guesses - last, p);
+            last = guesses;
+            let start = crossing.masses.len();
+            let lowest = walk.absorb(threshold, &mut crossing.masses);
+            if crossing.masses.len() > start {
+                crossing.passages.push(Passage { guesses, lowest, start });
+            }
+            if walk.is_over() {
+                break;
+            }
+        }
+        crossing.close(walk.lost, walk.rounding);
+        Ok(crossing)
+    }
+}
+
+/// Upper bound on P(∃ r: W_r ≥ `boundary[r−1]`) for a walk whose guess `r` is right with
+/// probability `p[r−1]`, or `p[0]` throughout if that is the only one.
+///
+/// An entry above `r` means no cut there.
+///
+/// # Errors
+/// An empty boundary, a count of probabilities that is neither 1 nor the boundary's length, or an
+/// interrupt.
+pub fn crossing_probability(
+    boundary: &[u32],
+    p: &[Probability],
+    interrupt: &Interrupt,
+) -> Result<f64, AuditError> {
+    let steps = boundary.len();
+    if steps == 0 {
+        return Err(AuditError::Empty);
+    }
+    if boundary.contains(&0) {
+        return Ok(1.0);
+    }
+    match p {
+        &[p] => {
+            let guesses: Vec<u32> = (1..=steps as u32).collect();
+            Boundary::new(&guesses, boundary)?.crossing_probability(p, interrupt)
+        }
+        p if p.len() == steps => refine(|loss| varying_walk(boundary, p, loss, interrupt)),
+        p => Err(AuditError::StepMismatch { given: p.len(), steps }),
+    }
+}
+
+fn varying_walk(
+    boundary: &[u32],
+    p: &[Probability],
+    loss: f64,
+    interrupt: &Interrupt,
+) -> Result<f64, AuditError> {
+    let mut walk = Walk::new(loss / boundary.len() as f64, 0.0);
+    let mut absorbed = Vec::new();
+    for (step, (&threshold, &p)) in boundary.iter().zip(p).enumerate() {
+        if step % STEPS_PER_CHECK == 0 {
+            interrupt.check()?;
+        }
+        walk.step(p);
+        walk.absorb(threshold, &mut absorbed);
+    }
+    let total: f64 = absorbed.iter().sum();
+    let rounding = walk.rounding + absorbed.len() as f64 * f64::EPSILON;
+    Ok(((total + walk.lost) * (1.0 + rounding)).min(1.0))
+}
+
+/// Repeat with a smaller loss until the loss no longer matters beside the answer.
+fn refine(mut upper_bound: impl FnMut(f64) -> Result<f64, AuditError>) -> Result<f64, AuditError> {
+    let mut loss = 1e-25;
+    loop {
+        let value = upper_bound(loss)?;
+        // The smallest loss leaves room for the probabilities of single states above underflow.
+        if loss <= CALIBRATION_LOSS * value || loss <= 1e-295 {
+            return Ok(value);
+        }
+        loss = (CALIBRATION_LOSS * value).min(loss * 1e-30).max(1e-295);
+    }
+}

@@ -1,0 +1,102 @@
+//! Bounds cut by cut, for plots: what the audit would say had each cut been the best one.
+
+use leakbound_math::Probability;
+
+use crate::scan::calibrate;
+use crate::{AuditError, Cut, CutStatistic, Grid, Interrupt, Path, ScanStatistic, best_cut};
+
+/// Levels at which a scan is calibrated for a curve; between them the calibration is interpolated.
+const NODES: usize = 9;
+
+/// One cut of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CurvePoint {
+    /// The cut.
+    pub cut: Cut,
+    /// The logit of its bound; −∞ if it refutes nothing.
+    pub logit: f64,
+}
+
+/// A statistic's limits at no more than `points` cuts and at its best one.
+///
+/// # Errors
+/// As [`best_cut`].
+pub fn pointwise_curve(
+    path: &Path,
+    statistic: &impl CutStatistic,
+    grid: &Grid,
+    points: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<CurvePoint>, AuditError> {
+    let best = best_cut(&path.cuts(grid, 1)?, statistic, interrupt)?;
+    sampled(path, best.cut, points).into_iter().map(|cut| point(cut, statistic)).collect()
+}
+
+/// The scan's bound at no more than `points` cuts, each as if it had been the best one.
+///
+/// The bound is an increasing function of the statistic alone. It is computed at a few levels, the
+/// observed maximum among them, and its distance from the statistic is interpolated between: the
+/// largest value of the curve is the bound itself, the others are exact to the width of a line.
+///
+/// # Errors
+/// As [`scan`](crate::scan()).
+pub fn scan_curve(
+    path: &Path,
+    statistic: &impl ScanStatistic,
+    beta: f64,
+    grid: &Grid,
+    min_guesses: u32,
+    points: usize,
+    interrupt: &Interrupt,
+) -> Result<Vec<CurvePoint>, AuditError> {
+    let cuts = path.cuts(grid, min_guesses)?;
+    let best = best_cut(&cuts, statistic, interrupt)?;
+    let mut curve = sampled(path, best.cut, points)
+        .into_iter()
+        .filter(|cut| cut.guesses >= min_guesses)
+        .map(|cut| point(cut, statistic))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Some(best_cut) = best.cut else { return Ok(curve) };
+    let top = best.statistic.logit();
+    let bottom = top.min(0.0) - 0.5;
+    let mut corrections = Vec::with_capacity(NODES);
+    for node in 0..NODES {
+        let logit = bottom + (top - bottom) * node as f64 / (NODES - 1) as f64;
+        let is_top = node == NODES - 1;
+        // Below the maximum any cut may be the observed one; the first is never crossed by it.
+        let level = if is_top { best.statistic } else { Probability::from_logit(logit)? };
+        let observed = if is_top { best_cut } else { Cut { guesses: 0, correct: 0 } };
+        let bound = calibrate(&cuts, statistic, level, observed, beta, interrupt)?;
+        corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));
+    }
+    for point in &mut curve {
+        let position = (point.logit - bottom) / (top - bottom) * (NODES - 1) as f64;
+        point.logit += interpolate(&corrections, position);
+    }
+    Ok(curve)
+}
+
+/// A sample of cuts that includes the best one.
+fn sampled(path: &Path, best: Option<Cut>, points: usize) -> Vec<Cut> {
+    let mut cuts = path.sample(points.saturating_sub(1).max(1));
+    if let Some(best) = best
+        && let Err(index) = cuts.binary_search_by_key(&best.guesses, |cut| cut.guesses)
+    {
+        cuts.insert(index, best);
+    }
+    cuts
+}
+
+fn point(cut: Cut, statistic: &impl CutStatistic) -> Result<CurvePoint, AuditError> {
+    let logit = statistic.limit(cut)?.map_or(f64::NEG_INFINITY, Probability::logit);
+    Ok(CurvePoint { cut, logit })
+}
+
+/// Linear between nodes, constant beyond the ends.
+fn interpolate(values: &[f64], position: f64) -> f64 {
+    let last = values.len() - 1;
+    let position = position.clamp(0.0, last as f64);
+    let node = (position as usize).min(last - 1);
+    let weight = position - node as f64;
+    if weight == 1.0 { values[last] } else { values[node] * (1.0 - weight) + values[node + 1] * weight }
+}

@@ -1,0 +1,277 @@
+//! What makes a cut stand out: the statistics over which an audit takes its maximum.
+
+use leakbound_math::{Binomial, Probability, binomial, clopper_pearson, deviance};
+
+use crate::{AuditError, Cut};
+
+/// A pointwise limit: at each cut, the largest probability of a right guess that the cut refutes.
+///
+/// Both methods must be nondecreasing in the number of right guesses; that is all validity asks
+/// of a statistic (Buehler's construction), its shape only decides power.
+pub trait CutStatistic: Sync {
+    /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
+    ///
+    /// # Errors
+    /// A limit that cannot be computed.
+    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError>;
+
+    /// Could [`limit`](Self::limit) exceed `level` here? Says yes when in doubt, quickly.
+    fn may_exceed(&self, cut: Cut, level: Probability) -> bool;
+}
+
+/// A statistic whose maximum over cuts can be calibrated by a boundary-crossing probability.
+pub trait ScanStatistic: CutStatistic {
+    /// At each of the increasing numbers of guesses, the fewest right ones whose limit reaches
+    /// `level`; beyond the number of guesses where none does.
+    ///
+    /// # Errors
+    /// A tail that cannot be computed.
+    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError>;
+}
+
+/// Upper bound on r·KL(w/r ‖ p) without a logarithm.
+///
+/// KL(x‖p) = ∫ (x−t)/(t(1−t)) dt from p to x, at most (x−p)²/2 over the smallest t(1−t) on the
+/// way, which concavity puts at an end, and at most the χ² divergence (x−p)²/(p(1−p)).
+fn divergence_bound(cut: Cut, level: Probability) -> f64 {
+    let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+    let excess = w - r * level.p();
+    let at_level = level.p() * level.q();
+    let at_cut = w * (r - w) / (r * r);
+    excess * excess / (r * at_level.max(2.0 * at_level.min(at_cut)))
+}
+
+/// r·KL(w/r ‖ p).
+fn divergence(cut: Cut, p: Probability) -> f64 {
+    deviance::binomial_divergence(f64::from(cut.correct), f64::from(cut.guesses), p)
+}
+
+/// Is w/r above p?
+fn is_above(cut: Cut, p: Probability) -> bool {
+    f64::from(cut.correct) > f64::from(cut.guesses) * p.p()
+}
+
+/// Kullback–Leibler limits: refute q at a cut if w/r > q and r·KL(w/r ‖ q) ≥ κ.
+///
+/// κ = ln(1/β) + 1 is the default of the scan; smaller favours few guesses, larger broad weak
+/// signals. It is fixed before membership is seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KlDivergence {
+    kappa: f64,
+}
+
+impl KlDivergence {
+    /// Relative slack of the thresholds: a cut within rounding of κ counts as reaching it, which
+    /// can only enlarge the rejection region that the calibration pays for.
+    const SLACK: f64 = 1e-12;
+
+    /// A statistic with threshold `kappa`.
+    ///
+    /// # Errors
+    /// `kappa` is not a positive number.
+    pub fn new(kappa: f64) -> Result<Self, AuditError> {
+        if kappa > 0.0 && kappa.is_finite() {
+            return Ok(Self { kappa });
+        }
+        let range = "a positive number";
+        Err(AuditError::ParameterOutOfRange { name: "kappa", value: kappa, range })
+    }
+
+    /// The default for a scan at error probability `beta`: κ = ln(1/β) + 1.
+    ///
+    /// # Errors
+    /// `beta` is not in (0, 1).
+    pub fn for_level(beta: f64) -> Result<Self, AuditError> {
+        Self::new(1.0 - check_level("beta", beta)?.ln())
+    }
+
+    fn reaches(&self, cut: Cut, level: Probability) -> bool {
+        is_above(cut, level) && divergence(cut, level) >= self.kappa * (1.0 - Self::SLACK)
+    }
+}
+
+impl CutStatistic for KlDivergence {
+    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+        if cut.correct == 0 {
+            return Ok(None);
+        }
+        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+        if cut.correct == cut.guesses {
+            // r ln(1/q) = κ
+            return Ok(Some(Probability::from_complement(-(-self.kappa / r).exp_m1())?));
+        }
+        // In θ = logit q the signed root √(2 r KL) is smooth and nearly linear: Newton on it, held
+        // in a bracket. r KL(w/r ‖ σ(θ)) has the derivative r σ(θ) − w.
+        let center = (w / (r - w)).ln();
+        let target = (2.0 * self.kappa).sqrt();
+        let (mut low, mut high) = (f64::NEG_INFINITY, center);
+        let mut theta = center - target / (w * (r - w) / r).sqrt();
+        for _ in 0..MAX_NEWTON {
+            let level = Probability::from_logit(theta)?;
+            let root = (2.0 * divergence(cut, level)).sqrt();
+            if root >= target { low = theta } else { high = theta }
+            let slope = (w - r * level.p()) / root;
+            let mut next = theta + (root - target) / slope;
+            if !(next > low && next < high) {
+                next = if low.is_finite() { 0.5 * (low + high) } else { 2.0 * theta - center };
+            }
+            if (next - theta).abs() <= NEWTON_TOLERANCE * theta.abs().max(1.0) {
+                return Ok(Some(Probability::from_logit(next)?));
+            }
+            theta = next;
+        }
+        // The bracket still holds: its lower end is a level that the cut was seen to refute.
+        Ok(Some(Probability::from_logit(low)?))
+    }
+
+    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
+        is_above(cut, level)
+            && divergence_bound(cut, level) > self.kappa
+            && divergence(cut, level) > self.kappa
+    }
+}
+
+/// Newton on a nearly linear function halves its error's exponent at each step and needs under
+/// ten; bisection steps in between bring the worst case to about sixty.
+const MAX_NEWTON: usize = 128;
+/// Where Newton stops, in logit units.
+const NEWTON_TOLERANCE: f64 = 1e-15;
+
+impl ScanStatistic for KlDivergence {
+    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
+        walk_thresholds(level, guesses, |cut| Ok(self.reaches(cut, level)))
+    }
+}
+
+/// Clopper–Pearson limits at one pointwise level: refute q if P(Bin(r, q) ≥ w) ≤ α.
+///
+/// The maximum over cuts is a union bound when α = β divided by their number, a scan statistic
+/// when it is calibrated, and invalid as it stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EqualLevel {
+    alpha: f64,
+    /// ln(1/α)
+    strength: f64,
+}
+
+impl EqualLevel {
+    /// Limits at the pointwise level `alpha`.
+    ///
+    /// # Errors
+    /// `alpha` is not in (0, 1).
+    pub fn new(alpha: f64) -> Result<Self, AuditError> {
+        let alpha = check_level("alpha", alpha)?;
+        Ok(Self { alpha, strength: -alpha.ln() })
+    }
+
+    /// P(Bin(r, level) ≥ w) ≤ α, decided exactly up to the tail's documented error, which counts
+    /// towards yes.
+    fn reaches(&self, cut: Cut, level: Probability) -> bool {
+        let tail = Binomial::new(u64::from(cut.guesses), level).ln_upper_tail(cut.correct.into());
+        tail <= -self.strength + binomial::RELATIVE_ERROR * self.strength.max(1.0)
+    }
+}
+
+impl CutStatistic for EqualLevel {
+    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+        if cut.correct == 0 {
+            return Ok(None);
+        }
+        let limit =
+            clopper_pearson::lower_limit(cut.correct.into(), cut.guesses.into(), self.alpha)?;
+        Ok(Some(limit))
+    }
+
+    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
+        // Ash's lemma: P(X ≥ w) ≥ P(X = w) ≥ exp(−r KL) / √(8 w (r−w)/r) for 0 < w < r, and the
+        // median of X lies above r·p − 1, so that the tail is at least ½ when w does.
+        if !is_above(cut, level) && self.alpha < 0.5 {
+            return false;
+        }
+        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+        let prefactor = (8.0 * w * (r - w) / r).max(1.0);
+        let needed = self.strength - 0.5 * prefactor.ln();
+        divergence_bound(cut, level) > needed
+            && divergence(cut, level) > needed
+            && self.reaches(cut, level)
+    }
+}
+
+impl ScanStatistic for EqualLevel {
+    fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
+        walk_thresholds(level, guesses, |cut| Ok(self.reaches(cut, level)))
+    }
+}
+
+/// Hoeffding limits at one pointwise level: w/r − √(ln(1/α) / 2r).
+///
+/// The form of PANORAMIA (Kazmi et al. 2024, equation 1); never above Clopper–Pearson by more
+/// than rounding, and offered for comparison.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hoeffding {
+    strength: f64,
+}
+
+impl Hoeffding {
+    /// Limits at the pointwise level `alpha`.
+    ///
+    /// # Errors
+    /// `alpha` is not in (0, 1).
+    pub fn new(alpha: f64) -> Result<Self, AuditError> {
+        Ok(Self { strength: -check_level("alpha", alpha)?.ln() })
+    }
+
+    fn value(&self, cut: Cut) -> f64 {
+        let r = f64::from(cut.guesses);
+        f64::from(cut.correct) / r - (0.5 * self.strength / r).sqrt()
+    }
+}
+
+impl CutStatistic for Hoeffding {
+    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+        let value = self.value(cut).next_down();
+        Ok(if value > 0.0 { Some(Probability::new(value)?) } else { None })
+    }
+
+    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
+        self.value(cut) > level.p()
+    }
+}
+
+/// Check an error probability.
+pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditError> {
+    if value > 0.0 && value < 1.0 {
+        return Ok(value);
+    }
+    Err(AuditError::ParameterOutOfRange { name, value, range: "between 0 and 1, both excluded" })
+}
+
+/// Thresholds by walking: each search starts where the last one ended, moved along the mean.
+fn walk_thresholds(
+    level: Probability,
+    guesses: &[u32],
+    reaches: impl Fn(Cut) -> Result<bool, AuditError>,
+) -> Result<Vec<u32>, AuditError> {
+    let (mut last_guesses, mut last) = (0, 0);
+    let mut thresholds = Vec::with_capacity(guesses.len());
+    for &guesses in guesses {
+        let drift = f64::from(guesses - last_guesses) * level.p();
+        let mut threshold = last + drift as u32;
+        let at = |correct| reaches(Cut { guesses, correct });
+        while threshold <= guesses && !at(threshold)? {
+            threshold += 1;
+        }
+        if threshold > guesses {
+            // Not even every guess right would do; the next search starts from the mean.
+            thresholds.push(guesses + 1);
+            (last_guesses, last) = (guesses, (f64::from(guesses) * level.p()) as u32);
+            continue;
+        }
+        while threshold > 0 && at(threshold - 1)? {
+            threshold -= 1;
+        }
+        thresholds.push(threshold);
+        (last_guesses, last) = (guesses, threshold);
+    }
+    Ok(thresholds)
+}

@@ -1,0 +1,130 @@
+//! Bounds against independently computed reference values (`tests/golden/thresholds.csv`).
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use leakbound_core::{
+    CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, best_cut, crossing_probability, scan,
+};
+use leakbound_math::{Probability, deviance::binomial_divergence};
+
+/// Reference values carry twelve digits.
+const TOLERANCE: f64 = 1e-9;
+
+const ROWS: &str = include_str!("../../../tests/golden/thresholds.csv");
+
+struct Row {
+    path: Path,
+    ones: u32,
+    beta: f64,
+    method: String,
+    r_star: u32,
+    w_star: u32,
+    statistic: f64,
+    p: f64,
+    logit: f64,
+}
+
+/// Rows of plain fields; the quoted ones describe other computations.
+fn rows() -> Vec<Row> {
+    let plain = ROWS.lines().skip(1).filter(|line| !line.contains('"'));
+    plain.map(|line| row(&line.split(',').collect::<Vec<_>>())).collect()
+}
+
+fn row(fields: &[&str]) -> Row {
+    let integer = |i: usize| fields[i].parse().unwrap_or(0);
+    let float = |i: usize| fields[i].parse().unwrap_or(f64::NAN);
+    let (m, k): (u64, u64) = (integer(0), integer(1));
+    let right = |j: u64| {
+        let threshold = if j <= k { integer(2) } else { integer(3) };
+        (j * 2_654_435_761) % (1 << 32) < threshold
+    };
+    Row {
+        path: Path::from_successes(&(1..=m).map(right).collect::<Vec<_>>()),
+        ones: integer(4) as u32,
+        beta: float(5),
+        method: fields[6].to_owned(),
+        r_star: integer(8) as u32,
+        w_star: integer(9) as u32,
+        statistic: float(10),
+        p: float(11),
+        logit: float(12),
+    }
+}
+
+fn agrees(row: &Row, bound: &CutBound) {
+    let cut = bound.cut.unwrap();
+    let name = format!("{} m={} beta={}", row.method, row.path.guesses(), row.beta);
+    assert_eq!(row.path.correct(), row.ones, "{name}: path");
+    assert_eq!((cut.guesses, cut.correct), (row.r_star, row.w_star), "{name}: cut");
+    let close = |ours: f64, theirs: f64, what: &str| {
+        let error = (ours - theirs).abs();
+        assert!(error <= TOLERANCE * theirs.abs().max(1e-3), "{name}: {what} {ours} {theirs}");
+    };
+    close(bound.statistic.p(), row.statistic, "statistic");
+    close(bound.probability.p(), row.p, "p");
+    close(bound.probability.logit(), row.logit, "logit");
+}
+
+fn check(method: &str, bound: impl Fn(&Row) -> CutBound) {
+    let rows: Vec<Row> = rows().into_iter().filter(|row| row.method == method).collect();
+    assert!(rows.len() > 3, "{method}: {} rows", rows.len());
+    for row in rows {
+        agrees(&row, &bound(&row));
+    }
+}
+
+fn union(row: &Row, grid: &Grid) -> CutBound {
+    let tests = grid.size(row.path.guesses()).unwrap();
+    let statistic = EqualLevel::new(row.beta / tests as f64).unwrap();
+    best_cut(&row.path.cuts(grid, 1).unwrap(), &statistic, &Interrupt::default()).unwrap()
+}
+
+#[test]
+fn union_over_all_cuts() {
+    check("union_all", |row| union(row, &Grid::All));
+}
+
+#[test]
+fn union_over_a_geometric_grid() {
+    check("union_geom1.5", |row| union(row, &Grid::Geometric { ratio: 1.5 }));
+}
+
+#[test]
+fn kl_scan() {
+    check("scan_kl", |row| {
+        let statistic = KlDivergence::for_level(row.beta).unwrap();
+        scan(&row.path, &statistic, row.beta, &Grid::All, 1, &Interrupt::default()).unwrap()
+    });
+}
+
+#[test]
+fn equal_level_scan() {
+    check("scan_ell", |row| {
+        let statistic = EqualLevel::new(1e-3).unwrap();
+        scan(&row.path, &statistic, row.beta, &Grid::All, 1, &Interrupt::default()).unwrap()
+    });
+}
+
+#[test]
+fn crossing_of_a_kl_boundary() {
+    let row = ROWS.lines().find(|line| line.contains("P(exists r")).unwrap();
+    let expected: f64 = row.rsplit(',').nth(1).unwrap().parse().unwrap();
+    let (p, kappa) = (Probability::new(0.9).unwrap(), 5.0);
+    let threshold = |r: u32| {
+        let crosses = |w: u32| {
+            let (w, r) = (f64::from(w), f64::from(r));
+            w > r * p.p() && binomial_divergence(w, r, p) >= kappa
+        };
+        let (mut low, mut high) = (0, r + 1);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            if crosses(middle) { high = middle } else { low = middle }
+        }
+        high
+    };
+    let boundary: Vec<u32> = (1..=100_000).map(threshold).collect();
+    let ours = crossing_probability(&boundary, &[p], &Interrupt::default()).unwrap();
+    assert!((ours / expected - 1.0).abs() < TOLERANCE, "{ours} {expected}");
+    let varying = vec![p; boundary.len()];
+    let again = crossing_probability(&boundary, &varying, &Interrupt::default()).unwrap();
+    assert!((again / ours - 1.0).abs() < 1e-10, "{again} {ours}");
+}

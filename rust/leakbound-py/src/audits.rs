@@ -1,0 +1,378 @@
+//! Rankings, paths and the bounds over their cuts.
+
+use leakbound_core::{
+    AuditError, CutBound, CurvePoint, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
+    KlDivergence, Order, best_cut, pointwise_curve, scan, scan_curve,
+};
+use leakbound_math::Probability;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::convert::{CutArrays, cut_arrays, entries};
+use crate::enter::enter;
+use crate::errors::{math_to_python, to_python};
+
+/// Membership in order of score, highest first.
+#[pyclass(frozen, module = "leakbound._core")]
+pub(crate) struct Ranking(leakbound_core::Ranking);
+
+#[pymethods]
+impl Ranking {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        scores: PyReadonlyArray1<'_, f64>,
+        member: PyReadonlyArray1<'_, bool>,
+    ) -> PyResult<Self> {
+        let (scores, member) = (entries(&scores), entries(&member));
+        enter(py, |_| leakbound_core::Ranking::new(&scores, &member)).map(Self)
+    }
+
+    #[getter]
+    fn examples(&self) -> usize {
+        self.0.examples()
+    }
+
+    #[getter]
+    fn members(&self) -> usize {
+        self.0.members()
+    }
+
+    #[getter]
+    fn blocks(&self) -> usize {
+        self.0.blocks()
+    }
+
+    #[getter]
+    fn tied(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.tied())
+    }
+
+    #[getter]
+    fn auc(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.0.auc())
+    }
+
+    fn path(&self, py: Python<'_>, order: &str) -> PyResult<Path> {
+        let order = match order {
+            "member" => Order::Member,
+            "member_half" => Order::MemberHalf,
+            "nonmember_half" => Order::NonMemberHalf,
+            "interleaved" => Order::Interleaved,
+            other => return Err(PyValueError::new_err(format!("unknown order {other:?}"))),
+        };
+        enter(py, |_| self.0.path(order)).map(Path)
+    }
+
+    fn roc<'py>(&self, py: Python<'py>, points: usize) -> CutArrays<'py> {
+        cut_arrays(py, &self.0.roc(points))
+    }
+}
+
+/// Right and wrong guesses in visiting order.
+#[pyclass(frozen, module = "leakbound._core")]
+pub(crate) struct Path(leakbound_core::Path);
+
+#[pymethods]
+impl Path {
+    #[staticmethod]
+    fn from_successes(successes: PyReadonlyArray1<'_, bool>) -> Self {
+        Self(leakbound_core::Path::from_successes(&entries(&successes)))
+    }
+
+    #[getter]
+    fn guesses(&self) -> u32 {
+        self.0.guesses()
+    }
+
+    #[getter]
+    fn correct(&self) -> u32 {
+        self.0.correct()
+    }
+
+    fn count(&self, py: Python<'_>, guesses: u32) -> PyResult<(u32, u32)> {
+        let cut = self.0.cut_at_or_after(guesses).map_err(|error| to_python(py, &error))?;
+        Ok((cut.guesses, cut.correct))
+    }
+
+    fn sample<'py>(&self, py: Python<'py>, points: usize) -> CutArrays<'py> {
+        cut_arrays(py, &self.0.sample(points))
+    }
+}
+
+/// A lower bound on the probability of a right guess, and the cut that gave it.
+#[pyclass(frozen, name = "Bound", module = "leakbound._core")]
+pub(crate) struct LowerBound(CutBound);
+
+#[pymethods]
+impl LowerBound {
+    #[getter]
+    fn p(&self) -> f64 {
+        self.0.probability.p()
+    }
+
+    #[getter]
+    fn logit(&self) -> f64 {
+        self.0.probability.logit()
+    }
+
+    #[getter]
+    fn cut(&self) -> u32 {
+        self.0.cut.map_or(0, |cut| cut.guesses)
+    }
+
+    #[getter]
+    fn successes(&self) -> u32 {
+        self.0.cut.map_or(0, |cut| cut.correct)
+    }
+
+    #[getter]
+    fn statistic(&self) -> f64 {
+        self.0.statistic.p()
+    }
+}
+
+/// A grid by name, or a list of numbers of guesses.
+#[derive(FromPyObject)]
+pub(crate) enum GridOption {
+    Name(String),
+    Listed(Vec<u32>),
+}
+
+impl GridOption {
+    fn resolve(self, ratio: f64) -> PyResult<Grid> {
+        match self {
+            Self::Listed(positions) => Ok(Grid::Listed(positions)),
+            Self::Name(name) => match name.as_str() {
+                "all" => Ok(Grid::All),
+                "auto" => Ok(Grid::Auto),
+                "geometric" => Ok(Grid::Geometric { ratio }),
+                other => Err(PyValueError::new_err(format!("unknown grid {other:?}"))),
+            },
+        }
+    }
+}
+
+/// The ratio of grids that have none of their own.
+const NO_RATIO: f64 = f64::NAN;
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid))]
+pub(crate) fn kl_scan(
+    py: Python<'_>,
+    path: &Path,
+    beta: f64,
+    kappa: Option<f64>,
+    min_guesses: u32,
+    grid: GridOption,
+) -> PyResult<LowerBound> {
+    let grid = grid.resolve(NO_RATIO)?;
+    enter(py, |interrupt| {
+        scan(&path.0, &kl_statistic(beta, kappa)?, beta, &grid, min_guesses, interrupt)
+    })
+    .map(LowerBound)
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid, points))]
+pub(crate) fn kl_curve<'py>(
+    py: Python<'py>,
+    path: &Path,
+    beta: f64,
+    kappa: Option<f64>,
+    min_guesses: u32,
+    grid: GridOption,
+    points: usize,
+) -> PyResult<CurveArrays<'py>> {
+    let grid = grid.resolve(NO_RATIO)?;
+    let curve = enter(py, |interrupt| {
+        let statistic = kl_statistic(beta, kappa)?;
+        scan_curve(&path.0, &statistic, beta, &grid, min_guesses, points, interrupt)
+    })?;
+    Ok(curve_arrays(py, &curve))
+}
+
+fn kl_statistic(beta: f64, kappa: Option<f64>) -> Result<KlDivergence, AuditError> {
+    kappa.map_or_else(|| KlDivergence::for_level(beta), KlDivergence::new)
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, alpha0, min_guesses, grid))]
+pub(crate) fn equal_level_scan(
+    py: Python<'_>,
+    path: &Path,
+    beta: f64,
+    alpha0: f64,
+    min_guesses: u32,
+    grid: GridOption,
+) -> PyResult<LowerBound> {
+    let grid = grid.resolve(NO_RATIO)?;
+    enter(py, |interrupt| {
+        scan(&path.0, &EqualLevel::new(alpha0)?, beta, &grid, min_guesses, interrupt)
+    })
+    .map(LowerBound)
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, alpha0, min_guesses, grid, points))]
+pub(crate) fn equal_level_curve<'py>(
+    py: Python<'py>,
+    path: &Path,
+    beta: f64,
+    alpha0: f64,
+    min_guesses: u32,
+    grid: GridOption,
+    points: usize,
+) -> PyResult<CurveArrays<'py>> {
+    let grid = grid.resolve(NO_RATIO)?;
+    let curve = enter(py, |interrupt| {
+        let statistic = EqualLevel::new(alpha0)?;
+        scan_curve(&path.0, &statistic, beta, &grid, min_guesses, points, interrupt)
+    })?;
+    Ok(curve_arrays(py, &curve))
+}
+
+/// What to do with the cuts of a path, given a pointwise statistic.
+trait OverCuts {
+    type Output;
+    fn run(
+        self,
+        path: &leakbound_core::Path,
+        statistic: &impl CutStatistic,
+        grid: &Grid,
+        interrupt: &Interrupt,
+    ) -> Result<Self::Output, AuditError>;
+}
+
+struct Best;
+
+impl OverCuts for Best {
+    type Output = CutBound;
+    fn run(
+        self,
+        path: &leakbound_core::Path,
+        statistic: &impl CutStatistic,
+        grid: &Grid,
+        interrupt: &Interrupt,
+    ) -> Result<CutBound, AuditError> {
+        best_cut(&path.cuts(grid, 1)?, statistic, interrupt)
+    }
+}
+
+struct Sampled {
+    points: usize,
+}
+
+impl OverCuts for Sampled {
+    type Output = Vec<CurvePoint>;
+    fn run(
+        self,
+        path: &leakbound_core::Path,
+        statistic: &impl CutStatistic,
+        grid: &Grid,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<CurvePoint>, AuditError> {
+        pointwise_curve(path, statistic, grid, self.points, interrupt)
+    }
+}
+
+fn over_union<T: OverCuts<Output: Send> + Send>(
+    py: Python<'_>,
+    path: &Path,
+    beta: f64,
+    grid: &Grid,
+    tail: &str,
+    task: T,
+) -> PyResult<T::Output> {
+    let is_exact = match tail {
+        "exact" => true,
+        "hoeffding" => false,
+        other => return Err(PyValueError::new_err(format!("unknown tail {other:?}"))),
+    };
+    enter(py, |interrupt| {
+        let level = beta / grid.size(path.0.guesses())? as f64;
+        if is_exact {
+            task.run(&path.0, &EqualLevel::new(level)?, grid, interrupt)
+        } else {
+            task.run(&path.0, &Hoeffding::new(level)?, grid, interrupt)
+        }
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, grid, ratio, tail))]
+pub(crate) fn union_bound(
+    py: Python<'_>,
+    path: &Path,
+    beta: f64,
+    grid: GridOption,
+    ratio: f64,
+    tail: &str,
+) -> PyResult<LowerBound> {
+    over_union(py, path, beta, &grid.resolve(ratio)?, tail, Best).map(LowerBound)
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, grid, ratio, tail, points))]
+pub(crate) fn union_curve<'py>(
+    py: Python<'py>,
+    path: &Path,
+    beta: f64,
+    grid: GridOption,
+    ratio: f64,
+    tail: &str,
+    points: usize,
+) -> PyResult<CurveArrays<'py>> {
+    let curve = over_union(py, path, beta, &grid.resolve(ratio)?, tail, Sampled { points })?;
+    Ok(curve_arrays(py, &curve))
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta))]
+pub(crate) fn uncorrected_bound(py: Python<'_>, path: &Path, beta: f64) -> PyResult<LowerBound> {
+    enter(py, |interrupt| Best.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt))
+        .map(LowerBound)
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, points))]
+pub(crate) fn uncorrected_curve<'py>(
+    py: Python<'py>,
+    path: &Path,
+    beta: f64,
+    points: usize,
+) -> PyResult<CurveArrays<'py>> {
+    let curve = enter(py, |interrupt| {
+        Sampled { points }.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt)
+    })?;
+    Ok(curve_arrays(py, &curve))
+}
+
+/// The guesses, the right guesses and the logit of the bound at each cut.
+type CurveArrays<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+fn curve_arrays<'py>(py: Python<'py>, curve: &[CurvePoint]) -> CurveArrays<'py> {
+    let cuts: Vec<_> = curve.iter().map(|point| point.cut).collect();
+    let (guesses, correct) = cut_arrays(py, &cuts);
+    (guesses, correct, PyArray1::from_iter(py, curve.iter().map(|point| point.logit)))
+}
+
+#[pyfunction]
+pub(crate) fn crossing_probability(
+    py: Python<'_>,
+    boundary: PyReadonlyArray1<'_, u32>,
+    p: PyReadonlyArray1<'_, f64>,
+) -> PyResult<f64> {
+    let boundary = entries(&boundary);
+    let p = entries(&p)
+        .iter()
+        .map(|&p| Probability::new(p))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| math_to_python(py, &error))?;
+    enter(py, |interrupt| leakbound_core::crossing_probability(&boundary, &p, interrupt))
+}

@@ -1,0 +1,91 @@
+//! The one doorway from Python into long computations.
+
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leakbound_core::{AuditError, Interrupt};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::errors::to_python;
+
+/// How often the calling thread looks for signals while it waits.
+const SIGNAL_POLL: Duration = Duration::from_millis(50);
+
+/// The pool, and the process that made it: threads do not survive a fork.
+struct Pool {
+    process: u32,
+    threads: Option<NonZeroUsize>,
+    pool: Option<Arc<ThreadPool>>,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { process: 0, threads: None, pool: None });
+
+/// Run `work` on the pool, detached from the interpreter, until it ends or Python is interrupted.
+pub(crate) fn enter<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&Interrupt) -> Result<T, AuditError> + Send,
+) -> PyResult<T> {
+    let pool = pool()?;
+    let interrupt = Interrupt::default();
+    let outcome = py.detach(|| {
+        pool.in_place_scope(|scope| {
+            let (sender, receiver) = channel();
+            let interrupt = &interrupt;
+            // A send fails only after the receiver left, which it does not before this ends.
+            scope.spawn(move |_| drop(sender.send(work(interrupt))));
+            loop {
+                match receiver.recv_timeout(SIGNAL_POLL) {
+                    Ok(result) => return Ok(result),
+                    Err(RecvTimeoutError::Timeout) => {
+                        // Signals reach the main thread alone; elsewhere this finds nothing.
+                        if let Err(signal) = Python::attach(|py| py.check_signals()) {
+                            interrupt.request();
+                            return Err(signal);
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(PyRuntimeError::new_err("the computation ended unexpectedly"));
+                    }
+                }
+            }
+        })
+    });
+    outcome?.map_err(|error| to_python(py, &error))
+}
+
+/// The number of threads that audits run on.
+#[pyfunction]
+pub(crate) fn threads() -> PyResult<usize> {
+    Ok(pool()?.current_num_threads())
+}
+
+/// Run audits on `count` threads; results are the same for every count.
+#[pyfunction]
+pub(crate) fn set_threads(count: NonZeroUsize) {
+    let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    state.threads = Some(count);
+    state.pool = None;
+}
+
+fn pool() -> PyResult<Arc<ThreadPool>> {
+    let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if state.process != process {
+        // The parent's threads are not here to be joined: leave its pool alone.
+        std::mem::forget(state.pool.take());
+        state.process = process;
+    }
+    if let Some(pool) = &state.pool {
+        return Ok(Arc::clone(pool));
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(state.threads.map_or(0, NonZeroUsize::get))
+        .thread_name(|index| format!("leakbound-{index}"))
+        .build()
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    Ok(Arc::clone(state.pool.insert(Arc::new(pool))))
+}

@@ -1,0 +1,34 @@
+//! Rust errors as the exceptions of `leakbound.errors`.
+
+use leakbound_core::AuditError;
+use leakbound_math::MathError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+
+/// The Python exception for an error of the audits.
+pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
+    let name = match error {
+        AuditError::Empty => "ShapeError",
+        AuditError::LengthMismatch { .. } | AuditError::StepMismatch { .. } => {
+            "LengthMismatchError"
+        }
+        AuditError::ScoreIsNan { .. } => "NaNScoresError",
+        AuditError::EveryExampleAbstains { .. } => "AbstentionError",
+        AuditError::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        _ => "OptionError",
+    };
+    named(py, name, error.to_string())
+}
+
+/// The Python exception for an error of the tails and limits.
+pub(crate) fn math_to_python(py: Python<'_>, error: &MathError) -> PyErr {
+    named(py, "OptionError", error.to_string())
+}
+
+fn named(py: Python<'_>, name: &str, message: String) -> PyErr {
+    let class = py.import("leakbound.errors").and_then(|errors| errors.getattr(name));
+    match class.and_then(|class| class.call1((message.clone(),))) {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(_) => PyValueError::new_err(message),
+    }
+}
