@@ -38,17 +38,17 @@ pub fn best_cut(
     Ok(best)
 }
 
-fn raise(
-    best: &mut CutBound,
-    cut: Cut,
-    statistic: &impl CutStatistic,
-) -> Result<(), AuditError> {
+fn raise(best: &mut CutBound, cut: Cut, statistic: &impl CutStatistic) -> Result<(), AuditError> {
     if best.cut.is_some() && !statistic.may_exceed(cut, best.statistic) {
         return Ok(());
     }
     match statistic.limit(cut)? {
         Some(limit) if best.cut.is_none() || exceeds(limit, best.statistic) => {
-            *best = CutBound { probability: limit, cut: Some(cut), statistic: limit };
+            *best = CutBound {
+                probability: limit,
+                cut: Some(cut),
+                statistic: limit,
+            };
         }
         _ => {}
     }

@@ -9,7 +9,10 @@ pub(crate) struct Bits {
 
 impl Bits {
     pub(crate) fn with_capacity(len: usize) -> Self {
-        Self { words: Vec::with_capacity(len.div_ceil(64)), len: 0 }
+        Self {
+            words: Vec::with_capacity(len.div_ceil(64)),
+            len: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -34,12 +37,18 @@ impl Bits {
 
     /// How many bits are set.
     pub(crate) fn count(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
     }
 
     /// How many of the bits in `start..end` are set.
     pub(crate) fn count_between(&self, start: usize, end: usize) -> usize {
-        (start..end).step_by(64).map(|from| self.chunk(from, end).count_ones() as usize).sum()
+        (start..end)
+            .step_by(64)
+            .map(|from| self.chunk(from, end).count_ones() as usize)
+            .sum()
     }
 
     /// Position of the first set bit at or after `start`.
@@ -91,7 +100,9 @@ mod tests {
 
     /// A pattern with long gaps, so that runs cross word ends.
     fn pattern(len: usize) -> Vec<bool> {
-        (0..len).map(|i| i % 7 == 3 && !(70..260).contains(&i)).collect()
+        (0..len)
+            .map(|i| i % 7 == 3 && !(70..260).contains(&i))
+            .collect()
     }
 
     #[test]
@@ -102,7 +113,10 @@ mod tests {
         for start in 0..400 {
             assert_eq!(bits.get(start), plain[start]);
             assert_eq!(bits.next_set(start), (start..400).find(|&i| plain[i]));
-            assert_eq!(bits.previous_set(start), (0..=start).rev().find(|&i| plain[i]));
+            assert_eq!(
+                bits.previous_set(start),
+                (0..=start).rev().find(|&i| plain[i])
+            );
             for end in start..400 {
                 let expected = plain[start..end].iter().filter(|&&b| b).count();
                 assert_eq!(bits.count_between(start, end), expected);

@@ -17,6 +17,9 @@ pub struct CutBound {
 
 impl CutBound {
     /// Nothing can be rejected.
-    pub const NONE: Self =
-        Self { probability: Probability::ZERO, cut: None, statistic: Probability::ZERO };
+    pub const NONE: Self = Self {
+        probability: Probability::ZERO,
+        cut: None,
+        statistic: Probability::ZERO,
+    };
 }

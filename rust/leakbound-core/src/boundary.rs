@@ -10,11 +10,17 @@ use crate::{AuditError, Interrupt};
 const CALIBRATION_LOSS: f64 = 1e-13;
 /// The same for the rough calibration that finds where to start the fine one.
 const ROUGH_LOSS: f64 = 1e-5;
-/// The rough calibration looks at one cut in so many.
+/// Where cuts lie apart, the rough calibration looks at one in so many.
 const ROUGH_STRIDE: usize = 8;
+/// How far a solution may lie from the base of its walk, in standard deviations of the logit at
+/// the longest cut. What is dropped lies some eight deviations out and is accounted for at
+/// e^{8·REACH} times its mass.
+const REACH: f64 = 0.5;
+/// How far to move the base at once, in the same unit.
+const TRUST: f64 = 32.0;
 /// Steps of the walk between two looks at the interrupt.
 const STEPS_PER_CHECK: usize = 256;
-/// Passes of a calibration. Each moves by up to [`Crossing::TRUST`] standard deviations of the
+/// Passes of a calibration. Each moves by up to [`TRUST`] standard deviations of the
 /// longest cut; a start at the statistic itself arrives in two or three.
 const MAX_PASSES: usize = 10_000;
 
@@ -49,7 +55,10 @@ impl Boundary {
             .zip(thresholds)
             .filter(|(guesses, threshold)| threshold <= guesses)
             .unzip();
-        Ok(Self { guesses, thresholds })
+        Ok(Self {
+            guesses,
+            thresholds,
+        })
     }
 
     /// Upper bound on P(cross) when each guess is right with probability `p`, independently.
@@ -87,7 +96,9 @@ impl Boundary {
         if self.guesses.is_empty() || self.thresholds.contains(&0) {
             return Ok(None);
         }
-        let start = start.logit().clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
+        let start = start
+            .logit()
+            .clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
         let base = self.thinned().follow(beta, start, ROUGH_LOSS, interrupt)?;
         let solution = self.follow(beta, base, CALIBRATION_LOSS, interrupt)?;
         Ok(Some(Probability::from_logit(solution)?))
@@ -107,9 +118,9 @@ impl Boundary {
         for _ in 0..MAX_PASSES {
             let p = Probability::from_logit(base)?;
             let deviation = 1.0 / (longest * p.p() * p.q()).sqrt();
-            let reach = deviation.min(1.0);
+            let reach = REACH * deviation.min(1.0);
             let crossing = self.first_crossing(p, beta * relative_loss, reach, interrupt)?;
-            let shift = crossing.largest_shift(beta, Crossing::TRUST * reach);
+            let shift = crossing.largest_shift(beta, TRUST * deviation.min(1.0));
             base += shift;
             if shift.abs() <= reach {
                 break;
@@ -118,15 +129,25 @@ impl Boundary {
         Ok(base)
     }
 
-    /// One cut in [`ROUGH_STRIDE`], the last among them.
+    /// The first cut, every cut one guess after another, and one in [`ROUGH_STRIDE`] of the rest,
+    /// the last among them.
     fn thinned(&self) -> Self {
-        let thin = |values: &[u32]| {
-            let mut thin: Vec<u32> =
-                values.iter().rev().step_by(ROUGH_STRIDE).copied().collect();
-            thin.reverse();
-            thin
+        let last = self.guesses.len() - 1;
+        let is_kept = |index: usize| {
+            let follows = index == 0 || self.guesses[index] == self.guesses[index - 1] + 1;
+            follows || (last - index).is_multiple_of(ROUGH_STRIDE)
         };
-        Self { guesses: thin(&self.guesses), thresholds: thin(&self.thresholds) }
+        let thin = |values: &[u32]| {
+            let kept = values
+                .iter()
+                .enumerate()
+                .filter(|&(index, _)| is_kept(index));
+            kept.map(|(_, &value)| value).collect()
+        };
+        Self {
+            guesses: thin(&self.guesses),
+            thresholds: thin(&self.thresholds),
+        }
     }
 
     /// The law of the first crossing at `p`, dropping mass at most `loss` on the way, accounted
@@ -152,7 +173,11 @@ impl Boundary {
             let start = crossing.masses.len();
             let lowest = walk.absorb(threshold, &mut crossing.masses);
             if crossing.masses.len() > start {
-                crossing.passages.push(Passage { guesses, lowest, start });
+                crossing.passages.push(Passage {
+                    guesses,
+                    lowest,
+                    start,
+                });
             }
             if walk.is_over() {
                 break;
@@ -189,7 +214,10 @@ pub fn crossing_probability(
             Boundary::new(&guesses, boundary)?.crossing_probability(p, interrupt)
         }
         p if p.len() == steps => refine(|loss| varying_walk(boundary, p, loss, interrupt)),
-        p => Err(AuditError::StepMismatch { given: p.len(), steps }),
+        p => Err(AuditError::StepMismatch {
+            given: p.len(),
+            steps,
+        }),
     }
 }
 

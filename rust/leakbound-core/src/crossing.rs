@@ -35,13 +35,17 @@ struct Reweighted {
 impl Crossing {
     /// Logits beyond have a probability or complement below the smallest double.
     pub(crate) const MAX_LOGIT: f64 = 700.0;
-    /// How far to move in one pass, in standard deviations of the logit at the longest cut.
-    pub(crate) const TRUST: f64 = 4.0;
     /// Newton iterations and bisections; a bracket of width 1400 shrinks to 1e-15 in 61 halvings.
     const MAX_ITERATIONS: usize = 128;
 
     pub(crate) fn new(base: Probability) -> Self {
-        Self { base, passages: Vec::new(), masses: Vec::new(), lost: 0.0, inflation: 1.0 }
+        Self {
+            base,
+            passages: Vec::new(),
+            masses: Vec::new(),
+            lost: 0.0,
+            inflation: 1.0,
+        }
     }
 
     /// Record what the finished walk dropped and how it rounded.
@@ -67,7 +71,10 @@ impl Crossing {
         let mut shift = 0.0;
         let mut verified = low;
         for _ in 0..Self::MAX_ITERATIONS {
-            let Reweighted { ln_probability, slope } = self.at(shift);
+            let Reweighted {
+                ln_probability,
+                slope,
+            } = self.at(shift);
             if ln_probability <= target {
                 (low, verified) = (shift, shift);
             } else {
@@ -83,7 +90,11 @@ impl Crossing {
             if done && verified == shift {
                 break;
             }
-            shift = if next > low && next < high { next } else { 0.5 * (low + high) };
+            shift = if next > low && next < high {
+                next
+            } else {
+                0.5 * (low + high)
+            };
         }
         verified
     }
@@ -96,11 +107,21 @@ impl Crossing {
         let ln_q_ratio = -(self.base.p() * shift.exp_m1()).ln_1p();
         let step = shift.exp();
         let p = self.base.p() * (shift + ln_q_ratio).exp();
-        let ends = self.passages.iter().skip(1).map(|next| next.start).chain([self.masses.len()]);
+        let ends = self
+            .passages
+            .iter()
+            .skip(1)
+            .map(|next| next.start)
+            .chain([self.masses.len()]);
         let exponent = |passage: &Passage| {
             f64::from(passage.lowest) * shift + f64::from(passage.guesses) * ln_q_ratio
         };
-        let scale = self.passages.iter().map(exponent).fold(f64::NEG_INFINITY, f64::max).max(0.0);
+        let scale = self
+            .passages
+            .iter()
+            .map(exponent)
+            .fold(f64::NEG_INFINITY, f64::max)
+            .max(0.0);
         let (mut total, mut weighted) = (0.0, 0.0);
         for (passage, end) in self.passages.iter().zip(ends) {
             // Horner from the largest count down: Σ mass_j e^{js} and Σ j mass_j e^{js}.

@@ -29,7 +29,10 @@ pub fn pointwise_curve(
     interrupt: &Interrupt,
 ) -> Result<Vec<CurvePoint>, AuditError> {
     let best = best_cut(&path.cuts(grid, 1)?, statistic, interrupt)?;
-    sampled(path, best.cut, points).into_iter().map(|cut| point(cut, statistic)).collect()
+    sampled(path, best.cut, points)
+        .into_iter()
+        .map(|cut| point(cut, statistic))
+        .collect()
 }
 
 /// The scan's bound at no more than `points` cuts, each as if it had been the best one.
@@ -56,7 +59,9 @@ pub fn scan_curve(
         .filter(|cut| cut.guesses >= min_guesses)
         .map(|cut| point(cut, statistic))
         .collect::<Result<Vec<_>, _>>()?;
-    let Some(best_cut) = best.cut else { return Ok(curve) };
+    let Some(best_cut) = best.cut else {
+        return Ok(curve);
+    };
     let top = best.statistic.logit();
     let bottom = top.min(0.0) - 0.5;
     let mut corrections = Vec::with_capacity(NODES);
@@ -64,8 +69,19 @@ pub fn scan_curve(
         let logit = bottom + (top - bottom) * node as f64 / (NODES - 1) as f64;
         let is_top = node == NODES - 1;
         // Below the maximum any cut may be the observed one; the first is never crossed by it.
-        let level = if is_top { best.statistic } else { Probability::from_logit(logit)? };
-        let observed = if is_top { best_cut } else { Cut { guesses: 0, correct: 0 } };
+        let level = if is_top {
+            best.statistic
+        } else {
+            Probability::from_logit(logit)?
+        };
+        let observed = if is_top {
+            best_cut
+        } else {
+            Cut {
+                guesses: 0,
+                correct: 0,
+            }
+        };
         let bound = calibrate(&cuts, statistic, level, observed, beta, interrupt)?;
         corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));
     }
@@ -88,7 +104,9 @@ fn sampled(path: &Path, best: Option<Cut>, points: usize) -> Vec<Cut> {
 }
 
 fn point(cut: Cut, statistic: &impl CutStatistic) -> Result<CurvePoint, AuditError> {
-    let logit = statistic.limit(cut)?.map_or(f64::NEG_INFINITY, Probability::logit);
+    let logit = statistic
+        .limit(cut)?
+        .map_or(f64::NEG_INFINITY, Probability::logit);
     Ok(CurvePoint { cut, logit })
 }
 
@@ -98,5 +116,9 @@ fn interpolate(values: &[f64], position: f64) -> f64 {
     let position = position.clamp(0.0, last as f64);
     let node = (position as usize).min(last - 1);
     let weight = position - node as f64;
-    if weight == 1.0 { values[last] } else { values[node] * (1.0 - weight) + values[node + 1] * weight }
+    if weight == 1.0 {
+        values[last]
+    } else {
+        values[node] * (1.0 - weight) + values[node + 1] * weight
+    }
 }

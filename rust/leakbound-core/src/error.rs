@@ -10,7 +10,10 @@ pub enum AuditError {
     #[error("there are no examples to audit")]
     Empty,
     /// Cut positions are stored in 32 bits.
-    #[error("{examples} examples are more than the {} that one audit can hold", u32::MAX)]
+    #[error(
+        "{examples} examples are more than the {} that one audit can hold",
+        u32::MAX
+    )]
     TooManyExamples {
         /// How many were given.
         examples: usize,

@@ -37,7 +37,12 @@ impl Grid {
             Self::Auto if length <= EVERY_CUT_UP_TO => Ok(None),
             Self::Auto => {
                 let every = (1..EVERY_CUT_UP_TO).collect();
-                Ok(Some(geometric(every, f64::from(EVERY_CUT_UP_TO), AUTO_RATIO, length)))
+                Ok(Some(geometric(
+                    every,
+                    f64::from(EVERY_CUT_UP_TO),
+                    AUTO_RATIO,
+                    length,
+                )))
             }
             Self::Geometric { ratio } if *ratio > 1.0 && ratio.is_finite() => {
                 Ok(Some(geometric(Vec::new(), 1.0, *ratio, length)))
@@ -56,7 +61,9 @@ impl Grid {
     /// # Errors
     /// As [`Grid::positions`].
     pub fn size(&self, length: u32) -> Result<usize, AuditError> {
-        Ok(self.positions(length)?.map_or(length as usize, |positions| positions.len()))
+        Ok(self
+            .positions(length)?
+            .map_or(length as usize, |positions| positions.len()))
     }
 }
 
@@ -76,7 +83,10 @@ fn listed(positions: &[u32], length: u32) -> Result<Vec<u32>, AuditError> {
     let mut sorted = positions.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    match sorted.iter().find(|&&position| position == 0 || position > length) {
+    match sorted
+        .iter()
+        .find(|&&position| position == 0 || position > length)
+    {
         Some(&position) => Err(AuditError::GuessesOutOfRange {
             guesses: u64::from(position),
             available: u64::from(length),
@@ -110,7 +120,10 @@ mod tests {
 
     #[test]
     fn listed_numbers_are_checked_sorted_and_unique() {
-        assert_eq!(Grid::Listed(vec![7, 3, 7]).positions(9).unwrap(), Some(vec![3, 7]));
+        assert_eq!(
+            Grid::Listed(vec![7, 3, 7]).positions(9).unwrap(),
+            Some(vec![3, 7])
+        );
         assert!(Grid::Listed(vec![10]).positions(9).is_err());
         assert!(Grid::Listed(vec![0]).positions(9).is_err());
         assert!(Grid::Listed(Vec::new()).positions(9).is_err());

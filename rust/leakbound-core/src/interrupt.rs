@@ -27,6 +27,10 @@ impl Interrupt {
     /// # Errors
     /// [`AuditError::Interrupted`] once [`Interrupt::request`] was called.
     pub fn check(&self) -> Result<(), AuditError> {
-        if self.0.load(Ordering::Relaxed) { Err(AuditError::Interrupted) } else { Ok(()) }
+        if self.0.load(Ordering::Relaxed) {
+            Err(AuditError::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -30,9 +30,9 @@
 //! lie only at the ends of tied blocks, so labels never decide an order.
 
 mod best_cut;
-mod boundary;
 mod bits;
 mod bound;
+mod boundary;
 mod crossing;
 mod curve;
 mod error;
@@ -45,8 +45,8 @@ mod statistic;
 mod walk;
 
 pub use best_cut::best_cut;
-pub use boundary::{Boundary, crossing_probability};
 pub use bound::CutBound;
+pub use boundary::{Boundary, crossing_probability};
 pub use curve::{CurvePoint, pointwise_curve, scan_curve};
 pub use error::AuditError;
 pub use grid::Grid;

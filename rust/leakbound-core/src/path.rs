@@ -84,9 +84,16 @@ impl Path {
         if guesses == 0 || guesses > available {
             return Err(out_of_range);
         }
-        let end = self.cut.next_set(guesses as usize - 1).ok_or(out_of_range)? + 1;
+        let end = self
+            .cut
+            .next_set(guesses as usize - 1)
+            .ok_or(out_of_range)?
+            + 1;
         let correct = self.success.count_between(0, end) as u32;
-        Ok(Cut { guesses: end as u32, correct })
+        Ok(Cut {
+            guesses: end as u32,
+            correct,
+        })
     }
 
     /// The allowed cuts on `grid` with at least `min_guesses` guesses, shortest first.
@@ -118,7 +125,10 @@ impl Path {
         for index in 0..self.success.len() {
             correct += u32::from(self.success.get(index));
             if self.cut.get(index) {
-                cuts.push(Cut { guesses: index as u32 + 1, correct });
+                cuts.push(Cut {
+                    guesses: index as u32 + 1,
+                    correct,
+                });
             }
         }
         cuts
@@ -142,7 +152,10 @@ pub(crate) fn cuts_at(bits: &Bits, ends: Vec<usize>) -> Vec<Cut> {
         .map(|end| {
             correct += bits.count_between(start, end);
             start = end;
-            Cut { guesses: end as u32, correct: correct as u32 }
+            Cut {
+                guesses: end as u32,
+                correct: correct as u32,
+            }
         })
         .collect()
 }
@@ -171,11 +184,19 @@ mod tests {
         let path = Path::new(success, cut);
         let cuts = |grid| {
             let cuts = path.cuts(&grid, 1).unwrap();
-            cuts.iter().map(|c| (c.guesses, c.correct)).collect::<Vec<_>>()
+            cuts.iter()
+                .map(|c| (c.guesses, c.correct))
+                .collect::<Vec<_>>()
         };
         assert_eq!(cuts(Grid::All), [(1, 1), (4, 3), (5, 3)]);
         assert_eq!(cuts(Grid::Listed(vec![2, 3, 5])), [(1, 1), (5, 3)]);
-        assert_eq!(path.cut_at_or_after(2).unwrap(), Cut { guesses: 4, correct: 3 });
+        assert_eq!(
+            path.cut_at_or_after(2).unwrap(),
+            Cut {
+                guesses: 4,
+                correct: 3
+            }
+        );
         assert!(path.cut_at_or_after(6).is_err());
         assert_eq!(path.cuts(&Grid::All, 2).unwrap().len(), 2);
     }

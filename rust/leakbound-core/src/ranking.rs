@@ -49,7 +49,9 @@ impl Ranking {
             return Err(AuditError::Empty);
         }
         if u32::try_from(scores.len()).is_err() {
-            return Err(AuditError::TooManyExamples { examples: scores.len() });
+            return Err(AuditError::TooManyExamples {
+                examples: scores.len(),
+            });
         }
         if let Some(index) = scores.iter().position(|score| score.is_nan()) {
             return Err(AuditError::ScoreIsNan { index });
@@ -79,8 +81,10 @@ impl Ranking {
     /// How many examples share their score with another.
     #[must_use]
     pub fn tied(&self) -> usize {
-        let singletons =
-            self.blocks_from_the_top().filter(|&(start, end)| end == start + 1).count();
+        let singletons = self
+            .blocks_from_the_top()
+            .filter(|&(start, end)| end == start + 1)
+            .count();
         self.examples() - singletons
     }
 
@@ -151,10 +155,16 @@ impl Ranking {
             return Err(AuditError::EveryExampleAbstains { examples });
         }
         // Ends are counted in examples; both searches look at bits, one position lower.
-        let above = self.block_end.previous_set((examples / 2).max(1) - 1).map(|bit| bit + 1);
+        let above = self
+            .block_end
+            .previous_set((examples / 2).max(1) - 1)
+            .map(|bit| bit + 1);
         let below = self.block_end.next_set(examples / 2).map(|bit| bit + 1);
         let distance = |end: usize| (2 * end).abs_diff(examples);
-        let nearest = [above, below].into_iter().flatten().min_by_key(|&end| distance(end));
+        let nearest = [above, below]
+            .into_iter()
+            .flatten()
+            .min_by_key(|&end| distance(end));
         nearest.ok_or(AuditError::Empty)
     }
 
@@ -170,8 +180,9 @@ impl Ranking {
         let mut successes = Bits::with_capacity(top + bottom);
         let mut cuts = Bits::with_capacity(top + bottom);
         let mut top_blocks = top_blocks.take_while(|&(_, end)| end <= top).peekable();
-        let mut bottom_blocks =
-            self.blocks_from_the_bottom().take_while(|&(start, _)| start + bottom >= examples);
+        let mut bottom_blocks = self
+            .blocks_from_the_bottom()
+            .take_while(|&(start, _)| start + bottom >= examples);
         let mut bottom_block = bottom_blocks.next();
         let (mut from_top, mut from_bottom) = (0, 0);
         loop {
@@ -181,7 +192,11 @@ impl Ranking {
                 (None, Some(_)) => false,
                 (None, None) => break,
             };
-            let block = if take_top { top_blocks.next() } else { bottom_block };
+            let block = if take_top {
+                top_blocks.next()
+            } else {
+                bottom_block
+            };
             let Some((start, end)) = block else { break };
             for rank in start..end {
                 successes.push(self.member.get(rank) == take_top);
@@ -216,7 +231,9 @@ impl Ranking {
             let start = if end == 1 {
                 0
             } else {
-                self.block_end.previous_set(end - 2).map_or(0, |previous_end| previous_end + 1)
+                self.block_end
+                    .previous_set(end - 2)
+                    .map_or(0, |previous_end| previous_end + 1)
             };
             Some((start, std::mem::replace(&mut end, start)))
         })
@@ -231,7 +248,11 @@ fn sorted_keys(scores: &[f64], member: &[bool]) -> (Vec<u64>, Vec<u64>) {
         Vec::with_capacity(scores.len() - members + 1),
     );
     for (&score, &is_member) in scores.iter().zip(member) {
-        if is_member { keys.0.push(key(score)) } else { keys.1.push(key(score)) }
+        if is_member {
+            keys.0.push(key(score))
+        } else {
+            keys.1.push(key(score))
+        }
     }
     rayon::join(|| keys.0.sort_unstable(), || keys.1.sort_unstable());
     keys.0.push(SENTINEL);
@@ -243,7 +264,11 @@ fn sorted_keys(scores: &[f64], member: &[bool]) -> (Vec<u64>, Vec<u64>) {
 fn key(score: f64) -> u64 {
     let bits = (score + 0.0).to_bits();
     let sign = 1 << 63;
-    if bits & sign == 0 { !(bits | sign) } else { bits }
+    if bits & sign == 0 {
+        !(bits | sign)
+    } else {
+        bits
+    }
 }
 
 /// Merge two key lists that end in [`SENTINEL`], members first within a block.

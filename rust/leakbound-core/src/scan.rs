@@ -1,8 +1,6 @@
 //! All cuts at once: a statistic's maximum, calibrated exactly.
 
-use crate::{
-    AuditError, Boundary, Cut, CutBound, Grid, Interrupt, Path, ScanStatistic, best_cut,
-};
+use crate::{AuditError, Boundary, Cut, CutBound, Grid, Interrupt, Path, ScanStatistic, best_cut};
 use leakbound_math::Probability;
 
 /// Lower confidence bound at error probability `beta` from the best cut of a path.
@@ -41,9 +39,14 @@ pub fn scan(
 ) -> Result<CutBound, AuditError> {
     let cuts = path.cuts(grid, min_guesses)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
-    let Some(cut) = best.cut else { return Ok(CutBound::NONE) };
+    let Some(cut) = best.cut else {
+        return Ok(CutBound::NONE);
+    };
     let probability = calibrate(&cuts, statistic, best.statistic, cut, beta, interrupt)?;
-    Ok(probability.map_or(CutBound::NONE, |probability| CutBound { probability, ..best }))
+    Ok(probability.map_or(CutBound::NONE, |probability| CutBound {
+        probability,
+        ..best
+    }))
 }
 
 /// The bound of a scan whose statistic is largest at `cut`, with the value `level`.

@@ -74,7 +74,11 @@ impl KlDivergence {
             return Ok(Self { kappa });
         }
         let range = "a positive number";
-        Err(AuditError::ParameterOutOfRange { name: "kappa", value: kappa, range })
+        Err(AuditError::ParameterOutOfRange {
+            name: "kappa",
+            value: kappa,
+            range,
+        })
     }
 
     /// The default for a scan at error probability `beta`: κ = ln(1/β) + 1.
@@ -98,7 +102,9 @@ impl CutStatistic for KlDivergence {
         let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
         if cut.correct == cut.guesses {
             // r ln(1/q) = κ
-            return Ok(Some(Probability::from_complement(-(-self.kappa / r).exp_m1())?));
+            return Ok(Some(Probability::from_complement(
+                -(-self.kappa / r).exp_m1(),
+            )?));
         }
         // In θ = logit q the signed root √(2 r KL) is smooth and nearly linear: Newton on it, held
         // in a bracket. r KL(w/r ‖ σ(θ)) has the derivative r σ(θ) − w.
@@ -109,11 +115,19 @@ impl CutStatistic for KlDivergence {
         for _ in 0..MAX_NEWTON {
             let level = Probability::from_logit(theta)?;
             let root = (2.0 * divergence(cut, level)).sqrt();
-            if root >= target { low = theta } else { high = theta }
+            if root >= target {
+                low = theta
+            } else {
+                high = theta
+            }
             let slope = (w - r * level.p()) / root;
             let mut next = theta + (root - target) / slope;
             if !(next > low && next < high) {
-                next = if low.is_finite() { 0.5 * (low + high) } else { 2.0 * theta - center };
+                next = if low.is_finite() {
+                    0.5 * (low + high)
+                } else {
+                    2.0 * theta - center
+                };
             }
             if (next - theta).abs() <= NEWTON_TOLERANCE * theta.abs().max(1.0) {
                 return Ok(Some(Probability::from_logit(next)?));
@@ -161,7 +175,10 @@ impl EqualLevel {
     /// `alpha` is not in (0, 1).
     pub fn new(alpha: f64) -> Result<Self, AuditError> {
         let alpha = check_level("alpha", alpha)?;
-        Ok(Self { alpha, strength: -alpha.ln() })
+        Ok(Self {
+            alpha,
+            strength: -alpha.ln(),
+        })
     }
 
     /// P(Bin(r, level) ≥ w) ≤ α, decided exactly up to the tail's documented error, which counts
@@ -218,7 +235,9 @@ impl Hoeffding {
     /// # Errors
     /// `alpha` is not in (0, 1).
     pub fn new(alpha: f64) -> Result<Self, AuditError> {
-        Ok(Self { strength: -check_level("alpha", alpha)?.ln() })
+        Ok(Self {
+            strength: -check_level("alpha", alpha)?.ln(),
+        })
     }
 
     fn value(&self, cut: Cut) -> f64 {
@@ -230,7 +249,11 @@ impl Hoeffding {
 impl CutStatistic for Hoeffding {
     fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
         let value = self.value(cut).next_down();
-        Ok(if value > 0.0 { Some(Probability::new(value)?) } else { None })
+        Ok(if value > 0.0 {
+            Some(Probability::new(value)?)
+        } else {
+            None
+        })
     }
 
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
@@ -243,7 +266,11 @@ pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditEr
     if value > 0.0 && value < 1.0 {
         return Ok(value);
     }
-    Err(AuditError::ParameterOutOfRange { name, value, range: "between 0 and 1, both excluded" })
+    Err(AuditError::ParameterOutOfRange {
+        name,
+        value,
+        range: "between 0 and 1, both excluded",
+    })
 }
 
 /// Thresholds by walking: each search starts where the last one ended, moved along the mean.

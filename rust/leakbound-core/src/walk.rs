@@ -7,7 +7,7 @@ use leakbound_simd::walk::{bernoulli_step, correlate};
 use rayon::prelude::*;
 
 /// Products below this are computed on one thread; above, outputs are shared out in tiles.
-const PARALLEL_PRODUCTS: usize = 1 << 21;
+const PARALLEL_PRODUCTS: usize = 1 << 20;
 /// Outputs of one parallel task.
 const TILE: usize = 1 << 11;
 /// Half an ulp of 1: the relative error of one rounding.
@@ -89,10 +89,13 @@ impl Walk {
         if outputs * kernel.reversed.len() < PARALLEL_PRODUCTS {
             correlate(&padded, &kernel.reversed, &mut self.spare);
         } else {
-            self.spare.par_chunks_mut(TILE).enumerate().for_each(|(tile, outputs)| {
-                let inputs = &padded[tile * TILE..tile * TILE + outputs.len() + margin];
-                correlate(inputs, &kernel.reversed, outputs);
-            });
+            self.spare
+                .par_chunks_mut(TILE)
+                .enumerate()
+                .for_each(|(tile, outputs)| {
+                    let inputs = &padded[tile * TILE..tile * TILE + outputs.len() + margin];
+                    correlate(inputs, &kernel.reversed, outputs);
+                });
         }
         self.advance(kernel.lowest, f64::from(guesses) * p.p(), kernel.rounding);
     }
@@ -169,7 +172,11 @@ impl Kernel {
         let odds = p.p() / p.q();
         let rising = |k: u32| f64::from(guesses - k) / (f64::from(k) + 1.0) * odds;
         let falling = |k: u32| f64::from(k) / (f64::from(guesses - k) + 1.0) / odds;
-        let tails = Tails { allowance: allowance / 2.0, reach, offset: (f64::from(mode) - n * p.p()).abs() };
+        let tails = Tails {
+            allowance: allowance / 2.0,
+            reach,
+            offset: (f64::from(mode) - n * p.p()).abs(),
+        };
         let (above, lost_above) = tails.terms(at_mode, (mode..guesses).map(rising));
         let (below, lost_below) = tails.terms(at_mode, (1..=mode).rev().map(falling));
         let lowest = mode - below.len() as u32;
@@ -181,9 +188,14 @@ impl Kernel {
             .chain(below)
             .collect();
         // Five roundings per ratio, one per product and one per addition.
-        let rounding = binomial::RELATIVE_ERROR
-            + UNIT_ROUNDOFF * (6.0 * steps + reversed.len() as f64 + 1.0);
-        Self { lowest, reversed, lost: lost_above + lost_below, rounding }
+        let rounding =
+            binomial::RELATIVE_ERROR + UNIT_ROUNDOFF * (6.0 * steps + reversed.len() as f64 + 1.0);
+        Self {
+            lowest,
+            reversed,
+            lost: lost_above + lost_below,
+            rounding,
+        }
     }
 }
 

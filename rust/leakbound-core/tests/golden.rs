@@ -26,7 +26,9 @@ struct Row {
 /// Rows of plain fields; the quoted ones describe other computations.
 fn rows() -> Vec<Row> {
     let plain = ROWS.lines().skip(1).filter(|line| !line.contains('"'));
-    plain.map(|line| row(&line.split(',').collect::<Vec<_>>())).collect()
+    plain
+        .map(|line| row(&line.split(',').collect::<Vec<_>>()))
+        .collect()
 }
 
 fn row(fields: &[&str]) -> Row {
@@ -54,10 +56,17 @@ fn agrees(row: &Row, bound: &CutBound) {
     let cut = bound.cut.unwrap();
     let name = format!("{} m={} beta={}", row.method, row.path.guesses(), row.beta);
     assert_eq!(row.path.correct(), row.ones, "{name}: path");
-    assert_eq!((cut.guesses, cut.correct), (row.r_star, row.w_star), "{name}: cut");
+    assert_eq!(
+        (cut.guesses, cut.correct),
+        (row.r_star, row.w_star),
+        "{name}: cut"
+    );
     let close = |ours: f64, theirs: f64, what: &str| {
         let error = (ours - theirs).abs();
-        assert!(error <= TOLERANCE * theirs.abs().max(1e-3), "{name}: {what} {ours} {theirs}");
+        assert!(
+            error <= TOLERANCE * theirs.abs().max(1e-3),
+            "{name}: {what} {ours} {theirs}"
+        );
     };
     close(bound.statistic.p(), row.statistic, "statistic");
     close(bound.probability.p(), row.p, "p");
@@ -65,7 +74,10 @@ fn agrees(row: &Row, bound: &CutBound) {
 }
 
 fn check(method: &str, bound: impl Fn(&Row) -> CutBound) {
-    let rows: Vec<Row> = rows().into_iter().filter(|row| row.method == method).collect();
+    let rows: Vec<Row> = rows()
+        .into_iter()
+        .filter(|row| row.method == method)
+        .collect();
     assert!(rows.len() > 3, "{method}: {} rows", rows.len());
     for row in rows {
         agrees(&row, &bound(&row));
@@ -75,7 +87,12 @@ fn check(method: &str, bound: impl Fn(&Row) -> CutBound) {
 fn union(row: &Row, grid: &Grid) -> CutBound {
     let tests = grid.size(row.path.guesses()).unwrap();
     let statistic = EqualLevel::new(row.beta / tests as f64).unwrap();
-    best_cut(&row.path.cuts(grid, 1).unwrap(), &statistic, &Interrupt::default()).unwrap()
+    best_cut(
+        &row.path.cuts(grid, 1).unwrap(),
+        &statistic,
+        &Interrupt::default(),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -85,14 +102,24 @@ fn union_over_all_cuts() {
 
 #[test]
 fn union_over_a_geometric_grid() {
-    check("union_geom1.5", |row| union(row, &Grid::Geometric { ratio: 1.5 }));
+    check("union_geom1.5", |row| {
+        union(row, &Grid::Geometric { ratio: 1.5 })
+    });
 }
 
 #[test]
 fn kl_scan() {
     check("scan_kl", |row| {
         let statistic = KlDivergence::for_level(row.beta).unwrap();
-        scan(&row.path, &statistic, row.beta, &Grid::All, 1, &Interrupt::default()).unwrap()
+        scan(
+            &row.path,
+            &statistic,
+            row.beta,
+            &Grid::All,
+            1,
+            &Interrupt::default(),
+        )
+        .unwrap()
     });
 }
 
@@ -100,13 +127,24 @@ fn kl_scan() {
 fn equal_level_scan() {
     check("scan_ell", |row| {
         let statistic = EqualLevel::new(1e-3).unwrap();
-        scan(&row.path, &statistic, row.beta, &Grid::All, 1, &Interrupt::default()).unwrap()
+        scan(
+            &row.path,
+            &statistic,
+            row.beta,
+            &Grid::All,
+            1,
+            &Interrupt::default(),
+        )
+        .unwrap()
     });
 }
 
 #[test]
 fn crossing_of_a_kl_boundary() {
-    let row = ROWS.lines().find(|line| line.contains("P(exists r")).unwrap();
+    let row = ROWS
+        .lines()
+        .find(|line| line.contains("P(exists r"))
+        .unwrap();
     let expected: f64 = row.rsplit(',').nth(1).unwrap().parse().unwrap();
     let (p, kappa) = (Probability::new(0.9).unwrap(), 5.0);
     let threshold = |r: u32| {
@@ -117,13 +155,20 @@ fn crossing_of_a_kl_boundary() {
         let (mut low, mut high) = (0, r + 1);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if crosses(middle) { high = middle } else { low = middle }
+            if crosses(middle) {
+                high = middle
+            } else {
+                low = middle
+            }
         }
         high
     };
     let boundary: Vec<u32> = (1..=100_000).map(threshold).collect();
     let ours = crossing_probability(&boundary, &[p], &Interrupt::default()).unwrap();
-    assert!((ours / expected - 1.0).abs() < TOLERANCE, "{ours} {expected}");
+    assert!(
+        (ours / expected - 1.0).abs() < TOLERANCE,
+        "{ours} {expected}"
+    );
     let varying = vec![p; boundary.len()];
     let again = crossing_probability(&boundary, &varying, &Interrupt::default()).unwrap();
     assert!((again / ours - 1.0).abs() < 1e-10, "{again} {ours}");

@@ -1,7 +1,7 @@
 //! Rankings, paths and the bounds over their cuts.
 
 use leakbound_core::{
-    AuditError, CutBound, CurvePoint, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
+    AuditError, CurvePoint, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
     KlDivergence, Order, best_cut, pointwise_curve, scan, scan_curve,
 };
 use leakbound_math::Probability;
@@ -92,7 +92,10 @@ impl Path {
     }
 
     fn count(&self, py: Python<'_>, guesses: u32) -> PyResult<(u32, u32)> {
-        let cut = self.0.cut_at_or_after(guesses).map_err(|error| to_python(py, &error))?;
+        let cut = self
+            .0
+            .cut_at_or_after(guesses)
+            .map_err(|error| to_python(py, &error))?;
         Ok((cut.guesses, cut.correct))
     }
 
@@ -169,7 +172,14 @@ pub(crate) fn kl_scan(
 ) -> PyResult<LowerBound> {
     let grid = grid.resolve(NO_RATIO)?;
     enter(py, |interrupt| {
-        scan(&path.0, &kl_statistic(beta, kappa)?, beta, &grid, min_guesses, interrupt)
+        scan(
+            &path.0,
+            &kl_statistic(beta, kappa)?,
+            beta,
+            &grid,
+            min_guesses,
+            interrupt,
+        )
     })
     .map(LowerBound)
 }
@@ -188,7 +198,15 @@ pub(crate) fn kl_curve<'py>(
     let grid = grid.resolve(NO_RATIO)?;
     let curve = enter(py, |interrupt| {
         let statistic = kl_statistic(beta, kappa)?;
-        scan_curve(&path.0, &statistic, beta, &grid, min_guesses, points, interrupt)
+        scan_curve(
+            &path.0,
+            &statistic,
+            beta,
+            &grid,
+            min_guesses,
+            points,
+            interrupt,
+        )
     })?;
     Ok(curve_arrays(py, &curve))
 }
@@ -209,7 +227,14 @@ pub(crate) fn equal_level_scan(
 ) -> PyResult<LowerBound> {
     let grid = grid.resolve(NO_RATIO)?;
     enter(py, |interrupt| {
-        scan(&path.0, &EqualLevel::new(alpha0)?, beta, &grid, min_guesses, interrupt)
+        scan(
+            &path.0,
+            &EqualLevel::new(alpha0)?,
+            beta,
+            &grid,
+            min_guesses,
+            interrupt,
+        )
     })
     .map(LowerBound)
 }
@@ -228,7 +253,15 @@ pub(crate) fn equal_level_curve<'py>(
     let grid = grid.resolve(NO_RATIO)?;
     let curve = enter(py, |interrupt| {
         let statistic = EqualLevel::new(alpha0)?;
-        scan_curve(&path.0, &statistic, beta, &grid, min_guesses, points, interrupt)
+        scan_curve(
+            &path.0,
+            &statistic,
+            beta,
+            &grid,
+            min_guesses,
+            points,
+            interrupt,
+        )
     })?;
     Ok(curve_arrays(py, &curve))
 }
@@ -324,15 +357,24 @@ pub(crate) fn union_curve<'py>(
     tail: &str,
     points: usize,
 ) -> PyResult<CurveArrays<'py>> {
-    let curve = over_union(py, path, beta, &grid.resolve(ratio)?, tail, Sampled { points })?;
+    let curve = over_union(
+        py,
+        path,
+        beta,
+        &grid.resolve(ratio)?,
+        tail,
+        Sampled { points },
+    )?;
     Ok(curve_arrays(py, &curve))
 }
 
 #[pyfunction]
 #[pyo3(signature = (path, *, beta))]
 pub(crate) fn uncorrected_bound(py: Python<'_>, path: &Path, beta: f64) -> PyResult<LowerBound> {
-    enter(py, |interrupt| Best.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt))
-        .map(LowerBound)
+    enter(py, |interrupt| {
+        Best.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt)
+    })
+    .map(LowerBound)
 }
 
 #[pyfunction]
@@ -359,7 +401,11 @@ type CurveArrays<'py> = (
 fn curve_arrays<'py>(py: Python<'py>, curve: &[CurvePoint]) -> CurveArrays<'py> {
     let cuts: Vec<_> = curve.iter().map(|point| point.cut).collect();
     let (guesses, correct) = cut_arrays(py, &cuts);
-    (guesses, correct, PyArray1::from_iter(py, curve.iter().map(|point| point.logit)))
+    (
+        guesses,
+        correct,
+        PyArray1::from_iter(py, curve.iter().map(|point| point.logit)),
+    )
 }
 
 #[pyfunction]
@@ -374,5 +420,7 @@ pub(crate) fn crossing_probability(
         .map(|&p| Probability::new(p))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| math_to_python(py, &error))?;
-    enter(py, |interrupt| leakbound_core::crossing_probability(&boundary, &p, interrupt))
+    enter(py, |interrupt| {
+        leakbound_core::crossing_probability(&boundary, &p, interrupt)
+    })
 }

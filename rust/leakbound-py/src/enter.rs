@@ -22,7 +22,11 @@ struct Pool {
     pool: Option<Arc<ThreadPool>>,
 }
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { process: 0, threads: None, pool: None });
+static POOL: Mutex<Pool> = Mutex::new(Pool {
+    process: 0,
+    threads: None,
+    pool: None,
+});
 
 /// Run `work` on the pool, detached from the interpreter, until it ends or Python is interrupted.
 pub(crate) fn enter<T: Send>(
@@ -48,7 +52,9 @@ pub(crate) fn enter<T: Send>(
                         }
                     }
                     Err(RecvTimeoutError::Disconnected) => {
-                        return Err(PyRuntimeError::new_err("the computation ended unexpectedly"));
+                        return Err(PyRuntimeError::new_err(
+                            "the computation ended unexpectedly",
+                        ));
                     }
                 }
             }

@@ -26,7 +26,9 @@ pub(crate) fn math_to_python(py: Python<'_>, error: &MathError) -> PyErr {
 }
 
 fn named(py: Python<'_>, name: &str, message: String) -> PyErr {
-    let class = py.import("leakbound.errors").and_then(|errors| errors.getattr(name));
+    let class = py
+        .import("leakbound.errors")
+        .and_then(|errors| errors.getattr(name));
     match class.and_then(|class| class.call1((message.clone(),))) {
         Ok(exception) => PyErr::from_value(exception),
         Err(_) => PyValueError::new_err(message),

@@ -30,7 +30,9 @@ pub(crate) fn normal_quantile<'py>(
     p: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<Column<'py>> {
     let p = entries(&p);
-    at_each(py, p.len(), |i| Ok(normal::quantile(Probability::new(p[i])?)))
+    at_each(py, p.len(), |i| {
+        Ok(normal::quantile(Probability::new(p[i])?))
+    })
 }
 
 #[pyfunction]
@@ -70,7 +72,11 @@ pub(crate) fn binomial_tail<'py>(
     let (v, n, p) = (entries(&v), entries(&n), entries(&p));
     at_each(py, v.len(), |i| {
         let law = Binomial::new(n[i], Probability::new(p[i])?);
-        Ok(if log { law.ln_upper_tail(v[i]) } else { law.upper_tail(v[i]) })
+        Ok(if log {
+            law.ln_upper_tail(v[i])
+        } else {
+            law.upper_tail(v[i])
+        })
     })
 }
 
@@ -83,5 +89,7 @@ pub(crate) fn clopper_pearson<'py>(
     beta: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<Column<'py>> {
     let (v, n, beta) = (entries(&v), entries(&n), entries(&beta));
-    at_each(py, v.len(), |i| Ok(limits::lower_limit(v[i], n[i], beta[i])?.p()))
+    at_each(py, v.len(), |i| {
+        Ok(limits::lower_limit(v[i], n[i], beta[i])?.p())
+    })
 }
