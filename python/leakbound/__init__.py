@@ -1,1 +1,60 @@
-"""Statistically valid lower bounds on the privacy leakage of a trained model."""
+"""Statistically valid lower bounds on the privacy leakage of a trained model.
+
+Three ideas compose: a *claim* is a family of guarantees, such as pure ε-differential privacy; an
+*audit* is a game that says how membership came about, and so what a right guess proves; a *cut
+policy* says which cuts of a ranking are tested, and how their number is paid for.
+
+Examples
+--------
+>>> import numpy as np
+>>> import leakbound as lb
+>>> rng = np.random.default_rng(0)
+>>> member = rng.random(1000) < 0.5            # a fair coin for each example
+>>> scores = rng.normal(size=1000) + member    # from the model trained on the members
+>>> result = lb.audit_one_run(scores, member)
+>>> result.kind
+'lower_bound'
+"""
+
+from leakbound import cuts, stats
+from leakbound._core import __version__
+from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.claims import PureDP
+from leakbound.cuts import EqualLevelScan, Fixed, KLScan, Split, Uncorrected, UnionBound
+from leakbound.errors import LeakboundError
+from leakbound.plan import InclusionPlan
+from leakbound.results import (
+    Assumption,
+    AuditResult,
+    Curve,
+    Histogram,
+    PanoramiaResult,
+    Provenance,
+    Roc,
+    ScoreAudit,
+)
+
+__all__ = [
+    "Assumption",
+    "AuditResult",
+    "Curve",
+    "EqualLevelScan",
+    "Fixed",
+    "Histogram",
+    "InclusionPlan",
+    "KLScan",
+    "LeakboundError",
+    "PanoramiaResult",
+    "Provenance",
+    "PureDP",
+    "Roc",
+    "ScoreAudit",
+    "Split",
+    "Uncorrected",
+    "UnionBound",
+    "__version__",
+    "audit_one_run",
+    "audit_panoramia",
+    "cuts",
+    "stats",
+]

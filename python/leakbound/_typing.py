@@ -16,6 +16,7 @@ __all__ = [
     "JsonValue",
     "Kind",
     "PathName",
+    "PathOrder",
     "Sides",
     "Status",
     "Tail",
@@ -49,12 +50,11 @@ class HasMember(Protocol):
 Sides: TypeAlias = Literal["both", "member"]
 Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
+PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[
     "lower_bound", "family_lower_bound", "conditional_lower_bound", "estimate", "invalid"
 ]
-JsonValue: TypeAlias = (
-    "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
-)
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"

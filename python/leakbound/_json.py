@@ -1,0 +1,179 @@
+"""Results to JSON and back: frozen dataclasses of numbers, words, arrays and lazy values.
+
+Every object carries its type; infinities are "inf" and "-inf"; NaN (a value that does not exist)
+is null. A value that is computed when first asked for is stored under its public name.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._typing import JsonValue
+from leakbound.errors import ResultFormatError
+
+__all__ = ["Lazy", "decode", "encode"]
+
+T = TypeVar("T")
+
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+class Lazy(Generic[T]):
+    """A value that is computed when first asked for, and kept.
+
+    Parameters
+    ----------
+    compute : callable
+        Returns the value.
+    """
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+
+    @cached_property
+    def value(self) -> T:
+        """The value."""
+        return self._compute()
+
+
+def encode(value: object) -> JsonValue:
+    """Turn a value into what JSON can hold.
+
+    Parameters
+    ----------
+    value : object
+        A dataclass, array, number, string, None, or lists, tuples and dicts of them.
+
+    Returns
+    -------
+    None, bool, int, float, str, list or dict
+        Its JSON form.
+    """
+    if isinstance(value, Lazy):
+        return encode(value.value)
+    if isinstance(value, np.ndarray | tuple | list):
+        items = value.tolist() if isinstance(value, np.ndarray) else value
+        return [encode(item) for item in items]
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        content = {f.name.lstrip("_"): encode(getattr(value, f.name)) for f in fields(value)}
+        return {"type": type(value).__name__, **content}
+    if isinstance(value, float):
+        return _encode_float(float(value))
+    return cast("JsonValue", value)
+
+
+def decode(kind: Any, data: JsonValue, where: str = "result") -> Any:
+    """Rebuild a value of a known type from its JSON form.
+
+    Parameters
+    ----------
+    kind : type
+        What to build: a type hint made of the types that `encode` takes.
+    data : JSON value
+        What `encode` returned.
+    where : str
+        Name of the value in messages.
+
+    Returns
+    -------
+    object
+        A value of type `kind`.
+
+    Raises
+    ------
+    ResultFormatError
+        If `data` is not the form of such a value.
+    """
+    if kind is Any:
+        return data
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, data, where)
+    if kind is float:
+        return _decode_float(data, where)
+    if kind in {bool, int, str}:
+        return _expect(kind, data, where)
+    return _decode_generic(get_origin(kind), get_args(kind), data, where)
+
+
+def _decode_generic(origin: Any, arguments: tuple[Any, ...], data: JsonValue, where: str) -> Any:
+    if origin is Lazy:
+        value = decode(arguments[0], data, where)
+        return Lazy(lambda: value)
+    if origin is np.ndarray:
+        return _decode_array(get_args(arguments[1])[0], data, where)
+    if origin is tuple:
+        items = _expect(list, data, where)
+        return tuple(decode(arguments[0], x, f"{where}[{i}]") for i, x in enumerate(items))
+    if origin is dict:
+        content = _expect(dict, data, where)
+        return {key: decode(arguments[1], x, f"{where}.{key}") for key, x in content.items()}
+    if origin is Literal:
+        return _decode_literal(arguments, data, where)
+    optional, _ = arguments
+    return None if data is None else decode(optional, data, where)
+
+
+def _decode_dataclass(kind: Any, data: JsonValue, where: str) -> Any:
+    content = _expect(dict, data, where)
+    _decode_literal((kind.__name__,), content.get("type"), f"{where}.type")
+    names = {f.name: f.name.lstrip("_") for f in fields(kind)}
+    missing = sorted(set(names.values()) - set(content))
+    if missing:
+        message = f"{where} lacks {', '.join(missing)}"
+        raise ResultFormatError(message)
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            name: decode(hints[name], content[public], f"{where}.{public}")
+            for name, public in names.items()
+        }
+    )
+
+
+def _decode_array(dtype: Any, data: JsonValue, where: str) -> NDArray[np.generic]:
+    items = _expect(list, data, where)
+    kind = float if dtype is np.float64 else int
+    values = [
+        math.nan if item is None and kind is float else decode(kind, item, f"{where}[{i}]")
+        for i, item in enumerate(items)
+    ]
+    return np.array(values, dtype=dtype)
+
+
+def _decode_literal(allowed: tuple[Any, ...], data: JsonValue, where: str) -> Any:
+    if data not in allowed:
+        listed = " or ".join(map(repr, allowed))
+        message = f"{where} must be {listed}, got {data!r}"
+        raise ResultFormatError(message)
+    return data
+
+
+def _decode_float(data: JsonValue, where: str) -> float:
+    if isinstance(data, str) and data in _INFINITIES:
+        return _INFINITIES[data]
+    if isinstance(data, bool) or not isinstance(data, int | float):
+        message = f"{where} must be a number, got {data!r}"
+        raise ResultFormatError(message)
+    return float(data)
+
+
+def _encode_float(value: float) -> JsonValue:
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _expect(kind: type[T], data: JsonValue, where: str) -> T:
+    if type(data) is not kind:
+        message = f"{where} must be of type {kind.__name__}, got {data!r:.60}"
+        raise ResultFormatError(message)
+    return data

@@ -1,0 +1,211 @@
+"""From scores and membership to what a ranking proves: the middle of every audit.
+
+Scores are ranked, a cut policy tests paths of right and wrong guesses, and the best bound wins.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leakbound import _core
+from leakbound._json import Lazy, encode
+from leakbound._typing import BoolArray, FloatArray, JsonValue, PathName, PathOrder, Sides
+from leakbound.audits._details import POINTS, curve, histogram, roc
+from leakbound.audits._warnings import ranking_warnings
+from leakbound.cuts import ORDERS, CutPolicy, Fixed, PathPolicy, Split
+from leakbound.errors import AbstentionError, OptionError
+from leakbound.results import ScoreAudit
+
+__all__ = ["audit_scores"]
+
+_NAMES: dict[PathOrder, PathName] = {
+    "member": "member",
+    "member_half": "members",
+    "nonmember_half": "non-members",
+    "interleaved": "interleaved",
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A policy tested on some paths of a ranking, and the path that won."""
+
+    ranking: _core.Ranking
+    cuts: PathPolicy
+    orders: tuple[PathOrder, ...]
+    level: float
+    order: PathOrder
+    path: _core.Path
+    best: _core.Bound
+
+    @classmethod
+    def of(
+        cls,
+        ranking: _core.Ranking,
+        cuts: PathPolicy,
+        orders: tuple[PathOrder, ...],
+        beta: float,
+    ) -> "Trial":
+        """Bound every path at its share of `beta` and keep the best; on equality the first."""
+        level = cuts.level(beta, len(orders))
+        paths = {order: ranking.path(order) for order in orders}
+        bounds = {order: cuts.bound(path, level) for order, path in paths.items()}
+        winner = max(orders, key=lambda order: bounds[order].logit)
+        return cls(ranking, cuts, orders, level, winner, paths[winner], bounds[winner])
+
+    def perfect(self, cuts: PathPolicy, examples: int) -> float:
+        """Return the log-odds bound of a perfect attack on as many members as non-members."""
+        order, half = self.orders[-1], examples // 2
+        right = examples if order == "interleaved" else half
+        guesses = half if order.endswith("half") else examples
+        path = _core.Path.from_successes(np.arange(guesses) < right)
+        return cuts.bound(path, self.level).logit
+
+
+def audit_scores(
+    scores: FloatArray,
+    member: BoolArray,
+    *,
+    cuts: CutPolicy,
+    sides: Sides,
+    beta: float,
+    seed: int,
+    name: str = "scores",
+) -> ScoreAudit:
+    """Bound the log-odds of a right guess from below.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Validated scores.
+    member : ndarray of bool, shape (m,)
+        Validated membership.
+    cuts : CutPolicy
+        Which cuts are tested.
+    sides : {"both", "member"}
+        Whether non-members are guessed too.
+    beta : float
+        Probability that the bound is above the truth, in (0, 1).
+    seed : int
+        Seed of the parts of `Split`.
+    name : str
+        What to call the scores in messages.
+
+    Returns
+    -------
+    ScoreAudit
+        The best bound over the paths tested, and where it comes from.
+
+    Raises
+    ------
+    AbstentionError
+        If the scores order nothing.
+    OptionError
+        If the policy does not suit the number of examples.
+    """
+    if isinstance(cuts, Split):
+        return _audit_split(scores, member, cuts, sides=sides, beta=beta, seed=seed, name=name)
+    cuts.check(scores.size)
+    trial = Trial.of(_rank(scores, member, name), cuts, cuts.orders(sides), beta)
+    return _summary(trial, scores, member)
+
+
+def _audit_split(
+    scores: FloatArray,
+    member: BoolArray,
+    cuts: Split,
+    *,
+    sides: Sides,
+    beta: float,
+    seed: int,
+    name: str,
+) -> ScoreAudit:
+    """Choose the path and the number of guesses on one part, test them on the other."""
+    choosing = _draw(scores.size, cuts.fraction, seed)
+    part = _rank(scores[choosing], member[choosing], f"{name} that choose the cut")
+    scores, member = scores[~choosing], member[~choosing]
+    ranking = _rank(scores, member, f"{name} that test the cut")
+    order, guesses = _choose(part, ORDERS[sides], ranking.examples / part.examples, beta)
+    fixed = Fixed(min(guesses, ranking.path(order).guesses))
+    trial = Trial.of(ranking, fixed, (order,), beta)
+    split = {
+        "cuts": encode(cuts),
+        "chosen_guesses": fixed.guesses,
+        "choosing_examples": part.examples,
+    }
+    return _summary(trial, scores, member, **split)
+
+
+def _rank(scores: FloatArray, member: BoolArray, name: str) -> _core.Ranking:
+    ranking = _core.Ranking(scores, member)
+    if ranking.blocks == 1:
+        message = (
+            f"all {scores.size} {name} are equal, so every example abstains: use a score that "
+            "differs between examples"
+        )
+        raise AbstentionError(message)
+    return ranking
+
+
+def _draw(examples: int, fraction: float, seed: int) -> BoolArray:
+    """Draw the part that chooses, without looking at scores or membership."""
+    if examples < 4:
+        message = f"Split needs at least 2 examples in each part, got {examples} in all"
+        raise OptionError(message)
+    size = min(max(2, round(fraction * examples)), examples - 2)
+    chosen = np.zeros(examples, dtype=np.bool_)
+    rows = np.random.default_rng(seed).choice(examples, size, replace=False, shuffle=False)
+    chosen[rows] = True
+    return chosen
+
+
+def _choose(
+    part: _core.Ranking, orders: tuple[PathOrder, ...], scale: float, beta: float
+) -> tuple[PathOrder, int]:
+    """Return path and guesses with the best limit, if the other part were just like this one."""
+    options: list[tuple[float, PathOrder, int]] = []
+    for order in orders:
+        guesses, correct = part.path(order).sample(POINTS)
+        expected = np.maximum(1, np.rint(guesses * scale)).astype(np.uint64)
+        right = np.minimum(expected, np.rint(correct * scale).astype(np.uint64))
+        limit = _core.clopper_pearson(right, expected, beta=np.full(right.size, beta))
+        top = int(np.argmax(limit))
+        options.append((float(limit[top]), order, int(expected[top])))
+    _, order, chosen = max(options, key=lambda option: option[0])
+    return order, chosen
+
+
+def _summary(trial: Trial, scores: FloatArray, member: BoolArray, **more: JsonValue) -> ScoreAudit:
+    ranking, best = trial.ranking, trial.best
+    bound = max(0.0, best.logit)
+    ceiling = Lazy(lambda: max(bound, trial.perfect(trial.cuts, ranking.examples)))
+    options = {
+        "cuts": encode(trial.cuts.settled(trial.level)),
+        "paths": [_NAMES[order] for order in trial.orders],
+        "level": trial.level,
+    }
+    return ScoreAudit(
+        bound=bound,
+        reason="" if bound else _reason(best),
+        m=ranking.examples,
+        members=ranking.members,
+        guesses=best.cut,
+        correct=best.successes,
+        path=_NAMES[trial.order],
+        auc=ranking.auc,
+        options=options | more,
+        warnings=ranking_warnings(trial, ceiling),
+        _ceiling=ceiling,
+        _curve=Lazy(lambda: curve(trial)),
+        _roc=Lazy(lambda: roc(ranking)),
+        _histogram=Lazy(lambda: histogram(scores, member)),
+    )
+
+
+def _reason(best: _core.Bound) -> str:
+    if best.cut == 0:
+        return "no tested cut has enough right guesses to count against chance"
+    return (
+        f"chance explains every tested cut: at the best one {best.successes} of {best.cut} "
+        "guesses are right"
+    )

@@ -1,0 +1,140 @@
+"""What a reader of a result should know; nothing here changes a bound."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from leakbound.cuts import Fixed
+from leakbound.results import rounded_down
+
+if TYPE_CHECKING:
+    from leakbound import _core
+    from leakbound._json import Lazy
+    from leakbound.audits._engine import Trial
+
+__all__ = ["coin_warnings", "ranking_warnings"]
+
+_INVERTED = 3
+"""Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
+_COINS = 5
+"""Standard deviations from one half at which a share of members does not look like fair coins."""
+_TIED = 0.1
+"""Share of tied examples from which fewer ties may prove more."""
+_NEAR = 0.9
+"""Share of the ceiling from which more examples may prove more."""
+_REFERENCE = 1.0
+"""The ε that a perfect attack should at least be able to refute."""
+_FEW = 1000
+"""With more examples than this a perfect attack refutes the reference."""
+
+
+def ranking_warnings(trial: Trial, ceiling: Lazy[float]) -> tuple[str, ...]:
+    """Say what looks wrong with a ranking, or limits what it can prove.
+
+    Parameters
+    ----------
+    trial : Trial
+        The policy and the winning path.
+    ceiling : Lazy of float
+        Bound of a perfect attack; computed only where it may matter.
+
+    Returns
+    -------
+    tuple of str
+        Warnings, often none.
+    """
+    notes = (_inverted(trial.ranking), _tied(trial.ranking), _moved(trial), _limit(trial, ceiling))
+    return tuple(note for note in notes if note)
+
+
+def coin_warnings(members: int, examples: int) -> tuple[str, ...]:
+    """Say that the number of members is not one that fair coins would give.
+
+    Parameters
+    ----------
+    members, examples : int
+        Members among the examples.
+
+    Returns
+    -------
+    tuple of str
+        One warning, or none.
+    """
+    spread = math.sqrt(examples) / 2
+    if abs(members - examples / 2) <= _COINS * spread and 0 < members < examples:
+        return ()
+    note = (
+        f"{members} of {examples} examples are members, where fair coins give "
+        f"{examples / 2:g} ± {spread:.1f}: the result holds only if a fair coin of its own decided "
+        "on each example"
+    )
+    return (note,)
+
+
+def _inverted(ranking: _core.Ranking) -> str:
+    members, others = ranking.members, ranking.examples - ranking.members
+    # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
+    spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
+    below = (0.5 - ranking.auc) / spread
+    if below <= _INVERTED:
+        return ""
+    return (
+        f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
+        "inverted (higher must mean likelier a member); they are used as given"
+    )
+
+
+def _tied(ranking: _core.Ranking) -> str:
+    share = ranking.tied / ranking.examples
+    if share <= _TIED:
+        return ""
+    return (
+        f"{100 * share:.0f}% of the examples share their score with another; cuts fall only "
+        "between blocks of ties, so a score of finer precision may prove more"
+    )
+
+
+def _moved(trial: Trial) -> str:
+    if not isinstance(trial.cuts, Fixed) or trial.best.cut in {0, trial.cuts.guesses}:
+        return ""
+    return (
+        f"the cut moved from {trial.cuts.guesses} to {trial.best.cut} guesses, the end of a block "
+        "of tied scores"
+    )
+
+
+def _limit(trial: Trial, ceiling: Lazy[float]) -> str:
+    best, fixed = trial.best, isinstance(trial.cuts, Fixed)
+    if (fixed or trial.ranking.examples <= _FEW) and ceiling.value <= _REFERENCE:
+        needed = _needed(trial)
+        enough = (
+            f"at least {needed} {'guesses' if fixed else 'examples'}" if needed else "other cuts"
+        )
+        return (
+            f"even a perfect attack would reach {rounded_down(ceiling.value)} only: {enough} are "
+            f"needed to refute epsilon = {_REFERENCE:g}"
+        )
+    if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
+        return (
+            f"the bound is close to {rounded_down(ceiling.value)}, all that a perfect attack would have "
+            "reached: more examples may prove more"
+        )
+    return ""
+
+
+def _needed(trial: Trial) -> int | None:
+    """Return the least number of examples (or of fixed guesses) that can refute the reference."""
+
+    def suffices(size: int) -> bool:
+        if isinstance(trial.cuts, Fixed):
+            return trial.perfect(Fixed(size), 2 * size) > _REFERENCE
+        return trial.perfect(trial.cuts, size) > _REFERENCE
+
+    low, high = 1, 2
+    while not suffices(high):
+        if high > 100 * _FEW:
+            return None
+        low, high = high, 2 * high
+    return low + bisect_left(range(low, high + 1), True, key=suffices)  # noqa: FBT003

@@ -1,0 +1,401 @@
+"""The numbers behind the audits, one by one: tails, limits and bounds over all cuts of a path.
+
+Functions of numbers broadcast their arguments; scalars give a Python float. Lower limits are
+rounded down and upper tails up, by less than 1e-12 relative.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakbound import _core
+from leakbound._typing import ArrayInput, FloatArray
+from leakbound._validate import check_length, check_successes, numbers, real, vector
+from leakbound.cuts import EqualLevelScan, KLScan, ScanGrid, UnionBound, UnionGrid
+
+__all__ = [
+    "binomial_tail",
+    "clopper_pearson",
+    "crossing_probability",
+    "equal_level_scan",
+    "kl_scan",
+    "log_normal_cdf",
+    "normal_cdf",
+    "normal_quantile",
+    "union_bound",
+]
+
+Number: TypeAlias = float | FloatArray
+
+_LARGEST = 2**53
+"""The largest count: beyond it a double misses whole numbers."""
+
+
+def normal_cdf(x: ArrayLike) -> Number:
+    """Return P(Z ≤ x) for a standard normal Z.
+
+    Parameters
+    ----------
+    x : array-like
+        Real numbers; ±inf allowed.
+
+    Returns
+    -------
+    float or ndarray of float64
+        Probabilities, to 1e-15 relative wherever they are normal numbers.
+
+    Raises
+    ------
+    ArrayTypeError
+        If `x` is not made of real numbers.
+    OptionError
+        If `x` holds NaN.
+
+    Examples
+    --------
+    >>> normal_cdf(0.0)
+    0.5
+    """
+    return _vectorised(_core.normal_cdf, _reals(x, "x"))
+
+
+def normal_quantile(p: ArrayLike) -> Number:
+    """Return the x at which a standard normal Z has P(Z ≤ x) = p.
+
+    Parameters
+    ----------
+    p : array-like
+        Probabilities in [0, 1].
+
+    Returns
+    -------
+    float or ndarray of float64
+        Quantiles; -inf at 0 and inf at 1.
+
+    Raises
+    ------
+    ArrayTypeError
+        If `p` is not made of real numbers.
+    OptionError
+        If a probability is outside [0, 1].
+
+    Examples
+    --------
+    >>> round(normal_quantile(0.975), 6)
+    1.959964
+    """
+    return _vectorised(_core.normal_quantile, _probabilities(p, "p"))
+
+
+def log_normal_cdf(x: ArrayLike) -> Number:
+    """Return ln P(Z ≤ x) for a standard normal Z, also where the probability underflows.
+
+    Parameters
+    ----------
+    x : array-like
+        Real numbers; ±inf allowed.
+
+    Returns
+    -------
+    float or ndarray of float64
+        Logarithms, in nats.
+
+    Raises
+    ------
+    ArrayTypeError
+        If `x` is not made of real numbers.
+    OptionError
+        If `x` holds NaN.
+
+    Examples
+    --------
+    >>> round(log_normal_cdf(-40.0), 4)
+    -804.6084
+    """
+    return _vectorised(_core.log_normal_cdf, _reals(x, "x"))
+
+
+def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False) -> Number:
+    """Return P(W ≥ v) for W ~ Bin(n, p), or its logarithm.
+
+    Parameters
+    ----------
+    v : array-like of int
+        Counts; at most 0 gives 1, above n gives 0.
+    n : array-like of int
+        Trials, at least 0.
+    p : array-like
+        Probabilities in [0, 1].
+    log : bool
+        Whether to return logarithms, in nats, right also where the tail underflows.
+
+    Returns
+    -------
+    float or ndarray of float64
+        Tails, to 1e-12 relative.
+
+    Raises
+    ------
+    ArrayTypeError
+        If an argument is not made of real numbers, or a count is not whole.
+    OptionError
+        If an argument is outside its range or NaN.
+
+    Notes
+    -----
+    Loader's saddle-point form of the largest term, "Fast and accurate computation of binomial
+    probabilities" (2000), and a continued fraction for the rest.
+
+    Examples
+    --------
+    >>> round(binomial_tail(8, 10, 0.5), 6)
+    0.054688
+    """
+    return _vectorised(
+        lambda v, n, p: _core.binomial_tail(v, n, p, log=log),
+        _counts(v, "v"),
+        _counts(n, "n", least=0),
+        _probabilities(p, "p"),
+    )
+
+
+def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
+    """Return the largest p for which v or more successes in n trials have probability ≤ β.
+
+    Parameters
+    ----------
+    v : array-like of int
+        Successes, in [0, n].
+    n : array-like of int
+        Trials, at least 1.
+    beta : array-like
+        Probability of error of the one-sided limit, in (0, 1).
+
+    Returns
+    -------
+    float or ndarray of float64
+        Lower confidence limits in [0, 1), rounded down.
+
+    Raises
+    ------
+    ArrayTypeError
+        If an argument is not made of real numbers, or a count is not whole.
+    OptionError
+        If an argument is outside its range or NaN.
+
+    Notes
+    -----
+    C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in the
+    case of the binomial" (1934).
+
+    Examples
+    --------
+    >>> round(clopper_pearson(118, 120, beta=0.05), 6)
+    0.948474
+    """
+    successes, trials = _counts(v, "v", least=0), _counts(n, "n", least=1)
+    numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
+    level = _reals(beta, "beta", least=sys.float_info.min, most=1 - sys.float_info.epsilon)
+    return _vectorised(
+        lambda v, n, beta: _core.clopper_pearson(v, n, beta=beta), successes, trials, level
+    )
+
+
+def kl_scan(
+    successes: ArrayInput,
+    *,
+    beta: float,
+    kappa: float | None = None,
+    min_guesses: int = 1,
+    grid: ScanGrid = "all",
+) -> _core.Bound:
+    """Bound the probability of success from all cuts of a path: the policy `KLScan`.
+
+    Parameters
+    ----------
+    successes : array-like of bool, shape (m,)
+        Which guesses were right, in visiting order.
+    beta : float
+        Probability that the bound is above the truth, in (0, 1).
+    kappa : float, optional
+        Deviation r·KL(W/r ‖ q) that a cut must reach, in nats; ln(1/β) + 1 if None.
+    min_guesses : int
+        Smallest cut, in [1, m].
+    grid : {"all", "auto"}
+        All cuts, or beyond 20,000 guesses only those of a fixed geometric grid of ratio 1.005.
+
+    Returns
+    -------
+    Bound
+        `.p` and `.logit` (not clipped, rounded down), `.cut` and `.successes` there. Where no cut
+        qualifies they are 0, -inf, 0 and 0.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, MembershipError
+        If `successes` is not a vector of booleans.
+    OptionError, OptionTypeError
+        If an option is outside its range.
+
+    Notes
+    -----
+    The largest q that some cut rejects has an exact law under independent guesses, right with
+    probability p; it is inverted in p (Buehler 1957). m successes of m give β^(1/m).
+
+    Examples
+    --------
+    >>> bound = kl_scan([True] * 200, beta=0.05)
+    >>> bound.cut, abs(bound.p - 0.05 ** (1 / 200)) < 1e-12
+    (200, True)
+    """
+    path = _path(successes)
+    policy = KLScan(kappa=kappa, min_guesses=min_guesses, grid=grid)
+    policy.check(path.guesses)
+    return policy.bound(path, _level(beta))
+
+
+def equal_level_scan(successes: ArrayInput, *, beta: float, alpha0: float = 1e-3) -> _core.Bound:
+    """Bound the probability of success from all cuts of a path: the policy `EqualLevelScan`.
+
+    Parameters
+    ----------
+    successes : array-like of bool, shape (m,)
+        Which guesses were right, in visiting order.
+    beta : float
+        Probability that the bound is above the truth, in (0, 1).
+    alpha0 : float
+        Level of each cut's own Clopper-Pearson limit, in (0, 1).
+
+    Returns
+    -------
+    Bound
+        As for `kl_scan`.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, MembershipError
+        If `successes` is not a vector of booleans.
+    OptionError, OptionTypeError
+        If an option is outside its range.
+
+    Examples
+    --------
+    >>> bound = equal_level_scan([True] * 200, beta=0.05)
+    >>> abs(bound.p - 0.05 ** (1 / 200)) < 1e-12
+    True
+    """
+    return EqualLevelScan(alpha0=alpha0, grid="all").bound(_path(successes), _level(beta))
+
+
+def union_bound(
+    successes: ArrayInput,
+    *,
+    beta: float,
+    grid: UnionGrid | Sequence[int] = "all",
+    ratio: float = 1.5,
+) -> _core.Bound:
+    """Bound the probability of success by a union over cuts: the policy `UnionBound`.
+
+    Parameters
+    ----------
+    successes : array-like of bool, shape (m,)
+        Which guesses were right, in visiting order.
+    beta : float
+        Probability that the bound is above the truth, in (0, 1).
+    grid : {"all", "geometric"} or sequence of int
+        Cuts tested, each at β divided by their number.
+    ratio : float
+        Ratio of the geometric grid, above 1.
+
+    Returns
+    -------
+    Bound
+        As for `kl_scan`.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, MembershipError
+        If `successes` is not a vector of booleans.
+    OptionError, OptionTypeError
+        If an option is outside its range.
+
+    Examples
+    --------
+    >>> bound = union_bound([True] * 200, beta=0.05)
+    >>> abs(bound.p - (0.05 / 200) ** (1 / 200)) < 1e-12
+    True
+    """
+    return UnionBound(grid=grid, ratio=ratio).bound(_path(successes), _level(beta))
+
+
+def crossing_probability(boundary: ArrayLike, p: ArrayLike) -> float:
+    """Return P(W_r ≥ boundary[r-1] for some r) of a path of independent successes.
+
+    Parameters
+    ----------
+    boundary : array-like of int, shape (m,)
+        Least number of successes that counts at each of m steps; above r for never.
+    p : array-like, scalar or shape (m,)
+        Probability of success at each step, in [0, 1].
+
+    Returns
+    -------
+    float
+        The probability, rounded up.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If `boundary` is not a vector of whole numbers, or `p` neither a scalar nor as long.
+    OptionError
+        If a probability is outside [0, 1].
+
+    Examples
+    --------
+    >>> crossing_probability([2, 2], 0.5)
+    0.25
+    """
+    steps = _counts(vector(boundary, "boundary"), "boundary")
+    chances = _probabilities(p, "p")
+    if chances.ndim:
+        check_length(vector(chances, "p"), steps.size, "p")
+    return _core.crossing_probability(
+        np.minimum(steps, steps.size + 1).astype(np.uint32), np.atleast_1d(chances)
+    )
+
+
+def _vectorised(function: Callable[..., FloatArray], *arguments: NDArray[Any]) -> Number:
+    """Call a function of vectors with arguments of any shapes that broadcast."""
+    together = np.broadcast_arrays(*arguments)
+    values = function(*(np.ascontiguousarray(one).ravel() for one in together))
+    shape = together[0].shape
+    return values.reshape(shape) if shape else float(values[0])
+
+
+def _reals(
+    values: ArrayLike, name: str, *, least: float = -math.inf, most: float = math.inf
+) -> FloatArray:
+    return numbers(values, name, least=least, most=most).astype(np.float64, copy=False)
+
+
+def _probabilities(values: ArrayLike, name: str) -> FloatArray:
+    return _reals(values, name, least=0, most=1)
+
+
+def _counts(values: ArrayLike, name: str, *, least: int = -_LARGEST) -> NDArray[np.uint64]:
+    """Read counts; those below 0 mean what 0 means."""
+    whole = numbers(values, name, least=least, most=_LARGEST, whole=True)
+    counts: NDArray[np.uint64] = np.maximum(whole, 0).astype(np.uint64)
+    return counts
+
+
+def _path(successes: ArrayInput) -> _core.Path:
+    return _core.Path.from_successes(check_successes(successes))
+
+
+def _level(beta: float) -> float:
+    return real(beta, "beta", above=0, below=1)
