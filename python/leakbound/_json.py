@@ -4,22 +4,28 @@ Every object carries its type; infinities are "inf" and "-inf"; NaN (a value tha
 is null. A value that is computed when first asked for is stored under its public name.
 """
 
+import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._files import write_text
 from leakbound._typing import JsonValue
 from leakbound.errors import ResultFormatError
 
-__all__ = ["Lazy", "decode", "encode"]
+__all__ = ["Lazy", "Record", "decode", "encode"]
 
 T = TypeVar("T")
 
+SCHEMA = 1
+"""Number of the JSON layout, raised whenever a field changes its name or meaning."""
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -39,6 +45,108 @@ class Lazy(Generic[T]):
     def value(self) -> T:
         """The value."""
         return self._compute()
+
+
+class Record:
+    """Something that can be written as JSON, read back, compared and pickled by value."""
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return everything as numbers, strings, lists and dicts.
+
+        Returns
+        -------
+        dict
+            With the layout's number under "schema"; inf is "inf", NaN is None.
+        """
+        return {"schema": SCHEMA, **cast("dict[str, JsonValue]", encode(self))}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, JsonValue]) -> Self:
+        """Rebuild from what `to_dict` returned.
+
+        Parameters
+        ----------
+        data : dict
+            The stored form.
+
+        Returns
+        -------
+        Self
+            A result equal to the one stored.
+
+        Raises
+        ------
+        ResultFormatError
+            If `data` is not such a form.
+        """
+        if data.get("schema") != SCHEMA:
+            message = (
+                f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
+            )
+            raise ResultFormatError(message)
+        return cast("Self", decode(cls, data, cls.__name__))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the result as JSON, and write it to `path` if given.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            File to write, all of it or nothing.
+
+        Returns
+        -------
+        str
+            The JSON text.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Self:
+        """Read a result from JSON.
+
+        Parameters
+        ----------
+        source : str or os.PathLike
+            The text itself (it starts with a brace) or the path of a file.
+
+        Returns
+        -------
+        Self
+            A result equal to the one written.
+
+        Raises
+        ------
+        ResultFormatError
+            If the text is not the JSON of such a result.
+        OSError
+            If the file cannot be read.
+        """
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            message = f"not JSON: {error}"
+            raise ResultFormatError(message) from error
+        return cls.from_dict(data)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
 
 
 def encode(value: object) -> JsonValue:

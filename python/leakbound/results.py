@@ -5,21 +5,18 @@ for, from the arrays that were audited, and kept.
 """
 
 import html
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from leakbound._files import write_text
-from leakbound._json import Lazy, decode, encode
-from leakbound._typing import FloatArray, IntArray, JsonValue, Kind, PathName, Status, Verdict
+from leakbound._json import Lazy, Record
+from leakbound._typing import FloatArray, IntArray, Kind, PathName, Status, Verdict
 from leakbound._validate import real
 from leakbound.claims import PureDP
-from leakbound.errors import IncompatibleOptionsError, OptionError, ResultFormatError
+from leakbound.errors import IncompatibleOptionsError, OptionError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +32,6 @@ __all__ = [
     "Roc",
     "ScoreAudit",
 ]
-
-SCHEMA = 1
-"""Number of the JSON layout, raised whenever a field changes its name or meaning."""
 
 
 @dataclass(frozen=True)
@@ -141,108 +135,6 @@ class Histogram:
     non_members: IntArray
 
 
-class Record:
-    """Something that can be written as JSON, read back, compared and pickled by value."""
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            With the layout's number under "schema"; inf is "inf", NaN is None.
-        """
-        return {"schema": SCHEMA, **cast("dict[str, JsonValue]", encode(self))}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, JsonValue]) -> Self:
-        """Rebuild from what `to_dict` returned.
-
-        Parameters
-        ----------
-        data : dict
-            The stored form.
-
-        Returns
-        -------
-        Self
-            A result equal to the one stored.
-
-        Raises
-        ------
-        ResultFormatError
-            If `data` is not such a form.
-        """
-        if data.get("schema") != SCHEMA:
-            message = (
-                f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
-            )
-            raise ResultFormatError(message)
-        return cast("Self", decode(cls, data, cls.__name__))
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the result as JSON, and write it to `path` if given.
-
-        Parameters
-        ----------
-        path : str or os.PathLike, optional
-            File to write, all of it or nothing.
-
-        Returns
-        -------
-        str
-            The JSON text.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
-        text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
-
-    @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> Self:
-        """Read a result from JSON.
-
-        Parameters
-        ----------
-        source : str or os.PathLike
-            The text itself (it starts with a brace) or the path of a file.
-
-        Returns
-        -------
-        Self
-            A result equal to the one written.
-
-        Raises
-        ------
-        ResultFormatError
-            If the text is not the JSON of such a result.
-        OSError
-            If the file cannot be read.
-        """
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            message = f"not JSON: {error}"
-            raise ResultFormatError(message) from error
-        return cls.from_dict(data)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_dict, (self.to_dict(),)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScoreAudit(Record):
     """What one ranking of the examples proves about the odds of its guesses.
@@ -305,7 +197,7 @@ class ScoreAudit(Record):
         return self._histogram.value
 
     def __repr__(self) -> str:
-        return f"ScoreAudit(log-odds >= {rounded_down(self.bound)}, {_counts(self)})"
+        return f"ScoreAudit(log-odds >= {down(self.bound)}, {_counts(self)})"
 
 
 class Result(Record, ABC):
@@ -477,19 +369,19 @@ class AuditResult(Result, ScoreAudit):
 
     def __repr__(self) -> str:
         return (
-            f"AuditResult(epsilon {_sign(self.kind)} {rounded_down(self.bound)} @ "
+            f"AuditResult(epsilon {_sign(self.kind)} {down(self.bound)} @ "
             f"{_percent(self.confidence)}, {self.claim.name}, {_counts(self)}, {self.kind})"
         )
 
     def _rows(self) -> dict[str, str]:
         return {
-            f"epsilon {_sign(self.kind)}": f"{rounded_down(self.bound)} ({self.kind.replace('_', ' ')})",
+            f"epsilon {_sign(self.kind)}": f"{down(self.bound)} ({self.kind.replace('_', ' ')})",
             **({"because": self.reason} if self.reason else {}),
             "confidence": _percent(self.confidence),
             "right guesses": f"{self.correct} of {self.guesses} ({self.path})",
             "examples": f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
-            "a perfect attack reaches": rounded_down(self.ceiling),
+            "a perfect attack reaches": down(self.ceiling),
         }
 
 
@@ -647,21 +539,21 @@ class PanoramiaResult(Result):
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
         nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
         return (
-            f"PanoramiaResult(epsilon {_sign(self.kind)} {rounded_down(self.bound)} @ "
-            f"{_percent(self.confidence)}, {known}c >= {rounded_down(self.c_lb)}, "
-            f"c + epsilon >= {rounded_down(self.c_plus_epsilon_lb)}, m={self.m}, {nature})"
+            f"PanoramiaResult(epsilon {_sign(self.kind)} {down(self.bound)} @ "
+            f"{_percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
+            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature})"
         )
 
     def _rows(self) -> dict[str, str]:
         nature = "an estimate, not a lower bound" if self.kind == "estimate" else self.kind
         return {
-            f"epsilon {_sign(self.kind)}": f"{rounded_down(self.bound)} ({nature.replace('_', ' ')})",
+            f"epsilon {_sign(self.kind)}": f"{down(self.bound)} ({nature.replace('_', ' ')})",
             **({"because": self.reason} if self.reason else {}),
             "confidence": _percent(self.confidence),
-            "c >=": f"{rounded_down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
-            "c + epsilon >=": f"{rounded_down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
+            "c >=": f"{down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
+            "c + epsilon >=": f"{down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
             "examples": f"{self.m}, of which {self.members} members",
-            "a perfect attack reaches": rounded_down(self.ceiling),
+            "a perfect attack reaches": down(self.ceiling),
         }
 
     @property
@@ -687,7 +579,7 @@ def _sign(kind: Kind) -> str:
     return ">=" if kind.endswith("lower_bound") else "~"
 
 
-def rounded_down(value: float) -> str:
+def down(value: float) -> str:
     """Return two decimals, rounded down: what is printed is never more than what was proved.
 
     Parameters

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from leakbound.cuts import Fixed
-from leakbound.results import rounded_down
+from leakbound.results import down
 
 if TYPE_CHECKING:
     from leakbound import _core
@@ -113,12 +113,12 @@ def _limit(trial: Trial, ceiling: Lazy[float]) -> str:
             f"at least {needed} {'guesses' if fixed else 'examples'}" if needed else "other cuts"
         )
         return (
-            f"even a perfect attack would reach {rounded_down(ceiling.value)} only: {enough} are "
+            f"even a perfect attack would reach {down(ceiling.value)} only: {enough} are "
             f"needed to refute epsilon = {_REFERENCE:g}"
         )
     if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
         return (
-            f"the bound is close to {rounded_down(ceiling.value)}, all that a perfect attack would have "
+            f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
             "reached: more examples may prove more"
         )
     return ""

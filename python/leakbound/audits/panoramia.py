@@ -25,7 +25,7 @@ from leakbound.audits._warnings import coin_warnings
 from leakbound.claims import PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, UnionBound
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, rounded_down
+from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, down
 
 __all__ = ["audit_panoramia"]
 
@@ -233,7 +233,7 @@ def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]
     if limit is None or baseline.bound <= limit:
         return ()
     note = (
-        f"the baseline proves c >= {rounded_down(baseline.bound)}, above the upper limit {limit:g}: that "
+        f"the baseline proves c >= {down(baseline.bound)}, above the upper limit {limit:g}: that "
         "limit is wrong, and the lower bound with it"
     )
     return (note,)
