@@ -1,0 +1,217 @@
+"""Figures of a report: drawn by matplotlib, coloured and set in type by the page around them."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leakbound import plots
+from leakbound._wording import number
+from leakbound.results import PanoramiaResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+    from leakbound._wording import Result
+
+_SIZE = (4.3, 2.9)
+_COLOURS = {
+    plots.INK: "ink",
+    plots.MUTED: "muted",
+    plots.RULE: "grid",
+    plots.PAPER: "paper",
+    plots.MEMBER: "member",
+    plots.OTHER: "other",
+    plots.ALERT: "alert",
+}
+_METADATA = {"Creator": None, "Date": None, "Format": None, "Type": None}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, ready for the page: SVG, its name, what it shows, and how to read it."""
+
+    kind: str
+    title: str
+    svg: str
+    words: str
+    caption: str
+
+
+def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
+    """Draw all figures of one result.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        What to draw.
+    ident : str
+        Unique on the page; begins every id inside the figures.
+
+    Returns
+    -------
+    tuple of Drawn
+        One per figure.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    return tuple(
+        Drawn(
+            kind=kind,
+            title=title,
+            svg=inline(svg(plot, result, heading=False), f"{ident}-{kind}", words(result)),
+            words=words(result),
+            caption=caption(result),
+        )
+        for (kind, plot), (title, words, caption) in zip(plots.PLOTS.items(), _TEXTS, strict=True)
+    )
+
+
+def svg(plot: Callable[[Result, Axes], Axes], result: Result, *, heading: bool = True) -> str:
+    """Draw one figure as a stand-alone SVG document, the same bytes every time.
+
+    Parameters
+    ----------
+    plot : callable
+        One of `leakbound.plots`.
+    result : AuditResult or PanoramiaResult
+        What to draw.
+    heading : bool
+        Whether the figure carries its title; in a page the page does.
+
+    Returns
+    -------
+    str
+        The SVG.
+    """
+    with plots.house_style():
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = plot(result, figure.add_subplot())
+        if not heading:
+            axes.set_title("")
+        text = io.StringIO()
+        with mpl.rc_context({"svg.hashsalt": "leakbound"}):
+            figure.savefig(text, format="svg", metadata=_METADATA)
+    return text.getvalue()
+
+
+def inline(document: str, ident: str, words: str) -> str:
+    """Turn an SVG document into an element of a page.
+
+    Parameters
+    ----------
+    document : str
+        What `svg` returned.
+    ident : str
+        Unique on the page.
+    words : str
+        What the figure shows, for those who do not see it.
+
+    Returns
+    -------
+    str
+        An svg element that takes its colours and its typeface from the page.
+    """
+    _, view, body = re.split(r'<svg[^>]*(viewBox="[^"]*")[^>]*>', document, maxsplit=1)
+    body = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.DOTALL
+    )
+    body = re.sub(r'\bid="', f'id="{ident}-', body)
+    body = re.sub(r'(url\(|href=")#', rf"\1#{ident}-", body)
+    body = re.sub(r"font-family: [^;\"]*;? ?", "", body)
+    for colour, name in _COLOURS.items():
+        body = body.replace(colour, f"var(--{name})")
+    return f'<svg {view} role="img" aria-label="{_escape(words)}">{body}'
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+def _bound_words(result: Result) -> str:
+    if isinstance(result, PanoramiaResult):
+        return (
+            f"Lower bound against number of guesses. The baseline reaches c = "
+            f"{number(result.c_lb)} at {result.baseline.guesses:,} guesses, the attack c + ε = "
+            f"{number(result.c_plus_epsilon_lb)} at {result.attack.guesses:,}."
+        )
+    if result.bound > 0:
+        return (
+            f"Lower bound on ε against number of guesses. It is highest, {number(result.bound)}, "
+            f"at {result.guesses:,} guesses; a perfect attack would reach "
+            f"{number(result.ceiling)}."
+        )
+    return (
+        "Lower bound on ε against number of guesses. It is 0 throughout; a perfect attack would "
+        f"reach {number(result.ceiling)}."
+    )
+
+
+def _bound_caption(_: Result) -> str:
+    return (
+        "Each cut of the ranking with the bound it would give had it been the best. The dashed "
+        "line is the final bound, the dotted line what a perfect attack would have reached."
+    )
+
+
+def _precision_words(result: Result) -> str:
+    share = f"{result.correct:,} of {result.guesses:,} guesses are right at the chosen cut."
+    return f"Share of right guesses against recall. {share}"
+
+
+def _precision_caption(result: Result) -> str:
+    if result.bound > 0 or isinstance(result, PanoramiaResult):
+        return (
+            "Every point of a dashed line has the same bound as the result. The measured curve "
+            "touches it at the chosen cut and stays below it elsewhere."
+        )
+    return "With no cut far enough above ½, no bound above 0 follows."
+
+
+def _roc_words(result: Result) -> str:
+    return (
+        "True-positive rate against false-positive rate on logarithmic axes; area under the curve "
+        f"{result.auc:.3f}."
+    )
+
+
+def _roc_caption(result: Result) -> str:
+    if isinstance(result, PanoramiaResult) or result.bound > 0:
+        return (
+            "The dashed line is the most that the guarantee allows: TPR = exp(ε) · FPR and its "
+            "mirror image. Single points may pass it by chance; the bound accounts for that."
+        )
+    return "The dotted line is guessing. Rates of 0 are drawn at the edge."
+
+
+def _histogram_words(result: Result) -> str:
+    return (
+        f"Histogram of the scores of {result.members:,} members and "
+        f"{result.m - result.members:,} non-members."
+    )
+
+
+def _histogram_caption(result: Result) -> str:
+    which = "the attack " if isinstance(result, PanoramiaResult) else ""
+    return (
+        f"The scores {which}ranked by. Leakage shows where one group stands alone, most often in "
+        "the right tail. The outermost bins hold everything beyond."
+    )
+
+
+_TEXTS = (
+    ("Bound against guesses", _bound_words, _bound_caption),
+    ("Precision and recall", _precision_words, _precision_caption),
+    ("ROC on logarithmic axes", _roc_words, _roc_caption),
+    ("Scores", _histogram_words, _histogram_caption),
+)

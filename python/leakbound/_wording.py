@@ -1,0 +1,279 @@
+"""What a result says in words, written once for the report, the figures and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING
+
+from leakbound.results import PanoramiaResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from leakbound._typing import Kind
+    from leakbound.results import AuditResult
+
+    Result = AuditResult | PanoramiaResult
+
+
+@dataclass(frozen=True)
+class KindWords:
+    """The tag printed beside every number of one kind, and what the kind promises."""
+
+    tag: str
+    meaning: str
+
+
+KINDS: dict[Kind, KindWords] = {
+    "lower_bound": KindWords(
+        "lower bound",
+        "It holds for every mechanism that satisfies the claim, whatever goes on inside.",
+    ),
+    "family_lower_bound": KindWords(
+        "lower bound within a family",
+        "It holds among the mechanisms of the named family; its ε is a conversion.",
+    ),
+    "conditional_lower_bound": KindWords(
+        "conditional lower bound",
+        "It holds if the model of who became a member is right.",
+    ),
+    "estimate": KindWords(
+        "estimate, not a lower bound",
+        "The difference of two lower bounds: it may exceed the true leakage.",
+    ),
+    "invalid": KindWords(
+        "invalid, not a bound",
+        "The best of many cuts was picked without paying for the choice; the stated confidence "
+        "does not hold.",
+    ),
+}
+
+
+def number(value: float) -> str:
+    """Format a bound with two decimals, rounded down: what is printed is never above it.
+
+    Examples
+    --------
+    >>> number(2.619), number(0.0), number(0.0037), number(float("inf"))
+    ('2.61', '0.00', '0.003', '∞')
+    """
+    if value == float("inf"):
+        return "∞"
+    exact = Decimal(repr(float(value)))
+    step = Decimal("0.01")
+    if 0 < exact < step:
+        step = Decimal(1).scaleb(exact.adjusted())
+    return str(exact.quantize(step, rounding=ROUND_FLOOR))
+
+
+def percent(share: float) -> str:
+    """Format a share as a percentage, with no more digits than it has.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(1 - 0.95)
+    ('95 %', '5 %')
+    """
+    return f"{100 * share:.10g} %"
+
+
+def headline(result: Result) -> str:
+    """Return the verdict in one sentence.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        The result to put in words.
+
+    Returns
+    -------
+    str
+        What it proves, or that it proves nothing.
+    """
+    if result.kind == "invalid":
+        return (
+            f"Invalid: ε = {number(result.bound)} is the best of many cuts, and the choice was not "
+            "paid for. It proves nothing."
+        )
+    if result.kind == "estimate":
+        return _estimate(result)
+    if result.bound > 0:
+        return (
+            f"This model leaks: no ε-DP guarantee with ε < {number(result.bound)} is compatible "
+            f"with this audit ({percent(result.confidence)} confidence)."
+        )
+    if result.ceiling > 0:
+        return (
+            "Nothing could be refuted. A perfect attack would have reached "
+            f"ε = {number(result.ceiling)} with these {result.m:,} examples, so the audit could "
+            "have shown leakage: this attack did not."
+        )
+    return (
+        f"Nothing could be refuted, and nothing could have been: with these {result.m:,} examples "
+        f"even a perfect attack proves nothing at {percent(result.confidence)} confidence."
+    )
+
+
+def explanation(result: Result) -> str:
+    """Return the sentences below the verdict: the evidence, or what is missing.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        The result to put in words.
+
+    Returns
+    -------
+    str
+        One to three sentences.
+    """
+    if result.kind == "invalid":
+        return (
+            "Searching all cuts for the most convincing one, and then testing it as if it had been "
+            "fixed in advance, reports leakage where there is none. Use a valid cut policy."
+        )
+    if isinstance(result, PanoramiaResult):
+        return _panoramia_evidence(result)
+    if result.bound > 0:
+        return (
+            f"{result.correct:,} of {result.guesses:,} guesses about membership were right. Were "
+            f"the model ε-DP for a smaller ε, evidence this strong would have a chance of at most "
+            f"{percent(1 - result.confidence)}, the search over the cuts of the ranking included."
+        )
+    if result.ceiling > 0:
+        return (
+            "This is not evidence of privacy: a stronger attack, better scores or planted canaries "
+            "may still reveal leakage."
+        )
+    return "This is not evidence of privacy: audit more examples."
+
+
+def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) -> str:
+    """Return what the audit says about a claimed guarantee.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        The result to check.
+    epsilon : float
+        The claimed ε, at least 0.
+    c : float, optional
+        The claimed closeness of a generator, for PANORAMIA.
+
+    Returns
+    -------
+    str
+        One sentence that starts with the verdict's meaning.
+    """
+    if isinstance(result, PanoramiaResult):
+        verdict = result.check(epsilon=epsilon, c=c)
+        claim = f"ε = {epsilon:g}" if c is None else f"c = {c:g} with ε = {epsilon:g}"
+    else:
+        verdict = result.check(epsilon=epsilon)
+        claim = f"ε = {epsilon:g}"
+    if verdict == "refuted":
+        return f"The claimed {claim} is refuted ({percent(result.confidence)} confidence)."
+    if verdict == "not refuted":
+        return (
+            f"The claimed {claim} is not refuted, though this audit could have refuted it "
+            f"({percent(result.confidence)} confidence)."
+        )
+    if result.kind == "invalid":
+        return f"The claimed {claim} cannot be tested: this audit is invalid."
+    if result.kind == "estimate" and c is None:
+        return (
+            f"The claimed {claim} cannot be tested alone: an estimate refutes nothing. Claim c and "
+            "ε together."
+        )
+    return (
+        f"Inconclusive: the claimed {claim} is out of reach, since with these {result.m:,} "
+        "examples even a perfect attack could not refute it."
+    )
+
+
+def headline_of_many(results: Mapping[str, Result]) -> str:
+    """Return the verdict on several models: how many leak, and which one most.
+
+    Parameters
+    ----------
+    results : mapping of str to result
+        At least two results by name.
+
+    Returns
+    -------
+    str
+        One or two sentences.
+    """
+    leaking = {name: result for name, result in results.items() if leaks(result)}
+    if not leaking:
+        return f"Nothing could be refuted on any of the {len(results)} models."
+    worst = max(leaking, key=lambda name: leaking[name].bound)
+    share = (
+        f"All {len(results)} models leak"
+        if len(leaking) == len(results)
+        else f"{len(leaking)} of {len(results)} models leak"
+    )
+    return (
+        f"{share}. The worst is “{worst}”: no ε-DP guarantee with "
+        f"ε < {number(leaking[worst].bound)} is compatible with its audit "
+        f"({percent(leaking[worst].confidence)} confidence)."
+    )
+
+
+def leaks(result: Result) -> bool:
+    """Return whether the result proves leakage: a bound, and above 0."""
+    return result.kind.endswith("lower_bound") and result.bound > 0
+
+
+def verdict(result: Result) -> str:
+    """Return the verdict in a word or two, for a table.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        The result to put in words.
+
+    Returns
+    -------
+    str
+        "leaks", "nothing refuted", "estimate" or "invalid".
+    """
+    if result.kind in {"estimate", "invalid"}:
+        return result.kind
+    return "leaks" if leaks(result) else "nothing refuted"
+
+
+def figure_of(result: Result) -> str:
+    """Return the bound with its sign, and its kind where it proves nothing by itself."""
+    if result.kind == "estimate":
+        return f"ε̃ = {number(result.bound)}, estimate"
+    if result.kind == "invalid":
+        return f"ε = {number(result.bound)}, invalid"
+    return f"ε ≥ {number(result.bound)}"
+
+
+def _estimate(result: Result) -> str:
+    if result.bound > 0:
+        return f"Estimated leakage: ε̃ = {number(result.bound)}. This is not a lower bound on ε."
+    return (
+        "No leakage estimated: the attack with the model proves no more than the baseline proves "
+        "without it."
+    )
+
+
+def _panoramia_evidence(result: PanoramiaResult) -> str:
+    both = (
+        f"c ≥ {number(result.c_lb)} (what the baseline proves without the model) and "
+        f"c + ε ≥ {number(result.c_plus_epsilon_lb)} (what the attack proves with it)"
+    )
+    if result.c_upper is not None:
+        source = "real non-members" if result.c_upper == 0 else f"c at most {result.c_upper:g}"
+        return f"The audit finds {both}. Given {source}, the bound on ε is certified."
+    if result.bound > 0:
+        return (
+            f"The audit finds {both}. If c is no larger than {number(result.c_lb)}, this model is "
+            f"not ε-DP for any ε below {number(result.bound)}; if c is larger, part or all of the "
+            "difference is the generator's doing, not the model's."
+        )
+    return f"The audit finds {both}. This is not evidence of privacy."

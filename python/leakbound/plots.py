@@ -1,0 +1,588 @@
+"""Figures of an audit: each function takes a result, draws one figure and returns its Axes.
+
+The figures share one style, applied while they are drawn and never left in matplotlib's settings.
+The colours are told apart by colour-blind readers and in grey; every line is also named in words.
+
+Sources
+-------
+Precision against recall with the precision that each recall needs for the same bound: Kazmi et al.
+2024 (arXiv 2402.09477), Figures 3 and 4. ROC on logarithmic axes: Carlini et al. 2022
+(arXiv 2112.03570).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from leakbound._wording import KINDS, number
+from leakbound.errors import MissingExtraError
+from leakbound.results import PanoramiaResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from matplotlib.axes import Axes
+
+    from leakbound._typing import FloatArray, IntArray, Kind
+    from leakbound._wording import Result
+    from leakbound.results import Curve, Histogram, Roc, ScoreAudit
+
+__all__ = [
+    "PLOTS",
+    "house_style",
+    "plot_bound",
+    "plot_histogram",
+    "plot_precision_recall",
+    "plot_roc",
+]
+
+INK = "#1b1f24"
+MUTED = "#59626d"
+RULE = "#d3d8df"
+PAPER = "#ffffff"
+MEMBER = "#0a63a8"
+OTHER = "#b4500e"
+ALERT = "#b3261e"
+
+_SIZE = (4.4, 3.1)
+_FEW = 60
+"""Cuts up to which each is marked, so that a policy which tests few of them shows which."""
+_PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
+
+_STYLE: Mapping[str, object] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": PAPER,
+    "axes.grid": True,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 8.5,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.unicode_minus": True,
+    "figure.dpi": 110,
+    "figure.facecolor": PAPER,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "legend.borderaxespad": 0.4,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "legend.labelcolor": "linecolor",
+    "lines.linewidth": 1.7,
+    "lines.solid_capstyle": "round",
+    "savefig.dpi": 200,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "xtick.labelsize": 8,
+    "xtick.major.size": 0,
+    "xtick.minor.visible": False,
+    "ytick.color": MUTED,
+    "ytick.labelsize": 8,
+    "ytick.major.size": 0,
+    "ytick.minor.visible": False,
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> before = dict(mpl.rcParams)
+    >>> with house_style():
+    ...     mpl.rcParams["axes.spines.top"]
+    False
+    >>> dict(mpl.rcParams) == before
+    True
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        message = "figures need matplotlib, which is not installed: pip install 'leakbound[plot]'"
+        raise MissingExtraError(message) from error
+    with mpl.rc_context(dict(_STYLE)):
+        yield
+
+
+class _Series(NamedTuple):
+    """One ranking to draw: what it and its bound are called, and its colour."""
+
+    name: str
+    symbol: str
+    prefix: str
+    colour: str
+    audit: ScoreAudit
+
+
+def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the bound that every cut would give, with the final bound and the ceiling.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA both rankings are drawn: c from the baseline, c + ε from the attack.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Guesses on a logarithmic axis against the bound, in units of ε.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = _axes(ax)
+        series = _series(result)
+        for one in series:
+            tested = np.isfinite(one.audit.curve.bound)
+            marker = "o" if np.count_nonzero(tested) <= _FEW else ""
+            ax.plot(
+                one.audit.curve.guesses[tested],
+                one.audit.curve.bound[tested],
+                color=one.colour,
+                marker=marker,
+                markersize=3,
+            )
+            ax.axhline(one.audit.bound, color=one.colour, linewidth=0.9, linestyle=(0, (4, 2)))
+            if one.audit.bound > 0:
+                ax.plot(
+                    one.audit.guesses,
+                    one.audit.bound,
+                    "o",
+                    color=one.colour,
+                    markersize=5,
+                    zorder=4,
+                )
+        ceiling = _ceiling(result)
+        ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        _logarithmic_counts(ax, max(int(one.audit.curve.guesses[-1]) for one in series))
+        _frame_levels(ax, ceiling, series, _relation(result))
+        _name_axes(
+            ax,
+            "Bound against guesses",
+            "guesses made",
+            "lower bound on " + ", ".join(one.symbol for one in reversed(series)),
+            result.kind,
+        )
+    return ax
+
+
+def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw precision against recall, with the precision that every recall needs for the same bound.
+
+    The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
+    the curve touches it lies the chosen cut; nothing lies above it.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA both rankings are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Recall in [0, 1] against the share of right guesses in [0, 1].
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = _axes(ax)
+        series = _series(result)
+        ax.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        for one in series:
+            recall, precision = one.audit.curve.recall, one.audit.curve.precision
+            ax.plot(recall, precision, color=one.colour, label=one.name)
+            if one.audit.bound > 0:
+                end = _draw_iso_bound(ax, one, _relation(result))
+                chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
+                ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
+                if len(series) == 1:
+                    _name_end(ax, end, f"ε {_relation(result)} {number(one.audit.bound)}")
+        _name_chance(ax, series)
+        low = min(
+            float(one.audit.curve.precision[one.audit.curve.guesses >= 10].min(initial=0.5))
+            for one in series
+        )
+        ax.set_ylim(low - 0.06, 1.06)
+        ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
+        _scale_recall(ax, series)
+        if len(series) > 1:
+            ax.legend(loc="best")
+        _name_axes(ax, "Precision and recall", "recall", "share of right guesses", result.kind)
+    return ax
+
+
+def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
+
+    An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)). The measured curve carries
+    sampling error, which the bound allows for: it may lie above the line of its own bound.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA the line is e^c FPR for the baseline and e^(c + ε) FPR for the attack.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        False-positive rate against true-positive rate, both logarithmic. A rate of 0 is drawn at
+        the edge.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = _axes(ax)
+        series = _series(result)
+        floor = min(_smallest_step(one.audit.roc) for one in series)
+        grid = np.geomspace(floor, 1.0, 400)
+        for one in series:
+            rates = (one.audit.roc.false_positive_rate, one.audit.roc.true_positive_rate)
+            false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
+            ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
+        for one in series:
+            if one.audit.bound > 0:
+                ax.plot(
+                    grid,
+                    most_true_positives(grid, one.audit.bound),
+                    color=one.colour,
+                    linewidth=0.9,
+                    linestyle=(0, (4, 2)),
+                    label=f"most for {one.symbol} = {number(one.audit.bound)}",
+                )
+        ax.plot(grid, grid, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), label="coin toss")
+        for axis in ("x", "y"):
+            _logarithmic_rates(ax, axis, floor)
+        ax.legend(loc="lower right")
+        _name_axes(ax, "ROC, logarithmic", "false-positive rate", "true-positive rate", result.kind)
+    return ax
+
+
+def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the scores of members and of non-members.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA the attack's scores are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Score against number of examples; scores beyond the 0.1 % and 99.9 % quantiles count in the
+        end bins.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = _axes(ax)
+        histogram = (
+            result.attack.histogram if isinstance(result, PanoramiaResult) else result.histogram
+        )
+        first = _first_bins(histogram)
+        edges = np.append(histogram.edges[first], histogram.edges[-1])
+        for name, counts, colour, dashes in (
+            ("members", histogram.members, MEMBER, "-"),
+            ("non-members", histogram.non_members, OTHER, "--"),
+        ):
+            heights = np.add.reduceat(counts, first)
+            label = f"{name} ({int(counts.sum()):,})"
+            ax.stairs(heights, edges, fill=True, color=colour, alpha=0.22, linewidth=0)
+            ax.stairs(heights, edges, color=colour, linestyle=dashes, linewidth=1.3, label=label)
+        ax.set_ylim(bottom=0)
+        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.grid(visible=False, axis="x")
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=2, borderaxespad=0.1)
+        _name_axes(ax, "Scores", "score (higher: more likely a member)", "examples per bin")
+        ax.set_title("Scores", pad=20)
+    return ax
+
+
+PLOTS = {
+    "bound": plot_bound,
+    "precision_recall": plot_precision_recall,
+    "roc": plot_roc,
+    "histogram": plot_histogram,
+}
+
+
+def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
+    """Return the precision that every cut of `curve` needs for its bound to equal `bound`.
+
+    A cut of r guesses with precision x supports the odds limit p when r KL(x ‖ p) reaches a level
+    that hardly depends on x. The level is read from the curve's own bounds, then the equation is
+    solved for x at p = 1/(1 + e^-bound).
+
+    Parameters
+    ----------
+    curve : Curve
+        The cuts, with bounds of which at least one is above 0.
+    bound : float
+        The bound to reach, above 0.
+
+    Returns
+    -------
+    numpy.ndarray
+        One precision in [0, 1] per cut; NaN where even all guesses right do not suffice, and at
+        cuts that the policy does not test.
+    """
+    known = curve.bound > 0
+    guesses = curve.guesses.astype(np.float64)
+    limit = 1.0 / (1.0 + np.exp(-curve.bound[known]))
+    evidence = guesses[known] * _divergence(curve.precision[known], limit)
+    level = np.interp(np.log(guesses), np.log(guesses[known]), evidence) / guesses
+    p = 1.0 / (1.0 + np.exp(-bound))
+    low, high = np.full_like(guesses, p), np.ones_like(guesses)
+    for _ in range(50):  # bisection: 2^-50 of an interval shorter than 1/2
+        middle = 0.5 * (low + high)
+        above = _divergence(middle, np.full_like(middle, p)) >= level
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    reachable = np.isfinite(curve.bound) & (level <= -np.log(p) * (1 + 1e-9))
+    return np.where(reachable, high, np.nan)
+
+
+def most_true_positives(false_positive_rate: FloatArray, epsilon: float) -> FloatArray:
+    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x)).
+
+    Examples
+    --------
+    >>> most_true_positives(np.array([0.0, 1.0]), 1.0).tolist()
+    [0.0, 1.0]
+    """
+    most: FloatArray = np.minimum(
+        np.exp(epsilon) * false_positive_rate, 1.0 - np.exp(-epsilon) * (1.0 - false_positive_rate)
+    )
+    return most
+
+
+def _divergence(x: FloatArray, p: FloatArray) -> FloatArray:
+    """KL(x ‖ p) between coins, with 0 ln 0 = 0."""
+    hit = np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / p), 0.0)
+    miss = np.where(x < 1, (1 - x) * np.log(np.where(x < 1, 1 - x, 1.0) / (1 - p)), 0.0)
+    return hit + miss
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt
+
+    figure, new = plt.subplots(figsize=_SIZE, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)
+    return new
+
+
+def _series(result: Result) -> tuple[_Series, ...]:
+    if isinstance(result, PanoramiaResult):
+        return (
+            _Series("with the model", "c + ε", "with the model: ", MEMBER, result.attack),
+            _Series("baseline", "c", "baseline: ", OTHER, result.baseline),
+        )
+    return (_Series("this model", "ε", "", MEMBER, result),)
+
+
+def _ceiling(result: Result) -> float:
+    return result.attack.ceiling if isinstance(result, PanoramiaResult) else result.ceiling
+
+
+def _relation(result: Result) -> str:
+    return "=" if result.kind == "invalid" else "≥"
+
+
+def _draw_iso_bound(ax: Axes, series: _Series, relation: str) -> tuple[float, float]:
+    """Draw the precision needed for the final bound; return where it ends."""
+    level = iso_bound_precision(series.audit.curve, series.audit.bound)
+    known = np.isfinite(level)
+    recall, level = series.audit.curve.recall[known], level[known]
+    ax.plot(
+        recall,
+        level,
+        color=series.colour,
+        linewidth=0.9,
+        linestyle=(0, (4, 2)),
+        label=f"{series.symbol} {relation} {number(series.audit.bound)}",
+    )
+    return float(recall[-1]), float(level[-1])
+
+
+def _frame_levels(ax: Axes, ceiling: float, series: tuple[_Series, ...], relation: str) -> None:
+    """Choose the frame, and name the horizontal lines at the left, where curves are low."""
+    name = f"ceiling {number(ceiling)}: a perfect attack"
+    highest = max(one.audit.bound for one in series)
+    if 0 < 4 * highest < ceiling:
+        frame = 2.2 * highest
+        levels = [(frame, f"↑ {name}", MUTED)]
+    else:
+        frame = max(ceiling, highest, 0.1)
+        levels = [(ceiling, name, MUTED)]
+    ax.set_ylim(-0.03 * frame, 1.15 * frame)
+    for one in series:
+        text = f"{one.prefix}{one.symbol} {relation} {number(one.audit.bound)}"
+        if one.audit.bound <= 0:
+            text += ": nothing refuted"
+        elif len(series) == 1:
+            text += f" from {one.audit.correct:,} of {one.audit.guesses:,} guesses"
+        levels.append((one.audit.bound, text, one.colour))
+    levels.sort(key=lambda level: -level[0])
+    above = np.inf
+    for height, text, colour in levels:
+        crowded = above - height < 0.08 * frame
+        ax.annotate(
+            text,
+            (0.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, -3 if crowded else 2),
+            textcoords="offset points",
+            color=colour,
+            va="top" if crowded else "bottom",
+            bbox=_PATCH,
+            zorder=5,
+        )
+        above = height
+
+
+def _logarithmic_counts(ax: Axes, largest: int) -> None:
+    ax.set_xscale("log")
+    ax.set_xlim(1, largest * 1.05)
+    decades = [10**power for power in range(len(str(largest)))]
+    ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
+
+
+def _logarithmic_rates(ax: Axes, axis: Literal["x", "y"], floor: float) -> None:
+    powers = range(int(np.ceil(np.log10(floor) - 1e-9)), 1)
+    ticks, labels = [10.0**power for power in powers], [_power_of_ten(power) for power in powers]
+    if axis == "x":
+        ax.set_xscale("log")
+        ax.set_xlim(floor, 1.0)
+        ax.set_xticks(ticks, labels)
+    else:
+        ax.set_yscale("log")
+        ax.set_ylim(floor, 1.15)
+        ax.set_yticks(ticks, labels)
+
+
+def _smallest_step(roc: Roc) -> float:
+    """Half of the smallest positive rate, where a rate of zero is drawn."""
+    rates = np.concatenate([roc.false_positive_rate, roc.true_positive_rate])
+    return 0.5 * float(rates[rates > 0].min(initial=1.0))
+
+
+def _power_of_ten(power: int) -> str:
+    if power >= -3:
+        return f"{10.0**power:g}"
+    return "10⁻" + str(-power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _name_end(ax: Axes, end: tuple[float, float], text: str) -> None:
+    """Name a line above its right end, where nothing else can be."""
+    ax.annotate(
+        text,
+        end,
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="right" if end[0] > 0.5 else "left",
+        color=MEMBER,
+        bbox=_PATCH,
+        zorder=5,
+    )
+
+
+def _name_chance(ax: Axes, series: tuple[_Series, ...]) -> None:
+    """Name the line at ½ at its right end, on the side that the curves leave free."""
+    ends = [
+        one.audit.curve.precision[one.audit.curve.recall >= 0.7 * one.audit.curve.recall[-1]]
+        for one in series
+    ]
+    above = float(np.mean(np.concatenate(ends))) < 0.5
+    ax.annotate(
+        "coin toss",
+        (1.0, 0.5),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, 3 if above else -3),
+        textcoords="offset points",
+        ha="right",
+        va="bottom" if above else "top",
+        color=MUTED,
+    )
+
+
+def _scale_recall(ax: Axes, series: tuple[_Series, ...]) -> None:
+    """Recall is linear, unless a chosen cut would disappear at the left edge."""
+    chosen = [
+        float(np.interp(one.audit.guesses, one.audit.curve.guesses, one.audit.curve.recall))
+        for one in series
+    ]
+    if min(chosen) >= 0.03 or max(one.audit.bound for one in series) <= 0:
+        ax.set_xlim(-0.01, 1.01)
+        return
+    smallest = min(float(one.audit.curve.recall[one.audit.curve.recall > 0][0]) for one in series)
+    ax.set_xscale("log")
+    ax.set_xlim(smallest, 1.05)
+    powers = range(int(np.ceil(np.log10(smallest) - 1e-9)), 1)
+    ax.set_xticks([10.0**power for power in powers], [_power_of_ten(power) for power in powers])
+
+
+def _first_bins(histogram: Histogram) -> IntArray:
+    """Index the first of every group of bins; few examples need wider bins to show a shape."""
+    examples = int(histogram.members.sum() + histogram.non_members.sum())
+    group = 1 if examples >= 2000 else 2 if examples >= 600 else 3
+    return np.arange(0, len(histogram.members), group)
+
+
+def _name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
+    """Write title and axis names; numbers that are not bounds carry their kind in words."""
+    tagged = kind != "lower_bound"
+    ax.set_title(title, pad=20 if tagged else 8)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.tick_params(which="both", length=0)
+    ax.minorticks_off()
+    if tagged:
+        ax.annotate(
+            KINDS[kind].tag,
+            (0.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 5),
+            textcoords="offset points",
+            color=ALERT,
+            weight="bold",
+        )

@@ -1,0 +1,326 @@
+"""Results to one self-contained HTML file: no script, no network, light and dark, on paper too.
+
+Nothing is computed here but the layout: every number is a field of a result, and every sentence of
+judgement comes from one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leakbound import _figures
+from leakbound._files import write_text
+from leakbound._wording import (
+    KINDS,
+    claim_sentence,
+    explanation,
+    figure_of,
+    headline,
+    headline_of_many,
+    leaks,
+    number,
+    percent,
+    verdict,
+)
+from leakbound.errors import OptionError
+from leakbound.results import PanoramiaResult
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from jinja2 import Environment
+
+    from leakbound._wording import Result
+
+__all__ = ["render", "write"]
+
+
+def write(
+    path: str | os.PathLike[str],
+    results: Result | Mapping[str, Result],
+    *,
+    title: str = "Privacy audit",
+    summary: str = "",
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    epsilon: float | None = None,
+    c: float | None = None,
+) -> None:
+    """Write the report of one or several audits, all of it or nothing.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File to write.
+    results, title, summary, columns, epsilon, c
+        As for `render`.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    OptionError
+        If there is no result.
+    OSError
+        If the file cannot be written.
+    """
+    text = render(results, title=title, summary=summary, columns=columns, epsilon=epsilon, c=c)
+    write_text(path, text)
+
+
+def render(
+    results: Result | Mapping[str, Result],
+    *,
+    title: str = "Privacy audit",
+    summary: str = "",
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    epsilon: float | None = None,
+    c: float | None = None,
+) -> str:
+    """Return the report of one or several audits as one HTML document.
+
+    Parameters
+    ----------
+    results : AuditResult, PanoramiaResult, or mapping of str to them
+        One result, or several by the name of the model audited.
+    title : str
+        Title of the document.
+    summary : str
+        A paragraph about what was audited.
+    columns : mapping of str to mapping of str to str, optional
+        Further columns of the table of several models: name of the column, then of the model.
+    epsilon, c : float, optional
+        A claimed guarantee to check.
+
+    Returns
+    -------
+    str
+        HTML that needs no other file: style and figures are inside.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    OptionError
+        If there is no result.
+    """
+    named = dict(results) if isinstance(results, Mapping) else {"": results}
+    if not named:
+        message = "a report needs at least one result, got an empty mapping"
+        raise OptionError(message)
+    top = _scale(named, epsilon)
+    models = [
+        _Model.of(name, result, ident=f"m{i}", top=top, epsilon=epsilon, c=c)
+        for i, (name, result) in enumerate(named.items())
+    ]
+    lead = max(models, key=lambda model: (leaks(model.result), model.result.bound))
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            title=title,
+            summary=summary,
+            headline=headline_of_many(named) if len(named) > 1 else lead.headline,
+            models=models,
+            lead=lead,
+            several=len(named) > 1,
+            columns=columns or {},
+            panoramia=any(isinstance(result, PanoramiaResult) for result in named.values()),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """One key number: its name, its value, and a note below it."""
+
+    name: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Where the bound, the ceiling and a claim lie on the axis of ε, in percent of its length."""
+
+    first: float
+    second: float
+    low: str
+    high: str
+    names: tuple[str, str, str]
+    claimed: float | None
+    claim: str
+
+    @property
+    def words(self) -> str:
+        """The bar for those who do not see it."""
+        return "; ".join(self.names)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What the page shows of one result."""
+
+    ident: str
+    name: str
+    result: Result
+    tag: str
+    tone: str
+    headline: str
+    explanation: str
+    claim: str
+    verdict: str
+    bound: str
+    ceiling: str
+    facts: tuple[_Fact, ...]
+    sign: str
+    range: _Range
+    figures: tuple[_figures.Drawn, ...]
+    options: dict[str, str]
+    provenance: dict[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        result: Result,
+        *,
+        ident: str,
+        top: float,
+        epsilon: float | None,
+        c: float | None,
+    ) -> _Model:
+        """Put one result in words, numbers and figures."""
+        return cls(
+            ident=ident,
+            name=name,
+            result=result,
+            tag=KINDS[result.kind].tag,
+            tone="leaks" if leaks(result) else result.kind.replace("_", "-"),
+            headline=headline(result),
+            explanation=explanation(result),
+            claim="" if epsilon is None else claim_sentence(result, epsilon=epsilon, c=c),
+            verdict=verdict(result),
+            bound=number(result.bound),
+            ceiling=number(result.ceiling),
+            facts=tuple(_facts(result)),
+            sign=figure_of(result),
+            range=_range(result, top, epsilon),
+            figures=_figures.draw(result, ident),
+            options=dict(_flat(result.options)),
+            provenance=_provenance(result),
+        )
+
+
+def _facts(result: Result) -> Iterator[_Fact]:
+    members = f"{result.members:,} members, {result.m - result.members:,} not"
+    if isinstance(result, PanoramiaResult):
+        if result.lower_bound is None:
+            yield _Fact("Estimate ε̃", number(result.bound), KINDS[result.kind].tag)
+        else:
+            yield _Fact("ε at least", number(result.bound), KINDS[result.kind].tag)
+        yield _Fact("c + ε at least", number(result.c_plus_epsilon_lb), "attack, with the model")
+        yield _Fact("c at least", number(result.c_lb), "baseline, without the model")
+        auc = f"baseline {result.baseline.auc:.3f}"
+    else:
+        name = "ε at least" if result.kind.endswith("lower_bound") else "ε"
+        yield _Fact(name, number(result.bound), KINDS[result.kind].tag)
+        yield _Fact("Ceiling", number(result.ceiling), "a perfect attack, same examples")
+        yield _Fact("Right guesses", f"{result.correct:,} of {result.guesses:,}", _path(result))
+        auc = "0.5 is guessing"
+    yield _Fact("AUC", f"{result.auc:.3f}", auc)
+    yield _Fact("Examples", f"{result.m:,}", members)
+    yield _Fact("Confidence", percent(result.confidence), "over the coins of membership")
+
+
+def _path(result: Result) -> str:
+    return {
+        "member": "of membership, highest scores first",
+        "members": "of membership, upper half",
+        "non-members": "of non-membership, lower half",
+        "interleaved": "both ways, in turn",
+    }[result.path]
+
+
+def _scale(named: Mapping[str, Result], epsilon: float | None) -> float:
+    """Return the right end of the axis that all ranges share."""
+    ends = [max(_levels(result)) for result in named.values()]
+    return 1.12 * max(*ends, epsilon or 0.0, 0.1)
+
+
+def _levels(result: Result) -> tuple[float, float]:
+    """Return the two levels that divide the axis: bound and ceiling; for PANORAMIA c and c + ε."""
+    if isinstance(result, PanoramiaResult) and result.lower_bound is None:
+        return result.c_lb, max(result.c_lb, result.c_plus_epsilon_lb)
+    return result.bound, max(result.bound, result.ceiling)
+
+
+def _range(result: Result, top: float, epsilon: float | None) -> _Range:
+    first, second = _levels(result)
+    low, high = number(first), number(second)
+    if isinstance(result, PanoramiaResult) and result.lower_bound is None:
+        total = number(result.c_plus_epsilon_lb)
+        names = (
+            f"c, proved for the generator: up to {low}",
+            f"ε̃ = {number(result.bound)}, an estimate; c + ε is at least {total}",
+            "not proved by this audit",
+        )
+    elif result.kind == "invalid":
+        names = (f"claimed without proof: ε below {low}", f"up to the ceiling {high}", "beyond it")
+    else:
+        names = (
+            f"ruled out: ε below {low}" if first > 0 else "ruled out: nothing",
+            f"not ruled out, though within reach: up to {high}",
+            f"out of reach of this audit: ε of {high} and more",
+        )
+    return _Range(
+        first=100 * first / top,
+        second=100 * second / top,
+        low=low if first > 0 else "",
+        high=high if second > first else "",
+        names=names,
+        claimed=None if epsilon is None else 100 * epsilon / top,
+        claim="" if epsilon is None else f"claimed {epsilon:g}",
+    )
+
+
+def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", "default" if value is None else str(value)
+
+
+def _provenance(result: Result) -> dict[str, str]:
+    source = result.provenance
+    return {
+        "leakbound": source.leakbound,
+        "Python": source.python,
+        "NumPy": source.numpy,
+        "seed": str(source.seed),
+        **{f"SHA-256 of {name}": digest for name, digest in source.sha256.items()},
+    }
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("leakbound"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(glue=_glue, percent=percent)
+    return environment
+
+
+def _glue(text: str) -> str:
+    """Keep a number with its sign and unit on one line."""
+    for sign in "=<≥":
+        text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
+    return text.replace(" %", "\u202f%")
