@@ -44,6 +44,55 @@ pub enum MathError {
         /// Its value.
         value: f64,
     },
+    /// An entry of an array of probabilities outside \[0, 1\], or not a number.
+    #[error("{name} must hold probabilities between 0 and 1, got {name}[{index}] = {value}")]
+    NotAProbabilityAt {
+        /// The argument.
+        name: &'static str,
+        /// The first offending entry.
+        index: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// An entry of an array that is not a number.
+    #[error("{name} must hold numbers, got {name}[{index}] = NaN")]
+    NotANumberAt {
+        /// The argument.
+        name: &'static str,
+        /// The first offending entry.
+        index: usize,
+    },
+    /// Finite offsets too far apart for their odds to be held together.
+    #[error(
+        "offsets must lie within 300 of the middle of their range, {middle}, \
+         got offsets[{index}] = {value}; use an infinite offset for certainty"
+    )]
+    OffsetTooFar {
+        /// The first offending entry.
+        index: usize,
+        /// Its value.
+        value: f64,
+        /// The middle of the range.
+        middle: f64,
+    },
+    /// Two arrays that belong together and differ in length.
+    #[error("{name} must be as long as {like}, got {got} entries beside {expected}")]
+    LengthMismatch {
+        /// The argument.
+        name: &'static str,
+        /// The argument it belongs to.
+        like: &'static str,
+        /// The length of the latter.
+        expected: usize,
+        /// The length of the former.
+        got: usize,
+    },
+    /// More trials than a double can count.
+    #[error("counts must add up to at most {most} trials")]
+    TooManyTrials {
+        /// The largest number of trials.
+        most: u64,
+    },
     /// A search that used all its steps; its limit is argued where it is set, so this is a defect.
     #[error("{what} did not converge in {steps} steps")]
     NotConverged {

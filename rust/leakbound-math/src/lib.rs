@@ -9,6 +9,7 @@
 //! - [`deviance`]: the exponents of the saddle-point formulas, without cancellation.
 //! - [`binomial`]: the binomial distribution, right to ten million trials and beyond.
 //! - [`clopper_pearson`]: exact limits for a binomial probability, rounded outward.
+//! - [`poisson_binomial`]: sums of unlike Bernoulli terms, their tails and inverses.
 //! - [`error`]: what can be wrong with an argument.
 
 pub mod binomial;
@@ -17,6 +18,9 @@ pub mod deviance;
 pub mod error;
 pub mod logistic;
 pub mod normal;
+pub mod poisson_binomial;
 pub mod probability;
 
+pub use binomial::Binomial;
 pub use error::MathError;
+pub use probability::Probability;

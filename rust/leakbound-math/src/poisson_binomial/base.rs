@@ -1,0 +1,470 @@
+//! The law of the sum tilted until its mean is near a target, summarised by power sums.
+//!
+//! Tilting multiplies all odds by x; with pᵢ = Eᵢx/(1+Eᵢx), wᵢ = pᵢ(1−pᵢ) and tᵢ = 1−2pᵢ the centred
+//! log generating function is
+//!
+//! L(z) = Σ \[ln(1+pᵢ(eᶻ−1)) − pᵢz\] = ½ Σₘ (−1)ᵐ⁺¹ AₘSᵐ/m − Σₘ dₘ(z)Bₘ, S = 4 sinh²(z/2),
+//!
+//! with Aₘ = Σwᵢᵐ, Bₘ = Σtᵢwᵢᵐ, d₀ = z/2 and dₘ₊₁ = \[(4m+2)dₘ − sinh z (−S)ᵐ\]/(m+1). The error of L
+//! terms is at most A₁|S|(w|S|)ᴸ/((L+1)(1−w|S|)), w the largest wᵢ. Where the variance is too small
+//! for the series, the few terms with large wᵢ are kept apart and multiplied out.
+
+use leakbound_simd::{MAX_TERMS, PowerSums, log_ratio, power_sums};
+
+use super::exact::{self, two_product, two_sum};
+use super::terms::Terms;
+
+/// The mean of an accepted base is this many standard deviations from the target at most.
+const NEAR: f64 = 3.0;
+/// And the remaining shift in ln x at most this.
+const LARGEST_SHIFT: f64 = 0.4;
+/// Accepted remainder of the series, relative to the generating function.
+const REMAINDER: f64 = 2e-16;
+/// The series with `SPLIT_TERMS` terms is right for all w below this share of the variance:
+/// (2(L+1)w/(e·var))ᴸ ≤ 3·10⁻¹⁶ at L = 16. So at most 117 trials are ever multiplied out.
+const SPLIT: f64 = 0.0085;
+const SPLIT_TERMS: usize = 16;
+/// From this many entries on, a sample comes before the first full pass.
+const SAMPLED: usize = 3000;
+/// Keeps divisions by the variance finite where every trial is all but certain.
+const SMALLEST_VARIANCE: f64 = 1e-300;
+/// ln x stays within ±700; steps of at most 4, then bisection, need fewer passes than this.
+const MOST_PASSES: usize = 600;
+const REACH: f64 = 700.0;
+
+/// A tilted law, near enough to its target that all else follows from its sums.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    /// All odds are multiplied by this.
+    pub(super) x: f64,
+    /// ln x, as an unevaluated sum.
+    pub(super) log_x: (f64, f64),
+    /// The sums of the terms that are in the series.
+    pub(super) sums: PowerSums,
+    /// The odds at x of the trials that are multiplied out.
+    pub(super) large: Vec<f64>,
+    /// The shift that brings the mean to the target: the nodes stand at tilt ln x + d.
+    pub(super) d: f64,
+    /// The variance at ln x + d.
+    pub(super) variance: f64,
+}
+
+/// What an earlier pass says about a later one.
+#[derive(Clone, Copy)]
+struct Estimate {
+    variance: f64,
+    largest: f64,
+}
+
+/// κ₂…κ₅ of a law.
+#[derive(Clone, Copy)]
+struct Cumulants([f64; 4]);
+
+impl Cumulants {
+    fn of(sums: &PowerSums) -> Self {
+        let (a, b) = (&sums.even, &sums.odd);
+        Self([a[0], b[0], a[0] - 6.0 * a[1], b[0] - 12.0 * b[1]])
+    }
+
+    /// Adds one trial with odds `o`.
+    fn add(&mut self, o: f64) {
+        let q = 1.0 / (1.0 + o);
+        let (w, t) = (o * q * q, q - o * q);
+        for (sum, term) in
+            self.0
+                .iter_mut()
+                .zip([w, t * w, w - 6.0 * w * w, t * (w - 12.0 * w * w)])
+        {
+            *sum += term;
+        }
+    }
+
+    /// The root d of κ₂d + κ₃d²/2 + κ₄d³/6 + κ₅d⁴/24 = `delta`, by Newton from d = delta/κ₂. Any d
+    /// is valid where it is used, so four steps and no test are enough.
+    fn shift(self, delta: f64) -> f64 {
+        let [k2, k3, k4, k5] = self.0;
+        let mut d = delta / k2;
+        for _ in 0..4 {
+            let value = d * (k2 + d * (k3 / 2.0 + d * (k4 / 6.0 + d * k5 / 24.0)));
+            let slope = self.variance(d);
+            if slope.is_nan() || slope <= 0.0 {
+                return delta / k2;
+            }
+            d -= (value - delta) / slope;
+        }
+        d
+    }
+
+    /// κ₂ + κ₃d + κ₄d²/2 + κ₅d³/6.
+    fn variance(self, d: f64) -> f64 {
+        let [k2, k3, k4, k5] = self.0;
+        k2 + d * (k3 + d * (k4 / 2.0 + d * k5 / 6.0))
+    }
+}
+
+/// Bounds the error of `terms` terms of the series at |S| = `s`.
+fn remainder(variance: f64, largest: f64, terms: usize, s: f64) -> f64 {
+    let ratio = largest * s;
+    if ratio >= 0.95 {
+        return f64::INFINITY;
+    }
+    let terms = terms as f64;
+    variance * s * ratio.powf(terms) / ((terms + 1.0) * (1.0 - ratio))
+}
+
+/// Bounds the error of `terms` terms over the nodes of a contour: at distance s from a real tilt the
+/// tilted characteristic function is below e^{−var·s/2}, and the product peaks at s = 2(L+1)/var.
+/// `share` is the part of the `variance` that is in the series.
+fn node_remainder(share: f64, variance: f64, largest: f64, terms: usize, d: f64) -> f64 {
+    let widest = (80.0 / variance).min(4.0);
+    let shifted = 4.0 * (0.5 * d).sinh().powi(2);
+    let peak = (2.0 * (terms as f64 + 1.0) / variance).min(widest);
+    if largest * (widest + shifted) >= 0.95 {
+        return f64::INFINITY;
+    }
+    remainder(share, largest, terms, peak + shifted) * (-0.5 * variance * peak).exp()
+}
+
+/// The fewest terms that serve the nodes and, if 24 can, the real argument `theta` too; none if even
+/// 24 do not serve the nodes.
+fn enough_terms(estimate: Estimate, theta: f64) -> Option<usize> {
+    let Estimate { variance, largest } = estimate;
+    let s = 4.0 * (0.5 * theta).sinh().powi(2);
+    let mut for_nodes = None;
+    for terms in (2..=MAX_TERMS).step_by(2) {
+        if node_remainder(variance, variance, largest, terms, 0.0) > REMAINDER {
+            continue;
+        }
+        for_nodes = for_nodes.or(Some(terms));
+        if remainder(variance, largest, terms, s) < REMAINDER * (1.0 + variance * s).min(50.0) {
+            return Some(terms);
+        }
+    }
+    for_nodes
+}
+
+/// A lower and an upper limit for ln x, closed in on with every pass.
+struct Bracket {
+    low: f64,
+    high: f64,
+}
+
+impl Bracket {
+    /// Notes the sign of target − mean at `log_x` and proposes the next point.
+    fn step(&mut self, log_x: f64, delta: f64, d: f64) -> f64 {
+        if delta > 0.0 {
+            self.low = log_x;
+        } else {
+            self.high = log_x;
+        }
+        let next = log_x
+            + if d.is_finite() {
+                d.clamp(-4.0, 4.0)
+            } else {
+                4.0 * delta.signum()
+            };
+        if self.low < next && next < self.high {
+            next
+        } else {
+            0.5 * (self.low + self.high)
+        }
+    }
+}
+
+/// A safe step towards the target from a mean that lacks `delta`.
+fn newton(cumulants: Cumulants, delta: f64) -> f64 {
+    let d = cumulants.shift(delta);
+    if d.abs() < 1.5 && d * delta >= 0.0 {
+        d
+    } else {
+        delta / cumulants.0[0]
+    }
+}
+
+fn pass(terms: &Terms, log_x: f64, count: usize) -> PowerSums {
+    let counts = terms.counts.as_deref();
+    power_sums(
+        terms.level,
+        &terms.odds,
+        &terms.residuals,
+        counts,
+        log_x.exp(),
+        count,
+    )
+}
+
+fn distance(sums: &PowerSums, v: f64) -> f64 {
+    -((sums.mean.0 - v) + sums.mean.1)
+}
+
+/// ln x and an estimate for the law with mean `v`, from a sample of about `size` entries taken eight
+/// at a time (whole cache lines) from all over the terms.
+fn from_sample(terms: &Terms, v: f64, size: usize, start: f64) -> (f64, Estimate) {
+    const RUN: usize = 8;
+    let n = terms.odds.len();
+    let runs = size / RUN;
+    let stride = n / runs;
+    let mut odds = Vec::with_capacity(runs * RUN);
+    for run in 0..runs {
+        // A golden-ratio offset inside the stride, so that no period of the data is met in step.
+        let jitter = (run.wrapping_mul(0x9e37_79b9) & 0xffff_ffff) * (stride - RUN) >> 32;
+        let first = run * stride + jitter;
+        odds.extend_from_slice(&terms.odds[first..first + RUN]);
+    }
+    let scale = n as f64 / odds.len() as f64;
+    let residuals = vec![0.0; odds.len()];
+    let target = v / scale;
+    let mut bracket = Bracket {
+        low: -REACH,
+        high: REACH,
+    };
+    let mut log_x = start;
+    loop {
+        let sums = power_sums(terms.level, &odds, &residuals, None, log_x.exp(), 2);
+        let delta = distance(&sums, target);
+        let d = newton(Cumulants::of(&sums), delta);
+        let done = delta * delta < 0.1 * sums.even[0] || bracket.high - bracket.low < 1e-6;
+        if done || !d.is_finite() {
+            let largest = (1.5 * sums.largest).min(0.25);
+            let log_x = log_x + if d.abs() < 1.5 { d } else { 0.0 };
+            return (
+                log_x,
+                Estimate {
+                    variance: sums.even[0] * scale,
+                    largest,
+                },
+            );
+        }
+        log_x = bracket.step(log_x, delta, d);
+    }
+}
+
+/// Where to look first.
+fn first_guess(terms: &Terms, v: f64) -> (f64, Option<Estimate>) {
+    let n = terms.trials as f64;
+    let guess = (v / (n - v)).ln() - terms.typical_log_odds();
+    let guess = guess.clamp(-REACH, REACH);
+    let entries = terms.odds.len();
+    if terms.counts.is_some() || entries < SAMPLED {
+        return (guess, None);
+    }
+    let (log_x, estimate) = from_sample(terms, v, 1024.min(entries / 4), guess);
+    if entries / 16 <= 2048 {
+        return (log_x, Some(estimate));
+    }
+    let (log_x, estimate) = from_sample(terms, v, entries / 16, log_x);
+    (log_x, Some(estimate))
+}
+
+impl Base {
+    /// The base for the mean `v`, 0 < v < number of open trials. `start` is an earlier ln x, and
+    /// `theta` guesses the real argument the series will be asked for from (ln x, variance).
+    pub(super) fn near(
+        terms: &Terms,
+        v: f64,
+        start: Option<f64>,
+        theta: impl Fn(f64, f64) -> f64,
+    ) -> Self {
+        let n = terms.trials as f64;
+        let (mut log_x, mut estimate) = match start {
+            Some(log_x) => {
+                let variance = 0.6 * v * (1.0 - v / n);
+                (
+                    log_x,
+                    Some(Estimate {
+                        variance,
+                        largest: 0.25_f64.min(variance),
+                    }),
+                )
+            }
+            None => first_guess(terms, v),
+        };
+        let mut bracket = Bracket {
+            low: -REACH,
+            high: REACH,
+        };
+        let mut passes = 0;
+        loop {
+            let count = estimate.and_then(|e| enough_terms(e, theta(log_x, e.variance)));
+            let sums = pass(terms, log_x, count.unwrap_or(2));
+            passes += 1;
+            let cumulants = Cumulants::of(&sums);
+            let delta = distance(&sums, v);
+            let d = newton(cumulants, delta);
+            let near = delta * delta <= NEAR * NEAR * sums.even[0] && d.abs() <= LARGEST_SHIFT;
+            let near = near || bracket.high - bracket.low < 1e-9 || passes == MOST_PASSES;
+            let variance = cumulants.variance(d).max(SMALLEST_VARIANCE);
+            let known = Estimate {
+                variance,
+                largest: sums.largest,
+            };
+            if near {
+                let accurate = node_remainder(variance, variance, sums.largest, sums.terms, d)
+                    <= REMAINDER
+                    && remainder(variance, sums.largest, sums.terms, shift_s(d)) <= REMAINDER;
+                if accurate {
+                    return Self::new(log_x, sums, Vec::new(), d, variance);
+                }
+                if enough_terms(known, theta(log_x, variance)).is_none() {
+                    return Self::split(terms, v, log_x, sums.even[0]);
+                }
+                if count.is_some() && delta * delta <= 0.01 * sums.even[0] {
+                    // Even a vanishing shift would leave these terms short.
+                    return Self::split(terms, v, log_x, sums.even[0]);
+                }
+            }
+            estimate = Some(known);
+            log_x = bracket.step(log_x, delta, d);
+        }
+    }
+
+    fn new(log_x: f64, sums: PowerSums, large: Vec<f64>, d: f64, variance: f64) -> Self {
+        let x = log_x.exp();
+        Self {
+            x,
+            log_x: exact::log(x),
+            sums,
+            large,
+            d,
+            variance,
+        }
+    }
+
+    /// The base at `log_x` with the trials of large w kept out of the series.
+    fn split(terms: &Terms, v: f64, log_x: f64, variance: f64) -> Self {
+        let x = log_x.exp();
+        let cut = SPLIT * variance;
+        let (mut odds, mut large) = (terms.odds.clone(), Vec::new());
+        for (i, e) in odds.iter_mut().enumerate() {
+            let o = *e * x;
+            if o / (1.0 + o) / (1.0 + o) > cut {
+                let count = terms.counts.as_ref().map_or(1, |counts| counts[i] as usize);
+                large.extend(std::iter::repeat_n(o, count));
+                *e = 0.0;
+            }
+        }
+        let counts = terms.counts.as_deref();
+        let sums = power_sums(terms.level, &odds, &terms.residuals, counts, x, SPLIT_TERMS);
+        let mut cumulants = Cumulants::of(&sums);
+        let mut delta = distance(&sums, v);
+        for &o in &large {
+            cumulants.add(o);
+            delta -= o / (1.0 + o);
+        }
+        let d = newton(cumulants, delta).clamp(-LARGEST_SHIFT, LARGEST_SHIFT);
+        let variance = cumulants.variance(d).max(SMALLEST_VARIANCE);
+        Self::new(log_x, sums, large, d, variance)
+    }
+
+    /// The mean of the terms in the series, less `v`.
+    pub(super) fn series_mean_less(&self, v: f64) -> f64 {
+        -distance(&self.sums, v)
+    }
+
+    /// Bounds the error of [`Self::log_mgf`] at `z`.
+    pub(super) fn remainder(&self, z: f64) -> f64 {
+        remainder(
+            self.sums.even[0],
+            self.sums.largest,
+            self.sums.terms,
+            shift_s(z),
+        )
+    }
+
+    /// Bounds the relative error the series leaves at the nodes of a contour.
+    pub(super) fn node_remainder(&self) -> f64 {
+        let PowerSums {
+            terms,
+            even,
+            largest,
+            ..
+        } = &self.sums;
+        node_remainder(even[0], self.variance, *largest, *terms, self.d).min(1.0)
+    }
+
+    /// L(z) for real z, over the terms in the series.
+    fn series(&self, z: f64) -> f64 {
+        let (sinh, cosh) = ((0.5 * z).sinh(), (0.5 * z).cosh());
+        let (minus_s, sinh_z) = (-4.0 * sinh * sinh, 2.0 * sinh * cosh);
+        let PowerSums {
+            terms,
+            even: a,
+            odd: b,
+            ..
+        } = &self.sums;
+        let mut even = 0.0;
+        for m in (1..=*terms).rev() {
+            even = minus_s * even + a[m - 1] / m as f64;
+        }
+        let mut odd = 0.0;
+        if -minus_s <= 1.0 {
+            // e_m = [1 − (m+1)S e_{m+1}]/(4m+2), each step dividing the error of the start by 4.
+            let start = terms + 26;
+            let mut e = 1.0 / (4 * start + 6) as f64;
+            for m in (1..=start).rev() {
+                e = (1.0 + minus_s * e * (m + 1) as f64) / (4 * m + 2) as f64;
+                if m <= *terms {
+                    odd = minus_s * odd + e * b[m - 1];
+                }
+            }
+            odd *= sinh_z * minus_s;
+        } else {
+            let (mut d, mut power) = (0.5 * z, sinh_z);
+            for (m, b) in b.iter().enumerate().take(*terms) {
+                d = ((4 * m + 2) as f64 * d - power) / (m + 1) as f64;
+                power *= minus_s;
+                odd += d * b;
+            }
+        }
+        -0.5 * minus_s * even - odd
+    }
+
+    /// Σ ln(1+pᵢ(eᶻ−1)) over all terms, less z times the mean of those in the series.
+    pub(super) fn log_mgf(&self, z: f64) -> f64 {
+        let (growth, decay) = (z.exp_m1(), (-z).exp_m1());
+        let mut value = self.series(z);
+        for o in &self.large {
+            // Through the rarer outcome, whose probability keeps its relative accuracy.
+            value += if *o < 1.0 {
+                (o / (1.0 + o) * growth).ln_1p()
+            } else {
+                z + (decay / (1.0 + o)).ln_1p()
+            };
+        }
+        value
+    }
+}
+
+/// S = 4 sinh²(z/2).
+fn shift_s(z: f64) -> f64 {
+    4.0 * (0.5 * z).sinh().powi(2)
+}
+
+/// F(z) − vz for F(z) = Σ ln\[(1+Eᵢx·eᶻ)/(1+Eᵢx)\], by a product over all terms, and the size of what
+/// cancelled.
+pub(super) fn log_ratio_less(
+    terms: &Terms,
+    x: f64,
+    log_x: (f64, f64),
+    z: f64,
+    v: f64,
+) -> (f64, f64) {
+    // y = x·eᶻ is rounded; the difference of the logarithms is made up for by the mean at y.
+    let (high, low) = two_sum(log_x.0, z);
+    let low = low + log_x.1;
+    let y = if high < -REACH { 0.0 } else { high.exp() };
+    let ratio = match &terms.counts {
+        None => log_ratio(terms.level, &terms.odds, &terms.residuals, x, y),
+        Some(counts) => exact::counted_log_ratio(&terms.odds, &terms.residuals, counts, x, y),
+    };
+    let lacking = if y > 0.0 {
+        let log_y = exact::log(y);
+        ((high - log_y.0) + (low - log_y.1)) * ratio.mean
+    } else {
+        0.0
+    };
+    let (product, product_error) = two_product(v, z);
+    let (difference, error) = two_sum(ratio.log.0, -product);
+    let value = difference + (error + (ratio.log.1 - product_error) + lacking);
+    (value, ratio.log.0.abs() + product.abs())
+}

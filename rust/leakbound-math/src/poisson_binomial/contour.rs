@@ -1,0 +1,198 @@
+//! The probabilities around the target, as the tilted characteristic function at equispaced nodes.
+//!
+//! With P̃ the law tilted to mean v and ψ(φ) = Σⱼ P̃(S = v+j)e^{iφj}, the M-point rule gives
+//!
+//! Σ_{0≤j<J} e^{−θj} P̃(S = v+j) = (1/M) Σₖ ψ(φₖ)(1−zₖᴶ)/(1−zₖ), φₖ = 2πk/M, zₖ = e^{−θ−iφₖ}, J = M/2,
+//!
+//! up to what aliasing folds in. Bennett's inequality makes P̃(|S−v| ≥ J) ≤ 2e^{−τ} for
+//! var·h(J/var) = τ, h(u) = (1+u)ln(1+u) − u, and |ψ(φ)| ≤ e^{−var(1−cos φ)} lets all nodes with
+//! var(1−cos φ) > τ be dropped: about 25 remain, whatever n.
+
+use std::f64::consts::PI;
+
+use leakbound_simd::{Level, Nodes, multiply_nodes, series_at_nodes};
+
+use super::base::Base;
+use super::exact::UNIT;
+
+/// e⁻³⁸ = 3·10⁻¹⁷.
+const TAU: f64 = 38.0;
+
+/// A value and a bound on its absolute error.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounded {
+    pub(super) value: f64,
+    pub(super) error: f64,
+}
+
+/// ψ at the nodes, the weights 1/M (first) and 2/M (others) multiplied in.
+#[derive(Clone, Debug)]
+pub(super) struct Contour {
+    nodes: Nodes,
+    re: Vec<f64>,
+    im: Vec<f64>,
+    /// J = M/2.
+    half: f64,
+    /// Bounds the sum of |ψ|·weight over the dropped nodes.
+    dropped: f64,
+    /// Bounds the relative error of ψ that the series leaves, before the weights.
+    remainder: f64,
+}
+
+/// The t with var·h(t/var) = τ, from above: Newton on a convex increasing function.
+pub(super) fn bennett(variance: f64, tau: f64) -> f64 {
+    let mut t = (2.0 * tau * variance).sqrt() + tau / 3.0;
+    for _ in 0..6 {
+        let log = (t / variance).ln_1p();
+        t -= ((variance + t) * log - t - tau) / log;
+    }
+    t
+}
+
+/// Nodes φₖ = 2πk/M, k ≥ 0, with `variance`·(1−cos φₖ) ≤ τ, and a bound for those left out.
+fn kept_nodes(variance: f64, half: f64) -> (Nodes, f64) {
+    let step = PI / half;
+    let sine = (0.5 * TAU / variance).sqrt();
+    let last = if sine >= 1.0 {
+        half
+    } else {
+        (2.0 * sine.asin() / step).floor().min(half)
+    };
+    let nodes = Nodes::equispaced(step, last as usize + 1);
+    if last >= half {
+        return (nodes, 0.0);
+    }
+    // The exponents var(1−cos φ) grow by at least their first increment up to φ = π/2; beyond it,
+    // every one is at least var.
+    let exponent = |k: f64| 2.0 * variance * (0.5 * step * k).sin().powi(2);
+    let (first, second) = (exponent(last + 1.0), exponent(last + 2.0));
+    let ratio = (first - second).exp().min(1.0 - 0.5 / half);
+    let dropped = (-first).exp() / (1.0 - ratio) / half + (-variance.max(TAU)).exp();
+    (nodes, dropped)
+}
+
+impl Contour {
+    /// The contour through the tilt ln x + d of `base`, around `v`.
+    pub(super) fn new(level: Level, base: &Base, v: f64) -> Self {
+        let half = (bennett(base.variance, TAU) + 2.0).ceil();
+        let (nodes, dropped) = kept_nodes(base.variance, half);
+        let (mut re, mut im) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
+        let terms = base.sums.terms;
+        series_at_nodes(level, &base.sums, terms, base.d, &nodes, &mut re, &mut im);
+        let mean = base.series_mean_less(v);
+        let at_zero = re[0];
+        for (k, &angle) in nodes.angles().iter().enumerate() {
+            let size = (re[k] - at_zero).exp();
+            let (sine, cosine) = (mean * angle + im[k]).sin_cos();
+            let weight = if k == 0 || angle >= PI {
+                0.5 / half
+            } else {
+                1.0 / half
+            };
+            (re[k], im[k]) = (size * cosine * weight, size * sine * weight);
+        }
+        if !base.large.is_empty() {
+            let shift = base.d.exp();
+            let probability = |o: &f64| o * shift / (1.0 + o * shift);
+            let large: Vec<f64> = base.large.iter().map(probability).collect();
+            multiply_nodes(level, &large, &nodes, &mut re, &mut im);
+        }
+        let remainder = base.node_remainder();
+        Self {
+            nodes,
+            re,
+            im,
+            half,
+            dropped,
+            remainder,
+        }
+    }
+
+    /// Σ_{j≥0} e^{−tj} P̃(S = v+j), t ≥ 0.
+    pub(super) fn above(&self, t: f64) -> f64 {
+        self.sum::<true>(t).0
+    }
+
+    /// Σ_{j≥1} e^{−tj} P̃(S = v−j), t ≥ 0.
+    pub(super) fn below(&self, t: f64) -> f64 {
+        self.sum::<false>(t).0
+    }
+
+    /// Bounds the error of [`Self::above`] and [`Self::below`] at `t`.
+    pub(super) fn error(&self, t: f64) -> f64 {
+        // Mass at distance s from v is below e^{−τs/J} beyond J, and folds to a weight e^{−t(M−s)}
+        // or smaller; what lies beyond J on the summed side was dropped with weight e^{−tJ}.
+        let reach = t * self.half;
+        let aliased = (3.0 + reach) * (-reach - TAU).exp() + (3.0 + reach) * (-2.0 * TAU).exp();
+        let decay = -(-t).exp_m1();
+        let last = self.nodes.half_sines().last().copied().unwrap_or(1.0);
+        let dropped = 2.0 * self.dropped / decay.max(last);
+        let rounding = 12.0 * UNIT + 2.0 * self.remainder;
+        aliased + dropped + rounding * self.sum::<true>(t).1
+    }
+
+    /// The sum and the sum of the sizes of its parts.
+    fn sum<const ABOVE: bool>(&self, t: f64) -> (f64, f64) {
+        let complement = -(-t).exp_m1(); // 1 − e^{−t}
+        let keep = 1.0 - complement;
+        let decay = (-t * self.half).exp();
+        let (mut sum, mut size) = (0.0, 0.0);
+        let mut sign = -1.0; // (−1)ᵏ: z_kᴶ = e^{−tJ}(−1)ᵏ
+        let sines = &self.nodes.half_sines()[1..];
+        let cosines = &self.nodes.half_cosines()[1..];
+        for (((&sine, &cosine), &re), &im) in sines
+            .iter()
+            .zip(cosines)
+            .zip(&self.re[1..])
+            .zip(&self.im[1..])
+        {
+            // 1 − z = a + ib without cancellation
+            let a = complement + 2.0 * keep * sine * sine;
+            let b = 2.0 * keep * sine * cosine;
+            let norm = a * a + b * b;
+            let numerator = (1.0 - sign * decay) / norm;
+            let part = if ABOVE {
+                re * a + im * b
+            } else {
+                re * (a - norm) - im * b
+            };
+            sum += part * numerator;
+            size += (re * a).abs().max((im * b).abs()) * numerator;
+            sign = -sign;
+        }
+        let first = if complement > 0.0 {
+            -(-t * self.half).exp_m1() / complement
+        } else {
+            self.half
+        };
+        let first = self.re[0] * first * if ABOVE { 1.0 } else { keep };
+        (sum + first, size + first)
+    }
+
+    /// P̃(S = v + offset) for `offset` from `first` on, written over `window`; within J of v.
+    pub(super) fn window(&self, first: f64, window: &mut [f64]) {
+        window.fill(0.0);
+        for (k, &angle) in self.nodes.angles().iter().enumerate() {
+            // Re ψe^{−iφj} for consecutive j: a rotation, started afresh every 16.
+            let (step_sine, step_cosine) = angle.sin_cos();
+            for (chunk, entries) in window.chunks_mut(16).enumerate() {
+                let start = angle * (first + 16.0 * chunk as f64);
+                let (mut sine, mut cosine) = start.sin_cos();
+                for entry in entries {
+                    *entry += self.re[k] * cosine + self.im[k] * sine;
+                    let next = sine * step_cosine + cosine * step_sine;
+                    cosine = cosine * step_cosine - sine * step_sine;
+                    sine = next;
+                }
+            }
+        }
+        for entry in window {
+            *entry = entry.max(0.0);
+        }
+    }
+
+    /// How far from v the window can reach.
+    pub(super) fn reach(&self) -> f64 {
+        self.half
+    }
+}

@@ -1,0 +1,55 @@
+//! Sums, products and logarithms with their rounding errors.
+
+use leakbound_simd::{Level, LogRatio, odds_from_logits};
+
+/// Half a unit in the last place of 1.
+pub(super) const UNIT: f64 = 0.5 * f64::EPSILON;
+
+/// `a + b` and its rounding error.
+pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, (a - (sum - part)) + (b - part))
+}
+
+/// `a * b` and its rounding error.
+pub(super) fn two_product(a: f64, b: f64) -> (f64, f64) {
+    let product = a * b;
+    (product, a.mul_add(b, -product))
+}
+
+/// ln x for x normal, as an unevaluated sum of two doubles, right to about 10⁻¹⁹ absolutely.
+pub(super) fn log(x: f64) -> (f64, f64) {
+    let high = x.ln();
+    let (mut near, mut residual) = ([0.0], [0.0]);
+    odds_from_logits(Level::PORTABLE, &[high], 0.0, &mut near, &mut residual);
+    (high, (x - near[0]) / near[0] - f64::from(residual[0]))
+}
+
+/// Σ cᵢ ln\[(1+Eᵢy)/(1+Eᵢx)\] for odds Eᵢ(1+rᵢ), each logarithm to about 10⁻¹⁹; and Σ cᵢEᵢy/(1+Eᵢy).
+pub(super) fn counted_log_ratio(
+    odds: &[f64],
+    residuals: &[f32],
+    counts: &[f64],
+    x: f64,
+    y: f64,
+) -> LogRatio {
+    let (mut high, mut low, mut mean) = (0.0, 0.0, 0.0);
+    for ((&e, &residual), &count) in odds.iter().zip(residuals).zip(counts) {
+        let ((o, o_error), (u, u_error)) = (two_product(e, x), two_product(e, y));
+        let ((s, s_error), (t, t_error)) = (two_sum(1.0, o), two_sum(1.0, u));
+        let ratio = t / s;
+        let left = (-ratio).mul_add(s, t) + (t_error + u_error);
+        let error = left / t - (s_error + o_error) / s + f64::from(residual) * (u / t - o / s);
+        let log = log(ratio);
+        let (product, product_error) = two_product(count, log.0);
+        let (sum, sum_error) = two_sum(high, product);
+        high = sum;
+        low += sum_error + product_error + count * (log.1 + error);
+        mean += count * (u / t);
+    }
+    LogRatio {
+        log: two_sum(high, low),
+        mean,
+    }
+}

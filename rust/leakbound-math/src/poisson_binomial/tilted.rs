@@ -1,0 +1,255 @@
+//! One tilted law, from which the tails at every ε follow.
+//!
+//! Tilting by θ turns P_ε into the law with odds Eᵢe^{ε+θ}, so all ε share the tilted law and
+//!
+//! P_ε(S ≥ v) = e^{K(θ)−θv} Σ_{j≥0} e^{−θj} P̃(S = v+j), K(θ) = Σ ln\[(1+Eᵢe^{ε+θ})/(1+Eᵢe^ε)\],
+//!
+//! with the mirror image for P_ε(S < v) when θ < 0. That is why an inverse costs what one tail does.
+
+use leakbound_simd::{multiply_by_terms, power_sums};
+
+use super::base::{Base, log_ratio_less};
+use super::contour::{Bounded, Contour};
+use super::exact::{self, UNIT};
+use super::terms::Terms;
+
+/// Up to this many trials the probabilities are built term by term.
+pub(super) const DIRECT: u64 = 96;
+
+/// How the law around v is held.
+enum Shape {
+    Nodes {
+        base: Box<Base>,
+        contour: Contour,
+        log_mgf: f64,
+    },
+    /// All probabilities of at most [`DIRECT`] trials.
+    Direct(Vec<f64>),
+}
+
+/// The law of the open terms tilted to a mean near v.
+pub(super) struct Tilted<'a> {
+    terms: &'a Terms,
+    v: f64,
+    x: f64,
+    log_x: (f64, f64),
+    d: f64,
+    deviation: f64,
+    shape: Shape,
+}
+
+/// ln of a factor, and the size of the parts it is the difference of.
+#[derive(Clone, Copy)]
+struct Factor {
+    log: f64,
+    size: f64,
+}
+
+/// ln P(S ≥ v) or, where that is smaller, ln P(S < v), with the relative error of that probability.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogTail {
+    pub(super) log: f64,
+    pub(super) relative_error: f64,
+    pub(super) upper: bool,
+}
+
+impl LogTail {
+    /// ln P(S ≥ v).
+    pub(super) fn log_upper(self) -> f64 {
+        if self.upper {
+            self.log.min(0.0)
+        } else {
+            (-self.log.min(0.0).exp()).ln_1p()
+        }
+    }
+
+    /// ln P(S < v).
+    pub(super) fn log_lower(self) -> f64 {
+        if self.upper {
+            (-self.log.min(0.0).exp()).ln_1p()
+        } else {
+            self.log.min(0.0)
+        }
+    }
+}
+
+impl<'a> Tilted<'a> {
+    /// The law with mean near `v`, 0 < v < open trials; `start` is ln x of an earlier one and
+    /// `theta` guesses the tilt in use from (ln x, variance).
+    pub(super) fn new(
+        terms: &'a Terms,
+        v: f64,
+        start: Option<f64>,
+        theta: impl Fn(f64, f64) -> f64,
+    ) -> Self {
+        let base = Base::near(terms, v, start, theta);
+        let (x, log_x, deviation) = (base.x, base.log_x, base.variance.sqrt());
+        if terms.trials <= DIRECT {
+            let shape = Shape::Direct(probabilities(terms, x));
+            return Self {
+                terms,
+                v,
+                x,
+                log_x,
+                d: 0.0,
+                deviation,
+                shape,
+            };
+        }
+        let contour = Contour::new(terms.level, &base, v);
+        let d = base.d;
+        let log_mgf = base.log_mgf(d);
+        let shape = Shape::Nodes {
+            base: Box::new(base),
+            contour,
+            log_mgf,
+        };
+        Self {
+            terms,
+            v,
+            x,
+            log_x,
+            d,
+            deviation,
+            shape,
+        }
+    }
+
+    /// ln of the tilt: ε = this − θ.
+    pub(super) fn origin(&self) -> (f64, f64) {
+        let (high, low) = exact::two_sum(self.log_x.0, self.d);
+        (high, low + self.log_x.1)
+    }
+
+    /// The standard deviation of the tilted law.
+    pub(super) fn deviation(&self) -> f64 {
+        self.deviation
+    }
+
+    /// θ for ε.
+    pub(super) fn theta(&self, epsilon: f64) -> f64 {
+        let (high, low) = exact::two_sum(self.log_x.0, -epsilon);
+        high + (low + self.log_x.1 + self.d)
+    }
+
+    /// ln e^{K(θ)−θv} = \[F(d) − vd\] − \[F(z) − vz\], z = d − θ, F relative to x.
+    fn factor(&self, theta: f64) -> Factor {
+        let z = self.d - theta;
+        if let Shape::Nodes { base, log_mgf, .. } = &self.shape {
+            let mean = base.series_mean_less(self.v);
+            let near = base.remainder(z);
+            let at_z = if near < 1e-15 {
+                base.log_mgf(z)
+            } else {
+                f64::NAN
+            };
+            if at_z.is_finite() {
+                let size = (mean * theta).abs() + log_mgf.abs() + at_z.abs() + near / UNIT;
+                return Factor {
+                    log: mean * theta + log_mgf - at_z,
+                    size,
+                };
+            }
+            let (value, size) = log_ratio_less(self.terms, self.x, self.log_x, z, self.v);
+            let log = mean * self.d + log_mgf - value;
+            return Factor {
+                log,
+                size: size + log_mgf.abs() + (mean * self.d).abs(),
+            };
+        }
+        let (value, size) = log_ratio_less(self.terms, self.x, self.log_x, z, self.v);
+        Factor { log: -value, size }
+    }
+
+    /// The tail on the side of the mean where it is at most about a half: above for θ ≥ 0.
+    pub(super) fn log_tail(&self, theta: f64) -> LogTail {
+        let Factor { log, size } = self.factor(theta);
+        let upper = theta >= 0.0;
+        let sum = self.sum(theta);
+        let relative_error = sum.error / sum.value + UNIT * (16.0 + 4.0 * size);
+        LogTail {
+            log: log + sum.value.ln(),
+            relative_error,
+            upper,
+        }
+    }
+
+    /// As [`Self::log_tail`] without its error.
+    pub(super) fn log_tail_only(&self, theta: f64) -> LogTail {
+        let log = self.factor(theta).log;
+        let upper = theta >= 0.0;
+        let value = match &self.shape {
+            Shape::Nodes { contour, .. } if upper => contour.above(theta),
+            Shape::Nodes { contour, .. } => contour.below(-theta),
+            Shape::Direct(_) => self.sum(theta).value,
+        };
+        LogTail {
+            log: log + value.ln(),
+            relative_error: 0.0,
+            upper,
+        }
+    }
+
+    fn sum(&self, theta: f64) -> Bounded {
+        let t = theta.abs();
+        match &self.shape {
+            Shape::Nodes { contour, .. } => {
+                let value = if theta >= 0.0 {
+                    contour.above(t)
+                } else {
+                    contour.below(t)
+                };
+                Bounded {
+                    value,
+                    error: contour.error(t),
+                }
+            }
+            Shape::Direct(pmf) => {
+                let v = self.v as usize;
+                let value = if theta >= 0.0 {
+                    discounted(pmf[v..].iter(), t)
+                } else {
+                    discounted(pmf[..v].iter().rev(), t) * (-t).exp()
+                };
+                Bounded {
+                    value,
+                    error: direct_error(self.terms.trials) * value,
+                }
+            }
+        }
+    }
+
+    /// ln e^{K(θ)−θv}: an upper bound for ln P(S ≥ v) when θ ≥ 0 (Chernoff).
+    pub(super) fn log_factor(&self, theta: f64) -> f64 {
+        self.factor(theta).log
+    }
+}
+
+/// Bounds the relative error of probabilities built from `trials` terms of one sign.
+pub(super) fn direct_error(trials: u64) -> f64 {
+    UNIT * (8 * trials + 16) as f64
+}
+
+/// Σⱼ e^{−tj} aⱼ, summed from the far end.
+fn discounted<'a>(entries: impl DoubleEndedIterator<Item = &'a f64>, t: f64) -> f64 {
+    let ratio = (-t).exp();
+    entries.rev().fold(0.0, |sum, entry| sum * ratio + entry)
+}
+
+/// P(S = k) for every k, at odds multiplied by `x`; for few trials.
+pub(super) fn probabilities(terms: &Terms, x: f64) -> Vec<f64> {
+    let odds = terms.repeated_odds();
+    let q: Vec<f64> = odds.iter().map(|e| 1.0 / (1.0 + e * x)).collect();
+    let p: Vec<f64> = odds.iter().zip(&q).map(|(e, q)| e * x * q).collect();
+    let mut pmf = vec![0.0; odds.len() + 1];
+    pmf[0] = 1.0;
+    multiply_by_terms(terms.level, &mut pmf, 0, &p, &q);
+    pmf
+}
+
+/// Mean and variance at odds multiplied by `x`.
+pub(super) fn moments(terms: &Terms, x: f64) -> (f64, f64) {
+    let counts = terms.counts.as_deref();
+    let sums = power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, 2);
+    (sums.mean.0, sums.even[0])
+}

@@ -1,0 +1,122 @@
+//! Odds with the rounding error they carry, from probabilities or from log odds.
+
+use crate::dispatch::dispatch;
+use crate::power_sums::load_padded;
+use crate::vector::{MAX_LANES, Vector};
+
+dispatch! {
+    /// Writes Eᵢ = pᵢ/(1−pᵢ), rounded, to `odds` and to `residuals` the rᵢ with
+    /// pᵢ/(1−pᵢ) = Eᵢ(1+rᵢ) to about 75 bits, for 0 < pᵢ < 1 normal numbers.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn odds_from_probabilities(
+        probabilities: &[f64],
+        odds: &mut [f64],
+        residuals: &mut [f32],
+    ) = from_probabilities;
+}
+
+dispatch! {
+    /// Writes Eᵢ = exp(aᵢ − shift), rounded, to `odds` and to `residuals` the rᵢ with
+    /// exp(aᵢ − shift) = Eᵢ(1+rᵢ) to about 60 bits, for |aᵢ − shift| ≤ 700.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn odds_from_logits(
+        logits: &[f64],
+        shift: f64,
+        odds: &mut [f64],
+        residuals: &mut [f32],
+    ) = from_logits;
+}
+
+#[inline(always)]
+fn from_probabilities<V: Vector>(probabilities: &[f64], odds: &mut [f64], residuals: &mut [f32]) {
+    assert!(probabilities.len() == odds.len() && odds.len() == residuals.len());
+    let mut k = 0;
+    while k < probabilities.len() {
+        let p = load_padded::<V>(probabilities, k);
+        let (q, q_error) = V::one().two_sum(V::zero().sub(p));
+        let e = p.div(q);
+        let residual = e.residual(q, p).sub(e.mul(q_error)).div(p);
+        store_both(e, residual, k, odds, residuals);
+        k += V::LANES;
+    }
+}
+
+/// ln 2 in two parts; whole multiples of the first up to 2²⁰ are exact.
+const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+/// 1.5·2⁵²: adding and subtracting it rounds to a whole number.
+const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+/// 1/n! for n = 16, 15, …, 3: with |r| ≤ ½ ln 2 the next term of exp is below 10⁻²².
+const INVERSE_FACTORIALS: [f64; 14] = [
+    4.779_477_332_387_385e-14,
+    7.647_163_731_819_816e-13,
+    1.147_074_559_772_972_5e-11,
+    1.605_904_383_682_161_3e-10,
+    2.087_675_698_786_81e-9,
+    2.505_210_838_544_172e-8,
+    2.755_731_922_398_589e-7,
+    2.755_731_922_398_589_3e-6,
+    2.480_158_730_158_73e-5,
+    1.984_126_984_126_984e-4,
+    1.388_888_888_888_889e-3,
+    8.333_333_333_333_333e-3,
+    4.166_666_666_666_666_4e-2,
+    0.166_666_666_666_666_66,
+];
+
+#[inline(always)]
+fn from_logits<V: Vector>(logits: &[f64], shift: f64, odds: &mut [f64], residuals: &mut [f32]) {
+    assert!(logits.len() == odds.len() && odds.len() == residuals.len());
+    let (shift, rounder) = (V::splat(-shift), V::splat(ROUNDER));
+    let mut i = 0;
+    while i < logits.len() {
+        // a - shift = k ln 2 + r + r_low
+        let (a, a_low) = load_padded::<V>(logits, i).two_sum(shift);
+        let k = a
+            .mul(V::splat(std::f64::consts::LOG2_E))
+            .add(rounder)
+            .sub(rounder);
+        let reduced = a.sub(k.mul(V::splat(LN_2_HIGH)));
+        let (r, r_error) = reduced.two_sum(V::zero().sub(k.mul(V::splat(LN_2_LOW))));
+        let k_low = k.product_error(V::splat(LN_2_LOW), k.mul(V::splat(LN_2_LOW)));
+        let r_low = r_error.add(a_low).sub(k_low);
+
+        // exp(r + r_low) = 1 + r + r²/2 + cubic + r_low·exp(r), leading parts summed without error
+        let mut series = V::zero();
+        for coefficient in INVERSE_FACTORIALS {
+            series = series.mul_add(r, V::splat(coefficient));
+        }
+        let square = r.mul(r);
+        let square_error = r.product_error(r, square);
+        let half = V::splat(0.5);
+        let (sum, error_1) = V::one().two_sum(r);
+        let (sum, error_2) = sum.two_sum(square.mul(half));
+        let (sum, error_3) = sum.two_sum(square.mul(r).mul(series));
+        let low = square_error.mul_add(half, error_1.add(error_2).add(error_3));
+        let low = r_low.mul_add(sum, low);
+        let e = sum.add(low);
+        let residual = sum.sub(e).add(low).div(e);
+        store_both(e.mul(k.power_of_two()), residual, i, odds, residuals);
+        i += V::LANES;
+    }
+}
+
+/// Stores one vector of odds and residuals at `k`, cutting at the ends of the slices.
+#[inline(always)]
+fn store_both<V: Vector>(e: V, residual: V, k: usize, odds: &mut [f64], residuals: &mut [f32]) {
+    if k + V::LANES <= odds.len() {
+        e.store(&mut odds[k..]);
+        residual.store_f32(&mut residuals[k..]);
+        return;
+    }
+    let mut rounded = [0.0; MAX_LANES];
+    residual.store_f32(&mut rounded);
+    let left = odds.len() - k;
+    odds[k..].copy_from_slice(&e.to_lanes()[..left]);
+    residuals[k..].copy_from_slice(&rounded[..left]);
+}
