@@ -121,6 +121,23 @@ class PathPolicy(ABC):
         """
         return beta / paths
 
+    def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:  # noqa: ARG002
+        """Return the cut that the bound speaks of.
+
+        Parameters
+        ----------
+        path : Path
+            Guesses in visiting order.
+        best : Bound
+            What `bound` returned.
+
+        Returns
+        -------
+        tuple of int
+            Guesses made and guesses right; zeros where no cut stands out.
+        """
+        return best.cut, best.successes
+
     def check(self, examples: int) -> None:  # noqa: B027 (most policies suit any number)
         """Check that the policy suits a number of examples.
 
@@ -438,13 +455,20 @@ class Fixed(PathPolicy):
 
     def bound(self, path: _core.Path, level: float) -> _core.Bound:
         """See `PathPolicy.bound`."""
-        cut, _ = path.count(min(self.guesses, path.guesses))
+        cut, _ = self._cut(path)
         return _core.union_bound(path, beta=level, grid=[cut], ratio=1.5, tail="exact")
 
     def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:  # noqa: ARG002
         """See `PathPolicy.curve`: no cut but the fixed one is tested."""
         guesses, correct = path.sample(points)
         return guesses, correct, np.full(guesses.size, np.nan)
+
+    def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:  # noqa: ARG002
+        """See `PathPolicy.chosen`."""
+        return self._cut(path)
+
+    def _cut(self, path: _core.Path) -> tuple[int, int]:
+        return path.count(min(self.guesses, path.guesses))
 
 
 @dataclass(frozen=True)

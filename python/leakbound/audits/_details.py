@@ -40,7 +40,7 @@ def curve(trial: Trial) -> Curve:
         At most `POINTS` cuts.
     """
     points = trial.cuts.curve(trial.path, trial.level, POINTS - 1)
-    guesses, correct, logit = _with_best(points, trial.best) if trial.best.cut else points
+    guesses, correct, logit = _with_chosen(points, trial)
     ranking = trial.ranking
     others = ranking.examples - ranking.members
     available = {"interleaved": ranking.examples, "nonmember_half": others}
@@ -49,7 +49,7 @@ def curve(trial: Trial) -> Curve:
         correct=correct,
         precision=correct / guesses,
         recall=correct / max(1, available.get(trial.order, ranking.members)),
-        bound=np.maximum(logit, 0.0),
+        bound=np.clip(logit, 0.0, max(0.0, trial.best.logit)),
     )
 
 
@@ -129,15 +129,18 @@ def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
     )
 
 
-def _with_best(points: CurvePoints, best: _core.Bound) -> CurvePoints:
+def _with_chosen(points: CurvePoints, trial: Trial) -> CurvePoints:
     """Put the chosen cut among the points, in place of any other value at that cut."""
     guesses, correct, logit = points
-    place = int(np.searchsorted(guesses, best.cut))
-    rest = place + int(place < guesses.size and guesses[place] == best.cut)
+    cut, right = trial.cut
+    if cut == 0:
+        return points
+    place = int(np.searchsorted(guesses, cut))
+    rest = place + int(place < guesses.size and guesses[place] == cut)
     return (
-        np.concatenate([guesses[:place], [best.cut], guesses[rest:]]),
-        np.concatenate([correct[:place], [best.successes], correct[rest:]]),
-        np.concatenate([logit[:place], [best.logit], logit[rest:]]),
+        np.concatenate([guesses[:place], [cut], guesses[rest:]]),
+        np.concatenate([correct[:place], [right], correct[rest:]]),
+        np.concatenate([logit[:place], [trial.best.logit], logit[rest:]]),
     )
 
 

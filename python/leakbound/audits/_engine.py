@@ -38,6 +38,11 @@ class Trial:
     path: _core.Path
     best: _core.Bound
 
+    @property
+    def cut(self) -> tuple[int, int]:
+        """Guesses made and guesses right at the chosen cut."""
+        return self.cuts.chosen(self.path, self.best)
+
     @classmethod
     def of(
         cls,
@@ -176,8 +181,8 @@ def _choose(
 
 
 def _summary(trial: Trial, scores: FloatArray, member: BoolArray, **more: JsonValue) -> ScoreAudit:
-    ranking, best = trial.ranking, trial.best
-    bound = max(0.0, best.logit)
+    ranking, (guesses, correct) = trial.ranking, trial.cut
+    bound = max(0.0, trial.best.logit)
     ceiling = Lazy(lambda: max(bound, trial.perfect(trial.cuts, ranking.examples)))
     options = {
         "cuts": encode(trial.cuts.settled(trial.level)),
@@ -186,11 +191,11 @@ def _summary(trial: Trial, scores: FloatArray, member: BoolArray, **more: JsonVa
     }
     return ScoreAudit(
         bound=bound,
-        reason="" if bound else _reason(best),
+        reason="" if bound else _reason(guesses, correct),
         m=ranking.examples,
         members=ranking.members,
-        guesses=best.cut,
-        correct=best.successes,
+        guesses=guesses,
+        correct=correct,
         path=_NAMES[trial.order],
         auc=ranking.auc,
         options=options | more,
@@ -202,10 +207,10 @@ def _summary(trial: Trial, scores: FloatArray, member: BoolArray, **more: JsonVa
     )
 
 
-def _reason(best: _core.Bound) -> str:
-    if best.cut == 0:
+def _reason(guesses: int, correct: int) -> str:
+    if guesses == 0:
         return "no tested cut has enough right guesses to count against chance"
     return (
-        f"chance explains every tested cut: at the best one {best.successes} of {best.cut} "
+        f"chance explains every tested cut: at the best one {correct} of {guesses} "
         "guesses are right"
     )

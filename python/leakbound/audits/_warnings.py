@@ -97,10 +97,11 @@ def _tied(ranking: _core.Ranking) -> str:
 
 
 def _moved(trial: Trial) -> str:
-    if not isinstance(trial.cuts, Fixed) or trial.best.cut in {0, trial.cuts.guesses}:
+    guesses, _ = trial.cut
+    if not isinstance(trial.cuts, Fixed) or guesses == trial.cuts.guesses:
         return ""
     return (
-        f"the cut moved from {trial.cuts.guesses} to {trial.best.cut} guesses, the end of a block "
+        f"the cut moved from {trial.cuts.guesses} to {guesses} guesses, the end of a block "
         "of tied scores"
     )
 
