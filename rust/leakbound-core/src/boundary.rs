@@ -7,7 +7,7 @@ use crate::walk::Walk;
 use crate::{AuditError, Interrupt};
 
 /// What a calibration may drop, relative to its level.
-const CALIBRATION_LOSS: f64 = 1e-13;
+const CALIBRATION_LOSS: f64 = 1e-14;
 /// The same for the rough calibration that finds where to start the fine one.
 const ROUGH_LOSS: f64 = 1e-5;
 /// Where cuts lie apart, the rough calibration looks at one in so many.

@@ -102,9 +102,8 @@ impl CutStatistic for KlDivergence {
         let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
         if cut.correct == cut.guesses {
             // r ln(1/q) = κ
-            return Ok(Some(Probability::from_complement(
-                -(-self.kappa / r).exp_m1(),
-            )?));
+            let ln_q = -self.kappa / r;
+            return Ok(Some(Probability::from_logit(ln_q - (-ln_q.exp_m1()).ln())?));
         }
         // In θ = logit q the signed root √(2 r KL) is smooth and nearly linear: Newton on it, held
         // in a bracket. r KL(w/r ‖ σ(θ)) has the derivative r σ(θ) − w.

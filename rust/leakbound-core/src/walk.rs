@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leakbound_math::{Binomial, Probability, binomial};
+use leakbound_math::Probability;
 use leakbound_simd::walk::{bernoulli_step, correlate};
 use rayon::prelude::*;
 
@@ -166,9 +166,8 @@ impl Kernel {
     fn new(guesses: u32, p: Probability, allowance: f64, reach: f64) -> Self {
         let n = f64::from(guesses);
         let mode = ((n + 1.0) * p.p()).floor().min(n) as u32;
-        let at_mode = Binomial::new(u64::from(guesses), p).pmf(u64::from(mode));
         // P(k+1)/P(k) = (n−k)/(k+1) · p/q falls with k, so what lies beyond a term is at most a
-        // geometric series of its ratio.
+        // geometric series of its ratio. Terms are relative to the mode's until all are known.
         let odds = p.p() / p.q();
         let rising = |k: u32| f64::from(guesses - k) / (f64::from(k) + 1.0) * odds;
         let falling = |k: u32| f64::from(k) / (f64::from(guesses - k) + 1.0) / odds;
@@ -177,23 +176,26 @@ impl Kernel {
             reach,
             offset: (f64::from(mode) - n * p.p()).abs(),
         };
-        let (above, lost_above) = tails.terms(at_mode, (mode..guesses).map(rising));
-        let (below, lost_below) = tails.terms(at_mode, (1..=mode).rev().map(falling));
+        let (above, lost_above) = tails.terms((mode..guesses).map(rising));
+        let (below, lost_below) = tails.terms((1..=mode).rev().map(falling));
         let lowest = mode - below.len() as u32;
         let steps = above.len().max(below.len()) as f64;
-        let reversed: Vec<f64> = above
+        let mut reversed: Vec<f64> = above
             .into_iter()
             .rev()
-            .chain(std::iter::once(at_mode))
+            .chain(std::iter::once(1.0))
             .chain(below)
             .collect();
-        // Five roundings per ratio, one per product and one per addition.
-        let rounding =
-            binomial::RELATIVE_ERROR + UNIT_ROUNDOFF * (6.0 * steps + reversed.len() as f64 + 1.0);
+        // Dividing by the sum of what is kept, not of all, rounds every term up.
+        let total: f64 = reversed.iter().sum();
+        reversed.iter_mut().for_each(|term| *term /= total);
+        // Five roundings per ratio and one per product and division, in the terms and their sum;
+        // one per addition, here and in a correlation.
+        let rounding = UNIT_ROUNDOFF * (14.0 * steps + 2.0 * reversed.len() as f64 + 4.0);
         Self {
             lowest,
             reversed,
-            lost: lost_above + lost_below,
+            lost: (lost_above + lost_below) / total,
             rounding,
         }
     }
@@ -208,12 +210,12 @@ struct Tails {
 }
 
 impl Tails {
-    /// Successive terms from `start` by falling `ratios`, until all that would follow is
-    /// negligible; with an upper bound on what follows, at every shift within reach.
-    fn terms(&self, start: f64, ratios: impl Iterator<Item = f64>) -> (Vec<f64>, f64) {
+    /// Successive terms from 1 by falling `ratios`, until all that would follow is negligible;
+    /// with an upper bound on what follows, at every shift within reach.
+    fn terms(&self, ratios: impl Iterator<Item = f64>) -> (Vec<f64>, f64) {
         let growth = self.reach.exp();
         let mut terms = Vec::new();
-        let mut term = start;
+        let mut term = 1.0;
         for ratio in ratios {
             let shifted = ratio * growth;
             if shifted < 1.0 && term * ratio <= self.allowance * (1.0 - ratio) {
