@@ -1,0 +1,109 @@
+//! The rate of false claims at the boundary of the null: every guess right with probability p,
+//! independently, and a bound above p counted as false.
+#![allow(clippy::unwrap_used)]
+
+use leakbound_core::{
+    CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt, KlDivergence, Path, ScanStatistic,
+    best_cut, scan,
+};
+use leakbound_math::{Binomial, Probability};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
+
+/// Nominal rate of false claims.
+const BETA: f64 = 0.025;
+const PROBABILITIES: [f64; 4] = [0.5, 0.73, 0.95, 0.993];
+/// A valid procedure fails one of all tests of this file with at most this probability.
+const FAMILY_WISE: f64 = 1e-3;
+/// Procedures × probabilities.
+const TESTS: f64 = 6.0 * 4.0;
+
+const QUICK: u64 = 2_000;
+const LONG: u64 = 40_000;
+const GUESSES: usize = 400;
+
+/// How often `bound` exceeds the truth in simulated audits.
+fn false_claims(p: f64, audits: u64, bound: &(impl Fn(&Path) -> Probability + Sync)) -> u64 {
+    (0..audits)
+        .into_par_iter()
+        .filter(|&audit| {
+            let mut coins = Pcg64Mcg::seed_from_u64(audit ^ p.to_bits());
+            let successes: Vec<bool> = (0..GUESSES).map(|_| coins.random_bool(p)).collect();
+            bound(&Path::from_successes(&successes)).p() > p
+        })
+        .count() as u64
+}
+
+/// Exact one-sided binomial test of a rate of at most `BETA`.
+fn holds_its_level(audits: u64, bound: impl Fn(&Path) -> Probability + Sync) {
+    for p in PROBABILITIES {
+        let count = false_claims(p, audits, &bound);
+        let null = Binomial::new(audits, Probability::new(BETA).unwrap());
+        let chance = null.upper_tail(count);
+        assert!(
+            chance > FAMILY_WISE / TESTS,
+            "p = {p}: {count} false claims in {audits} audits"
+        );
+    }
+}
+
+fn scanned(statistic: impl ScanStatistic, grid: Grid) -> impl Fn(&Path) -> Probability + Sync {
+    move |path| {
+        let bound = scan(path, &statistic, BETA, &grid, 1, &Interrupt::default());
+        bound.unwrap().probability
+    }
+}
+
+fn best(statistic: impl CutStatistic, grid: Grid) -> impl Fn(&Path) -> Probability + Sync {
+    move |path| {
+        let cuts = path.cuts(&grid, 1).unwrap();
+        best_cut(&cuts, &statistic, &Interrupt::default())
+            .unwrap()
+            .probability
+    }
+}
+
+fn every_policy_holds_its_level(audits: u64) {
+    holds_its_level(
+        audits,
+        scanned(KlDivergence::for_level(BETA).unwrap(), Grid::All),
+    );
+    holds_its_level(audits, scanned(EqualLevel::new(1e-3).unwrap(), Grid::All));
+    let per_cut = BETA / GUESSES as f64;
+    holds_its_level(audits, best(EqualLevel::new(per_cut).unwrap(), Grid::All));
+    holds_its_level(audits, best(Hoeffding::new(per_cut).unwrap(), Grid::All));
+    let grid = Grid::Geometric { ratio: 1.5 };
+    let per_cut = BETA / grid.size(GUESSES as u32).unwrap() as f64;
+    holds_its_level(audits, best(EqualLevel::new(per_cut).unwrap(), grid));
+    let fixed = Grid::Listed(vec![GUESSES as u32 / 2]);
+    holds_its_level(audits, best(EqualLevel::new(BETA).unwrap(), fixed));
+}
+
+#[test]
+fn policies_hold_their_level() {
+    every_policy_holds_its_level(QUICK);
+}
+
+#[test]
+#[ignore = "the long form: make validity"]
+fn policies_hold_their_level_long() {
+    every_policy_holds_its_level(LONG);
+}
+
+#[test]
+fn a_scan_spends_most_of_its_level() {
+    let scan = scanned(KlDivergence::for_level(BETA).unwrap(), Grid::All);
+    let rate = false_claims(0.73, QUICK, &scan) as f64 / QUICK as f64;
+    assert!(rate > 0.6 * BETA, "only {rate} of {BETA} is used");
+}
+
+#[test]
+fn the_best_of_all_cuts_at_full_level_is_invalid() {
+    let uncorrected = best(EqualLevel::new(BETA).unwrap(), Grid::All);
+    // At .993 even 400 right guesses of 400 do not refute the truth.
+    for p in [0.5, 0.73, 0.95] {
+        let rate = false_claims(p, QUICK, &uncorrected) as f64 / QUICK as f64;
+        assert!(rate > 3.0 * BETA, "p = {p}: rate {rate}");
+    }
+}

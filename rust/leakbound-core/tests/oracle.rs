@@ -1,0 +1,252 @@
+//! Slow and obvious re-implementations, compared on small inputs.
+#![allow(clippy::unwrap_used)]
+
+use leakbound_core::{
+    CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path, Ranking, ScanStatistic,
+    best_cut, crossing_probability, scan,
+};
+use leakbound_math::Probability;
+use proptest::prelude::*;
+
+/// P(∃ r: W_r ≥ boundary[r−1]) over all 2^m outcomes.
+fn crossing_by_enumeration(boundary: &[u32], p: &[f64]) -> f64 {
+    let m = boundary.len();
+    (0_u32..1 << m)
+        .filter(|outcome| {
+            (1..=m).any(|r| (outcome & ((1 << r) - 1)).count_ones() >= boundary[r - 1])
+        })
+        .map(|outcome| {
+            (0..m)
+                .map(|i| {
+                    if outcome >> i & 1 == 1 {
+                        p[i]
+                    } else {
+                        1.0 - p[i]
+                    }
+                })
+                .product::<f64>()
+        })
+        .sum()
+}
+
+/// The largest limit over all cuts of an outcome, compared on the logit scale.
+fn largest_limit(outcome: u32, m: usize, statistic: &impl CutStatistic) -> f64 {
+    let successes: Vec<bool> = (0..m).map(|i| outcome >> i & 1 == 1).collect();
+    let cuts = Path::from_successes(&successes)
+        .cuts(&Grid::All, 1)
+        .unwrap();
+    cuts.iter()
+        .filter_map(|&cut| statistic.limit(cut).unwrap())
+        .map(Probability::logit)
+        .fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The largest p at which outcomes as extreme as the observed one have probability at most beta.
+fn scan_by_enumeration(successes: &[bool], statistic: &impl CutStatistic, beta: f64) -> f64 {
+    let m = successes.len();
+    let observed = (0..m).map(|i| u32::from(successes[i]) << i).sum();
+    let level = largest_limit(observed, m, statistic);
+    let extreme: Vec<u32> = (0_u32..1 << m)
+        .filter(|&outcome| largest_limit(outcome, m, statistic) >= level - 1e-11)
+        .map(u32::count_ones)
+        .collect();
+    let probability = |p: f64| -> f64 {
+        let weight = |&ones: &u32| p.powi(ones as i32) * (1.0 - p).powi(m as i32 - ones as i32);
+        extreme.iter().map(weight).sum()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if probability(middle) <= beta {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    low
+}
+
+fn agrees_with_enumeration(successes: &[bool], statistic: &impl ScanStatistic, beta: f64) {
+    let path = Path::from_successes(successes);
+    let ours = scan(&path, statistic, beta, &Grid::All, 1, &Interrupt::default()).unwrap();
+    if ours.cut.is_none() {
+        assert!(successes.iter().all(|&right| !right));
+        return;
+    }
+    let expected = scan_by_enumeration(successes, statistic, beta);
+    let error = (ours.probability.p() - expected).abs();
+    assert!(
+        error <= 1e-9 * expected.max(1e-3),
+        "{successes:?} {ours:?} {expected}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn scans_agree_with_the_enumeration_of_all_outcomes(
+        successes in prop::collection::vec(prop::bool::weighted(0.7), 1..10),
+        beta in prop::sample::select(vec![0.2, 0.05, 1e-3]),
+    ) {
+        agrees_with_enumeration(&successes, &KlDivergence::for_level(beta).unwrap(), beta);
+        agrees_with_enumeration(&successes, &KlDivergence::new(1.0).unwrap(), beta);
+        agrees_with_enumeration(&successes, &EqualLevel::new(0.02).unwrap(), beta);
+    }
+
+    #[test]
+    fn crossing_probabilities_agree_with_the_enumeration_of_all_outcomes(
+        steps in prop::collection::vec((1_u32..14, 0.01..0.99_f64), 1..12),
+    ) {
+        let (boundary, p): (Vec<u32>, Vec<f64>) = steps.into_iter().unzip();
+        let levels: Vec<_> = p.iter().map(|&p| Probability::new(p).unwrap()).collect();
+        let interrupt = Interrupt::default();
+        let varying = crossing_probability(&boundary, &levels, &interrupt).unwrap();
+        let expected = crossing_by_enumeration(&boundary, &p);
+        prop_assert!((varying - expected).abs() <= 1e-12 * expected + 1e-300);
+        let constant = crossing_probability(&boundary, &levels[..1], &interrupt).unwrap();
+        let expected = crossing_by_enumeration(&boundary, &vec![p[0]; p.len()]);
+        prop_assert!((constant - expected).abs() <= 1e-12 * expected + 1e-300, "{} {}", constant, expected);
+    }
+
+    #[test]
+    fn the_best_cut_is_the_largest_limit(
+        successes in prop::collection::vec(prop::bool::weighted(0.6), 1..700),
+        alpha in 1e-6..0.6_f64,
+    ) {
+        let cuts = Path::from_successes(&successes).cuts(&Grid::All, 1).unwrap();
+        let statistic = EqualLevel::new(alpha).unwrap();
+        let best = best_cut(&cuts, &statistic, &Interrupt::default()).unwrap();
+        let largest = cuts
+            .iter()
+            .filter_map(|&cut| statistic.limit(cut).unwrap())
+            .map(Probability::p)
+            .fold(0.0, f64::max);
+        prop_assert!((best.statistic.p() - largest).abs() <= 1e-12 * largest);
+    }
+
+    #[test]
+    fn paths_agree_with_sorting(
+        examples in prop::collection::vec((0_i32..12, prop::bool::ANY), 1..60),
+    ) {
+        let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
+        let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
+        let ranking = Ranking::new(&scores, &member).unwrap();
+        for order in [
+            Order::Member, Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved,
+        ] {
+            let expected = cuts_by_sorting(&scores, &member, order);
+            match ranking.path(order) {
+                Ok(path) => {
+                    let cuts = path.cuts(&Grid::All, 1).unwrap();
+                    let ours: Vec<_> = cuts.iter().map(|c| (c.guesses, c.correct)).collect();
+                    prop_assert_eq!(Some(ours), expected);
+                }
+                Err(_) => prop_assert_eq!(None, expected),
+            }
+        }
+    }
+
+    #[test]
+    fn summaries_agree_with_counting(
+        examples in prop::collection::vec((-6_i32..6, prop::bool::ANY), 1..40),
+    ) {
+        let scores: Vec<f64> = examples.iter().map(|&(score, _)| f64::from(score)).collect();
+        let member: Vec<bool> = examples.iter().map(|&(_, member)| member).collect();
+        let ranking = Ranking::new(&scores, &member).unwrap();
+        let tied = scores.iter().filter(|&s| scores.iter().filter(|&t| s == t).count() > 1);
+        prop_assert_eq!(ranking.tied(), tied.count());
+        let mut distinct = scores.clone();
+        distinct.sort_by(f64::total_cmp);
+        distinct.dedup();
+        prop_assert_eq!(ranking.blocks(), distinct.len());
+        let (mut won, mut pairs) = (0.0, 0.0);
+        for (a, _) in scores.iter().zip(&member).filter(|&(_, &member)| member) {
+            for (b, _) in scores.iter().zip(&member).filter(|&(_, &member)| !member) {
+                pairs += 1.0;
+                won += if a > b { 1.0 } else if a == b { 0.5 } else { 0.0 };
+            }
+        }
+        let auc = if pairs == 0.0 { 0.5 } else { won / pairs };
+        prop_assert!((ranking.auc() - auc).abs() < 1e-12);
+        let roc = ranking.roc(1_000);
+        let ends: Vec<usize> = distinct
+            .iter()
+            .map(|floor| scores.iter().filter(|&score| score >= floor).count())
+            .collect();
+        prop_assert!(roc.iter().all(|cut| ends.contains(&(cut.guesses as usize))));
+        prop_assert_eq!(roc.last().map(|cut| cut.correct as usize), Some(ranking.members()));
+    }
+}
+
+/// Cuts of a path from a plain sort, block by block; none if all scores are equal and roles matter.
+fn cuts_by_sorting(scores: &[f64], member: &[bool], order: Order) -> Option<Vec<(u32, u32)>> {
+    let mut levels = scores.to_vec();
+    levels.sort_by(|a, b| b.total_cmp(a));
+    levels.dedup();
+    let block = |level: f64, role: bool| {
+        let at_level = scores
+            .iter()
+            .zip(member)
+            .filter(|&(&score, _)| score == level);
+        let right = at_level
+            .clone()
+            .filter(|&(_, &member)| member == role)
+            .count();
+        (at_level.count() as u32, right as u32)
+    };
+    let m = scores.len();
+    let ends: Vec<usize> = levels
+        .iter()
+        .map(|&level| scores.iter().filter(|&&score| score >= level).count())
+        .collect();
+    let boundary = *ends.iter().min_by_key(|&&end| (2 * end).abs_diff(m))?;
+    if order != Order::Member && levels.len() == 1 {
+        return None;
+    }
+    let top = levels
+        .iter()
+        .zip(&ends)
+        .filter(|&(_, &end)| end <= boundary);
+    let top: Vec<_> = top.map(|(&level, _)| block(level, true)).collect();
+    let bottom = levels
+        .iter()
+        .zip(&ends)
+        .filter(|&(_, &end)| end > boundary)
+        .rev();
+    let bottom: Vec<_> = bottom.map(|(&level, _)| block(level, false)).collect();
+    let blocks = match order {
+        Order::Member => levels.iter().map(|&level| block(level, true)).collect(),
+        Order::MemberHalf => top,
+        Order::NonMemberHalf => bottom,
+        Order::Interleaved => {
+            let (mut top, mut bottom) = (top.into_iter().peekable(), bottom.into_iter().peekable());
+            let (mut from_top, mut from_bottom, mut blocks) = (0, 0, Vec::new());
+            while top.peek().is_some() || bottom.peek().is_some() {
+                let take_top =
+                    bottom.peek().is_none() || (top.peek().is_some() && from_top <= from_bottom);
+                let next = if take_top {
+                    top.next()?
+                } else {
+                    bottom.next()?
+                };
+                *(if take_top {
+                    &mut from_top
+                } else {
+                    &mut from_bottom
+                }) += next.0;
+                blocks.push(next);
+            }
+            blocks
+        }
+    };
+    Some(
+        blocks
+            .into_iter()
+            .scan((0, 0), |total, (guesses, right)| {
+                *total = (total.0 + guesses, total.1 + right);
+                Some(*total)
+            })
+            .collect(),
+    )
+}
