@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use leakbound_math::Probability;
-use leakbound_simd::walk::{bernoulli_step, correlate};
+use leakbound_simd::{Level, bernoulli_step, correlate};
 use rayon::prelude::*;
 
 /// Products below this are computed on one thread; above, outputs are shared out in tiles.
@@ -67,7 +67,7 @@ impl Walk {
     pub(crate) fn step(&mut self, p: Probability) {
         let live = &self.mass[self.live.clone()];
         self.spare.resize(live.len() + 1, 0.0);
-        bernoulli_step(live, p.p(), p.q(), &mut self.spare);
+        bernoulli_step(Level::best(), live, p.p(), p.q(), &mut self.spare);
         // p and q carry one rounding each; a product and a sum add two more.
         self.advance(0, p.p(), 3.0 * UNIT_ROUNDOFF);
     }
@@ -87,14 +87,14 @@ impl Walk {
         self.spare.clear();
         self.spare.resize(outputs, 0.0);
         if outputs * kernel.reversed.len() < PARALLEL_PRODUCTS {
-            correlate(&padded, &kernel.reversed, &mut self.spare);
+            correlate(Level::best(), &padded, &kernel.reversed, &mut self.spare);
         } else {
             self.spare
                 .par_chunks_mut(TILE)
                 .enumerate()
                 .for_each(|(tile, outputs)| {
                     let inputs = &padded[tile * TILE..tile * TILE + outputs.len() + margin];
-                    correlate(inputs, &kernel.reversed, outputs);
+                    correlate(Level::best(), inputs, &kernel.reversed, outputs);
                 });
         }
         self.advance(kernel.lowest, f64::from(guesses) * p.p(), kernel.rounding);

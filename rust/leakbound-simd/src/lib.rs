@@ -19,6 +19,7 @@ mod odds;
 mod portable;
 mod power_sums;
 mod vector;
+mod walk;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -28,3 +29,4 @@ pub use log_ratio::{LogRatio, log_ratio};
 pub use nodes::{Nodes, multiply_nodes, series_at_nodes};
 pub use odds::{odds_from_logits, odds_from_probabilities};
 pub use power_sums::{MAX_TERMS, PowerSums, power_sums};
+pub use walk::{bernoulli_step, correlate};

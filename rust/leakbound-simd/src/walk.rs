@@ -1,171 +1,119 @@
-//! Kernels of a walk over counts: one step, and many at once.
-//!
-//! All terms are nonnegative in use, so each output has a relative error of at most its number of
-//! roundings times half an ulp, whichever instructions compute it.
+//! A Bernoulli walk over counts: one step, and many at once.
 
-/// Outputs computed together: they stay in registers while the kernel is read.
-const TILE: usize = 32;
+use crate::dispatch::dispatch;
+use crate::vector::Vector;
 
-/// One step: `output[i]` = q·`input[i]` + p·`input[i − 1]`, reading zero beyond the ends.
-///
-/// `output` holds one entry more than `input`; entries beyond what both allow are left alone.
-///
-/// ```
-/// let mut output = [0.0; 3];
-/// leakbound_simd::walk::bernoulli_step(&[0.5, 0.5], 0.25, 0.75, &mut output);
-/// assert_eq!(output, [0.375, 0.5, 0.125]);
-/// ```
-pub fn bernoulli_step(input: &[f64], p: f64, q: f64, output: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the feature was just detected.
-            return unsafe { bernoulli_step_avx512(input, p, q, output) };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
-        {
-            // SAFETY: both features were just detected.
-            return unsafe { bernoulli_step_avx2(input, p, q, output) };
-        }
-    }
-    bernoulli_step_body::<false>(input, p, q, output);
+/// Vectors of outputs computed together: they stay in registers while the kernel is read.
+const TILE: usize = 4;
+
+dispatch! {
+    /// One step: `output[i]` = q·`input[i]` + p·`input[i − 1]`, reading zero beyond the ends.
+    ///
+    /// With nonnegative arguments each output is within two roundings of its value.
+    ///
+    /// # Panics
+    /// If `input` is empty or `output` does not hold one entry more.
+    pub fn bernoulli_step(input: &[f64], p: f64, q: f64, output: &mut [f64]) = step;
 }
 
-/// Correlation: `output[i]` = Σ_k `kernel[k]`·`input[i + k]`.
-///
-/// Computes as many outputs as `input` has full windows for, and no more than `output` holds.
-///
-/// ```
-/// let mut output = [0.0; 2];
-/// leakbound_simd::walk::correlate(&[1.0, 2.0, 4.0], &[0.5, 0.25], &mut output);
-/// assert_eq!(output, [1.0, 2.0]);
-/// ```
-pub fn correlate(input: &[f64], kernel: &[f64], output: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the feature was just detected.
-            return unsafe { correlate_avx512(input, kernel, output) };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
-        {
-            // SAFETY: both features were just detected.
-            return unsafe { correlate_avx2(input, kernel, output) };
-        }
-    }
-    correlate_body::<false>(input, kernel, output);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn bernoulli_step_avx512(input: &[f64], p: f64, q: f64, output: &mut [f64]) {
-    bernoulli_step_body::<true>(input, p, q, output);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn bernoulli_step_avx2(input: &[f64], p: f64, q: f64, output: &mut [f64]) {
-    bernoulli_step_body::<true>(input, p, q, output);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn correlate_avx512(input: &[f64], kernel: &[f64], output: &mut [f64]) {
-    correlate_body::<true>(input, kernel, output);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn correlate_avx2(input: &[f64], kernel: &[f64], output: &mut [f64]) {
-    correlate_body::<true>(input, kernel, output);
+dispatch! {
+    /// Correlation: `output[i]` = Σₖ `kernel[k]`·`input[i + k]`.
+    ///
+    /// With nonnegative arguments each output is within as many roundings of its value as the
+    /// kernel is long, and one more.
+    ///
+    /// # Panics
+    /// If `input` does not hold a window of the kernel's length for every output.
+    pub fn correlate(input: &[f64], kernel: &[f64], output: &mut [f64]) = slide;
 }
 
 #[inline(always)]
-fn bernoulli_step_body<const FUSED: bool>(input: &[f64], p: f64, q: f64, output: &mut [f64]) {
-    let (Some(&first), Some(&last)) = (input.first(), input.last()) else { return };
-    if output.len() != input.len() + 1 {
-        return;
+fn step<V: Vector>(input: &[f64], p: f64, q: f64, output: &mut [f64]) {
+    let last = input.len();
+    assert!(last > 0 && output.len() == last + 1);
+    output[0] = q * input[0];
+    output[last] = p * input[last - 1];
+    let (vp, vq) = (V::splat(p), V::splat(q));
+    let mut i = 1;
+    while i + V::LANES <= last {
+        let rising = V::load(&input[i - 1..]).mul(vp);
+        V::load(&input[i..]).mul_add(vq, rising).store(&mut output[i..]);
+        i += V::LANES;
     }
-    output[0] = q * first;
-    for ((out, &stay), &rise) in output[1..].iter_mut().zip(&input[1..]).zip(input) {
-        *out = multiply_add::<FUSED>(q, stay, p * rise);
+    for i in i..last {
+        output[i] = q * input[i] + p * input[i - 1];
     }
-    output[input.len()] = p * last;
 }
 
 #[inline(always)]
-fn correlate_body<const FUSED: bool>(input: &[f64], kernel: &[f64], output: &mut [f64]) {
-    if kernel.is_empty() || input.len() < kernel.len() {
-        return;
-    }
-    let windows = input.len() - kernel.len() + 1;
-    let outputs = output.len().min(windows);
-    let (tiles, rest) = output[..outputs].as_chunks_mut::<TILE>();
-    let whole = tiles.len() * TILE;
-    for (tile, outputs) in tiles.iter_mut().enumerate() {
-        let mut sums = [0.0; TILE];
-        let inputs = input[tile * TILE..].windows(TILE);
-        for (&weight, inputs) in kernel.iter().zip(inputs) {
-            for (sum, &value) in sums.iter_mut().zip(inputs) {
-                *sum = multiply_add::<FUSED>(weight, value, *sum);
+fn slide<V: Vector>(input: &[f64], kernel: &[f64], output: &mut [f64]) {
+    assert!(input.len() + 1 >= output.len() + kernel.len());
+    let mut start = 0;
+    while start + TILE * V::LANES <= output.len() {
+        let mut sums = [V::zero(); TILE];
+        for (&weight, window) in kernel.iter().zip(input[start..].windows(TILE * V::LANES)) {
+            let weight = V::splat(weight);
+            for (j, sum) in sums.iter_mut().enumerate() {
+                *sum = V::load(&window[j * V::LANES..]).mul_add(weight, *sum);
             }
         }
-        *outputs = sums;
-    }
-    for (index, out) in rest.iter_mut().enumerate() {
-        let inputs = &input[whole + index..];
-        let mut sum = 0.0;
-        for (&weight, &value) in kernel.iter().zip(inputs) {
-            sum = multiply_add::<FUSED>(weight, value, sum);
+        for (j, sum) in sums.into_iter().enumerate() {
+            sum.store(&mut output[start + j * V::LANES..]);
         }
-        *out = sum;
+        start += TILE * V::LANES;
     }
-}
-
-/// a·b + c, in one rounding where the processor has the instruction.
-#[inline(always)]
-fn multiply_add<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
-    if FUSED { a.mul_add(b, c) } else { a * b + c }
+    for (i, output) in output.iter_mut().enumerate().skip(start) {
+        let mut sum = 0.0;
+        for (weight, value) in kernel.iter().zip(&input[i..]) {
+            sum += weight * value;
+        }
+        *output = sum;
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
 
+    use super::{bernoulli_step, correlate};
+    use crate::Level;
+
     fn close(a: &[f64], b: &[f64]) -> bool {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-14 * (a + b))
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 2e-14 * (a + b))
     }
 
     proptest! {
         #[test]
-        fn a_step_agrees_with_the_portable_path(
+        fn a_step_agrees_with_its_definition(
             input in prop::collection::vec(0.0..1.0_f64, 1..200),
             p in 0.0..1.0_f64,
         ) {
-            let mut output = vec![0.0; input.len() + 1];
-            let mut portable = output.clone();
-            bernoulli_step(&input, p, 1.0 - p, &mut output);
-            bernoulli_step_body::<false>(&input, p, 1.0 - p, &mut portable);
-            prop_assert!(close(&output, &portable));
-            let (before, after): (f64, f64) = (input.iter().sum(), output.iter().sum());
-            prop_assert!((before - after).abs() <= 1e-13 * before.max(1e-300));
+            let q = 1.0 - p;
+            let before = |i: usize| if i == 0 { 0.0 } else { input[i - 1] };
+            let here = |i: usize| input.get(i).copied().unwrap_or(0.0);
+            let expected: Vec<f64> =
+                (0..=input.len()).map(|i| q * here(i) + p * before(i)).collect();
+            for level in Level::available() {
+                let mut output = vec![f64::NAN; input.len() + 1];
+                bernoulli_step(level, &input, p, q, &mut output);
+                prop_assert!(close(&output, &expected), "{}", level);
+            }
         }
 
         #[test]
         fn a_correlation_agrees_with_its_definition(
-            input in prop::collection::vec(0.0..1.0_f64, 1..300),
             kernel in prop::collection::vec(0.0..1.0_f64, 1..90),
+            values in prop::collection::vec(0.0..1.0_f64, 1..300),
         ) {
-            let outputs = (input.len() + 1).saturating_sub(kernel.len());
-            let expected: Vec<f64> = (0..outputs)
+            let input = [values.as_slice(), &vec![0.5; kernel.len()]].concat();
+            let expected: Vec<f64> = (0..=values.len())
                 .map(|i| kernel.iter().zip(&input[i..]).map(|(k, x)| k * x).sum())
                 .collect();
-            let mut output = vec![0.0; outputs];
-            correlate(&input, &kernel, &mut output);
-            prop_assert!(close(&output, &expected));
-            correlate_body::<false>(&input, &kernel, &mut output);
-            prop_assert!(close(&output, &expected));
+            for level in Level::available() {
+                let mut output = vec![f64::NAN; expected.len()];
+                correlate(level, &input, &kernel, &mut output);
+                prop_assert!(close(&output, &expected), "{}", level);
+            }
         }
     }
 }
