@@ -7,8 +7,10 @@ __all__ = [
     "AbstentionError",
     "ArrayTypeError",
     "ConflictingIdsError",
+    "DeviceMemoryError",
     "DuplicateIdsError",
     "IncompatibleOptionsError",
+    "InputFileError",
     "LeakboundError",
     "LengthMismatchError",
     "MembershipError",
@@ -16,8 +18,12 @@ __all__ = [
     "NaNScoresError",
     "OptionError",
     "OptionTypeError",
+    "PlanFormatError",
     "ResultFormatError",
     "ShapeError",
+    "TargetError",
+    "TiedScoresError",
+    "VisitOrderError",
 ]
 
 
@@ -71,6 +77,30 @@ class IncompatibleOptionsError(OptionError):
 
 class ResultFormatError(LeakboundError, ValueError):
     """Stored text that is not a result of this package."""
+
+
+class PlanFormatError(LeakboundError, ValueError):
+    """A stored file that is not an inclusion plan of this package."""
+
+
+class TargetError(LeakboundError, ValueError):
+    """A class label that the model's outputs have no column for."""
+
+
+class TiedScoresError(LeakboundError, ValueError):
+    """Scores that lost their differences to rounding; the message names the cure."""
+
+
+class VisitOrderError(LeakboundError, ValueError):
+    """A loader that shuffles, repeats or drops examples: scores would lose their ids."""
+
+
+class DeviceMemoryError(LeakboundError, RuntimeError):
+    """A batch that does not fit in the memory of the device."""
+
+
+class InputFileError(LeakboundError, ValueError):
+    """A file that cannot be read as a table with the columns that an audit needs."""
 
 
 class MissingExtraError(LeakboundError, ImportError):

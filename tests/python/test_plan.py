@@ -1,0 +1,239 @@
+"""Inclusion plans: fair and reproducible coins, picking by position, files."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+from torch.utils.data import Subset, TensorDataset
+
+from leakbound import InclusionPlan
+from leakbound.errors import (
+    ArrayTypeError,
+    DuplicateIdsError,
+    LengthMismatchError,
+    MembershipError,
+    OptionError,
+    OptionTypeError,
+    PlanFormatError,
+)
+
+
+def test_same_seed_same_coins_and_longer_plans_begin_with_shorter_ones() -> None:
+    plan = InclusionPlan.create(1000, seed=7)
+    assert plan == InclusionPlan.create(1000, seed=7)
+    assert hash(plan) == hash(InclusionPlan.create(1000, seed=7))
+    assert plan != InclusionPlan.create(1000, seed=8)
+    assert plan != "plan"
+    np.testing.assert_array_equal(plan.member[:77], InclusionPlan.create(77, seed=7).member)
+
+
+def test_coins_of_a_seed_never_change() -> None:
+    assert np.packbits(InclusionPlan.create(64).member).tobytes().hex() == "95f41d444da799c0"
+
+
+def test_coins_are_fair_and_independent() -> None:
+    member = InclusionPlan.create(10**6, seed=3).member
+    assert stats.binomtest(int(member.sum()), member.size).pvalue > 1e-3
+    changes = int((member[1:] != member[:-1]).sum())
+    assert stats.binomtest(changes, member.size - 1).pvalue > 1e-3
+    words = member.reshape(-1, 8) @ (1 << np.arange(8))
+    assert stats.chisquare(np.bincount(words, minlength=256)).pvalue > 1e-3
+
+
+def test_number_of_members_is_binomial_and_not_half() -> None:
+    members = [int(InclusionPlan.create(20, seed=seed).member.sum()) for seed in range(2000)]
+    observed = np.bincount(members, minlength=21)
+    expected = 2000 * stats.binom.pmf(np.arange(21), 20, 0.5)
+    tail = slice(6, 15)
+    merged = [np.r_[x[:6].sum(), x[tail], x[15:].sum()] for x in (observed, expected)]
+    assert stats.chisquare(*merged).pvalue > 1e-3
+
+
+def test_indices_ids_and_arrays_are_read_only() -> None:
+    plan = InclusionPlan.create(9, seed=1)
+    np.testing.assert_array_equal(plan.indices, np.flatnonzero(plan.member))
+    np.testing.assert_array_equal(plan.ids, np.arange(9))
+    assert len(plan) == 9
+    for array in (plan.member, plan.ids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_coins_tossed_elsewhere_are_copied() -> None:
+    tossed = np.array([1, 0, 1])
+    plan = InclusionPlan(tossed, ids=["x", "y", "z"])
+    tossed[:] = 0
+    assert plan.member.tolist() == [True, False, True]
+    assert plan.included(plan.ids).tolist() == ["x", "z"]
+    assert repr(plan) == "InclusionPlan(n=3, members=2)"
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param(np.arange(24).reshape(12, 2), id="array"),
+        pytest.param(torch.arange(24).reshape(12, 2), id="tensor"),
+        pytest.param(pd.DataFrame({"a": range(12)}, index=range(100, 112)), id="frame"),
+        pytest.param(pd.Series(range(12), index=range(100, 112)), id="series"),
+    ],
+)
+def test_arrays_keep_their_kind(items: Any) -> None:
+    plan = InclusionPlan.create(12, seed=5)
+    included, excluded = plan.included(items), plan.excluded(items)
+    assert type(included) is type(items)
+    np.testing.assert_array_equal(np.asarray(included), np.asarray(items)[plan.member])
+    np.testing.assert_array_equal(np.asarray(excluded), np.asarray(items)[~plan.member])
+
+
+@pytest.mark.parametrize("kind", [list, tuple, range])
+def test_sequences_become_lists(kind: Any) -> None:
+    plan = InclusionPlan.create(12, seed=5)
+    items = range(12) if kind is range else kind("abcdefghijkl")
+    included, excluded = plan.included(items), plan.excluded(items)
+    assert included == [item for item, coin in zip(items, plan.member, strict=True) if coin]
+    assert excluded == [item for item, coin in zip(items, plan.member, strict=True) if not coin]
+
+
+def test_datasets_become_subsets() -> None:
+    plan = InclusionPlan.create(12, seed=5)
+    dataset = TensorDataset(torch.arange(12))
+    included = plan.included(dataset)
+    assert isinstance(included, Subset)
+    assert [int(included[i][0]) for i in range(len(included))] == plan.indices.tolist()
+    assert len(plan.excluded(dataset)) == 12 - len(plan.indices)
+
+
+def test_a_plan_does_not_import_torch() -> None:
+    code = (
+        "import sys; from leakbound import InclusionPlan; "
+        "InclusionPlan.create(4).included([1, 2, 3, 4]); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "ids", [None, [5, 3, 2**62], ["a", "bc", "é"], np.array([1, 2, 2**64 - 1], dtype="u8")]
+)
+@pytest.mark.parametrize("seed", [None, 0, 2**70])
+def test_files_round_trip(tmp_path: Path, ids: Any, seed: int | None) -> None:
+    plan = (
+        InclusionPlan([True, False, True], ids=ids)
+        if seed is None
+        else InclusionPlan.create(3, seed=seed, ids=ids)
+    )
+    plan.save(tmp_path / "plan.npz")
+    again = InclusionPlan.load(tmp_path / "plan.npz")
+    assert again == plan
+    assert again.ids.dtype == plan.ids.dtype
+    assert [file.name for file in tmp_path.iterdir()] == ["plan.npz"]
+
+
+def test_ids_of_data_frames_need_no_pickle(tmp_path: Path) -> None:
+    ids = pd.Series(["a", "b", "c"], dtype=object)
+    InclusionPlan.create(3, ids=ids).save(tmp_path / "plan.npz")
+    assert InclusionPlan.load(tmp_path / "plan.npz").ids.tolist() == ["a", "b", "c"]
+
+
+def _later(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, inclusion_plan=2, member=[True], ids=[0], seed="")
+
+
+def _wrong(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, inclusion_plan=1, member=[3.5], ids=[0], seed="")
+
+
+def _pickled(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, inclusion_plan=1, member=np.array([object()]), ids=[0], seed="")
+
+
+def _other(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, scores=[1.0])
+
+
+def _cut(path: Path) -> None:
+    InclusionPlan.create(5000).save(path)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _flipped(path: Path) -> None:
+    InclusionPlan.create(5000).save(path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 255
+    path.write_bytes(content)
+
+
+def _array(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.arange(3))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [_later, _wrong, _pickled, _other, _cut, _flipped, _array, lambda path: path.write_text("x")],
+)
+def test_other_files_are_refused(tmp_path: Path, write: Any) -> None:
+    write(tmp_path / "plan.npz")
+    with pytest.raises(PlanFormatError, match=r"plan\.npz is not an inclusion plan"):
+        InclusionPlan.load(tmp_path / "plan.npz")
+
+
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        InclusionPlan.load(tmp_path / "plan.npz")
+
+
+@pytest.mark.parametrize(
+    ("n", "seed", "error", "message"),
+    [
+        (0, 0, OptionError, "n must be at least 1, got 0"),
+        (2.5, 0, OptionTypeError, "n must be an integer"),
+        (True, 0, OptionTypeError, "n must be an integer"),
+        (3, -1, OptionError, "seed must be at least 0, got -1"),
+    ],
+)
+def test_bad_numbers(n: Any, seed: int, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        InclusionPlan.create(n, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error", "message"),
+    [
+        (["a", "b"], LengthMismatchError, "ids has 2 values"),
+        (["a", "b", "a"], DuplicateIdsError, "more than once|both members and non-members"),
+        ([1.0, 2.0, 3.0], ArrayTypeError, "ids"),
+        (np.array(["a", 1, 2], dtype=object), ArrayTypeError, "all 64-bit integers or all strings"),
+        (np.array([1, 2, 2**70], dtype=object), ArrayTypeError, "all 64-bit integers"),
+    ],
+)
+def test_bad_ids(ids: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        InclusionPlan.create(3, ids=ids)
+
+
+def test_bad_coins() -> None:
+    with pytest.raises(MembershipError):
+        InclusionPlan([0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "message"),
+    [
+        ([1, 2], LengthMismatchError, "items has 2 elements and the plan has 3"),
+        (iter([1, 2, 3]), OptionTypeError, "got list_iterator"),
+        ({1, 2, 3}, OptionTypeError, "got set"),
+    ],
+)
+def test_bad_items(items: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        InclusionPlan.create(3).included(items)
