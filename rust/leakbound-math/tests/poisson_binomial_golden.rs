@@ -1,7 +1,7 @@
 //! Poisson-binomial tails against reference values of 22 digits and more, on every vector level.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use leakbound_math::poisson_binomial::{Level, Terms};
+use leakbound_math::poisson_binomial::{Level, Tail, Terms};
 
 const GOLDEN: &str = include_str!("../../../tests/golden/poisson_binomial.csv");
 
@@ -101,33 +101,39 @@ fn grouped(row: &Row) -> (Terms, f64) {
     }
 }
 
+/// Asserts that `tail` is within `allowed`·max(1, |ln P|) and within its own claim.
+fn assert_matches(tail: Tail, row: &Row, level: Level, allowed: f64) {
+    if tail.log.to_bits() == row.ln_tail.to_bits() {
+        return;
+    }
+    let (log, claimed) = (tail.log, tail.relative_error);
+    let error = (log - row.ln_tail).abs();
+    let allowed = allowed * row.ln_tail.abs().max(1.0);
+    assert!(
+        error <= allowed,
+        "{level}: {log} off by {error:e}, {}",
+        row.text
+    );
+    assert!(
+        error <= claimed,
+        "{level}: off by {error:e}, {claimed:e} claimed, {}",
+        row.text
+    );
+    let relative = (tail.value / row.tail - 1.0).abs();
+    assert!(
+        row.tail < 1e-300 || relative <= claimed,
+        "{level}: {relative:e}, {}",
+        row.text
+    );
+}
+
 #[test]
 fn tails_match_on_every_level() {
     for row in rows().filter(|row| row.kind == "tail") {
         let (terms, epsilon) = terms(&row);
         for level in Level::available() {
             let tail = terms.clone().at_level(level).tail(row.v, epsilon);
-            let error = (tail.log - row.ln_tail).abs();
-            let allowed = 5e-15 * row.ln_tail.abs().max(1.0);
-            println!(
-                "{level:9} {error:9.2e} of {allowed:9.2e}, claims {:9.2e}: {}",
-                tail.relative_error,
-                &row.text[..40.min(row.text.len())]
-            );
-            if tail.log == row.ln_tail {
-                continue;
-            }
-            assert!(
-                error <= allowed,
-                "{level}: {} off by {error:e}, {}",
-                tail.log,
-                row.text
-            );
-            assert!(
-                error <= tail.relative_error,
-                "{level}: {:e} claimed",
-                tail.relative_error
-            );
+            assert_matches(tail, &row, level, 5e-15);
         }
     }
 }
@@ -138,22 +144,31 @@ fn grouped_tails_match_on_every_level() {
         let (terms, epsilon) = grouped(&row);
         for level in Level::available() {
             let tail = terms.clone().at_level(level).tail(row.v, epsilon);
-            let error = (tail.log - row.ln_tail).abs();
-            if tail.log == row.ln_tail {
-                continue;
+            assert_matches(tail, &row, level, 1e-14);
+        }
+    }
+}
+
+#[test]
+fn inverses_match_on_every_level_from_below() {
+    for row in rows().filter(|row| row.kind == "inverse") {
+        let beta: f64 = row.param.strip_prefix("beta=").unwrap().parse().unwrap();
+        for (terms, _) in [terms(&row), grouped(&row)] {
+            for level in Level::available() {
+                let epsilon = terms.clone().at_level(level).epsilon(row.v, beta).unwrap();
+                let error = row.tail - epsilon;
+                assert!(
+                    error.abs() <= 1e-13,
+                    "{level}: {epsilon} off by {error:e}, {}",
+                    row.text
+                );
+                assert!(
+                    error >= 0.0,
+                    "{level}: {epsilon} above by {:e}, {}",
+                    -error,
+                    row.text
+                );
             }
-            let allowed = 1e-14 * row.ln_tail.abs().max(1.0);
-            assert!(
-                error <= allowed,
-                "{level}: {} off by {error:e}, {}",
-                tail.log,
-                row.text
-            );
-            assert!(
-                error <= tail.relative_error,
-                "{level}: {:e} claimed",
-                tail.relative_error
-            );
         }
     }
 }

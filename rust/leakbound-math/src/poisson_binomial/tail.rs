@@ -1,15 +1,14 @@
 //! P(S ≥ v).
 
-use super::exact::{self, UNIT};
+use super::everyone::Everyone;
+use super::exact::UNIT;
 use super::terms::Terms;
 use super::tilted::{self, DIRECT, Tilted};
-
-use leakbound_simd::log_ratio;
 
 /// Untilted probabilities are used for few trials down to tails of this size.
 const SMALLEST_DIRECT: f64 = 1e-200;
 /// e^ε stays a normal number below this |ε|.
-const EPSILON_REACH: f64 = 700.0;
+pub(super) const EPSILON_REACH: f64 = 700.0;
 
 /// An upper tail P(S ≥ v) and what is certain about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,7 +109,7 @@ impl Terms {
         }
         let shifted = epsilon + self.shift;
         let (tail, next) = if open == self.trials {
-            (self.all(shifted.min(EPSILON_REACH)), start)
+            (Everyone::of(self).tail(shifted.min(EPSILON_REACH)), start)
         } else {
             self.open_tail(open, shifted.min(EPSILON_REACH), start)
         };
@@ -173,49 +172,5 @@ impl Terms {
             log: upper.ln(),
             relative_error,
         })
-    }
-
-    /// P(every open trial succeeds) = Π 1/(1 + e^{−ε}/Eᵢ).
-    fn all(&self, epsilon: f64) -> Tail {
-        let log = -self.log_one_plus_inverse(-epsilon).0;
-        Tail::from_log(log, 8.0 * UNIT * (1.0 + log.abs()))
-    }
-
-    /// Σ ln(1 + eᵘ/Eᵢ) and its derivative in u.
-    pub(super) fn log_one_plus_inverse(&self, u: f64) -> (f64, f64) {
-        let inverse: Vec<f64> = self.odds.iter().map(|e| e.recip()).collect();
-        let residuals: Vec<f32> = (self.odds.iter().zip(&inverse).zip(&self.residuals))
-            .map(|((e, i), r)| (-i).mul_add(*e, 1.0) as f32 - r)
-            .collect();
-        let y = u.exp();
-        let ratio = match &self.counts {
-            None => log_ratio(self.level, &inverse, &residuals, 0.0, y),
-            Some(counts) => exact::counted_log_ratio(&inverse, &residuals, counts, 0.0, y),
-        };
-        if !ratio.log.0.is_finite() {
-            return self.log_one_plus_inverse_far(u);
-        }
-        let lacking = if y > 1e-300 {
-            let log_y = exact::log(y);
-            ((u - log_y.0) - log_y.1) * ratio.mean
-        } else {
-            0.0
-        };
-        (ratio.log.0 + (ratio.log.1 + lacking), ratio.mean)
-    }
-
-    /// As above one logarithm at a time, where e^u/E may overflow.
-    fn log_one_plus_inverse_far(&self, u: f64) -> (f64, f64) {
-        let (mut sum, mut error, mut slope) = (0.0, 0.0, 0.0);
-        for (i, e) in self.odds.iter().enumerate() {
-            let count = self.counts.as_ref().map_or(1.0, |counts| counts[i]);
-            let logit = u - e.ln();
-            let softplus = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
-            let (next, rounding) = exact::two_sum(sum, count * softplus);
-            sum = next;
-            error += rounding;
-            slope += count / (1.0 + (-logit).exp());
-        }
-        (sum + error, slope)
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! with the mirror image for P_ε(S < v) when θ < 0. That is why an inverse costs what one tail does.
 
-use leakbound_simd::{multiply_by_terms, power_sums};
+use leakbound_simd::multiply_by_terms;
 
 use super::base::{Base, log_ratio_less};
 use super::contour::{Bounded, Contour};
@@ -218,11 +218,6 @@ impl<'a> Tilted<'a> {
             }
         }
     }
-
-    /// ln e^{K(θ)−θv}: an upper bound for ln P(S ≥ v) when θ ≥ 0 (Chernoff).
-    pub(super) fn log_factor(&self, theta: f64) -> f64 {
-        self.factor(theta).log
-    }
 }
 
 /// Bounds the relative error of probabilities built from `trials` terms of one sign.
@@ -245,11 +240,4 @@ pub(super) fn probabilities(terms: &Terms, x: f64) -> Vec<f64> {
     pmf[0] = 1.0;
     multiply_by_terms(terms.level, &mut pmf, 0, &p, &q);
     pmf
-}
-
-/// Mean and variance at odds multiplied by `x`.
-pub(super) fn moments(terms: &Terms, x: f64) -> (f64, f64) {
-    let counts = terms.counts.as_deref();
-    let sums = power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, 2);
-    (sums.mean.0, sums.even[0])
 }

@@ -1,0 +1,321 @@
+//! The largest ε whose tail is still at most β.
+
+use rayon::prelude::*;
+
+use super::everyone::Everyone;
+use super::exact::UNIT;
+use super::terms::Terms;
+use super::tilted::{LogTail, Tilted};
+use crate::MathError;
+
+/// The secant roughly squares its error once near, and the bracket at least doubles or halves
+/// otherwise: 2000 in θ down to 10⁻¹⁶ of it is 64 halvings.
+const MOST_STEPS: u32 = 200;
+/// Neighbours in a batch start from each other in runs of this length, whatever the thread count.
+const RUN: usize = 16;
+
+/// Where an earlier search ended: ln x, and the share v/n it was for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    log_x: f64,
+    logit: f64,
+}
+
+impl Start {
+    pub(super) fn new(log_x: f64, v: f64, n: f64) -> Self {
+        Self {
+            log_x,
+            logit: (v / (n - v)).ln(),
+        }
+    }
+
+    /// ln x for `v` of `n`, as if all terms were alike.
+    pub(super) fn log_x(self, v: f64, n: f64) -> f64 {
+        self.log_x + ((v / (n - v)).ln() - self.logit)
+    }
+}
+
+/// What P(S ≥ v) is compared with: β itself up to a half, 1−β against P(S < v) above.
+#[derive(Clone, Copy)]
+struct Level {
+    log: f64,
+    upper: bool,
+}
+
+impl Level {
+    fn new(beta: f64) -> Self {
+        if beta <= 0.5 {
+            Self {
+                log: beta.ln(),
+                upper: true,
+            }
+        } else {
+            Self {
+                log: (1.0 - beta).ln(),
+                upper: false,
+            }
+        }
+    }
+
+    /// The logarithm to hold against ours.
+    fn same_side(self, tail: LogTail) -> f64 {
+        if self.upper {
+            tail.log_upper()
+        } else {
+            tail.log_lower()
+        }
+    }
+
+    /// ±√(−2 ln P): nearly linear and increasing in θ.
+    fn deviate(self, log: f64) -> f64 {
+        let deviate = (-2.0 * log).max(0.0).sqrt();
+        if self.upper { deviate } else { -deviate }
+    }
+
+    /// About the normal quantile: where to look first, in standard deviations.
+    fn guess(self) -> f64 {
+        let y = (-2.0 * self.log).sqrt();
+        let z = (y - ((2.5 * y).ln() / y).min(0.8 * y)).max(0.05);
+        if self.upper { z } else { -z }
+    }
+}
+
+impl Terms {
+    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down: the tail at the value returned is at most β,
+    /// its rounding errors included.
+    ///
+    /// −∞ if certain terms alone make v (the tail is 1 for every ε); +∞ if v exceeds the number of
+    /// trials. Right to 10⁻¹³, at the cost of about one tail: the tilted law does not depend on ε.
+    ///
+    /// # Errors
+    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1.
+    ///
+    /// # Examples
+    /// ```
+    /// use leakbound_math::poisson_binomial::Terms;
+    ///
+    /// let terms = Terms::from_offsets(&[0.0; 100])?;
+    /// let epsilon = terms.epsilon(75, 1e-2)?;
+    /// assert!((epsilon - 0.555_871_167_497_501_3).abs() < 1e-13);
+    /// # Ok::<(), leakbound_math::MathError>(())
+    /// ```
+    pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
+        check(beta)?;
+        Ok(self.epsilon_from(v, beta, None)?.0)
+    }
+
+    /// [`Self::epsilon`] for every v, in parallel on the current pool. Neighbours share their search,
+    /// in runs that do not depend on the number of threads; neither does any bit of the result.
+    ///
+    /// # Errors
+    /// As [`Self::epsilon`].
+    pub fn epsilons(&self, v: &[i64], beta: f64) -> Result<Vec<f64>, MathError> {
+        check(beta)?;
+        let runs: Result<Vec<Vec<f64>>, MathError> = v
+            .par_chunks(RUN)
+            .map(|run| {
+                let mut start = None;
+                let one = |&v: &i64| {
+                    let (epsilon, next) = self.epsilon_from(v, beta, start)?;
+                    start = next;
+                    Ok(epsilon)
+                };
+                run.iter().map(one).collect()
+            })
+            .collect();
+        Ok(runs?.concat())
+    }
+
+    /// As [`Self::epsilon`] from an earlier start, with the start for a later one.
+    fn epsilon_from(
+        &self,
+        v: i64,
+        beta: f64,
+        start: Option<Start>,
+    ) -> Result<(f64, Option<Start>), MathError> {
+        let Some(open) = self.open_successes(v) else {
+            return Ok((f64::NEG_INFINITY, start));
+        };
+        if open > self.trials {
+            return Ok((f64::INFINITY, start));
+        }
+        if open == self.trials {
+            return Ok((self.down(Everyone::of(self).epsilon(beta.ln())?), start));
+        }
+        let (v, n) = (open as f64, self.trials as f64);
+        let level = Level::new(beta);
+        let guess = level.guess();
+        let from = start.map(|start| start.log_x(v, n));
+        let law = Tilted::new(self, v, from, |_, variance| 1.1 * guess / variance.sqrt());
+        let epsilon = solve(&law, level, guess / law.deviation())?;
+        let next = Start::new(law.origin().0, v, n);
+        Ok((self.down(epsilon), Some(next)))
+    }
+
+    /// ε for the offsets as given, rounded down.
+    fn down(&self, epsilon: f64) -> f64 {
+        if self.shift == 0.0 {
+            epsilon
+        } else {
+            (epsilon - self.shift).next_down()
+        }
+    }
+}
+
+/// [`Terms::epsilon`] for `count` replicates, the k-th made by `replicate(k)` as terms and v, in
+/// parallel on the current pool. Each replicate starts its search where the one before ended, in runs
+/// that do not depend on the number of threads: one pass over the data per replicate.
+///
+/// # Errors
+/// The first error in order, of `replicate` or of [`Terms::epsilon`].
+///
+/// # Examples
+/// ```
+/// use leakbound_math::poisson_binomial::{Terms, replicate_epsilons};
+///
+/// let offsets = [-1.0, -0.5, 0.0, 0.5, 1.0];
+/// let replicate = |k: usize| {
+///     let counts = [20, 20 + k as u64, 20, 20, 20];
+///     Ok((Terms::from_grouped_offsets(&offsets, Some(&counts))?, 70))
+/// };
+/// let epsilons = replicate_epsilons(3, 0.05, replicate)?;
+/// assert!(epsilons[0] > epsilons[1] && epsilons[1] > epsilons[2]);
+/// # Ok::<(), leakbound_math::MathError>(())
+/// ```
+pub fn replicate_epsilons(
+    count: usize,
+    beta: f64,
+    replicate: impl Fn(usize) -> Result<(Terms, i64), MathError> + Sync,
+) -> Result<Vec<f64>, MathError> {
+    check(beta)?;
+    let runs: Result<Vec<Vec<f64>>, MathError> = (0..count.div_ceil(RUN))
+        .into_par_iter()
+        .map(|run| {
+            let mut start = None;
+            (run * RUN..count.min((run + 1) * RUN))
+                .map(|k| {
+                    let (terms, v) = replicate(k)?;
+                    let (epsilon, next) = terms.epsilon_from(v, beta, start)?;
+                    start = next;
+                    Ok(epsilon)
+                })
+                .collect()
+        })
+        .collect();
+    Ok(runs?.concat())
+}
+
+fn check(beta: f64) -> Result<(), MathError> {
+    if beta > 0.0 && beta < 1.0 {
+        return Ok(());
+    }
+    Err(MathError::LevelOutOfRange {
+        name: "beta",
+        value: beta,
+    })
+}
+
+/// The ε at which `law` has the tail `level`, rounded to the side where the tail is smaller, by a
+/// bracketed secant on √(−2 ln P).
+fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
+    let target = level.deviate(level.log);
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut theta = guess;
+    let (mut earlier, mut slope) = (None, law.deviation());
+    for _ in 0..MOST_STEPS {
+        let deviate = level.deviate(level.same_side(law.log_tail_only(theta)));
+        let lacking = target - deviate;
+        if let Some((theta_before, before)) = earlier {
+            let secant: f64 = (deviate - before) / (theta - theta_before);
+            if secant > 0.0 && secant.is_finite() {
+                slope = secant;
+            }
+        }
+        earlier = Some((theta, deviate));
+        if lacking > 0.0 {
+            low = theta;
+        } else {
+            high = theta;
+        }
+        let next = theta + lacking / slope;
+        let settled = (lacking * target).abs() <= UNIT * (1.0 - level.log)
+            || (next - theta).abs() <= UNIT * theta.abs();
+        if settled || high - low <= 2.0 * UNIT * theta.abs() {
+            return Ok(certified(law, level, theta, slope));
+        }
+        theta = if low < next && next < high {
+            next
+        } else {
+            middle(low, high)
+        };
+    }
+    Err(MathError::NotConverged {
+        what: "the inverse of the tail",
+        steps: MOST_STEPS,
+    })
+}
+
+/// Halves a bracket; doubles away from its only finite end.
+fn middle(low: f64, high: f64) -> f64 {
+    match (low.is_finite(), high.is_finite()) {
+        (true, true) => 0.5 * low + 0.5 * high,
+        (true, false) => low + 1.0 + low.abs(),
+        _ => high - 1.0 - high.abs(),
+    }
+}
+
+/// ε at θ, lowered until the tail with its error is certain to be at most the level.
+fn certified(law: &Tilted, level: Level, theta: f64, slope: f64) -> f64 {
+    let tail = law.log_tail(theta);
+    let log = level.same_side(tail);
+    // d ln P/dε = deviate·slope; an error of the other tail weighs by the ratio of the two.
+    let steepness = (level.deviate(log) * slope).abs();
+    let weight = if tail.upper == level.upper {
+        1.0
+    } else {
+        (tail.log - log).exp()
+    };
+    let doubt = (weight * tail.relative_error + 4.0 * UNIT + (log - level.log).abs()) / steepness;
+    let (high, low) = law.origin();
+    (high - (theta + 2.0 * doubt - low)).next_down()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_trial_has_the_logit_of_beta() {
+        let terms = Terms::from_offsets(&[0.75]).unwrap();
+        for beta in [1e-300_f64, 1e-9, 0.25, 0.5, 0.75, 1.0 - 1e-9] {
+            let expected = (beta / (1.0 - beta)).ln() - 0.75;
+            let epsilon = terms.epsilon(1, beta).unwrap();
+            assert!(
+                (epsilon - expected).abs() <= 1e-13 * (1.0 + expected.abs()),
+                "{beta}"
+            );
+            assert!(epsilon <= expected);
+        }
+    }
+
+    #[test]
+    fn the_ends_need_no_search() {
+        let terms = Terms::from_offsets(&[0.0, f64::INFINITY, f64::NEG_INFINITY, 1.0]).unwrap();
+        assert_eq!(terms.epsilon(1, 0.1).unwrap(), f64::NEG_INFINITY);
+        assert_eq!(terms.epsilon(-5, 0.1).unwrap(), f64::NEG_INFINITY);
+        assert_eq!(terms.epsilon(4, 0.1).unwrap(), f64::INFINITY);
+        assert!(terms.epsilon(3, 0.1).unwrap().is_finite());
+    }
+
+    #[test]
+    fn levels_outside_the_unit_interval_are_refused() {
+        let terms = Terms::from_offsets(&[0.0]).unwrap();
+        for beta in [0.0, 1.0, -0.1, f64::NAN] {
+            let error = terms.epsilon(1, beta).unwrap_err();
+            assert!(matches!(
+                error,
+                MathError::LevelOutOfRange { name: "beta", .. }
+            ));
+        }
+    }
+}
