@@ -95,25 +95,23 @@ pub fn binomial_divergence(successes: f64, trials: f64, p: Probability) -> f64 {
 /// ```
 #[must_use]
 pub fn stirling_error(n: u64) -> f64 {
-    match STIRLING_ERROR.get(n as usize) {
-        Some(&error) => error,
-        None => {
-            let inverse = 1.0 / n as f64;
-            let z = inverse * inverse;
-            inverse * (S1 - z * (S2 - z * (S3 - z * (S4 - z * (S5 - z * S6)))))
-        }
+    if let Some(&error) = STIRLING_ERROR.get(n as usize) {
+        return error;
     }
+    let inverse = 1.0 / n as f64;
+    let z = inverse * inverse;
+    inverse * (S1 - z * (S2 - z * (S3 - z * (S4 - z * (S5 - z * S6)))))
 }
 
 /// A product `value + low`, `low` being what rounding took from `value`.
 #[derive(Clone, Copy)]
-struct Mean {
+pub(crate) struct Mean {
     value: f64,
     low: f64,
 }
 
 impl Mean {
-    fn new(trials: f64, p: f64) -> Self {
+    pub(crate) fn new(trials: f64, p: f64) -> Self {
         let value = trials * p;
         Self {
             value,
@@ -122,7 +120,7 @@ impl Mean {
     }
 
     /// x minus the product: exact to a rounding of the difference.
-    fn below(self, x: f64) -> f64 {
+    pub(crate) fn below(self, x: f64) -> f64 {
         (x - self.value) - self.low
     }
 }
