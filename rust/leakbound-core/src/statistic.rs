@@ -89,7 +89,7 @@ impl KlDivergence {
         Self::new(1.0 - check_level("beta", beta)?.ln())
     }
 
-    fn reaches(&self, cut: Cut, level: Probability) -> bool {
+    fn reaches(self, cut: Cut, level: Probability) -> bool {
         is_above(cut, level) && divergence(cut, level) >= self.kappa * (1.0 - Self::SLACK)
     }
 }
@@ -239,7 +239,7 @@ impl Hoeffding {
         })
     }
 
-    fn value(&self, cut: Cut) -> f64 {
+    fn value(self, cut: Cut) -> f64 {
         let r = f64::from(cut.guesses);
         f64::from(cut.correct) / r - (0.5 * self.strength / r).sqrt()
     }

@@ -188,7 +188,9 @@ impl Kernel {
             .collect();
         // Dividing by the sum of what is kept, not of all, rounds every term up.
         let total: f64 = reversed.iter().sum();
-        reversed.iter_mut().for_each(|term| *term /= total);
+        for term in &mut reversed {
+            *term /= total;
+        }
         // Five roundings per ratio and one per product and division, in the terms and their sum;
         // one per addition, here and in a correlation.
         let rounding = UNIT_ROUNDOFF * (14.0 * steps + 2.0 * reversed.len() as f64 + 4.0);

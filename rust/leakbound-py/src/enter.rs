@@ -19,13 +19,13 @@ const SIGNAL_POLL: Duration = Duration::from_millis(50);
 struct Pool {
     process: u32,
     threads: Option<NonZeroUsize>,
-    pool: Option<Arc<ThreadPool>>,
+    current: Option<Arc<ThreadPool>>,
 }
 
 static POOL: Mutex<Pool> = Mutex::new(Pool {
     process: 0,
     threads: None,
-    pool: None,
+    current: None,
 });
 
 /// Run `work` on the pool, detached from the interpreter, until it ends or Python is interrupted.
@@ -46,7 +46,7 @@ pub(crate) fn enter<T: Send>(
                     Ok(result) => return Ok(result),
                     Err(RecvTimeoutError::Timeout) => {
                         // Signals reach the main thread alone; elsewhere this finds nothing.
-                        if let Err(signal) = Python::attach(|py| py.check_signals()) {
+                        if let Err(signal) = Python::attach(Python::check_signals) {
                             interrupt.request();
                             return Err(signal);
                         }
@@ -74,7 +74,7 @@ pub(crate) fn threads() -> PyResult<usize> {
 pub(crate) fn set_threads(count: NonZeroUsize) {
     let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     state.threads = Some(count);
-    state.pool = None;
+    state.current = None;
 }
 
 fn pool() -> PyResult<Arc<ThreadPool>> {
@@ -82,10 +82,10 @@ fn pool() -> PyResult<Arc<ThreadPool>> {
     let process = std::process::id();
     if state.process != process {
         // The parent's threads are not here to be joined: leave its pool alone.
-        std::mem::forget(state.pool.take());
+        std::mem::forget(state.current.take());
         state.process = process;
     }
-    if let Some(pool) = &state.pool {
+    if let Some(pool) = &state.current {
         return Ok(Arc::clone(pool));
     }
     let pool = ThreadPoolBuilder::new()
@@ -93,5 +93,5 @@ fn pool() -> PyResult<Arc<ThreadPool>> {
         .thread_name(|index| format!("leakbound-{index}"))
         .build()
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    Ok(Arc::clone(state.pool.insert(Arc::new(pool))))
+    Ok(Arc::clone(state.current.insert(Arc::new(pool))))
 }

@@ -1,8 +1,11 @@
 //! The extension module `leakbound._core`: thin wrappers, no arithmetic.
 //!
-//! Every call that may last passes through [`enter`](enter::enter): it borrows the arrays,
+//! Every call that may last passes through `enter`: it borrows the arrays,
 //! detaches from the interpreter, runs on a thread pool of its own, answers Ctrl-C and converts
 //! errors.
+
+// Python hands arguments over by value.
+#![allow(clippy::needless_pass_by_value)]
 
 mod audits;
 mod convert;

@@ -41,11 +41,11 @@ pub(crate) fn log_normal_cdf<'py>(py: Python<'py>, x: PyReadonlyArray1<'_, f64>)
 }
 
 /// Apply `function` at every index of arrays of one length.
-fn at_each<'py>(
-    py: Python<'py>,
+fn at_each(
+    py: Python<'_>,
     length: usize,
     function: impl Fn(usize) -> Result<f64, MathError> + Send + Sync,
-) -> PyResult<Column<'py>> {
+) -> PyResult<Column<'_>> {
     let values = enter(py, |interrupt| {
         let mut values = Vec::with_capacity(length);
         for index in 0..length {
