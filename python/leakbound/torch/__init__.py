@@ -1,0 +1,27 @@
+"""Membership scores from PyTorch models: one number per example, higher for likelier members.
+
+Examples
+--------
+>>> import torch
+>>> from leakbound.torch import score
+>>> model = torch.nn.Linear(4, 3)
+>>> inputs, targets = torch.randn(10, 4), torch.randint(3, (10,))
+>>> score(model, (inputs, targets)).values.shape
+(10,)
+"""
+
+from leakbound.errors import MissingExtraError
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    message = (
+        "leakbound.torch needs PyTorch, which is not installed: pip install 'leakbound[torch]'"
+    )
+    raise MissingExtraError(message) from error
+
+from leakbound.torch._score import score
+from leakbound.torch._scores import Scores
+from leakbound.torch._signals import Signal
+
+__all__ = ["Scores", "Signal", "score"]

@@ -1,0 +1,210 @@
+"""What a model's outputs, targets and scores must satisfy, and what to do where they do not."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from leakbound._typing import FloatArray
+from leakbound.errors import NaNScoresError, ShapeError, TargetError, TiedScoresError
+
+__all__ = ["check_logits", "check_nan", "check_signal", "check_targets", "check_ties"]
+
+_TIES_ALLOWED = 0.1
+"""Largest share of examples that may share their score with another."""
+
+_LISTED = 5
+"""How many ids a message names."""
+
+_CURES = {
+    "cross_entropy": (
+        "the loss of a confident model rounds to 0; use signal='logit_margin', which orders "
+        "examples alike and does not underflow"
+    ),
+    "logit_margin": (
+        "return logits and not probabilities from the model, run it in float32 (model.float(), no "
+        "autocast) and drop duplicate examples"
+    ),
+}
+_CURE = (
+    "compute the signal in float32 or float64, from logits and not from probabilities; if its "
+    "values are meant to repeat, return integers"
+)
+"""What to do about ties, by signal."""
+
+
+def check_logits(output: object, examples: int) -> Tensor:
+    """Check that a model's output is one row of class logits for each example.
+
+    Parameters
+    ----------
+    output : object
+        What the model returned; its attribute ``logits``, if it has one, is used instead.
+    examples : int
+        Size of the batch.
+
+    Returns
+    -------
+    Tensor of floats, shape (examples, classes)
+        The logits.
+
+    Raises
+    ------
+    ShapeError
+        If they are something else.
+    """
+    logits = getattr(output, "logits", output)
+    if (
+        isinstance(logits, Tensor)
+        and logits.is_floating_point()
+        and logits.ndim == 2
+        and logits.shape[0] == examples
+        and logits.shape[1] >= 2
+    ):
+        return logits
+    got = (
+        f"{logits.dtype} of shape {tuple(logits.shape)}"
+        if isinstance(logits, Tensor)
+        else type(logits).__name__
+    )
+    message = (
+        f"the model must return logits of shape ({examples}, classes) with at least two classes "
+        f"for a batch of {examples}, got {got}; for other outputs pass "
+        "signal=function(output, targets) -> tensor of shape (batch,)"
+    )
+    raise ShapeError(message)
+
+
+def check_targets(targets: Tensor, logits: Tensor, first: int, ids: NDArray[Any] | None) -> None:
+    """Check that targets are class labels which the logits have a column for.
+
+    Parameters
+    ----------
+    targets : Tensor
+        Targets of a batch, best on the CPU: reading them on a GPU waits for it.
+    logits : Tensor, shape (batch, classes)
+        Outputs of the batch.
+    first : int
+        Row of the first target in the data.
+    ids : ndarray or None
+        Ids of all the rows.
+
+    Raises
+    ------
+    TargetError
+        If they are not.
+    """
+    examples, classes = logits.shape
+    if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
+        message = (
+            f"targets must be one integer class label for each example, got {targets.dtype} of "
+            f"shape {tuple(targets.shape)} for a batch of {examples}; use argmax(1) of one-hot "
+            "labels, squeeze(1) of a column, or a callable signal"
+        )
+        raise TargetError(message)
+    labels = targets.to(torch.int64)
+    if labels.amin() >= 0 and labels.amax() < classes:
+        return
+    row = int(((labels < 0) | (labels >= classes)).nonzero()[0, 0])
+    message = (
+        f"target {int(labels[row])} at {_named([first + row], ids)} is outside 0 … {classes - 1}, "
+        f"the {classes} classes of the model's outputs; drop the example or relabel it"
+    )
+    raise TargetError(message)
+
+
+def check_signal(result: object, name: str, examples: int) -> Tensor:
+    """Check that a callable signal returned one real number for each example.
+
+    Parameters
+    ----------
+    result : object
+        What it returned.
+    name : str
+        What it is called.
+    examples : int
+        Size of the batch.
+
+    Returns
+    -------
+    Tensor, shape (examples,)
+        The result.
+
+    Raises
+    ------
+    ShapeError
+        If it is something else.
+    """
+    if isinstance(result, Tensor) and result.shape == (examples,) and not result.is_complex():
+        return result
+    got = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
+    message = (
+        f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
+        f"{examples}, got {got}; use reduction='none' in losses"
+    )
+    raise ShapeError(message)
+
+
+def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
+    """Check that every score is a number.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (m,)
+        The scores.
+    ids : ndarray, shape (m,)
+        Their ids.
+    name : str
+        The signal.
+
+    Raises
+    ------
+    NaNScoresError
+        If some are not, with their ids.
+    """
+    rows = np.flatnonzero(np.isnan(values))
+    if rows.size:
+        message = (
+            f"{name} is NaN for {rows.size} of {values.size} examples, {_named(rows, ids)}: the "
+            "model's outputs there are NaN or infinite; look for a diverged model, an overflow in "
+            "half precision (use model.float()) or bad inputs"
+        )
+        raise NaNScoresError(message)
+
+
+def check_ties(values: FloatArray, name: str) -> None:
+    """Check that rounding has not made too many scores equal.
+
+    Tied examples cannot be told apart by an audit, which then reports less than there is.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (m,)
+        The scores.
+    name : str
+        The signal.
+
+    Raises
+    ------
+    TiedScoresError
+        If more than 10 % of the examples share their score with another.
+    """
+    distinct, counts = np.unique(values, return_counts=True)
+    tied = int(counts[counts > 1].sum())
+    if tied <= _TIES_ALLOWED * values.size:
+        return
+    often = int(np.argmax(counts))
+    message = (
+        f"{tied} of {values.size} examples share their {name} with another ({counts[often]} are "
+        f"exactly {distinct[often] + 0.0:g}), so that no audit can tell them apart: "
+        + _CURES.get(name, _CURE)
+    )
+    raise TiedScoresError(message)
+
+
+def _named(rows: Any, ids: NDArray[Any] | None) -> str:
+    listed = [str(row if ids is None else ids[row]) for row in rows[:_LISTED]]
+    more = ", …" if len(rows) > _LISTED else ""
+    return ("id " if len(rows) == 1 else "ids ") + ", ".join(listed) + more

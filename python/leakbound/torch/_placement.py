@@ -1,0 +1,120 @@
+"""Where a model runs while it is scored, and how it is left: as it was found."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from leakbound.errors import IncompatibleOptionsError, OptionError
+
+__all__ = ["evaluating", "precision", "to_device"]
+
+
+@contextmanager
+def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.device]:
+    """Put `model` on a device and into evaluation mode, without gradients; undo all of it after.
+
+    Every submodule gets its own mode back (a frozen batch normalisation stays frozen), parameters
+    and buffers return to the device they were on, and the state of torch's generator on the CPU,
+    which loaders draw from, is what it was: a training run goes on as if nothing had happened.
+
+    Gradients are switched off by `torch.no_grad` and not by inference mode: what a model caches
+    during scoring then stays usable in later training.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+    device : str or torch.device
+        As in `score`.
+
+    Yields
+    ------
+    torch.device
+        Where inputs must be.
+
+    Raises
+    ------
+    OptionError
+        If the device does not exist here.
+    IncompatibleOptionsError
+        If a model spread over several devices is asked to one of them.
+    """
+    homes = list({tensor.device: None for tensor in chain(model.parameters(), model.buffers())})
+    target = _choose(device, homes)
+    moved = len(homes) == 1 and homes != [target]
+    modes = [(module, module.training) for module in model.modules()]
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        try:
+            model.eval()
+            if moved:
+                model.to(target)
+            yield target
+        finally:
+            for module, training in modes:
+                module.training = training
+            if moved:
+                model.to(homes[0])
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy to `device`; to a GPU from pinned memory, so that the copy overlaps with computing.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Inputs or targets of a batch.
+    device : torch.device
+        Where they are needed.
+
+    Returns
+    -------
+    Tensor
+        The tensor there.
+    """
+    if device.type == "cuda" and tensor.device.type == "cpu" and not tensor.is_pinned():
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+def precision(model: nn.Module) -> torch.dtype:
+    """Return the floating dtype of a model: that of its first parameter which has one.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+
+    Returns
+    -------
+    torch.dtype
+        torch's default where no parameter is floating.
+    """
+    dtypes = (parameter.dtype for parameter in model.parameters())
+    return next((dtype for dtype in dtypes if dtype.is_floating_point), torch.get_default_dtype())
+
+
+def _choose(device: str | torch.device, homes: list[torch.device]) -> torch.device:
+    if device == "auto":
+        if len(homes) > 1 or (homes and homes[0].type != "cpu"):
+            return homes[0]
+        accelerator = (
+            torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        )
+        return accelerator or torch.device("cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        message = f"device {device!r} cannot be used: {reason}; leave device='auto' or name another"
+        raise OptionError(message) from error
+    if len(homes) > 1:
+        message = (
+            f"the model is spread over {', '.join(map(str, homes))} and cannot be put on {chosen}; "
+            "leave device='auto' to run it where it is"
+        )
+        raise IncompatibleOptionsError(message)
+    return chosen

@@ -1,0 +1,619 @@
+"""Scores of torch models: right numbers, in order, on a model left as it was found."""
+
+import copy
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+    WeightedRandomSampler,
+)
+
+import leakbound as lb
+from leakbound import _progress
+from leakbound.errors import (
+    ArrayTypeError,
+    DeviceMemoryError,
+    DuplicateIdsError,
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    NaNScoresError,
+    OptionError,
+    OptionTypeError,
+    ShapeError,
+    TargetError,
+    TiedScoresError,
+    VisitOrderError,
+)
+from leakbound.torch import Scores, score
+
+torch.set_num_threads(1)
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+EXAMPLES = 37
+
+
+class Pairs(Dataset[tuple[Tensor, int]]):
+    """A map-style dataset that computes its items, as image datasets do."""
+
+    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
+        self.inputs, self.targets = inputs, targets
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.inputs[index], int(self.targets[index])
+
+
+class Stream(IterableDataset[tuple[Tensor, int]]):
+    """The same without positions."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+
+    def __iter__(self) -> Iterator[tuple[Tensor, int]]:
+        return (self.pairs[index] for index in range(len(self.pairs)))
+
+
+class WholeBatches(Dataset[tuple[Tensor, Tensor]]):
+    """Items that are batches already, of different sizes."""
+
+    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
+        self.parts = [(inputs[:30], targets[:30]), (inputs[30:], targets[30:])]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.parts[index]
+
+
+class Unbatched(Dataset[tuple[Any, int]]):
+    """A single item of which a batch is made by mistake."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return self.item, index
+
+
+def network() -> nn.Module:
+    """Return a small network with layers that behave differently in training."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4)
+    )
+
+
+def examples() -> tuple[Tensor, Tensor]:
+    """Return inputs and targets."""
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(EXAMPLES, 6, generator=generator)
+    return inputs, torch.randint(4, (EXAMPLES,), generator=generator)
+
+
+def margins(logits: Tensor, targets: Tensor) -> np.ndarray[Any, Any]:
+    """Return the definition of the margin, in NumPy's extended precision."""
+    table = logits.double().numpy().astype(np.longdouble)
+    found = []
+    for row, target in zip(table, targets.tolist(), strict=True):
+        found.append(row[target] - np.logaddexp.reduce(np.delete(row, target)))
+    return np.array(found, dtype=np.float64)
+
+
+def reference(model: nn.Module, inputs: Tensor, targets: Tensor) -> np.ndarray[Any, Any]:
+    """Return margins from one pass of a copy of the model."""
+    with torch.no_grad():
+        return margins(copy.deepcopy(model).eval()(inputs), targets)
+
+
+def forms() -> dict[str, Any]:
+    """Return the same examples in every form that `score` reads."""
+    inputs, targets = examples()
+    pairs = Pairs(inputs, targets)
+    return {
+        "tensors": (inputs, targets),
+        "list of tensors": [inputs, targets],
+        "arrays": (inputs.numpy(), targets.numpy()),
+        "float64 arrays": (inputs.double().numpy(), targets.numpy().astype(np.int16)),
+        "read-only arrays": (np.broadcast_to(inputs.numpy(), (EXAMPLES, 6)), targets.tolist()),
+        "list of pairs": [pairs[index] for index in range(EXAMPLES)],
+        "TensorDataset": TensorDataset(inputs, targets),
+        "Dataset": pairs,
+        "Subset": Subset(TensorDataset(inputs, targets), list(range(EXAMPLES))),
+        "IterableDataset": Stream(pairs),
+        "DataLoader": DataLoader(pairs, batch_size=8),
+        "loader with workers": DataLoader(pairs, batch_size=8, num_workers=2),
+        "loader of sequential batches": DataLoader(
+            pairs, batch_sampler=BatchSampler(SequentialSampler(pairs), 8, drop_last=False)
+        ),
+        "loader of a stream": DataLoader(Stream(pairs), batch_size=8),
+        "loader of whole batches": DataLoader(WholeBatches(inputs, targets), batch_size=None),
+        "loader of arrays": DataLoader(pairs, batch_size=8, collate_fn=_as_arrays),
+    }
+
+
+def _as_arrays(items: list[tuple[Tensor, int]]) -> tuple[Any, Any]:
+    return np.stack([x.numpy() for x, _ in items]), np.array([y for _, y in items])
+
+
+# --- the numbers --------------------------------------------------------------------------------
+
+
+def logits_of(values: Tensor) -> nn.Module:
+    """Return a model that answers with `values`, whatever it is shown."""
+    return SimpleModel(lambda rows: values[rows[:, 0].long()])
+
+
+class SimpleModel(nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, inputs: Tensor) -> Any:
+        return self.function(inputs)
+
+
+def rows(number: int) -> Tensor:
+    """Return inputs by which `logits_of` finds its rows."""
+    return torch.arange(float(number)).unsqueeze(1)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
+def test_margin_is_exact(device: str, dtype: torch.dtype, scale: float) -> None:
+    generator = torch.Generator().manual_seed(2)
+    logits = (scale * torch.randn(50, 10, generator=generator)).to(dtype)
+    targets = torch.randint(10, (50,), generator=generator)
+    logits[torch.arange(50), targets] += scale
+    found = score(logits_of(logits.to(device)), (rows(50), targets), device=device).values
+    rounding = 4e-16 * logits.double().abs().max().item()
+    np.testing.assert_allclose(found, margins(logits, targets), rtol=1e-14, atol=rounding)
+
+
+def test_margins_of_a_confident_model_stay_apart_where_its_losses_vanish() -> None:
+    generator = torch.Generator().manual_seed(3)
+    logits = 2 * torch.randn(2000, 10, generator=generator)
+    targets = torch.randint(10, (2000,), generator=generator)
+    logits[torch.arange(2000), targets] += 25
+    losses = functional.cross_entropy(logits, targets, reduction="none")
+    assert (losses == 0).float().mean() > 0.9
+    for dtype in (torch.float32, torch.bfloat16):
+        found = score(logits_of(logits.to(dtype)), (rows(2000), targets))
+        assert len(np.unique(found.values)) > 1990
+    with pytest.raises(TiedScoresError, match=r"exactly 0\).*use signal='logit_margin'"):
+        score(logits_of(logits), (rows(2000), targets), signal="cross_entropy")
+
+
+def test_infinite_logits_give_infinite_margins() -> None:
+    logits = torch.tensor([[torch.inf, 0.0, 1.0], [0.0, torch.inf, 1.0], [0.0, 1.0, -torch.inf]])
+    found = score(logits_of(logits), (rows(3), torch.tensor([0, 0, 1])))
+    np.testing.assert_allclose(found.values, [np.inf, -np.inf, 1.0])
+
+
+def test_a_shift_of_the_logits_does_not_matter() -> None:
+    inputs, targets = examples()
+    model = network()
+    normalised = nn.Sequential(model, nn.LogSoftmax(dim=1))
+    plain, shifted = (score(net, (inputs, targets)).values for net in (model, normalised))
+    np.testing.assert_allclose(plain, shifted, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_cross_entropy_is_minus_the_loss_and_orders_as_the_margin(device: str) -> None:
+    inputs, targets = examples()
+    model = network().eval()
+    with torch.no_grad():
+        losses = functional.cross_entropy(model(inputs), targets, reduction="none")
+    found = score(model, (inputs, targets), signal="cross_entropy", device=device)
+    assert found.signal == "cross_entropy"
+    np.testing.assert_allclose(found.values, -losses.numpy(), rtol=1e-5)
+    by_margin = score(model, (inputs, targets), device=device).values
+    np.testing.assert_array_equal(np.argsort(by_margin), np.argsort(found.values))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_callable_sees_outputs_and_targets_on_the_device(device: str) -> None:
+    inputs, targets = examples()
+    seen = []
+
+    def squared(output: Tensor, target: Tensor) -> Tensor:
+        seen.append((output.device.type, target.device.type))
+        return -((output.squeeze(1) - target) ** 2)
+
+    model = nn.Linear(6, 1)
+    found = score(model, (inputs, targets.float()), signal=squared, device=device, batch_size=10)
+    assert found.signal == "squared"
+    assert set(seen) == {(device, device)}
+    expected = -((model(inputs).squeeze(1) - targets) ** 2)
+    np.testing.assert_allclose(found.values, expected.detach().numpy(), rtol=1e-5)
+
+
+def test_a_callable_may_repeat_itself_if_it_says_so() -> None:
+    def right(output: Tensor, target: Tensor) -> Tensor:
+        return output.argmax(1) == target
+
+    inputs, targets = examples()
+    found = score(network(), (inputs, targets), signal=right)
+    assert set(found.values) == {0.0, 1.0}
+    with pytest.raises(TiedScoresError, match="return integers"):
+        score(network(), (inputs, targets), signal=lambda *pair: right(*pair).float())
+
+
+def test_outputs_with_logits_are_unwrapped() -> None:
+    inputs, targets = examples()
+    model = network()
+    wrapped = SimpleModel(lambda x: SimpleNamespace(logits=model(x)))
+    wrapped.inner = model
+    np.testing.assert_array_equal(
+        score(wrapped, (inputs, targets)).values, score(model, (inputs, targets)).values
+    )
+
+
+# --- order, ids, kinds of data ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("form", forms())
+def test_every_form_of_data_gives_the_same_scores_in_order(form: str, device: str) -> None:
+    model = network()
+    found = score(model, forms()[form], device=device)
+    np.testing.assert_allclose(found.values, reference(model, *examples()), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.ids, np.arange(EXAMPLES))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 36, 37, 256])
+def test_batch_size_does_not_matter(batch_size: int) -> None:
+    model = network()
+    found = score(model, examples(), batch_size=batch_size)
+    np.testing.assert_allclose(found.values, reference(model, *examples()), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("ids", [[f"image {i}" for i in range(EXAMPLES)], np.arange(EXAMPLES) * 3])
+def test_ids_stay_with_their_scores(ids: Any) -> None:
+    inputs, targets = examples()
+    model = network()
+    straight = score(model, (inputs, targets), ids=ids)
+    back = score(model, (inputs.flip(0), targets.flip(0)), ids=list(reversed(ids)))
+    np.testing.assert_array_equal(straight.ids, ids)
+    np.testing.assert_array_equal(straight.ids, back.ids[::-1])
+    np.testing.assert_allclose(straight.values, back.values[::-1], rtol=1e-6)
+
+
+def test_scores_are_frozen_and_read_as_an_array() -> None:
+    scores = score(network(), examples())
+    assert isinstance(scores, Scores)
+    assert scores.values.dtype == np.float64
+    assert np.asarray(scores) is scores.values
+    assert np.array(scores) is not scores.values
+    assert np.asarray(scores, dtype=np.float32).dtype == np.float32
+    assert repr(scores).startswith("Scores(logit_margin, m=37, from ")
+    with pytest.raises(ValueError, match="read-only"):
+        scores.values[0] = 0.0
+    with pytest.raises(AttributeError):
+        scores.signal = "other"  # type: ignore[misc] # what is tested
+
+
+def test_scores_and_a_plan_can_be_audited_as_they_are() -> None:
+    plan = lb.InclusionPlan.create(EXAMPLES)
+    scores = score(network(), examples(), ids=plan.ids)
+    result = lb.audit_one_run(scores, plan, ids=scores.ids)
+    assert result.m == EXAMPLES
+    assert result.bound == lb.audit_one_run(scores.values, plan.member).bound
+
+
+# --- the model is left as it was ----------------------------------------------------------------
+
+
+def state(model: nn.Module) -> list[Any]:
+    """Return everything about a model that scoring could disturb."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return [
+        [module.training for module in model.modules()],
+        [(tensor.device, tensor.requires_grad, tensor.tolist()) for tensor in tensors],
+        [None if p.grad is None else (p.grad.device, p.grad.tolist()) for p in model.parameters()],
+    ]
+
+
+@pytest.mark.parametrize("home", DEVICES)
+@pytest.mark.parametrize("device", ["auto", *DEVICES])
+@pytest.mark.parametrize("training", [False, True])
+def test_the_model_is_left_as_it_was(home: str, device: str, training: bool) -> None:  # noqa: FBT001
+    model = network().to(home).train(training)
+    model[1].eval()  # type: ignore[index] # a frozen batch normalisation
+    inputs, targets = examples()
+    torch.autograd.backward(functional.cross_entropy(model(inputs.to(home)), targets.to(home)))
+    before = state(model)
+    scores = score(model, (inputs, targets), device=device)
+    assert state(model) == before
+    np.testing.assert_allclose(
+        scores.values, reference(copy.deepcopy(model).cpu(), inputs, targets), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_model_is_left_as_it_was_after_an_error(device: str) -> None:
+    model = network()
+    before = state(model)
+    with pytest.raises(ZeroDivisionError):
+        score(model, examples(), signal=lambda *_: 1 / 0, device=device)  # type: ignore[arg-type] # raises
+    assert state(model) == before
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("form", forms())
+def test_the_random_state_is_left_as_it_was(form: str) -> None:
+    data, model = forms()[form], network()
+    before = torch.get_rng_state()
+    score(model, data)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_a_model_caches_can_be_trained_on() -> None:
+    class Caching(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(6, 4)
+            self.cache: Tensor | None = None
+
+        def forward(self, inputs: Tensor) -> Any:
+            if self.cache is None:
+                self.cache = torch.linspace(0.5, 1.5, 6)
+            return self.layer(inputs * self.cache)
+
+    model, (inputs, targets) = Caching(), examples()
+    score(model, (inputs, targets))
+    torch.autograd.backward(functional.cross_entropy(model(inputs.requires_grad_()), targets))
+    assert model.layer.weight.grad is not None
+
+
+def test_a_spread_model_runs_where_it_is() -> None:
+    model = network()
+    model.register_buffer("elsewhere", torch.empty(1, device="meta"))
+    found = score(model, examples())
+    np.testing.assert_allclose(found.values, reference(network(), *examples()), rtol=1e-5)
+    with pytest.raises(IncompatibleOptionsError, match=r"spread over cpu, meta.*device='auto'"):
+        score(model, examples(), device="cpu")
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def loaders_out_of_order() -> dict[str, tuple[Any, str]]:
+    """Return loaders that do not keep the order, and what the message says of each."""
+    inputs, targets = examples()
+    pairs = Pairs(inputs, targets)
+    weighted = WeightedRandomSampler([1.0] * EXAMPLES, EXAMPLES)
+    batches = [list(range(20)), list(range(20, EXAMPLES))]
+    return {
+        "shuffled": (DataLoader(pairs, shuffle=True), "order from RandomSampler"),
+        "weighted": (DataLoader(pairs, sampler=weighted), "order from WeightedRandomSampler"),
+        "unbatched": (DataLoader(pairs, batch_size=None, shuffle=True), "order from RandomSampler"),
+        "batches": (DataLoader(pairs, batch_sampler=batches), "batches from list"),
+        "random batches": (
+            DataLoader(pairs, batch_sampler=BatchSampler(RandomSampler(pairs), 8, drop_last=False)),
+            "order from RandomSampler",
+        ),
+        "drops": (DataLoader(pairs, batch_size=8, drop_last=True), "drop_last=True"),
+        "workers": (DataLoader(Stream(pairs), num_workers=2), "to 2 workers"),
+        "race": (DataLoader(pairs, num_workers=2, in_order=False), "in_order=False"),
+    }
+
+
+@pytest.mark.parametrize("name", loaders_out_of_order())
+def test_loaders_out_of_order(name: str) -> None:
+    loader, message = loaders_out_of_order()[name]
+    with pytest.raises(VisitOrderError, match=message + ".*shuffle=False"):
+        score(network(), loader)
+
+
+@pytest.mark.parametrize("ids", [None, [f"x{i}" for i in range(EXAMPLES)]])
+def test_nan_scores_are_named(ids: Any) -> None:
+    inputs, targets = examples()
+    inputs[[3, 30]] = torch.nan
+    with pytest.raises(NaNScoresError) as caught:
+        score(network(), (inputs, targets), ids=ids, batch_size=10)
+    named = "x3, x30" if ids else "3, 30"
+    assert f"logit_margin is NaN for 2 of 37 examples, ids {named}:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "target", "ids", "named"),
+    [(33, 4, None, "target 4 at id 33"), (2, -100, range(100, 137), "target -100 at id 102")],
+)
+@pytest.mark.parametrize("signal", ["logit_margin", "cross_entropy"])
+def test_targets_without_a_class(signal: Any, row: int, target: int, ids: Any, named: str) -> None:
+    inputs, targets = examples()
+    targets[row] = target
+    with pytest.raises(TargetError, match=named + " is outside 0 … 3"):
+        score(network(), (inputs, targets), ids=ids, batch_size=10, signal=signal)
+
+
+@pytest.mark.parametrize("change", [Tensor.float, lambda y: y.unsqueeze(1), functional.one_hot])
+def test_targets_that_are_no_labels(change: Any) -> None:
+    inputs, targets = examples()
+    with pytest.raises(TargetError, match="one integer class label for each example"):
+        score(network(), (inputs, change(targets)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[:, 0],
+        lambda x: x[:, :1],
+        lambda x: x[:-1],
+        lambda x: x.unsqueeze(2),
+        lambda x: x.long(),
+        lambda x: {"scores": x},
+    ],
+)
+def test_outputs_that_are_no_logits(function: Any) -> None:
+    with pytest.raises(ShapeError, match=r"must return logits of shape \(37, classes\)"):
+        score(SimpleModel(function), examples())
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        functional.cross_entropy,
+        lambda z, _: z,
+        lambda z, _: z[:, 0].tolist(),
+        lambda z, _: z[1:, 0],
+    ],
+)
+def test_signals_of_the_wrong_shape(signal: Any) -> None:
+    with pytest.raises(ShapeError, match=r"tensor of real numbers of shape \(37,\)"):
+        score(network(), examples(), signal=signal)
+
+
+@pytest.mark.parametrize(("tied", "refused"), [(10, False), (11, True)])
+def test_one_tenth_of_the_examples_may_be_tied(tied: int, refused: bool) -> None:  # noqa: FBT001
+    logits = torch.zeros(100, 2)
+    logits[tied:, 1] = torch.arange(1.0, 101 - tied)
+    data = rows(100), torch.ones(100, dtype=torch.int64)
+    if refused:
+        with pytest.raises(TiedScoresError, match=r"11 of 100 examples.* float32"):
+            score(logits_of(logits), data)
+    else:
+        assert len(score(logits_of(logits), data)) == 100
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64)),
+        TensorDataset(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64)),
+        Stream(Pairs(torch.zeros(0, 6), torch.zeros(0))),
+        [],
+    ],
+)
+def test_nothing_to_score(data: Any) -> None:
+    with pytest.raises(ShapeError, match="data is empty"):
+        score(network(), data)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (TensorDataset(torch.zeros(3, 6)), ShapeError, "got 1 arrays"),
+        ((torch.zeros(3, 6),) * 3, ShapeError, "got 3 arrays"),
+        ((torch.zeros(3, 6), torch.zeros(2)), LengthMismatchError, "3 inputs and 2 targets"),
+        ((torch.zeros(3, 6), torch.tensor(1)), ShapeError, "got a scalar"),
+        ((np.array(["a"]), np.array([0])), ArrayTypeError, "got dtype <U1"),
+        ([torch.zeros(6)] * 3, ShapeError, "got 3 arrays"),
+        ([({"x": 1.0}, 0)] * 3, OptionTypeError, "inputs of a batch must be a tensor, got dict"),
+        ([(1, "cat"), (2, "dog")], OptionTypeError, "targets of a batch must be a tensor, got"),
+        ([{"x": 1.0}] * 3, OptionTypeError, "must yield pairs.*got dict"),
+        ([(1.0, 2.0, 3)] * 3, OptionTypeError, "must yield pairs.*got 3 parts"),
+        (DataLoader(Unbatched(1.0), batch_size=None), OptionTypeError, "a tensor, got float"),
+        (DataLoader(Unbatched(torch.tensor(1.0)), batch_size=None), ShapeError, "got a scalar"),
+        (iter([]), OptionTypeError, "got list_iterator"),
+        (5, OptionTypeError, "got int"),
+    ],
+)
+def test_bad_data(data: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        score(network(), data)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"signal": "margin"}, OptionError, "'logit_margin', 'cross_entropy'"),
+        ({"signal": 3}, OptionError, "signal must be one of"),
+        ({"batch_size": 0}, OptionError, "batch_size must be at least 1"),
+        ({"batch_size": 2.5}, OptionTypeError, "batch_size must be an integer"),
+        ({"device": "gpu"}, OptionError, "device 'gpu' cannot be used"),
+        ({"device": "cuda:77"}, OptionError, "device 'cuda:77' cannot be used"),
+        ({"device": 2.5}, OptionError, "device 2.5 cannot be used"),
+        ({"ids": range(5)}, LengthMismatchError, "ids has 5 values"),
+        ({"ids": [0] * EXAMPLES}, DuplicateIdsError, "more than once"),
+        ({"ids": [[0]] * EXAMPLES}, ShapeError, "ids must be one-dimensional"),
+    ],
+)
+def test_bad_options(options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        score(network(), examples(), **options)
+
+
+def test_ids_of_a_stream_are_counted_after_it() -> None:
+    with pytest.raises(LengthMismatchError, match="ids has 5 values and there are 37 scores"):
+        score(network(), Stream(Pairs(*examples())), ids=range(5))
+
+
+def test_a_function_is_no_model() -> None:
+    with pytest.raises(OptionTypeError, match="model must be one of Module"):
+        score(lambda x: x, examples())  # type: ignore[arg-type] # what is tested
+
+
+@pytest.mark.parametrize(("batch_size", "advised"), [(256, 64), (3, 1), (1, 1)])
+def test_too_little_memory(batch_size: int, advised: int) -> None:
+    def full(_: Tensor) -> Tensor:
+        message = "CUDA out of memory. Tried to allocate 20.00 GiB."
+        raise torch.OutOfMemoryError(message)
+
+    with pytest.raises(DeviceMemoryError, match=f"batch_size={advised} or less.*device='cpu'"):
+        score(SimpleModel(full), examples(), batch_size=batch_size)
+
+
+def test_without_torch_the_extra_is_named() -> None:
+    code = "import sys; sys.modules['torch'] = None; import leakbound.torch"
+    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "MissingExtraError" in run.stderr
+    assert "pip install 'leakbound[torch]'" in run.stderr
+
+
+# --- progress -----------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    """Standard error as if somebody looked at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("progress", "patience"), [(True, 0.0), (True, 1e9), (False, 0.0)])
+def test_a_bar_appears_when_a_pass_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+    progress: bool,  # noqa: FBT001
+    patience: float,
+) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "_PATIENCE", patience)
+    score(network(), examples(), batch_size=1, progress=progress)
+    assert ("scoring" in screen.getvalue()) == (progress and patience == 0)
+
+
+def test_no_bar_where_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    score(network(), examples(), batch_size=1)
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
