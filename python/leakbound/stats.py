@@ -195,7 +195,7 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     Examples
     --------
     >>> round(clopper_pearson(118, 120, beta=0.05), 6)
-    0.948474
+    0.948466
     """
     successes, trials = _counts(v, "v", least=0), _counts(n, "n", least=1)
     numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
@@ -345,7 +345,7 @@ def crossing_probability(boundary: ArrayLike, p: ArrayLike) -> float:
     Returns
     -------
     float
-        The probability, rounded up.
+        The probability, rounded up by about 1e-12 of itself.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def crossing_probability(boundary: ArrayLike, p: ArrayLike) -> float:
 
     Examples
     --------
-    >>> crossing_probability([2, 2], 0.5)
+    >>> round(crossing_probability([2, 2], 0.5), 9)
     0.25
     """
     steps = _counts(vector(boundary, "boundary"), "boundary")

@@ -1,0 +1,104 @@
+"""The names and signatures that other people's code relies on."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+
+import pytest
+
+import leakbound as lb
+from leakbound import audits, claims, cuts, errors, results, stats
+
+MODULES = [lb, audits, claims, cuts, errors, results, stats]
+FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *(getattr(stats, n) for n in stats.__all__)]
+ERRORS = [getattr(errors, name) for name in errors.__all__]
+
+SIGNATURES = {
+    lb.audit_one_run: (
+        "(scores, member, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
+        "design='coins', ids=None, seed=0)"
+    ),
+    lb.audit_panoramia: (
+        "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, tail='exact', "
+        "real_nonmembers=False, c_upper=None, ids=None, seed=0)"
+    ),
+    stats.normal_cdf: "(x)",
+    stats.normal_quantile: "(p)",
+    stats.log_normal_cdf: "(x)",
+    stats.binomial_tail: "(v, n, p, *, log=False)",
+    stats.clopper_pearson: "(v, n, *, beta)",
+    stats.kl_scan: "(successes, *, beta, kappa=None, min_guesses=1, grid='all')",
+    stats.equal_level_scan: "(successes, *, beta, alpha0=0.001)",
+    stats.union_bound: "(successes, *, beta, grid='all', ratio=1.5)",
+    stats.crossing_probability: "(boundary, p)",
+    lb.AuditResult.check: "(self, *, epsilon, delta=0.0)",
+    lb.AuditResult.epsilon: "(self, delta=0.0)",
+    lb.AuditResult.to_json: "(self, path=None)",
+    lb.AuditResult.plot: "(self, kind='bound', ax=None)",
+    lb.AuditResult.report: "(self, path)",
+    lb.PanoramiaResult.check: "(self, *, epsilon, delta=0.0, c=None)",
+}
+
+
+def bare(function: Callable[..., object]) -> str:
+    signature = inspect.signature(function)
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+
+
+@pytest.mark.parametrize("function", SIGNATURES, ids=lambda f: f.__qualname__)
+def test_signature(function: Callable[..., object]) -> None:
+    assert bare(function) == SIGNATURES[function]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
+def test_public_names_exist_are_listed_once_and_documented(module: object) -> None:
+    names: list[str] = module.__all__  # type: ignore[attr-defined]
+    assert len(names) == len(set(names))
+    for name in names:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert inspect.getdoc(value), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_every_parameter_is_documented(function: Callable[..., object]) -> None:
+    text = inspect.getdoc(function) or ""
+    for section in ("Parameters\n", "Returns\n", "Raises\n", "Examples\n"):
+        assert section in text
+    for name in inspect.signature(function).parameters:
+        assert any(
+            name in line.split(" :")[0].split(", ") for line in text.splitlines() if " :" in line
+        ), f"{name} is not documented"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_switches_are_never_positional(function: Callable[..., object]) -> None:
+    for parameter in inspect.signature(function).parameters.values():
+        if isinstance(parameter.default, bool):
+            assert parameter.kind is parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: e.__name__)
+def test_every_error_is_ours_and_a_builtin(error: type[Exception]) -> None:
+    assert issubclass(error, errors.LeakboundError)
+    builtin = (ValueError, TypeError, RuntimeError, ImportError)
+    assert error is errors.LeakboundError or issubclass(error, builtin)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [lb.PureDP(), lb.KLScan(), lb.EqualLevelScan(), lb.UnionBound(), lb.Fixed(3), lb.Split()],
+    ids=repr,
+)
+def test_claims_and_policies_are_frozen_values(value: object) -> None:
+    assert dataclasses.replace(value) == value  # type: ignore[type-var]
+    assert hash(dataclasses.replace(value)) == hash(value)  # type: ignore[type-var]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        value.kappa = 1  # type: ignore[attr-defined]
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    from importlib.metadata import version
+
+    assert lb.__version__ == version("leakbound")

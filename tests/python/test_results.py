@@ -1,0 +1,353 @@
+"""Results say what they are, survive JSON, and write files whole or not at all."""
+
+import dataclasses
+import json
+import math
+import os
+import pickle
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leakbound as lb
+from leakbound import _files, _json, errors
+from leakbound.results import ScoreAudit, down
+
+Game = tuple[np.ndarray, np.ndarray]
+POLICIES = [
+    lb.KLScan(),
+    lb.EqualLevelScan(),
+    lb.UnionBound(),
+    lb.UnionBound(grid=[5, 100]),
+    lb.Fixed(120),
+    lb.Split(),
+    lb.Uncorrected(),
+]
+
+
+@pytest.fixture
+def result(game: Game) -> lb.AuditResult:
+    return lb.audit_one_run(*game)
+
+
+@pytest.fixture
+def panoramia(game: Game) -> lb.PanoramiaResult:
+    scores, member = game
+    noise = np.random.default_rng(1).normal(size=600)
+    return lb.audit_panoramia(noise + 0.5 * member, scores, member)
+
+
+def test_repr_is_one_line_with_the_bound_rounded_down(result: lb.AuditResult) -> None:
+    assert repr(dataclasses.replace(result, bound=2.6199, m=300, guesses=120, correct=118)) == (
+        "AuditResult(epsilon >= 2.61 @ 95%, pure DP, m=300, guesses=120, correct=118, lower_bound)"
+    )
+
+
+def test_repr_never_calls_an_estimate_a_bound(panoramia: lb.PanoramiaResult) -> None:
+    assert "epsilon ~ " in repr(panoramia)
+    assert "estimate, not a lower bound" in repr(panoramia)
+    assert "estimate, not a lower bound" in panoramia._repr_html_()
+
+
+def test_repr_never_calls_an_invalid_number_a_bound(game: Game) -> None:
+    result = lb.audit_one_run(*game, cuts=lb.Uncorrected())
+    assert repr(result).startswith("AuditResult(epsilon ~ ")
+    assert repr(result).endswith(", invalid)")
+
+
+@given(st.floats(0, 50))
+def test_what_is_printed_is_at_most_what_was_proved(bound: float) -> None:
+    assert bound - 0.01 < float(down(bound)) <= bound
+
+
+def test_html_shows_the_number_and_escapes_words(result: lb.AuditResult) -> None:
+    page = dataclasses.replace(result, warnings=("a < b",))._repr_html_()
+    assert down(result.bound) in page
+    assert "a &lt; b" in page
+
+
+@pytest.mark.parametrize("name", ["bound", "curve", "m", "new"])
+def test_results_are_frozen(result: lb.AuditResult, name: str) -> None:
+    with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
+        setattr(result, name, 1)
+
+
+def test_check_is_strict_and_knows_its_ceiling(result: lb.AuditResult) -> None:
+    assert result.check(epsilon=0) == "refuted"
+    assert result.check(epsilon=np.nextafter(result.bound, 0)) == "refuted"
+    assert result.check(epsilon=result.bound) == "not refuted"
+    assert result.check(epsilon=np.nextafter(result.ceiling, 0)) == "not refuted"
+    assert result.check(epsilon=result.ceiling) == "inconclusive"
+    assert result.check(epsilon=math.inf) == "inconclusive"
+
+
+def test_an_invalid_result_refutes_nothing(game: Game) -> None:
+    result = lb.audit_one_run(*game, cuts=lb.Uncorrected())
+    assert result.bound > 1
+    assert result.check(epsilon=0.5) == "inconclusive"
+
+
+def test_pure_dp_speaks_of_delta_zero_only(
+    result: lb.AuditResult, panoramia: lb.PanoramiaResult
+) -> None:
+    assert result.epsilon() == result.epsilon(delta=0) == result.bound
+    for one in (result, panoramia):
+        with pytest.raises(errors.IncompatibleOptionsError, match=r"nothing about delta = 1e-05"):
+            one.epsilon(delta=1e-5)
+        with pytest.raises(errors.IncompatibleOptionsError, match="only delta = 0"):
+            one.check(epsilon=1, delta=0.1)
+        with pytest.raises(errors.OptionError, match="delta must be at least 0 and below 1"):
+            one.epsilon(delta=1)
+
+
+@pytest.mark.parametrize("epsilon", [-1e-9, math.nan])
+def test_a_claimed_epsilon_is_a_number_from_zero_up(
+    result: lb.AuditResult, epsilon: float
+) -> None:
+    with pytest.raises(errors.OptionError, match="epsilon must be at least 0"):
+        result.check(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_json_round_trip(game: Game, cuts: Any, sides: Any) -> None:
+    result = lb.audit_one_run(*game, cuts=cuts, sides=sides)
+    back = lb.AuditResult.from_json(result.to_json())
+    assert back == result
+    assert hash(back) == hash(result)
+    assert repr(back) == repr(result)
+    assert back.ceiling == result.ceiling
+    for part in ("curve", "roc", "histogram"):
+        for field in dataclasses.fields(getattr(result, part)):
+            live = getattr(getattr(result, part), field.name)
+            stored = getattr(getattr(back, part), field.name)
+            assert live.dtype == stored.dtype
+            np.testing.assert_array_equal(live, stored)
+    assert back.to_json() == result.to_json()
+
+
+def test_json_round_trip_of_panoramia(panoramia: lb.PanoramiaResult) -> None:
+    back = lb.PanoramiaResult.from_json(panoramia.to_json())
+    assert back == panoramia
+    assert back.attack == panoramia.attack
+    assert isinstance(back.baseline, ScoreAudit)
+    assert back.lower_bound is None
+
+
+def test_json_says_what_the_number_is(panoramia: lb.PanoramiaResult) -> None:
+    data = json.loads(panoramia.to_json())
+    assert data["schema"] == 1
+    assert data["type"] == "PanoramiaResult"
+    assert data["kind"] == "estimate"
+    assert "not a lower bound" in data["theorem"]
+    assert data["provenance"]["sha256"].keys() == {"baseline_scores", "attack_scores", "member"}
+
+
+def test_infinities_and_values_that_do_not_exist(result: lb.AuditResult) -> None:
+    curve = dataclasses.replace(result.curve, bound=np.full(result.curve.guesses.size, np.nan))
+    strange = dataclasses.replace(
+        result, bound=math.inf, auc=-math.inf, _curve=_json.Lazy(lambda: curve)
+    )
+    data = json.loads(strange.to_json())
+    assert (data["bound"], data["auc"]) == ("inf", "-inf")
+    assert set(data["curve"]["bound"]) == {None}
+    back = lb.AuditResult.from_dict(data)
+    assert (back.bound, back.auc) == (math.inf, -math.inf)
+    assert np.isnan(back.curve.bound).all()
+    assert back == strange
+
+
+def test_results_can_be_pickled(
+    result: lb.AuditResult, panoramia: lb.PanoramiaResult
+) -> None:
+    assert pickle.loads(pickle.dumps(result)) == result
+    assert pickle.loads(pickle.dumps(panoramia)) == panoramia
+
+
+def test_results_compare_by_value(game: Game, result: lb.AuditResult) -> None:
+    assert result == lb.audit_one_run(*game)
+    assert result != lb.audit_one_run(*game, seed=1)
+    assert result != lb.audit_one_run(*game, confidence=0.9)
+    assert result != "a result"
+
+
+def test_json_file_round_trip(result: lb.AuditResult, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    text = result.to_json(path)
+    assert path.read_text(encoding="utf-8").rstrip() == text
+    assert lb.AuditResult.from_json(path) == result
+    assert lb.AuditResult.from_json(str(path)) == result
+
+
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({"schema": 2}, "schema must be 1"),
+    ({"type": "PanoramiaResult"}, r"AuditResult.type must be 'AuditResult', got 'Panoramia"),
+    ({"bound": "much"}, r"AuditResult.bound must be a number, got 'much'"),
+    ({"bound": True}, r"AuditResult.bound must be a number"),
+    ({"m": 3.5}, r"AuditResult.m must be of type int, got 3.5"),
+    ({"kind": "sure"}, r"AuditResult.kind must be 'lower_bound' or"),
+    ({"warnings": "none"}, r"AuditResult.warnings must be of type list"),
+    ({"warnings": [1]}, r"AuditResult.warnings\[0\] must be of type str"),
+    ({"curve": None}, r"AuditResult.curve must be of type dict"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), BROKEN)
+def test_broken_json_is_refused(
+    result: lb.AuditResult, change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(errors.ResultFormatError, match=words):
+        lb.AuditResult.from_dict(result.to_dict() | change)
+
+
+def test_incomplete_json_is_refused(result: lb.AuditResult) -> None:
+    data = result.to_dict()
+    del data["bound"], data["roc"]
+    with pytest.raises(errors.ResultFormatError, match="AuditResult lacks bound, roc"):
+        lb.AuditResult.from_dict(data)
+    with pytest.raises(errors.ResultFormatError, match="not JSON"):
+        lb.AuditResult.from_json("{")
+    with pytest.raises(FileNotFoundError):
+        lb.AuditResult.from_json("no such file.json")
+
+
+def test_provenance_names_versions_seed_and_inputs(game: Game) -> None:
+    scores, member = game
+    first = lb.audit_one_run(scores, member, seed=7).provenance
+    assert (first.leakbound, first.numpy, first.seed) == (lb.__version__, np.__version__, 7)
+    assert first.sha256.keys() == {"scores", "member"}
+    swapped = lb.audit_one_run(scores.astype(">f8"), member, seed=7).provenance
+    assert swapped.sha256 == first.sha256
+    scores[0] += 1
+    other = lb.audit_one_run(scores, member, seed=7).provenance.sha256
+    assert other["scores"] != first.sha256["scores"]
+    assert other["member"] == first.sha256["member"]
+
+
+def test_curve_has_few_label_free_cuts_and_its_maximum_is_the_bound() -> None:
+    rng = np.random.default_rng(3)
+    member = rng.random(50_000) < 0.5
+    scores = rng.normal(size=50_000) + member
+    for cuts in (lb.KLScan(), lb.UnionBound(), lb.UnionBound(grid="geometric"), lb.Fixed(999)):
+        result = lb.audit_one_run(scores, member, cuts=cuts)
+        curve = result.curve
+        assert curve.guesses.size <= 2000
+        assert np.nanmax(curve.bound) == result.bound
+        assert (np.diff(curve.guesses) > 0).all()
+        assert result.guesses in curve.guesses
+        np.testing.assert_array_equal(curve.precision, curve.correct / curve.guesses)
+        assert np.nanmin(curve.bound) >= 0
+        again = lb.audit_one_run(scores, rng.random(50_000) < 0.5, cuts=cuts)
+        if again.path == result.path:
+            free = {result.guesses, again.guesses}
+            assert set(curve.guesses) - free <= set(again.curve.guesses)
+
+
+def test_only_the_fixed_cut_has_a_bound_in_its_curve(game: Game) -> None:
+    curve = lb.audit_one_run(*game, cuts=lb.Fixed(120)).curve
+    assert curve.guesses[~np.isnan(curve.bound)].tolist() == [120]
+
+
+def test_recall_reaches_one_where_every_guess_is_right() -> None:
+    member = np.arange(40) % 2 == 0
+    for sides, path in (("both", "interleaved"), ("member", "member")):
+        result = lb.audit_one_run(np.where(member, 50, 0) + np.arange(40), member, sides=sides)  # type: ignore[arg-type]
+        assert result.path == path
+        assert result.curve.recall[-1] == 1
+
+
+def test_roc_ends_at_one_and_has_the_audits_auc(game: Game) -> None:
+    result = lb.audit_one_run(*game)
+    roc = result.roc
+    assert (roc.false_positive_rate[-1], roc.true_positive_rate[-1]) == (1, 1)
+    x, y = np.r_[0, roc.false_positive_rate], np.r_[0, roc.true_positive_rate]
+    assert np.trapezoid(y, x) == pytest.approx(result.auc, abs=1e-12)
+
+
+def test_histogram_counts_everyone_and_ends_at_the_quantiles(game: Game) -> None:
+    scores, member = game
+    scores[:3] = [np.inf, -np.inf, 1e9]
+    histogram = lb.audit_one_run(scores, member).histogram
+    finite = scores[np.isfinite(scores)]
+    assert histogram.edges.shape == (61,)
+    np.testing.assert_allclose(histogram.edges[[0, -1]], np.quantile(finite, [0.001, 0.999]))
+    assert histogram.members.sum() == member.sum()
+    assert histogram.non_members.sum() == (~member).sum()
+    inside = (scores > histogram.edges[1]) & (scores < histogram.edges[-2])
+    reference, _ = np.histogram(scores[inside & member], histogram.edges)
+    np.testing.assert_array_equal(histogram.members[1:-1], reference[1:-1])
+
+
+def test_histogram_of_scores_without_a_range() -> None:
+    scores = [math.inf, -math.inf, math.inf, -math.inf]
+    histogram = lb.audit_one_run(scores, [1, 0, 1, 0]).histogram
+    assert (histogram.members[-1], histogram.non_members[0]) == (2, 2)
+    huge = lb.audit_one_run([-1e308, 1e308, -1e308, 1e308], [0, 1, 0, 1]).histogram
+    assert np.isfinite(huge.edges).all()
+    assert (huge.members[-1], huge.non_members[0]) == (2, 2)
+
+
+def test_what_is_lazy_is_computed_once(result: lb.AuditResult) -> None:
+    assert result.curve is result.curve
+    assert result.roc is result.roc
+    assert result.histogram is result.histogram
+    assert result.provenance is result.provenance
+
+
+def test_plot_and_report(result: lb.AuditResult, tmp_path: Path) -> None:
+    with pytest.raises(errors.OptionError, match="kind must be one of bound, precision_recall"):
+        result.plot("pie")
+    axes = result.plot("roc")
+    assert result.plot("roc", ax=axes) is axes
+    result.report(tmp_path / "report.html")
+    assert down(result.bound) in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    _files.write_text(path, "old ε")
+    _files.write_text(path, "new ε")
+    assert path.read_text(encoding="utf-8") == "new ε"
+    assert os.listdir(tmp_path) == ["note.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    _files.write_text(path, "old")
+
+    def write_half() -> None:
+        with _files.replacing(path) as file:
+            file.write(b"ne")
+            msg = "disk full"
+            raise OSError(msg)
+
+    with pytest.raises(OSError, match="disk full"):
+        write_half()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["note.txt"]
+
+
+def test_the_bytes_reach_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, synced = tmp_path / "note.txt", []
+
+    def fsync(descriptor: int) -> None:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        synced.append(("file" if is_file else "folder", path.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    _files.write_text(path, "text")
+    assert synced == [("file", False), ("folder", True)]
+
+
+def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
+    plain, ours = tmp_path / "plain", tmp_path / "ours"
+    plain.write_text("")
+    _files.write_text(ours, "")
+    assert stat.S_IMODE(ours.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)

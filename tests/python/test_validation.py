@@ -1,0 +1,271 @@
+"""Bad input raises its own error, which says what is wrong, where, and what to do."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leakbound as lb
+from leakbound import errors, stats
+from leakbound._validate import complement
+
+GOOD = [0.3, -1.2, 2.5, 0.1]
+COINS = [1, 0, 1, 0]
+
+BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
+    ([0.1, math.nan, 2, math.nan], errors.NaNScoresError, r"2 of 4 .* rows 1, 3; drop"),
+    (np.full(9, np.nan), errors.NaNScoresError, r"rows 0, 1, 2, 3, 4, …"),
+    ([], errors.ShapeError, "scores is empty"),
+    (3.0, errors.ShapeError, r"one-dimensional.*shape \(\)"),
+    ([[1.0, 2.0], [3.0, 4.0]], errors.ShapeError, r"shape \(2, 2\); pick a column"),
+    (np.ones((4, 1)), errors.ShapeError, r"shape \(4, 1\)"),
+    (["a", "b", "c", "d"], errors.ArrayTypeError, r"real numbers, got dtype <U1"),
+    ([1.0, None, 2.0, 3.0], errors.ArrayTypeError, "got dtype object"),
+    (np.array([1j, 2, 3, 4]), errors.ArrayTypeError, "got dtype complex128"),
+    ([[1.0], [2.0, 3.0]], errors.ArrayTypeError, "cannot be read as an array"),
+    (np.array(["2024-01-01"] * 4, dtype="M8[D]"), errors.ArrayTypeError, "datetime64"),
+    (np.ma.array(GOOD, mask=[0, 1, 0, 0]), errors.ArrayTypeError, "masked entries; drop them"),
+    (torch.tensor(GOOD, requires_grad=True), errors.ArrayTypeError, r"pass \.detach\(\)"),
+    (torch.tensor(GOOD, dtype=torch.bfloat16), errors.ArrayTypeError, r"\.float\(\)\.cpu\(\)"),
+    ([0.5, 0.5, 0.5, 0.5], errors.AbstentionError, "all 4 scores are equal.*use a score"),
+    ([math.inf] * 4, errors.AbstentionError, "every example abstains"),
+    ([1.0, 2.0, 3.0], errors.LengthMismatchError, "4 values and there are 3 scores"),
+]
+
+BAD_MEMBER: list[tuple[Any, type[Exception], str]] = [
+    ([1, 0, 1], errors.LengthMismatchError, "3 values and there are 4 scores; both must"),
+    ([0, 1, 2, 1], errors.MembershipError, r"got 2 at row 2 \(1 such rows\)"),
+    ([-1, 1, 0, 0], errors.MembershipError, "got 0 at row 2, where other rows hold -1"),
+    ([0.0, 0.5, 1.0, 1.0], errors.MembershipError, "got 0.5 at row 1"),
+    ([0.0, math.nan, 1.0, 1.0], errors.MembershipError, "got nan at row 1"),
+    (["in", "out", "in", "out"], errors.ArrayTypeError, "member must hold real numbers"),
+    ([[1, 0], [1, 0]], errors.ShapeError, "member must be one-dimensional"),
+    (pd.Series([True, None, True, False], dtype="boolean"), errors.ArrayTypeError, "object"),
+]
+
+BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"confidence": 0.0}, errors.OptionError, "confidence must be above 0 and below 1, got 0"),
+    ({"confidence": 1.0}, errors.OptionError, "got 1"),
+    ({"confidence": 95}, errors.OptionError, "got 95"),
+    ({"confidence": math.nan}, errors.OptionError, "got nan"),
+    ({"confidence": "95%"}, errors.OptionTypeError, "confidence must be a real number"),
+    ({"confidence": True}, errors.OptionTypeError, "confidence must be a real number"),
+    ({"sides": "top"}, errors.OptionError, "sides must be one of 'both', 'member', got 'top'"),
+    ({"sides": None}, errors.OptionError, "sides must be one of"),
+    ({"design": "half"}, errors.OptionError, "design must be one of 'coins', 'fixed_size'"),
+    ({"claim": "eps"}, errors.OptionTypeError, r"claim must be one of PureDP\(\.\.\.\)"),
+    ({"claim": lb.PureDP}, errors.OptionTypeError, "call it"),
+    ({"cuts": "kl"}, errors.OptionTypeError, r"cuts must be one of KLScan"),
+    ({"cuts": lb.KLScan}, errors.OptionTypeError, "call it"),
+    ({"cuts": lb.Fixed(5)}, errors.OptionError, r"Fixed\(guesses=5\).*more guesses than.*\(4\)"),
+    ({"cuts": lb.KLScan(min_guesses=9)}, errors.OptionError, r"KLScan\(min_guesses=9\)"),
+    ({"seed": -1}, errors.OptionError, "seed must be at least 0"),
+    ({"seed": 1.5}, errors.OptionTypeError, "seed must be an integer"),
+    ({"ids": [7, 8, 7, 9]}, errors.DuplicateIdsError, "the first being 7 at rows 0, 2"),
+    ({"ids": [7, 7, 8, 9]}, errors.ConflictingIdsError, "both members and non-.*7 at rows 0, 1"),
+    ({"ids": ["a", "b", "c"]}, errors.LengthMismatchError, "ids has 3 values"),
+    ({"ids": [1, "a", None, 2.0]}, errors.ArrayTypeError, "ids must be all numbers or all str"),
+]
+
+BAD_POLICIES: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: lb.KLScan(kappa=0), errors.OptionError, "kappa must be above 0"),
+    (lambda: lb.KLScan(kappa=math.inf), errors.OptionError, "kappa .* below inf"),
+    (lambda: lb.KLScan(min_guesses=0), errors.OptionError, "min_guesses must be at least 1"),
+    (lambda: lb.KLScan(min_guesses=2.5), errors.OptionTypeError, "min_guesses"),  # type: ignore[arg-type]
+    (lambda: lb.KLScan(grid="geometric"), errors.OptionError, "grid must be one of 'auto', 'all'"),  # type: ignore[arg-type]
+    (lambda: lb.EqualLevelScan(alpha0=1.0), errors.OptionError, "alpha0 must be above 0 and below"),
+    (lambda: lb.UnionBound(grid="auto"), errors.OptionError, "one of 'all', 'geometric'"),  # type: ignore[arg-type]
+    (lambda: lb.UnionBound(grid=[]), errors.OptionTypeError, "sequence of numbers of guesses"),
+    (lambda: lb.UnionBound(grid=[3, 0]), errors.OptionError, r"grid\[1\] must be at least 1"),
+    (lambda: lb.UnionBound(grid=[3, 1.5]), errors.OptionTypeError, r"grid\[1\]"),  # type: ignore[list-item]
+    (lambda: lb.UnionBound(grid=7), errors.OptionTypeError, "got 7"),  # type: ignore[arg-type]
+    (lambda: lb.UnionBound(ratio=1.0), errors.OptionError, "ratio must be above 1"),
+    (lambda: lb.UnionBound(tail="normal"), errors.OptionError, "tail must be one of"),  # type: ignore[arg-type]
+    (lambda: lb.Fixed(0), errors.OptionError, "guesses must be at least 1"),
+    (lambda: lb.Fixed(True), errors.OptionTypeError, "guesses must be an integer"),
+    (lambda: lb.Split(0.0), errors.OptionError, "fraction must be above 0 and below 1"),
+    (lambda: lb.PureDP().p(-1), errors.OptionError, "epsilon must be at least 0"),
+]
+
+BAD_NUMBERS: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: stats.normal_quantile([0.5, 1.5]), errors.OptionError, r"\[0, 1\], got 1.5 at index 1"),
+    (lambda: stats.normal_cdf(math.nan), errors.OptionError, "got nan"),
+    (lambda: stats.log_normal_cdf("x"), errors.ArrayTypeError, "x must hold real numbers"),
+    (lambda: stats.binomial_tail(1.5, 3, 0.5), errors.OptionError, "v must be a whole number"),
+    (lambda: stats.binomial_tail(1, -3, 0.5), errors.OptionError, "n must be a whole number in"),
+    (lambda: stats.binomial_tail(1, 3, [[0.5, 2]]), errors.OptionError, "at index 0, 1"),
+    (lambda: stats.clopper_pearson(4, 3, beta=0.1), errors.OptionError, "n - v"),
+    (lambda: stats.clopper_pearson(-1, 3, beta=0.1), errors.OptionError, "v must be a whole"),
+    (lambda: stats.clopper_pearson(0, 0, beta=0.1), errors.OptionError, "n must be a whole"),
+    (lambda: stats.clopper_pearson(1, 2, beta=0.0), errors.OptionError, "beta"),
+    (lambda: stats.kl_scan([], beta=0.1), errors.ShapeError, "successes is empty"),
+    (lambda: stats.kl_scan([0, 3], beta=0.1), errors.MembershipError, "successes must be boolean"),
+    (lambda: stats.kl_scan([1, 0], beta=1.0), errors.OptionError, "beta must be above 0"),
+    (lambda: stats.kl_scan([1, 0], beta=0.1, min_guesses=3), errors.OptionError, "than there are"),
+    (lambda: stats.crossing_probability([1, 2], [0.5]), errors.LengthMismatchError, "p has 1"),
+    (lambda: stats.crossing_probability([], 0.5), errors.ShapeError, "boundary is empty"),
+    (lambda: stats.crossing_probability([1], 2), errors.OptionError, "p must be a number"),
+]
+
+
+@pytest.mark.parametrize(("scores", "error", "words"), BAD_SCORES)
+def test_bad_scores(scores: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_one_run(scores, COINS)
+
+
+@pytest.mark.parametrize(("member", "error", "words"), BAD_MEMBER)
+def test_bad_membership(member: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_one_run(GOOD, member)
+
+
+@pytest.mark.parametrize(("options", "error", "words"), BAD_OPTIONS)
+def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_one_run(GOOD, COINS, **options)
+
+
+@pytest.mark.parametrize(("build", "error", "words"), BAD_POLICIES)
+def test_bad_policies(build: Callable[[], object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        build()
+
+
+@pytest.mark.parametrize(("call", "error", "words"), BAD_NUMBERS)
+def test_bad_numbers(call: Callable[[], object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_panoramia_names_the_ranking_at_fault() -> None:
+    with pytest.raises(errors.NaNScoresError, match="baseline_scores must not be NaN"):
+        lb.audit_panoramia([math.nan, 1, 2, 3], GOOD, COINS)
+    with pytest.raises(errors.NaNScoresError, match="attack_scores must not be NaN"):
+        lb.audit_panoramia(GOOD, [math.nan, 1, 2, 3], COINS)
+    with pytest.raises(errors.LengthMismatchError, match="baseline_scores has 3 values"):
+        lb.audit_panoramia(GOOD[:3], GOOD, COINS)
+    with pytest.raises(errors.AbstentionError, match="all 4 baseline scores are equal"):
+        lb.audit_panoramia([1, 1, 1, 1], GOOD, COINS)
+    with pytest.raises(errors.ConflictingIdsError):
+        lb.audit_panoramia(GOOD, GOOD, COINS, ids=[1, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tail": "hoeffding"}, "KLScan has no such limits"),
+        ({"tail": "hoeffding", "cuts": lb.Fixed(2)}, "Fixed has no such limits"),
+        ({"real_nonmembers": True, "c_upper": 0.5}, "leave out c_upper"),
+    ],
+)
+def test_panoramia_options_that_make_no_sense_together(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match=words):
+        lb.audit_panoramia(GOOD, GOOD, COINS, **options)
+
+
+@pytest.mark.parametrize("limit", [-0.1, math.inf, math.nan])
+def test_panoramia_upper_limit_is_a_number_that_c_can_have(limit: float) -> None:
+    with pytest.raises(errors.OptionError, match="c_upper must be at least 0"):
+        lb.audit_panoramia(GOOD, GOOD, COINS, c_upper=limit)
+
+
+def test_a_split_needs_two_examples_in_each_part() -> None:
+    with pytest.raises(errors.OptionError, match="Split needs at least 2 examples in each part"):
+        lb.audit_one_run([1.0, 2.0, 3.0], [1, 0, 1], cuts=lb.Split())
+    scores = [0.0] * 30 + [1.0]
+    with pytest.raises(errors.AbstentionError, match="that choose the cut are equal"):
+        lb.audit_one_run(scores, [1, 0] * 15 + [1], cuts=lb.Split(0.1), seed=1)
+
+
+READABLE: list[Callable[[np.ndarray], Any]] = [
+    list,
+    tuple,
+    torch.from_numpy,
+    pd.Series,
+    lambda a: pd.Series(a).astype("Float64"),
+    pl.Series,
+    pa.array,
+    lambda a: pa.chunked_array([a[:100], a[100:]]),
+    lambda a: a.astype(">f8"),
+    lambda a: np.repeat(a, 3)[::3],
+    lambda a: a[::-1][::-1],
+    lambda a: np.ma.array(a, mask=False),
+]
+
+
+@pytest.mark.parametrize("wrap", READABLE)
+def test_scores_may_be_anything_that_numpy_reads(
+    wrap: Callable[[np.ndarray], Any], game: tuple[np.ndarray, np.ndarray]
+) -> None:
+    scores, member = game
+    assert lb.audit_one_run(wrap(scores), member) == lb.audit_one_run(scores, member)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, np.int8, np.uint64])
+def test_scores_of_any_real_dtype(
+    dtype: type[np.generic], game: tuple[np.ndarray, np.ndarray]
+) -> None:
+    scores, member = game
+    coarse = np.abs(scores * 10).astype(dtype)
+    result = lb.audit_one_run(coarse, member)
+    assert result == lb.audit_one_run(coarse.astype(np.float64), member)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda s: s.astype(np.int8),
+        lambda s: 2 * s.astype(int) - 1,
+        lambda s: s.astype(float),
+        lambda s: pd.Series(s, dtype="boolean"),
+        lambda s: pl.Series(s),
+        lambda s: pa.array(s),
+        lambda s: torch.from_numpy(s),
+        lambda s: s.tolist(),
+        lambda s: lb.InclusionPlan(s),
+    ],
+)
+def test_membership_in_every_form(
+    wrap: Callable[[np.ndarray], Any], game: tuple[np.ndarray, np.ndarray]
+) -> None:
+    scores, member = game
+    assert lb.audit_one_run(scores, wrap(member)) == lb.audit_one_run(scores, member)
+
+
+def test_read_only_input_is_read_and_left_alone(game: tuple[np.ndarray, np.ndarray]) -> None:
+    scores, member = game
+    scores.flags.writeable = member.flags.writeable = False
+    before = scores.copy(), member.copy()
+    result = lb.audit_one_run(scores, member)
+    assert result.curve.guesses.size > 0
+    np.testing.assert_array_equal(scores, before[0])
+    np.testing.assert_array_equal(member, before[1])
+
+
+def test_ids_of_any_kind_are_checked_and_change_nothing(
+    game: tuple[np.ndarray, np.ndarray],
+) -> None:
+    scores, member = game
+    plain = lb.audit_one_run(scores, member)
+    for ids in (range(600), [f"row {i}" for i in range(600)], pd.Series(range(600)).astype(str)):
+        assert lb.audit_one_run(scores, member, ids=ids) == plain  # type: ignore[arg-type]
+
+
+@given(st.integers(1, 999_999), st.integers(6, 6))
+def test_the_complement_of_a_decimal_is_a_decimal(parts: int, digits: int) -> None:
+    confidence = parts / 10**digits
+    assert complement(confidence) == (10**digits - parts) / 10**digits
+
+
+def test_the_complement_keeps_confidence_near_one() -> None:
+    assert complement(0.95) == 0.05
+    assert complement(np.nextafter(1, 0)) > 0
