@@ -159,7 +159,7 @@ def _bound_words(result: Result) -> str:
 
 def _bound_caption(_: Result) -> str:
     return (
-        "Each cut of the ranking with the bound it would give had it been the best. The dashed "
+        "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
         "line is the final bound, the dotted line what a perfect attack would have reached."
     )
 

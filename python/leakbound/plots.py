@@ -13,7 +13,7 @@ Precision against recall with the precision that each recall needs for the same 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from leakbound.errors import MissingExtraError
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from matplotlib.axes import Axes
 
@@ -52,7 +52,7 @@ _FEW = 60
 """Cuts up to which each is marked, so that a policy which tests few of them shows which."""
 _PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
 
-_STYLE: Mapping[str, object] = {
+_STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": MUTED,
     "axes.facecolor": PAPER,
@@ -120,7 +120,7 @@ def house_style() -> Iterator[None]:
     except ImportError as error:
         message = "figures need matplotlib, which is not installed: pip install 'leakbound[plot]'"
         raise MissingExtraError(message) from error
-    with mpl.rc_context(dict(_STYLE)):
+    with mpl.rc_context(_STYLE):
         yield
 
 
@@ -318,6 +318,8 @@ def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
         histogram = (
             result.attack.histogram if isinstance(result, PanoramiaResult) else result.histogram
         )
+        from matplotlib.ticker import MaxNLocator
+
         first = _first_bins(histogram)
         edges = np.append(histogram.edges[first], histogram.edges[-1])
         for name, counts, colour, dashes in (
@@ -329,7 +331,7 @@ def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
             ax.stairs(heights, edges, fill=True, color=colour, alpha=0.22, linewidth=0)
             ax.stairs(heights, edges, color=colour, linestyle=dashes, linewidth=1.3, label=label)
         ax.set_ylim(bottom=0)
-        ax.yaxis.get_major_locator().set_params(integer=True)
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.grid(visible=False, axis="x")
         ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=2, borderaxespad=0.1)
         _name_axes(ax, "Scores", "score (higher: more likely a member)", "examples per bin")
@@ -406,9 +408,7 @@ def _axes(ax: Axes | None) -> Axes:
         return ax
     from matplotlib import pyplot as plt
 
-    figure, new = plt.subplots(figsize=_SIZE, layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)
-    return new
+    return plt.subplots(figsize=_SIZE, layout="constrained")[1]
 
 
 def _series(result: Result) -> tuple[_Series, ...]:

@@ -149,14 +149,14 @@ class _Range:
     second: float
     low: str
     high: str
-    names: tuple[str, str, str]
+    names: dict[str, str]
     claimed: float | None
     claim: str
 
     @property
     def words(self) -> str:
         """The bar for those who do not see it."""
-        return "; ".join(self.names)
+        return "; ".join(self.names.values())
 
 
 @dataclass(frozen=True)
@@ -262,19 +262,27 @@ def _range(result: Result, top: float, epsilon: float | None) -> _Range:
     low, high = number(first), number(second)
     if isinstance(result, PanoramiaResult) and result.lower_bound is None:
         total = number(result.c_plus_epsilon_lb)
-        names = (
-            f"c, proved for the generator: up to {low}",
-            f"ε̃ = {number(result.bound)}, an estimate; c + ε is at least {total}",
-            "not proved by this audit",
-        )
+        names = {
+            "first": f"c, proved for the generator: up to {low}",
+            "second": f"ε̃ = {number(result.bound)}, an estimate; c + ε is at least {total}",
+            "rest": "not proved by this audit",
+        }
     elif result.kind == "invalid":
-        names = (f"claimed without proof: ε below {low}", f"up to the ceiling {high}", "beyond it")
+        names = {
+            "first": f"claimed without proof: ε below {low}",
+            "second": f"up to the ceiling, {high}",
+            "rest": "beyond the ceiling",
+        }
     else:
-        names = (
-            f"ruled out: ε below {low}" if first > 0 else "ruled out: nothing",
-            f"not ruled out, though within reach: up to {high}",
-            f"out of reach of this audit: ε of {high} and more",
-        )
+        names = {
+            "first": f"ruled out: ε below {low}",
+            "second": f"not ruled out, though within reach: up to {high}",
+            "rest": f"out of reach of this audit: ε of {high} and more",
+        }
+    if first <= 0:
+        del names["first"]
+    if second <= first:
+        del names["second"]
     return _Range(
         first=100 * first / top,
         second=100 * second / top,

@@ -1,0 +1,63 @@
+"""The command line: `leakbound one-run`, `leakbound panoramia`, `leakbound demo digits`.
+
+Commands parse, read, call, print and write; no statistics here.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from leakbound import __version__
+from leakbound.cli import _audits
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="leakbound",
+    help="Statistically valid lower bounds on the privacy leakage of trained models.",
+    epilog=(
+        "[dim]Start with:[/] leakbound demo digits [dim]   Your own scores:[/] "
+        "leakbound one-run scores.csv --out report"
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("one-run", help=_audits.ONE_RUN)(_audits.one_run)
+app.command("panoramia", help=_audits.PANORAMIA)(_audits.panoramia)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)
+    if wanted:
+        typer.echo(f"leakbound {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    *,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Statistically valid lower bounds on the privacy leakage of trained models."""
+
+
+def main() -> None:
+    """Run the command line; the console script `leakbound` calls it."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,230 @@
+"""The commands that audit a file of scores: read, call, print, write."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from leakbound import audit_one_run, audit_panoramia
+from leakbound.cli import _output
+from leakbound.cli._input import Table, read
+from leakbound.cli._options import CUTS, parse_claim, parse_cuts
+from leakbound.errors import (
+    AbstentionError,
+    ArrayTypeError,
+    DuplicateIdsError,
+    InputFileError,
+    MembershipError,
+    NaNScoresError,
+    ShapeError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from leakbound._typing import Verdict
+    from leakbound._wording import Result
+
+_ABOUT_DATA = (
+    AbstentionError,
+    ArrayTypeError,
+    DuplicateIdsError,
+    MembershipError,
+    NaNScoresError,
+    ShapeError,
+)
+
+ONE_RUN = (
+    "Audit one training run: how much ε do the scores prove?\n\n"
+    "A fair coin decided for each example whether it was trained on. FILE has a column "
+    "[bold]score[/] (higher: more likely a member), a column [bold]member[/] (0/1, -1/1 or "
+    "false/true) and optionally [bold]id[/].\n\n"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach.[/]"
+)
+PANORAMIA = (
+    "Audit a trained model against generated points: estimate ε without retraining.\n\n"
+    "FILE has the columns [bold]baseline_score[/] (from the example alone), "
+    "[bold]attack_score[/] or [bold]score[/] (from the example and the model), [bold]member[/] "
+    "(0: generated) and optionally [bold]id[/].\n\n"
+    "The estimate ε̃ is not a lower bound on ε: it is the bound on c + ε minus the bound on c, "
+    "where c tells how far the generator is from the data.\n\n"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach. "
+    "Only a joint claim can be refuted, or one with real non-members or an upper limit on c.[/]"
+)
+
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="Table with one row per example: .csv, .npz or .parquet.",
+    ),
+]
+Confidence = Annotated[
+    float, typer.Option(metavar="P", help="Probability that the bound is not above the truth.")
+]
+Cuts = Annotated[
+    str,
+    typer.Option(
+        metavar="POLICY",
+        help="How the search over the cuts of the ranking is paid for: "
+        f"{CUTS}. The last pays nothing and proves nothing.",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="Seed of what the audit draws; only split draws.", min=0)]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write result.json, report.html and the figures (svg) to this folder.",
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option(
+        "--json", metavar="", help="Print the result as JSON to stdout, and nothing else there."
+    ),
+]
+
+
+def one_run(
+    file: File,
+    *,
+    claim: Annotated[
+        str, typer.Option(metavar="eps=E", help="A guarantee to check: exit code 1 if refuted.")
+    ] = "",
+    confidence: Confidence = 0.95,
+    cuts: Cuts = "kl",
+    sides: Annotated[
+        Literal["both", "member"],
+        typer.Option(help="Guess members and non-members, or members only."),
+    ] = "both",
+    design: Annotated[
+        Literal["coins", "fixed_size"],
+        typer.Option(help="How members were drawn: by independent fair coins, or a fixed number."),
+    ] = "coins",
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Audit the scores of one training run in a file."""
+    with _output.answering():
+        goal = parse_claim(claim, ("eps", "delta")) if claim else {}
+        policy = parse_cuts(cuts)
+        table = _table(file, {"score": ("score",)}, out)
+        with _auditing(file, table):
+            result = audit_one_run(
+                table.scores["score"],
+                table.member,
+                confidence=confidence,
+                cuts=policy,
+                sides=sides,
+                design=design,
+                ids=table.ids,
+                seed=seed,
+            )
+        verdict = result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0)) if goal else None
+        _deliver(result, file, goal, out, json=json)
+        _end(verdict)
+
+
+def panoramia(
+    file: File,
+    *,
+    claim: Annotated[
+        str,
+        typer.Option(
+            metavar="c=C,eps=E",
+            help="A joint claim about generator and model: exit code 1 if refuted.",
+        ),
+    ] = "",
+    confidence: Confidence = 0.95,
+    cuts: Cuts = "kl",
+    tail: Annotated[
+        Literal["exact", "hoeffding"],
+        typer.Option(help="Limits of the union policies: Clopper-Pearson, or Hoeffding's."),
+    ] = "exact",
+    real_nonmembers: Annotated[
+        bool,
+        typer.Option(
+            "--real-nonmembers",
+            metavar="",
+            help="The non-members are real and exchangeable with the members: c = 0.",
+        ),
+    ] = False,
+    c_upper: Annotated[
+        float | None,
+        typer.Option(metavar="C", help="An upper limit on c that you vouch for."),
+    ] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Audit the scores of members and generated points in a file."""
+    with _output.answering():
+        goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
+        policy = parse_cuts(cuts)
+        wanted = {"baseline": ("baseline_score",), "attack": ("attack_score", "score")}
+        table = _table(file, wanted, out)
+        with _auditing(file, table):
+            result = audit_panoramia(
+                table.scores["baseline"],
+                table.scores["attack"],
+                table.member,
+                confidence=confidence,
+                cuts=policy,
+                tail=tail,
+                real_nonmembers=real_nonmembers,
+                c_upper=c_upper,
+                ids=table.ids,
+                seed=seed,
+            )
+        verdict = (
+            result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0), c=goal.get("c"))
+            if goal
+            else None
+        )
+        _deliver(result, file, goal, out, json=json)
+        _end(verdict)
+
+
+def _table(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None) -> Table:
+    if out is not None:
+        _output.prepare(out)
+    with _output.waiting(f"Reading {file}"):
+        return read(file, wanted)
+
+
+@contextmanager
+def _auditing(file: Path, table: Table) -> Iterator[None]:
+    """Show that the audit runs, and name the file in what it says about its columns."""
+    try:
+        with _output.waiting(f"Auditing {len(table.member):,} examples"):
+            yield
+    except _ABOUT_DATA as error:
+        rows = " (rows count from 0, without the header)" if " row" in str(error) else ""
+        message = f"{file}: {error}{rows}"
+        raise InputFileError(message) from error
+
+
+def _deliver(
+    result: Result, file: Path, goal: Mapping[str, float], out: Path | None, *, json: bool
+) -> None:
+    """Print the result, as JSON or for people, and write the bundle if asked to."""
+    epsilon, c = goal.get("eps"), goal.get("c")
+    if out is not None:
+        title = f"Privacy audit of {file.name}"
+        with _output.waiting("Drawing the report"):
+            _output.write_bundle(out, result, title=title, epsilon=epsilon, c=c)
+    if json:
+        typer.echo(result.to_json())
+    else:
+        _output.show(result, epsilon=epsilon, c=c)
+    if out is not None:
+        typer.echo(f"Report: {out / 'report.html'}", err=json)
+
+
+def _end(verdict: Verdict | None) -> None:
+    raise typer.Exit(_output.exit_code(verdict))

@@ -1,0 +1,322 @@
+"""Tables of scores and membership from csv, npz and parquet files.
+
+Numbers arrive as they were written: decimal text becomes the nearest double, binary columns keep
+their bits. A file that cannot be used is refused with its name, the place, and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+import zlib
+from array import array
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leakbound.errors import InputFileError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_MEMBERSHIP = {
+    "1": 1,
+    "+1": 1,
+    "1.0": 1,
+    "true": 1,
+    "0": 0,
+    "0.0": 0,
+    "false": 0,
+    "-1": -1,
+    "-1.0": -1,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file that an audit takes.
+
+    Parameters
+    ----------
+    scores : dict of str to ndarray, each of shape (m,)
+        By the name that the audit gives them.
+    member : ndarray, shape (m,)
+        Membership as written: booleans or numbers.
+    ids : ndarray, shape (m,), or None
+        The column `id`, if there is one.
+    """
+
+    scores: dict[str, NDArray[Any]]
+    member: NDArray[Any]
+    ids: NDArray[Any] | None
+
+
+def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
+    """Read the columns that an audit needs, and `id` if the file has it.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .npz or .parquet file.
+    wanted : mapping of str to tuple of str
+        For each kind of score the column names it may have, the best first.
+
+    Returns
+    -------
+    Table
+        The columns, of equal length and at least one row.
+
+    Raises
+    ------
+    InputFileError
+        If the file is of another format, lacks a column, has no row or an unreadable value.
+    MissingExtraError
+        If the file is parquet and pyarrow is not installed.
+    OSError
+        If the file cannot be opened.
+    """
+    formats = {".csv": (_csv_names, _csv), ".npz": (_npz_names, _npz)}
+    formats[".parquet"] = (_parquet_names, _parquet)
+    if path.suffix.lower() not in formats:
+        found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
+        message = f"{path} {found}: expected a .csv, .npz or .parquet file"
+        raise InputFileError(message)
+    names_of, load = formats[path.suffix.lower()]
+    names = names_of(path)
+    needs = {**wanted, "member": ("member",)}
+    picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
+    if "id" in names:
+        picked["id"] = "id"
+    columns = load(path, names, sorted(set(picked.values())))
+    lengths = {name: len(values) for name, values in columns.items()}
+    if 0 in lengths.values():
+        message = f"{path} has a header and no rows: it needs one row for each audited example"
+        raise InputFileError(message)
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        message = f"{path} holds arrays of different lengths ({listed}): one value per example"
+        raise InputFileError(message)
+    return Table(
+        scores={name: columns[picked[name]] for name in wanted},
+        member=columns["member"],
+        ids=columns.get("id"),
+    )
+
+
+def _pick(
+    path: Path, names: Sequence[str], choices: tuple[str, ...], needs: Mapping[str, tuple[str, ...]]
+) -> str:
+    """Return the first of `choices` that the file has."""
+    for choice in choices:
+        if names.count(choice) == 1:
+            return choice
+        if choice in names:
+            message = f"{path} has {names.count(choice)} columns named {choice!r}: keep one"
+            raise InputFileError(message)
+    seen = ", ".join(map(repr, names)) or "none"
+    needed = ", ".join(" or ".join(map(repr, options)) for options in needs.values())
+    message = (
+        f"{path} has no column {' or '.join(map(repr, choices))}; its columns are {seen}; "
+        f"needed are {needed}, and 'id' may be there too"
+    )
+    raise InputFileError(message)
+
+
+def _csv_names(path: Path) -> list[str]:
+    with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
+        header = next(csv.reader(file, skipinitialspace=True), None)
+    if header is None:
+        message = f"{path} is empty: its first line must name the columns, for example score,member"
+        raise InputFileError(message)
+    return [name.strip() for name in header]
+
+
+def _csv(path: Path, names: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read by Arrow where it is installed; whatever it refuses, the plain reader explains."""
+    columns = _csv_by_arrow(path, names, picked)
+    return _csv_by_line(path, names, picked) if columns is None else columns
+
+
+def _csv_by_arrow(
+    path: Path, names: Sequence[str], picked: Sequence[str]
+) -> dict[str, NDArray[Any]] | None:
+    try:
+        import pyarrow as pa
+        from pyarrow import compute
+        from pyarrow import csv as arrow_csv
+    except ImportError:
+        return None
+    text = {"member", "id"}
+    try:
+        table = arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(column_names=list(names), skip_rows=1),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(picked),
+                column_types={
+                    name: pa.string() if name in text else pa.float64() for name in picked
+                },
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+        columns = {name: table[name].combine_chunks() for name in picked}
+        words = columns["member"].dictionary_encode()
+        known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
+        columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
+    except (pa.ArrowException, KeyError):
+        return None
+    return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+
+
+def _csv_by_line(
+    path: Path, names: Sequence[str], picked: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    places = {name: list(names).index(name) for name in picked}
+    scores = {name: array("d") for name in picked if name not in {"member", "id"}}
+    member, ids = array("b"), list[str]()
+    for line, row in _lines(path, len(names)):
+        for name, values in scores.items():
+            values.append(_decimal(row[places[name]], path, line, name))
+        member.append(_membership(row[places["member"]], path, line))
+        if "id" in places:
+            ids.append(row[places["id"]])
+    columns: dict[str, NDArray[Any]] = {
+        name: np.frombuffer(values) if values else np.empty(0) for name, values in scores.items()
+    }
+    columns["member"] = np.array(member, dtype=np.int8)
+    return columns | ({"id": np.array(ids)} if "id" in places else {})
+
+
+def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of every line below the header that is not blank."""
+    with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, skipinitialspace=True)
+        next(reader, None)
+        for row in reader:
+            if row and len(row) != fields:
+                message = (
+                    f"{path}, line {reader.line_num}: {len(row)} values where the header names "
+                    f"{fields} columns"
+                )
+                raise InputFileError(message)
+            if row:
+                yield reader.line_num, row
+
+
+def _decimal(text: str, path: Path, line: int, name: str) -> float:
+    try:
+        if "_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    found = repr(text) if text.strip() else "empty"
+    message = f"{path}, line {line}: {name} must be a number, such as -0.5 or inf; it is {found}"
+    raise InputFileError(message)
+
+
+def _membership(text: str, path: Path, line: int) -> int:
+    try:
+        return _MEMBERSHIP[text.strip().lower()]
+    except KeyError:
+        found = repr(text) if text.strip() else "empty"
+        message = (
+            f"{path}, line {line}: member must be 0 or 1, -1 or 1, false or true; it is {found}"
+        )
+        raise InputFileError(message) from None
+
+
+@contextmanager
+def _text(path: Path) -> Iterator[None]:
+    """Say what is wrong with a file that is no table in text."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        message = f"{path} is not UTF-8 text (byte 0x{byte:02x}): save it as UTF-8"
+        raise InputFileError(message) from error
+    except csv.Error as error:
+        message = f"{path} is not a csv file: {error}"
+        raise InputFileError(message) from error
+
+
+def _npz_names(path: Path) -> list[str]:
+    with _archive(path) as archive:
+        return list(archive.files)
+
+
+def _npz(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+    with _archive(path) as archive:
+        columns = {name: archive[name] for name in picked}
+    for name, values in columns.items():
+        if values.ndim != 1:
+            message = f"{path}: array {name!r} has shape {values.shape}; it must be one-dimensional"
+            raise InputFileError(message)
+    return columns
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    """Open an archive of arrays; say what is wrong with a file that is none."""
+    try:
+        if not _is_archive(path):
+            message = f"{path} is not an .npz archive: write it with numpy.savez"
+            raise InputFileError(message)
+        with np.load(path, allow_pickle=False) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        message = f"{path} is damaged: {error}"
+        raise InputFileError(message) from error
+    except ValueError as error:
+        if isinstance(error, InputFileError):
+            raise
+        message = f"{path} holds something other than plain arrays of numbers or text: {error}"
+        raise InputFileError(message) from error
+
+
+def _is_archive(path: Path) -> bool:
+    with path.open("rb") as file:
+        return zipfile.is_zipfile(file)
+
+
+def _parquet_names(path: Path) -> list[str]:
+    with _arrow(path) as parquet:
+        return list(parquet.read_schema(path).names)
+
+
+def _parquet(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+    with _arrow(path) as parquet:
+        table = parquet.read_table(path, columns=list(picked))
+        for name in picked:
+            if table[name].null_count:
+                row = table[name].is_null().index(value=True).as_py()
+                message = (
+                    f"{path}: column {name!r} has {table[name].null_count:,} empty values, the "
+                    f"first at row {row} (rows count from 0); drop these rows"
+                )
+                raise InputFileError(message)
+        return {name: table[name].to_numpy() for name in picked}
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Any]:
+    """Lend Arrow's parquet reader; say what is wrong with a file that is not parquet."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        message = (
+            "reading parquet needs pyarrow, which is not installed: pip install 'leakbound[io]', "
+            "or save the table as csv"
+        )
+        raise MissingExtraError(message) from error
+    try:
+        yield parquet
+    except pa.ArrowException as error:
+        message = f"{path} is not a parquet file: {error}"
+        raise InputFileError(message) from error

@@ -1,0 +1,115 @@
+"""Command-line words to objects: cut policies and claims."""
+
+from __future__ import annotations
+
+import math
+
+from leakbound.cuts import (
+    CutPolicy,
+    EqualLevelScan,
+    Fixed,
+    KLScan,
+    Split,
+    Uncorrected,
+    UnionBound,
+)
+from leakbound.errors import OptionError
+
+CUTS = "kl, equal-level, union, geometric, fixed:R, split:F, uncorrected"
+_CLAIM_KEYS = {"eps": "eps", "epsilon": "eps", "ε": "eps", "delta": "delta", "δ": "delta", "c": "c"}
+
+
+def parse_cuts(text: str) -> CutPolicy:
+    """Return the cut policy of a word such as kl, fixed:120 or split:0.25.
+
+    Parameters
+    ----------
+    text : str
+        One of the forms in `CUTS`.
+
+    Returns
+    -------
+    CutPolicy
+        The policy.
+
+    Raises
+    ------
+    OptionError
+        If the word is none of them, or its number is not one or out of range.
+
+    Examples
+    --------
+    >>> parse_cuts("fixed:120")
+    Fixed(guesses=120)
+    """
+    name, _, value = text.strip().lower().partition(":")
+    if name == "fixed" and value.isdecimal():
+        return Fixed(guesses=int(value))
+    if name == "split":
+        return Split(fraction=_number(value, text, "--cuts split")) if value else Split()
+    plain: dict[str, CutPolicy] = {
+        "kl": KLScan(),
+        "equal-level": EqualLevelScan(),
+        "union": UnionBound(),
+        "geometric": UnionBound(grid="geometric"),
+        "uncorrected": Uncorrected(),
+    }
+    if name in plain and not value:
+        return plain[name]
+    message = f"--cuts must be one of {CUTS}; got {text!r}"
+    raise OptionError(message)
+
+
+def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
+    """Return the numbers of a claim such as eps=2 or c=1.5,eps=2.
+
+    Parameters
+    ----------
+    text : str
+        Names and values, separated by commas.
+    allowed : tuple of str
+        The names that the audit knows; "eps" must be given.
+
+    Returns
+    -------
+    dict of str to float
+        Values by name, each at least 0.
+
+    Raises
+    ------
+    OptionError
+        If a name is unknown or repeated, a value is no number at least 0, or eps is missing.
+
+    Examples
+    --------
+    >>> parse_claim("eps=2, delta=0", ("eps", "delta"))
+    {'eps': 2.0, 'delta': 0.0}
+    """
+    claim: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        key = _CLAIM_KEYS.get(name.strip().lower(), "")
+        if key not in allowed or key in claim:
+            problem = "twice" if key in claim else "which is not known here"
+            message = f"--claim {text!r} names {name.strip()!r} {problem}; give {_form(allowed)}"
+            raise OptionError(message)
+        claim[key] = _number(value, text, "--claim")
+    if "eps" not in claim:
+        message = f"--claim {text!r} lacks eps; give {_form(allowed)}"
+        raise OptionError(message)
+    return claim
+
+
+def _form(allowed: tuple[str, ...]) -> str:
+    return ",".join(f"{name}=…" for name in allowed)
+
+
+def _number(value: str, text: str, option: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        message = f"{option} {text!r} needs a number of at least 0 after its sign, got {value!r}"
+        raise OptionError(message)
+    return number
