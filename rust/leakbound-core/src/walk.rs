@@ -119,7 +119,7 @@ impl Walk {
 
     /// Drop negligible states at both ends.
     fn trim(&mut self) {
-        let factor = self.likelihood_factor(self.live.clone());
+        let states = self.live.clone();
         let mut budget = self.allowance;
         let mut drop = |mass: f64| {
             let fits = mass <= budget;
@@ -135,7 +135,10 @@ impl Walk {
         while !self.live.is_empty() && drop(self.mass[self.live.end - 1]) {
             self.live.end -= 1;
         }
-        self.lost += (self.allowance - budget) * factor;
+        let dropped = self.allowance - budget;
+        if dropped > 0.0 {
+            self.lost += dropped * self.likelihood_factor(states);
+        }
     }
 
     /// Move the states with at least `threshold` right guesses to the end of `absorbed`; returns

@@ -46,7 +46,7 @@ pub(crate) fn enter<T: Send>(
                     Ok(result) => return Ok(result),
                     Err(RecvTimeoutError::Timeout) => {
                         // Signals reach the main thread alone; elsewhere this finds nothing.
-                        if let Err(signal) = Python::attach(Python::check_signals) {
+                        if let Err(signal) = Python::attach(|py: Python<'_>| py.check_signals()) {
                             interrupt.request();
                             return Err(signal);
                         }
