@@ -12,10 +12,6 @@ from leakbound._wording import number
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from matplotlib.axes import Axes
-
     from leakbound._wording import Result
 
 _SIZE = (4.3, 2.9)
@@ -74,7 +70,7 @@ def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
     )
 
 
-def svg(plot: Callable[[Result, Axes], Axes], result: Result, *, heading: bool = True) -> str:
+def svg(plot: plots.Plot, result: Result, *, heading: bool = True) -> str:
     """Draw one figure as a stand-alone SVG document, the same bytes every time.
 
     Parameters

@@ -13,7 +13,7 @@ Precision against recall with the precision that each recall needs for the same 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -122,6 +122,13 @@ def house_style() -> Iterator[None]:
         raise MissingExtraError(message) from error
     with mpl.rc_context(_STYLE):
         yield
+
+
+class Plot(Protocol):
+    """A function that draws one figure of a result."""
+
+    def __call__(self, result: Result, ax: Axes | None = None) -> Axes:
+        """Draw on `ax`, or on new axes, and return them."""
 
 
 class _Series(NamedTuple):
@@ -339,7 +346,7 @@ def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-PLOTS = {
+PLOTS: dict[str, Plot] = {
     "bound": plot_bound,
     "precision_recall": plot_precision_recall,
     "roc": plot_roc,

@@ -1,0 +1,259 @@
+"""Figures: the right data on the right axes, in one style that stays inside."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+import leakbound as lb
+from leakbound import plots
+
+
+def audit(shift: float, *, examples: int = 400, cuts: object = None) -> lb.AuditResult:
+    rng = np.random.default_rng(11)
+    member = rng.random(examples) < 0.5
+    scores = rng.normal(size=examples) + shift * member
+    return lb.audit_one_run(scores, member, cuts=cuts)  # type: ignore[arg-type]
+
+
+def generated(*, real_nonmembers: bool = False) -> lb.PanoramiaResult:
+    rng = np.random.default_rng(12)
+    member = rng.random(2000) < 0.5
+    baseline = rng.normal(size=2000) + 0.7 * member * (not real_nonmembers)
+    attack = rng.normal(size=2000) + 2.0 * member
+    return lb.audit_panoramia(baseline, attack, member, real_nonmembers=real_nonmembers)
+
+
+Result = lb.AuditResult | lb.PanoramiaResult
+
+RESULTS: dict[str, Result] = {
+    "leaks": audit(2.0),
+    "nothing": audit(0.0, examples=30),
+    "fixed": audit(2.0, cuts=lb.Fixed(guesses=100)),
+    "split": audit(2.0, cuts=lb.Split()),
+    "few_cuts": audit(2.0, cuts=lb.UnionBound(grid=(20, 60, 150))),
+    "invalid": audit(1.0, cuts=lb.Uncorrected()),
+    "many_examples": audit(0.4, examples=30_000),
+    "estimate": generated(),
+    "real_nonmembers": generated(real_nonmembers=True),
+}
+
+
+@pytest.fixture(params=RESULTS)
+def result(request: pytest.FixtureRequest) -> Result:
+    return RESULTS[request.param]
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_left() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def texts(ax: Axes) -> str:
+    legend = ax.get_legend()
+    named = [] if legend is None else legend.get_texts()
+    titles = [ax.get_title(loc) for loc in ("left", "center", "right")]
+    return "\n".join([*titles, *(text.get_text() for text in [*ax.texts, *named])])
+
+
+def test_the_examples_are_what_their_names_say() -> None:
+    assert RESULTS["leaks"].bound > 1
+    assert RESULTS["nothing"].bound == 0
+    assert RESULTS["estimate"].kind == "estimate"
+    assert RESULTS["estimate"].bound > 0.5
+    assert RESULTS["invalid"].kind == "invalid"
+    assert RESULTS["real_nonmembers"].kind == "lower_bound"
+
+
+@pytest.mark.parametrize("kind", plots.PLOTS)
+def test_every_figure_of_every_kind_can_be_drawn(kind: str, result: Result) -> None:
+    before = dict(mpl.rcParams)
+    ax = result.plot(kind)
+    ax.figure.canvas.draw()
+    assert dict(mpl.rcParams) == before
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert ax.get_title("left")
+
+
+@pytest.mark.parametrize("plot", plots.PLOTS.values())
+def test_given_axes_are_drawn_on_and_no_figure_is_made(plot: plots.Plot) -> None:
+    _, ax = plt.subplots()
+    assert plot(RESULTS["leaks"], ax) is ax
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize("plot", plots.PLOTS.values())
+def test_new_axes_are_in_one_new_figure(plot: plots.Plot) -> None:
+    plot(RESULTS["leaks"])
+    assert len(plt.get_fignums()) == 1
+
+
+def test_bound_shows_the_curve_the_bound_and_the_ceiling() -> None:
+    result = RESULTS["leaks"]
+    ax = plots.plot_bound(result)
+    curve = ax.lines[0]
+    np.testing.assert_array_equal(curve.get_xdata(), result.curve.guesses)
+    np.testing.assert_array_equal(curve.get_ydata(), result.curve.bound)
+    levels = {float(line.get_ydata()[0]) for line in ax.lines[1:]}  # type: ignore[index, arg-type]
+    assert {result.bound, result.ceiling} <= levels
+    assert f"{result.correct} of {result.guesses} guesses" in texts(ax)
+    low, high = ax.get_ylim()
+    assert low < 0
+    assert high > result.ceiling
+    assert ax.get_xscale() == "log"
+
+
+def test_bound_of_a_far_ceiling_names_it_and_keeps_the_curve_large() -> None:
+    result = RESULTS["many_examples"]
+    assert result.ceiling > 4 * result.bound
+    ax = plots.plot_bound(result)
+    assert ax.get_ylim()[1] < result.ceiling
+    assert "↑ ceiling" in texts(ax)
+
+
+def test_bound_shows_only_cuts_that_the_policy_tests() -> None:
+    ax = plots.plot_bound(RESULTS["fixed"])
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [100])
+
+
+def test_labels_of_close_levels_are_on_both_sides_of_their_lines() -> None:
+    result = RESULTS["fixed"]
+    assert result.ceiling - result.bound < 0.08 * result.ceiling
+    ax = plots.plot_bound(result)
+    assert {text.get_verticalalignment() for text in ax.texts} == {"top", "bottom"}
+
+
+def test_precision_recall_shows_the_curve_and_touches_the_line_at_the_chosen_cut() -> None:
+    result = RESULTS["leaks"]
+    ax = plots.plot_precision_recall(result)
+    _, measured, iso, chosen = ax.lines
+    np.testing.assert_array_equal(measured.get_xdata(), result.curve.recall)
+    np.testing.assert_array_equal(measured.get_ydata(), result.curve.precision)
+    recall, precision = (np.asarray(values).item() for values in chosen.get_data())
+    assert precision == result.correct / result.guesses
+    at = np.interp(recall, np.asarray(iso.get_xdata()), np.asarray(iso.get_ydata()))
+    assert at == pytest.approx(precision, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["leaks", "few_cuts", "invalid", "many_examples"])
+def test_no_tested_cut_lies_above_the_line_of_its_own_bound(name: str) -> None:
+    result = RESULTS[name]
+    level = plots.iso_bound_precision(result.curve, result.bound)
+    known = np.isfinite(level) & np.isfinite(result.curve.bound)
+    assert known.any()
+    assert (result.curve.precision[known] <= level[known] + 1e-9).all()
+    assert ((level[known] >= 0.5) & (level[known] <= 1)).all()
+
+
+def test_a_line_for_a_lower_bound_is_lower() -> None:
+    result = RESULTS["leaks"]
+    high = plots.iso_bound_precision(result.curve, result.bound)
+    low = plots.iso_bound_precision(result.curve, 0.5 * result.bound)
+    known = np.isfinite(high)
+    assert (low[known] < high[known]).all()
+
+
+def test_roc_shows_the_rates_and_the_most_that_the_claim_allows() -> None:
+    result = RESULTS["leaks"]
+    ax = plots.plot_roc(result)
+    measured, allowed, chance = ax.lines
+    assert len(np.asarray(measured.get_xdata())) == len(result.roc.guesses) + 1
+    assert np.asarray(measured.get_xdata())[-1] == result.roc.false_positive_rate[-1]
+    x, y = (np.asarray(values) for values in allowed.get_data())
+    slope = np.exp(result.bound) * x
+    mirror = 1 - np.exp(-result.bound) * (1 - x)
+    np.testing.assert_allclose(y, np.minimum(slope, mirror))
+    np.testing.assert_array_equal(*chance.get_data())
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_most_true_positives_is_a_trade_off_curve() -> None:
+    x = np.linspace(0, 1, 101)
+    y = plots.most_true_positives(x, 1.3)
+    assert y[0] == 0
+    assert y[-1] == 1
+    assert (np.diff(y) > 0).all()
+    assert (np.diff(y, 2) < 1e-12).all()
+    np.testing.assert_allclose(plots.most_true_positives(1 - y, 1.3), 1 - x, atol=1e-12)
+    np.testing.assert_allclose(plots.most_true_positives(x, 0.0), x, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["leaks", "nothing", "many_examples", "estimate"])
+def test_histogram_counts_everybody(name: str) -> None:
+    result = RESULTS[name]
+    ax = plots.plot_histogram(result)
+    outlines = [patch for patch in ax.patches if not patch.get_fill()]
+    heights = [patch.get_data().values.sum() for patch in outlines]  # type: ignore[attr-defined]
+    assert heights == [result.members, result.m - result.members]
+    assert f"members ({result.members:,})" in texts(ax)
+    assert all(float(tick).is_integer() for tick in ax.get_yticks())
+
+
+def test_both_rankings_of_panoramia_are_drawn_and_named() -> None:
+    result = RESULTS["estimate"]
+    assert isinstance(result, lb.PanoramiaResult)
+    for plot in (plots.plot_bound, plots.plot_precision_recall, plots.plot_roc):
+        words = texts(plot(result))
+        assert "c + ε" in words
+        assert "baseline" in words
+        assert "with the model" in words
+    curves = plots.plot_bound(result).lines
+    drawn = [np.asarray(line.get_ydata()).max() for line in curves if len(line.get_xdata()) > 2]  # type: ignore[arg-type]
+    assert drawn == [result.attack.bound, result.baseline.bound]
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [("estimate", "estimate, not a lower bound"), ("invalid", "invalid, not a bound")],
+)
+@pytest.mark.parametrize("kind", ["bound", "precision_recall", "roc"])
+def test_numbers_that_are_no_bounds_say_so_in_the_figure(name: str, tag: str, kind: str) -> None:
+    assert tag in texts(RESULTS[name].plot(kind))
+    assert tag not in texts(RESULTS["leaks"].plot(kind))
+
+
+def test_an_invalid_number_is_never_written_as_a_bound() -> None:
+    for kind in plots.PLOTS:
+        assert "≥" not in texts(RESULTS["invalid"].plot(kind))
+
+
+def luminance(colour: str) -> float:
+    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("colour", [plots.INK, plots.MUTED, plots.MEMBER, plots.OTHER, plots.ALERT])
+def test_words_in_figures_have_contrast(colour: str) -> None:
+    light, dark = luminance(plots.PAPER), luminance(to_hex(colour))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def test_without_matplotlib_the_message_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from leakbound import plots\n"
+        "from leakbound.errors import MissingExtraError\n"
+        "try:\n"
+        "    with plots.house_style(): pass\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'leakbound[plot]'" in done.stdout
+
+
+def test_importing_plots_does_not_import_matplotlib() -> None:
+    code = "import sys, leakbound.plots; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

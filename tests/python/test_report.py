@@ -1,0 +1,314 @@
+"""The report: complete, self-contained, honest about what its number is, readable by machines."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+
+import leakbound as lb
+from leakbound import _wording, plots, report
+from leakbound.errors import OptionError
+
+Result = lb.AuditResult | lb.PanoramiaResult
+
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+def audit(shift: float, *, examples: int = 300, cuts: object = None) -> lb.AuditResult:
+    rng = np.random.default_rng(5)
+    member = rng.random(examples) < 0.5
+    scores = rng.normal(size=examples) + shift * member
+    return lb.audit_one_run(scores, member, cuts=cuts)  # type: ignore[arg-type]
+
+
+def generated(baseline: float, attack: float, *, real: bool = False) -> lb.PanoramiaResult:
+    rng = np.random.default_rng(6)
+    member = rng.random(1500) < 0.5
+    return lb.audit_panoramia(
+        rng.normal(size=1500) + baseline * member,
+        rng.normal(size=1500) + attack * member,
+        member,
+        real_nonmembers=real,
+    )
+
+
+RESULTS: dict[str, Result] = {
+    "leaks": audit(2.0),
+    "nothing": audit(0.0, examples=40),
+    "too_few": audit(0.0, examples=4),
+    "invalid": audit(1.0, cuts=lb.Uncorrected()),
+    "estimate": generated(0.5, 2.0),
+    "no_estimate": generated(2.0, 0.5),
+    "real_nonmembers": generated(0.0, 2.0, real=True),
+}
+
+HEADLINES = {
+    "leaks": r"This model leaks: no ε-DP guarantee with ε < \d\.\d\d is compatible with this audit "
+    r"\(95 % confidence\)\.",
+    "nothing": r"Nothing could be refuted\. A perfect attack would have reached ε = \d\.\d\d with "
+    r"these 40 examples, so the audit could have shown leakage: this attack did not\.",
+    "too_few": r"Nothing could be refuted, and nothing could have been: with these 4 examples even "
+    r"a perfect attack proves nothing at 95 % confidence\.",
+    "invalid": r"Invalid: ε = \d\.\d\d is the best of many cuts, and the choice was not paid for\. "
+    r"It proves nothing\.",
+    "estimate": r"Estimated leakage: ε̃ = \d\.\d\d\. This is not a lower bound on ε\.",
+    "no_estimate": r"No leakage estimated: the attack with the model proves no more than the "
+    r"baseline proves without it\.",
+    "real_nonmembers": r"This model leaks: no ε-DP guarantee with ε < \d\.\d\d is compatible.*",
+}
+
+
+class Page(HTMLParser):
+    """A parsed document: its elements, ids, words, and whether every element is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in {"style", "script"}:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All visible words, with ordinary spaces."""
+        return re.sub(r"\s+", " ", "".join(self.words))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """Attributes of every element of one kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module", params=RESULTS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def html(name: str) -> str:
+    return report.render(RESULTS[name])
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_the_headline_says_what_the_kind_of_result_allows(name: str, page: Page) -> None:
+    result = RESULTS[name]
+    assert re.fullmatch(HEADLINES[name], _wording.headline(result))
+    assert _wording.headline(result) in page.text
+    assert _wording.explanation(result) in page.text
+
+
+def test_the_document_is_well_formed(page: Page) -> None:
+    assert page.open == []
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert page.all("html") == [{"lang": "en"}]
+    assert {"charset": "utf-8"} in page.all("meta")
+
+
+def test_every_reference_within_the_page_has_a_target(html: str, page: Page) -> None:
+    ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    targets = re.findall(r'(?:href="|url\()#([^")]+)', html)
+    assert targets
+    assert set(targets) <= ids
+
+
+def test_nothing_is_fetched_from_anywhere(html: str, page: Page) -> None:
+    for tag in ("script", "link", "img", "iframe", "object", "embed", "base", "image"):
+        assert page.all(tag) == []
+    assert all("src" not in attributes for _, attributes in page.elements)
+    assert "@import" not in html
+    assert re.findall(r"url\((?!#)", html) == []
+    links = [a["href"] or "" for a in page.all("a")]
+    outside = re.compile(r"https://(arxiv\.org/abs|doi\.org)/")
+    assert all(link.startswith("#") or outside.match(link) for link in links)
+    assert html.count("http") == sum(not link.startswith("#") for link in links)
+
+
+def test_all_figures_are_inside_and_described(page: Page) -> None:
+    figures = page.all("svg")
+    assert len(figures) == len(plots.PLOTS)
+    for attributes in figures:
+        assert attributes["role"] == "img"
+        assert len(attributes["aria-label"] or "") > 40
+    for title in ("Bound against guesses", "Precision and recall", "ROC", "Scores"):
+        assert title in page.text
+
+
+def test_figures_take_their_colours_and_type_from_the_page(html: str) -> None:
+    inside = "".join(re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL))
+    assert "var(--member)" in inside
+    assert "font-family" not in inside
+    assert re.findall(r"(?:fill|stroke): #", inside) == []
+
+
+def test_light_dark_and_paper_are_all_provided_for(html: str) -> None:
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+    used = set(re.findall(r"var\((--[a-z-]+)\)", html))
+    defined = set(re.findall(r"^ +(--[a-z-]+):", html, flags=re.MULTILINE))
+    assert used <= defined
+
+
+def test_the_kind_is_named_in_words(name: str, page: Page) -> None:
+    tag = _wording.KINDS[RESULTS[name].kind].tag
+    assert page.text.count(tag) >= 2
+    for kind in ("estimate", "invalid"):
+        other = _wording.KINDS[kind].tag
+        assert (other in page.text) == (other == tag)
+
+
+def test_key_numbers_are_there_and_rounded_down(name: str, page: Page) -> None:
+    result = RESULTS[name]
+    assert _wording.number(result.bound) in page.text
+    assert f"{result.auc:.3f}" in page.text
+    assert f"{result.m:,}" in page.text
+    if isinstance(result, lb.PanoramiaResult):
+        assert _wording.number(result.c_lb) in page.text
+        assert _wording.number(result.c_plus_epsilon_lb) in page.text
+    else:
+        assert _wording.number(result.ceiling) in page.text
+        assert f"{result.correct:,} of {result.guesses:,}" in page.text
+
+
+def test_grounds_are_complete(name: str, page: Page) -> None:
+    result = RESULTS[name]
+    for assumption in result.assumptions:
+        assert assumption.name in page.text
+        assert assumption.statement in page.text
+        assert assumption.status in page.text
+    for warning in result.warnings:
+        assert re.sub(r"\s+", " ", warning) in page.text
+    source = result.provenance
+    assert all(digest in page.text for digest in source.sha256.values())
+    assert source.numpy in page.text
+    assert result.theorem.split(". ")[0].replace("\u202f", " ") in page.text
+    assert result.reason in page.text
+
+
+def test_an_estimate_says_that_it_is_no_bound_and_why_it_may_be_zero() -> None:
+    some, none = (Page(report.render(RESULTS[name])) for name in ("estimate", "no_estimate"))
+    for page in (some, none):
+        assert "ε̃ is not a lower bound on ε" in page.text
+        assert "at least" not in re.findall(r"Estimate ε̃.{20}", page.text)[0]
+    assert "Why the estimate is 0" in none.text
+    assert "the attack is too weak" in none.text.lower()
+    assert "Why the estimate is 0" not in some.text
+
+
+def test_nothing_refuted_is_never_called_private() -> None:
+    page = Page(report.render(RESULTS["nothing"]))
+    assert "This is not evidence of privacy" in page.text
+    assert "is private" not in page.text
+    assert "leaks" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "words"),
+    [
+        ("leaks", 0.5, "The claimed ε = 0.5 is refuted (95 % confidence)."),
+        ("leaks", 3.5, "The claimed ε = 3.5 is not refuted, though this audit could have"),
+        ("leaks", 50.0, "Inconclusive: the claimed ε = 50 is out of reach"),
+        ("invalid", 0.01, "cannot be tested: this audit is invalid"),
+        ("estimate", 0.01, "cannot be tested alone: an estimate refutes nothing"),
+    ],
+)
+def test_a_claim_gets_its_verdict(name: str, epsilon: float, words: str) -> None:
+    assert words in Page(report.render(RESULTS[name], epsilon=epsilon)).text
+
+
+def test_a_joint_claim_gets_its_verdict() -> None:
+    page = Page(report.render(RESULTS["estimate"], epsilon=0.01, c=0.01))
+    assert "The claimed c = 0.01 with ε = 0.01 is refuted" in page.text
+
+
+MODELS = {"5 epochs": audit(0.1), "200 epochs": audit(3.0), "DP <SGD> & co": audit(0.0)}
+COLUMNS = {"Test accuracy": {"5 epochs": "0.871", "200 epochs": "0.926", "DP <SGD> & co": "0.815"}}
+
+
+def test_several_models_share_a_page_with_a_table() -> None:
+    page = Page(report.render(MODELS, title="Digits", summary="What was done.", columns=COLUMNS))
+    assert page.open == []
+    assert len(page.all("svg")) == len(MODELS) * len(plots.PLOTS)
+    assert len(page.all("details")) == len(MODELS)
+    assert "What was done." in page.text
+    assert "1 of 3 models leak. The worst is “200 epochs”" in page.text
+    assert "each bound holds at 95 % confidence by itself" in page.text.lower()
+    for name in MODELS:
+        assert page.text.count(name) >= 2
+        assert COLUMNS["Test accuracy"][name] in page.text
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_worst_model_is_shown_first_hand() -> None:
+    html = report.render(MODELS)
+    opened = re.findall(r'<details id="(m\d)" open', html)
+    assert opened == ["m1"]
+
+
+def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
+    leaks, invalid, estimate = (RESULTS[name] for name in ("leaks", "invalid", "estimate"))
+    assert invalid.bound > 0
+    words = _wording.headline_of_many({"a": leaks, "b": invalid, "c": estimate})
+    assert words.startswith("1 of 3 models leak. The worst is “a”")
+    assert _wording.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
+    nothing = _wording.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
+    assert nothing == "Nothing could be refuted on any of the 2 models."
+
+
+def test_what_users_write_is_escaped() -> None:
+    html = report.render(RESULTS["leaks"], title="<script>x</script>", summary="a < b & c")
+    assert "<script>" not in html
+    assert "a < b & c" in Page(html).text
+
+
+def test_the_same_result_gives_the_same_bytes() -> None:
+    assert report.render(RESULTS["leaks"]) == report.render(RESULTS["leaks"])
+    stored = lb.AuditResult.from_json(RESULTS["leaks"].to_json())
+    assert report.render(stored) == report.render(RESULTS["leaks"])
+
+
+def test_no_figure_and_no_setting_is_left_behind() -> None:
+    before = dict(mpl.rcParams)
+    report.render(RESULTS["leaks"])
+    assert plt.get_fignums() == []
+    assert dict(mpl.rcParams) == before
+
+
+def test_write_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    RESULTS["leaks"].report(path)
+    assert Page(path.read_text(encoding="utf-8")).open == []
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_no_result_is_refused() -> None:
+    with pytest.raises(OptionError, match="at least one result"):
+        report.render({})
