@@ -29,7 +29,8 @@ __all__ = [
     "union_bound",
 ]
 
-Number: TypeAlias = float | FloatArray
+Number: TypeAlias = Any
+"""A float for scalar arguments, else an array of float64: a union would burden every caller."""
 
 _LARGEST = 2**53
 """The largest count: beyond it a double misses whole numbers."""
@@ -173,7 +174,7 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     n : array-like of int
         Trials, at least 1.
     beta : array-like
-        Probability of error of the one-sided limit, in (0, 1).
+        Probability of error of the one-sided limit, in [1e-300, 1).
 
     Returns
     -------
@@ -199,7 +200,7 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     """
     successes, trials = _counts(v, "v", least=0), _counts(n, "n", least=1)
     numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
-    level = _reals(beta, "beta", least=sys.float_info.min, most=1 - sys.float_info.epsilon)
+    level = _reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
     return _vectorised(
         lambda v, n, beta: _core.clopper_pearson(v, n, beta=beta), successes, trials, level
     )

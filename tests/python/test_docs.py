@@ -11,11 +11,8 @@ import pytest
 import leakbound
 
 README = Path(__file__).parents[2] / "README.md"
-MODULES = ["leakbound"] + sorted(
-    info.name
-    for info in pkgutil.walk_packages(leakbound.__path__, "leakbound.")
-    if not info.name.endswith(("_core", "__main__"))
-)
+FOUND = [info.name for info in pkgutil.walk_packages(leakbound.__path__, "leakbound.")]
+MODULES = ["leakbound", *sorted(n for n in FOUND if not n.endswith(("_core", "__main__")))]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,368 @@
+"""One-run audits: what the bound is made of, and what it does not depend on."""
+
+import math
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leakbound as lb
+from leakbound import stats
+
+Game = tuple[np.ndarray, np.ndarray]
+BETA = 0.05
+POLICIES = [
+    lb.KLScan(),
+    lb.EqualLevelScan(),
+    lb.UnionBound(),
+    lb.UnionBound(grid="geometric"),
+    lb.Fixed(100),
+    lb.Split(),
+    lb.Uncorrected(),
+]
+every_policy = pytest.mark.parametrize("cuts", POLICIES, ids=repr)
+every_side = pytest.mark.parametrize("sides", ["both", "member"])
+
+
+def logit(p: float) -> float:
+    return math.log(p) - math.log1p(-p)
+
+
+def perfect(m: int) -> Game:
+    """Every member above every non-member, half of each, no ties."""
+    return np.arange(m, dtype=float), np.arange(m) >= m - m // 2
+
+
+def clopper_pearson(path: np.ndarray, r: int, beta: float) -> float:
+    return logit(stats.clopper_pearson(path[:r].sum(), r, beta=beta))
+
+
+BY_HAND: list[tuple[Any, Callable[[list[np.ndarray]], list[float]]]] = [
+    (lb.KLScan(), lambda paths: [stats.kl_scan(p, beta=BETA / len(paths)).logit for p in paths]),
+    (
+        lb.KLScan(kappa=3.0, min_guesses=50),
+        lambda paths: [
+            stats.kl_scan(p, beta=BETA / len(paths), kappa=3.0, min_guesses=50).logit for p in paths
+        ],
+    ),
+    (
+        lb.EqualLevelScan(alpha0=0.01),
+        lambda paths: [
+            stats.equal_level_scan(p, beta=BETA / len(paths), alpha0=0.01).logit for p in paths
+        ],
+    ),
+    (
+        lb.UnionBound(),
+        lambda paths: [stats.union_bound(p, beta=BETA / len(paths)).logit for p in paths],
+    ),
+    (
+        lb.UnionBound(grid=[20, 200]),
+        lambda paths: [
+            max(clopper_pearson(p, r, BETA / len(paths) / 2) for r in (20, 200)) for p in paths
+        ],
+    ),
+    (lb.Fixed(101), lambda paths: [clopper_pearson(paths[-1], 101, BETA)]),
+    (
+        lb.Uncorrected(),
+        lambda paths: [
+            clopper_pearson(p, r, BETA) for p in paths for r in range(1, p.size + 1) if p[:r].any()
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("cuts", "bounds"), BY_HAND, ids=lambda x: repr(x)[:40])
+@every_side
+def test_the_bound_is_the_best_over_the_paths(
+    game: Game, cuts: Any, bounds: Callable[[list[np.ndarray]], list[float]], sides: Any
+) -> None:
+    scores, member = game
+    order = np.argsort(-scores)
+    top, bottom = member[order[:300]], ~member[order[:299:-1]]
+    both = np.ravel(np.column_stack([top, bottom]))
+    paths = {"both": [top, bottom, both], "member": [member[order]]}[sides]
+    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides)
+    assert result.bound > 0.5
+    assert result.bound == pytest.approx(max(bounds(paths)), rel=1e-12)
+
+
+@every_side
+def test_a_split_chooses_on_one_part_and_tests_on_the_other(game: Game, sides: Any) -> None:
+    scores, member = game
+    cuts = lb.Split(0.3)
+    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides, seed=5)
+    options = result.options
+    assert (options["choosing_examples"], result.m) == (180, 420)
+    assert options["cuts"] == {"type": "Split", "fraction": 0.3}
+    chosen = np.zeros(600, dtype=bool)
+    chosen[np.random.default_rng(5).choice(600, 180, replace=False, shuffle=False)] = True
+    assert result.members == member[~chosen].sum()
+    assert result.guesses == options["chosen_guesses"]
+    limit = stats.clopper_pearson(result.correct, result.guesses, beta=BETA)
+    assert result.bound == pytest.approx(logit(limit), rel=1e-12)
+    member[~chosen] = ~member[~chosen]  # what is tested must not have chosen
+    flipped = lb.audit_one_run(scores, member, cuts=cuts, sides=sides, seed=5)
+    assert flipped.options["chosen_guesses"] == options["chosen_guesses"]
+    assert flipped.path == result.path
+
+
+def test_the_seed_draws_the_split_and_nothing_else(game: Game) -> None:
+    scores, member = game
+    split = [lb.audit_one_run(scores, member, cuts=lb.Split(), seed=s).bound for s in range(4)]
+    assert len(set(split)) > 1
+    assert split[0] == lb.audit_one_run(scores, member, cuts=lb.Split(), seed=0).bound
+    scan = {lb.audit_one_run(scores, member, seed=s).bound for s in range(4)}
+    assert len(scan) == 1
+
+
+@pytest.mark.parametrize("m", [10, 200, 1000])
+def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
+    result = lb.audit_one_run(*perfect(m))
+    assert (result.guesses, result.correct, result.path) == (m, m, "interleaved")
+    assert result.bound == pytest.approx(logit((BETA / 3) ** (1 / m)), rel=1e-11)
+
+
+@every_policy
+@every_side
+def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
+    result = lb.audit_one_run(*perfect(400), cuts=cuts, sides=sides)
+    if isinstance(cuts, lb.Split):  # the tested part need not be half members
+        assert result.ceiling >= result.bound > 1.5
+    else:
+        assert result.bound == pytest.approx(result.ceiling, rel=1e-9)
+
+
+@every_policy
+@every_side
+def test_no_attack_exceeds_the_ceiling(game: Game, cuts: Any, sides: Any) -> None:
+    result = lb.audit_one_run(*game, cuts=cuts, sides=sides)
+    assert result.bound < result.ceiling
+    crowded = np.arange(60) >= 10  # many more members than half
+    result = lb.audit_one_run(np.arange(60.0), crowded, cuts=lb.KLScan(), sides="member")
+    assert result.bound <= result.ceiling
+
+
+@every_policy
+@every_side
+@given(data=st.data())
+def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scores, member = np.round(rng.normal(size=120), 1), rng.random(120) < 0.5
+    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides)
+    stretched = lb.audit_one_run(np.exp(3 * scores) - 7, member, cuts=cuts, sides=sides)
+    assert (stretched.bound, stretched.guesses, stretched.path) == (
+        result.bound,
+        result.guesses,
+        result.path,
+    )
+    if not isinstance(cuts, lb.Split):
+        turned = rng.permutation(120)
+        shuffled = lb.audit_one_run(scores[turned], member[turned], cuts=cuts, sides=sides)
+        assert (shuffled.bound, shuffled.correct) == (result.bound, result.correct)
+
+
+@pytest.mark.parametrize("cuts", [p for p in POLICIES if not isinstance(p, lb.Split)], ids=repr)
+@given(data=st.data())
+def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scores, member = rng.integers(0, 40, size=110).astype(float), rng.random(110) < 0.5
+    better = member.copy()
+    better[np.argmax(np.where(member, -np.inf, scores))] = True
+    worse = lb.audit_one_run(scores, member, cuts=cuts, sides="member")
+    result = lb.audit_one_run(scores, better, cuts=cuts, sides="member")
+    assert result.bound >= worse.bound * (1 - 1e-12)
+
+
+@every_policy
+def test_confidence_costs(game: Game, cuts: Any) -> None:
+    bounds = [lb.audit_one_run(*game, cuts=cuts, confidence=c).bound for c in (0.5, 0.9, 0.999)]
+    assert bounds[0] > bounds[1] > bounds[2] > 0
+
+
+def test_scanning_beats_the_union_over_all_cuts(game: Game) -> None:
+    scan = lb.audit_one_run(*game).bound
+    assert scan > lb.audit_one_run(*game, cuts=lb.UnionBound()).bound
+    assert scan < lb.audit_one_run(*game, cuts=lb.Uncorrected()).bound
+
+
+def test_hoeffding_is_weaker_than_clopper_pearson(game: Game) -> None:
+    exact, hoeffding = (
+        lb.audit_one_run(*game, cuts=lb.UnionBound(tail=tail)).bound
+        for tail in ("exact", "hoeffding")
+    )
+    assert 0 < hoeffding < exact
+
+
+def test_both_sides_use_non_members_too() -> None:
+    rng = np.random.default_rng(8)
+    member = rng.random(400) < 0.5
+    scores = np.where(member, rng.normal(size=400), -6 - rng.random(400))
+    scores[member & (rng.random(400) < 0.5)] -= 8  # only the bottom is informative
+    scores[~member & (rng.random(400) < 0.5)] += 8
+    inverse = lb.audit_one_run(-scores, ~member)
+    result = lb.audit_one_run(scores, member)
+    assert result.bound == pytest.approx(inverse.bound, rel=1e-12)
+    assert {result.path, inverse.path} in ({"members", "non-members"}, {"interleaved"})
+
+
+def test_infinite_scores_are_scores() -> None:
+    scores, member = perfect(100)
+    scores[0], scores[-1] = -np.inf, np.inf
+    assert lb.audit_one_run(scores, member).bound == lb.audit_one_run(*perfect(100)).bound
+
+
+def test_nothing_on_pure_noise() -> None:
+    rng = np.random.default_rng(10)
+    member = rng.random(2000) < 0.5
+    result = lb.audit_one_run(rng.normal(size=2000), member)
+    assert (result.bound, result.epsilon()) == (0.0, 0.0)
+    assert "chance explains every tested cut" in result.reason
+    assert result.warnings == ()
+    assert result.check(epsilon=0) == "not refuted"
+
+
+def test_a_result_above_zero_needs_no_reason(game: Game) -> None:
+    assert lb.audit_one_run(*game).reason == ""
+
+
+def test_where_no_cut_stands_out() -> None:
+    result = lb.audit_one_run(perfect(10)[0], ~perfect(10)[1])
+    assert result.bound == 0
+    assert (result.guesses, result.correct) == (0, 0)
+    assert result.reason == "no tested cut has enough right guesses to count against chance"
+    assert result.curve.bound.max() == 0
+
+
+def test_a_fixed_cut_without_a_right_guess_is_still_reported() -> None:
+    scores, member = perfect(10)
+    result = lb.audit_one_run(scores, ~member, cuts=lb.Fixed(4))
+    assert (result.bound, result.guesses, result.correct) == (0.0, 4, 0)
+    assert "0 of 4 guesses are right" in result.reason
+
+
+def test_options_are_stated_in_full(game: Game) -> None:
+    options = lb.audit_one_run(*game, confidence=0.9, seed=3).options
+    assert options == {
+        "cuts": {
+            "type": "KLScan",
+            "kappa": pytest.approx(math.log(30) + 1),
+            "min_guesses": 1,
+            "grid": "auto",
+        },
+        "paths": ["members", "non-members", "interleaved"],
+        "level": pytest.approx(0.1 / 3),
+        "sides": "both",
+        "design": "coins",
+        "seed": 3,
+    }
+
+
+def test_what_the_bound_rests_on(game: Game) -> None:
+    result = lb.audit_one_run(*game)
+    assert "Proposition 5.1" in result.theorem
+    assert {a.status for a in result.assumptions} == {"declared", "checked"}
+    assert result.kind == "lower_bound"
+    invalid = lb.audit_one_run(*game, cuts=lb.Uncorrected())
+    assert invalid.kind == "invalid"
+    assert "INVALID" in invalid.theorem
+
+
+def test_a_fixed_number_of_members_is_approximate_and_said(game: Game) -> None:
+    coins = lb.audit_one_run(*game)
+    fixed = lb.audit_one_run(*game, design="fixed_size")
+    assert fixed.bound == coins.bound
+    assert fixed.assumptions[0].status == "approximate"
+    assert any("confidence is approximate" in text for text in fixed.warnings)
+
+
+def test_scores_that_look_inverted_are_reported_and_not_flipped(game: Game) -> None:
+    scores, member = game
+    result = lb.audit_one_run(-scores, member)
+    assert result.bound == 0
+    assert any("look inverted" in text for text in result.warnings)
+
+
+def test_ties_are_reported_from_ten_percent_on(game: Game) -> None:
+    scores, member = game
+    order = np.argsort(scores)
+    scores[order[:60]] = scores[order[0]]
+    assert lb.audit_one_run(scores, member).warnings == ()
+    scores[order[60]] = scores[order[0]]
+    (text,) = lb.audit_one_run(scores, member).warnings
+    assert "share their score" in text
+
+
+def test_a_fixed_cut_moves_to_the_end_of_a_block_of_ties() -> None:
+    scores = np.array([5.0, 4, 4, 4, 3, 2, 1, 0])
+    member = np.array([1, 1, 0, 1, 0, 1, 0, 0])
+    result = lb.audit_one_run(scores, member, cuts=lb.Fixed(2), sides="member")
+    assert (result.guesses, result.correct) == (4, 3)
+    assert any("moved from 2 to 4 guesses" in text for text in result.warnings)
+
+
+def test_ties_are_never_ordered_by_membership() -> None:
+    """Members first or last within a block: the audit cannot tell."""
+    rng = np.random.default_rng(12)
+    scores = rng.integers(0, 5, size=300).astype(float)
+    member = rng.random(300) < 0.5
+    results = [
+        lb.audit_one_run(scores[rows], member[rows])
+        for rows in (np.argsort(member, kind="stable"), np.argsort(~member, kind="stable"))
+    ]
+    assert results[0].bound == results[1].bound
+    assert results[0].correct == results[1].correct
+    assert results[0].curve.guesses.tolist() == results[1].curve.guesses.tolist()
+
+
+def test_a_bound_near_its_ceiling_says_that_more_examples_may_prove_more() -> None:
+    (text,) = lb.audit_one_run(*perfect(200)).warnings
+    assert "all that a perfect attack would have reached" in text
+
+
+@every_side
+def test_too_few_examples_say_how_many_are_needed(sides: Any) -> None:
+    def audit(m: int) -> lb.AuditResult:
+        scores, member = perfect(m)
+        return lb.audit_one_run(scores, member, sides=sides)
+
+    few = next(text for text in audit(6).warnings if "even a perfect attack" in text)
+    needed = int(few.split("at least ")[1].split()[0])
+    assert audit(needed).ceiling > 1 >= audit(needed - 1).ceiling
+
+
+def test_too_few_guesses_say_how_many_are_needed() -> None:
+    result = lb.audit_one_run(*perfect(5000), cuts=lb.Fixed(9))
+    (text,) = result.warnings
+    assert "at least 10 guesses are needed to refute epsilon = 1" in text
+    assert lb.audit_one_run(*perfect(5000), cuts=lb.Fixed(10)).ceiling > 1 >= result.ceiling
+
+
+def test_cuts_that_can_never_suffice_are_named() -> None:
+    result = lb.audit_one_run(*perfect(50), cuts=lb.UnionBound(grid=[2, 3]))
+    assert any("other cuts are needed" in text for text in result.warnings)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_memberships_that_fair_coins_hardly_give_are_reported(share: float) -> None:
+    member = np.arange(400) < 400 * share
+    scores = np.random.default_rng(0).normal(size=400)
+    result = lb.audit_one_run(scores, member)
+    assert any("where fair coins give 200 ± 10.0" in text for text in result.warnings)
+    assert 0 <= result.roc.true_positive_rate.max() <= 1
+
+
+def test_the_scores_are_not_copied() -> None:
+    rng = np.random.default_rng(0)
+    member = rng.random(1_000_000) < 0.5
+    scores = rng.normal(size=1_000_000)
+    lb.audit_one_run(scores[:100], member[:100])
+    tracemalloc.start()
+    result = lb.audit_one_run(scores, member)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.m == 1_000_000
+    assert peak < scores.nbytes / 4

@@ -1,0 +1,187 @@
+"""PANORAMIA: two bounds, their difference, and what may be said of it."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leakbound as lb
+from leakbound import stats
+
+BETA = 0.05
+
+
+def logit(p: float) -> float:
+    return math.log(p) - math.log1p(-p)
+
+
+def report_of(member: np.ndarray, p: float, rng: np.random.Generator) -> np.ndarray:
+    """Scores that put a member on the upper side with probability p."""
+    upper = member == (rng.random(member.size) < p)
+    return np.where(upper, 1, -1) * rng.random(member.size)
+
+
+@pytest.fixture
+def scores() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2402)
+    member = rng.random(2000) < 0.5
+    return report_of(member, 0.7, rng), report_of(member, 0.9, rng), member
+
+
+POLICIES = [
+    (None, lambda path: stats.kl_scan(path, beta=BETA / 2).logit),
+    (lb.EqualLevelScan(), lambda path: stats.equal_level_scan(path, beta=BETA / 2).logit),
+    (lb.UnionBound(), lambda path: stats.union_bound(path, beta=BETA / 2).logit),
+    (
+        lb.UnionBound(grid="geometric"),
+        lambda path: stats.union_bound(path, beta=BETA / 2, grid="geometric").logit,
+    ),
+    (
+        lb.Fixed(300),
+        lambda path: logit(stats.clopper_pearson(path[:300].sum(), 300, beta=BETA / 2)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("cuts", "bound"), POLICIES, ids=lambda x: repr(x)[:40])
+def test_both_bounds_are_of_member_guesses_at_half_the_level(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray], cuts: Any, bound: Any
+) -> None:
+    baseline, attack, member = scores
+    result = lb.audit_panoramia(baseline, attack, member, cuts=cuts)
+    expected = [bound(member[np.argsort(-one)]) for one in (baseline, attack)]
+    assert [result.c_lb, result.c_plus_epsilon_lb] == pytest.approx(expected, rel=1e-12)
+    assert 0.4 < result.c_lb < result.c_plus_epsilon_lb
+    assert result.epsilon_tilde == result.bound == result.c_plus_epsilon_lb - result.c_lb
+    assert result.baseline.path == result.attack.path == result.path == "member"
+
+
+def test_the_papers_hoeffding_union(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = scores
+    result = lb.audit_panoramia(baseline, attack, member, cuts=lb.UnionBound(), tail="hoeffding")
+    r = np.arange(1, member.size + 1)
+    margin = np.sqrt(np.log(2 * member.size / BETA) / (2 * r))  # equation 1 at beta / 2m
+    for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
+        precision = np.cumsum(member[np.argsort(-scored)]) / r
+        assert bound == pytest.approx(logit(np.max(precision - margin)), rel=1e-9)
+    assert result.attack.options["cuts"]["tail"] == "hoeffding"
+    assert "Hoeffding" in result.theorem
+
+
+def test_an_estimate_says_that_it_is_not_a_bound(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    result = lb.audit_panoramia(*scores)
+    assert (result.kind, result.lower_bound, result.c_upper) == ("estimate", None, None)
+    assert "ε̃ is not a lower bound on ε" in result.theorem
+    assert "c-closeness could not be rejected beyond c_lb" in result.theorem
+    statuses = {a.name: a.status for a in result.assumptions}
+    assert statuses["a tight baseline"] == "unverifiable"
+    (replaced,) = (a for a in result.assumptions if a.name == "replace one example")
+    assert "2ε" in replaced.statement
+
+
+def test_an_estimate_refutes_no_epsilon_alone(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    result = lb.audit_panoramia(*scores)
+    assert result.check(epsilon=0) == "inconclusive"
+    assert result.check(epsilon=0, c=0) == "refuted"
+    assert result.check(epsilon=5, c=np.nextafter(result.c_lb, 0)) == "refuted"
+    slack = result.c_plus_epsilon_lb - result.c_lb
+    assert result.check(epsilon=0.999 * slack, c=result.c_lb) == "refuted"
+    assert result.check(epsilon=1.001 * slack, c=result.c_lb) == "not refuted"
+    assert result.check(epsilon=result.attack.ceiling, c=result.c_lb) == "inconclusive"
+
+
+def test_nothing_beyond_the_baseline_has_three_possible_reasons(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = scores
+    result = lb.audit_panoramia(attack, baseline, member)
+    assert (result.bound, result.epsilon_tilde) == (0.0, 0.0)
+    assert result.c_lb > result.c_plus_epsilon_lb > 0
+    for words in ("too easy to tell", "too weak", "may leak little"):
+        assert words in result.reason
+
+
+def test_real_non_members_give_a_lower_bound(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    _, attack, member = scores
+    noise = np.random.default_rng(0).random(member.size)
+    result = lb.audit_panoramia(noise, attack, member, real_nonmembers=True)
+    assert (result.kind, result.c_lb, result.c_upper) == ("lower_bound", 0.0, 0.0)
+    assert result.bound == result.lower_bound == result.epsilon_tilde == result.attack.bound
+    assert result.check(epsilon=1) == "refuted"
+    assert result.check(epsilon=result.bound) == "not refuted"
+    assert result.check(epsilon=result.ceiling) == "inconclusive"
+    assert result.ceiling == result.attack.ceiling
+    assert "not a lower bound" not in result.theorem
+    assert result.warnings == ()
+
+
+def test_a_baseline_can_refute_the_upper_limit_on_c(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    for options in ({"real_nonmembers": True}, {"c_upper": 0.3}):
+        result = lb.audit_panoramia(*scores, **options)
+        assert any("the lower bound with it" in text for text in result.warnings)
+
+
+def test_an_upper_limit_on_c_gives_a_lower_bound(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    result = lb.audit_panoramia(*scores, c_upper=1.0)
+    assert (result.kind, result.c_upper) == ("lower_bound", 1.0)
+    assert result.bound == result.lower_bound == result.c_plus_epsilon_lb - 1
+    assert result.epsilon_tilde == result.c_plus_epsilon_lb - result.c_lb > result.bound
+    assert result.ceiling == result.attack.ceiling - 1
+    assert result.warnings == ()
+    generous = lb.audit_panoramia(*scores, c_upper=9.0)
+    assert (generous.bound, generous.lower_bound) == (0.0, 0.0)
+    assert "does not exceed 9" in generous.reason
+
+
+def test_uncorrected_is_invalid_here_too(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    for real in (False, True):
+        result = lb.audit_panoramia(*scores, cuts=lb.Uncorrected(), real_nonmembers=real)
+        assert result.kind == "invalid"
+        assert result.check(epsilon=0.1, c=0.0) == "inconclusive"
+
+
+def test_a_split_tests_both_rankings_on_the_same_examples(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    result = lb.audit_panoramia(*scores, cuts=lb.Split(), seed=4)
+    assert result.m == result.baseline.m == result.attack.m == 1500
+    assert result.baseline.members == result.attack.members
+
+
+def test_warnings_name_their_ranking(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = scores
+    result = lb.audit_panoramia(-baseline, np.round(attack, 1), member)
+    assert any(t.startswith("baseline: AUC") for t in result.warnings)
+    assert any(t.startswith("attack: ") and "share their score" in t for t in result.warnings)
+
+
+@given(seed=st.integers(0, 2**32), confidence=st.floats(0.5, 0.999))
+def test_the_parts_fit_together(seed: int, confidence: float) -> None:
+    rng = np.random.default_rng(seed)
+    member = rng.random(80) < 0.5
+    baseline, attack = report_of(member, 0.6, rng), report_of(member, 0.8, rng)
+    result = lb.audit_panoramia(baseline, attack, member, confidence=confidence)
+    assert result.epsilon_tilde == max(0.0, result.c_plus_epsilon_lb - result.c_lb)
+    assert 0 <= result.bound <= result.ceiling
+    assert bool(result.reason) == (result.bound == 0)
+    assert result.curve.bound.max() == result.c_plus_epsilon_lb
+    assert result.baseline.curve.bound.max() == result.c_lb

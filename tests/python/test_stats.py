@@ -1,0 +1,203 @@
+"""The numbers behind the audits, against reference values, SciPy and mpmath."""
+
+import csv
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+from scipy import stats as scipy_stats
+
+from leakbound import stats
+
+TABLE = Path(__file__).parents[1] / "golden" / "thresholds.csv"
+SCANS = {
+    "union_all": lambda s, beta: stats.union_bound(s, beta=beta),
+    "union_geom1.5": lambda s, beta: stats.union_bound(s, beta=beta, grid="geometric", ratio=1.5),
+    "scan_kl": lambda s, beta: stats.kl_scan(s, beta=beta),
+    "scan_ell": lambda s, beta: stats.equal_level_scan(s, beta=beta),
+}
+mpmath.mp.dps = 40
+
+
+def rows() -> Iterator[dict[str, str]]:
+    with TABLE.open(newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def successes(row: dict[str, str]) -> np.ndarray:
+    """S_j = 1 iff (2654435761 j mod 2^32) is below one limit up to k, another beyond."""
+    m, k, high, low = (int(row[name]) for name in ("m", "k", "thr_hi", "thr_lo"))
+    j = np.arange(1, m + 1, dtype=np.uint64)
+    path = (j * np.uint64(2654435761)) % np.uint64(2**32) < np.where(j <= k, high, low)
+    assert path.sum() == int(row["ones"])
+    return path
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in rows() if row["method"] in SCANS],
+    ids=lambda row: f"{row['method']}-{row['m']}-{row['k']}-{row['beta']}",
+)
+def test_bounds_over_all_cuts_match_the_reference(row: dict[str, str]) -> None:
+    bound = SCANS[row["method"]](successes(row), float(row["beta"]))
+    assert (bound.cut, bound.successes) == (int(row["r_star"]), int(row["w_star"]))
+    assert bound.p == pytest.approx(float(row["bound_p_or_prob"]), rel=1e-9)
+    assert bound.logit == pytest.approx(float(row["bound_logit"]), rel=1e-9)
+    assert bound.statistic == pytest.approx(float(row["stat_l"]), rel=1e-9)
+
+
+def test_every_method_of_the_reference_is_covered() -> None:
+    methods = {row["method"] for row in rows()}
+    assert set(SCANS) <= methods
+
+
+def test_crossing_probability_matches_the_reference() -> None:
+    (row,) = (r for r in rows() if r["method"].startswith("P(exists"))
+    r = np.arange(1, int(row["m"]) + 1)
+    p, kappa = 0.9, 5.0
+    low, high = np.floor(r * p), r + 1.0  # bisect on the least w with r KL(w/r || p) >= kappa
+    while (high - low > 1).any():
+        w = np.floor((low + high) / 2)
+        x = np.minimum(w / r, 1)
+        divergence = r * (special.rel_entr(x, p) + special.rel_entr(1 - x, 1 - p))
+        reaches = (w <= r) & (x > p) & (divergence >= kappa)
+        high, low = np.where(reaches, w, high), np.where(reaches, low, w)
+    probability = stats.crossing_probability(high.astype(int), p)
+    assert probability == pytest.approx(float(row["bound_p_or_prob"]), rel=1e-9)
+
+
+@given(st.lists(st.integers(-2, 14), min_size=1, max_size=12), st.data())
+def test_crossing_probability_by_enumeration(boundary: list[int], data: st.DataObject) -> None:
+    m = len(boundary)
+    p = np.array(data.draw(st.lists(st.floats(0, 1), min_size=m, max_size=m)))
+    paths = (np.arange(2**m)[:, None] >> np.arange(m)) & 1
+    weights = np.where(paths, p, 1 - p).prod(axis=1)
+    crosses = (np.cumsum(paths, axis=1) >= boundary).any(axis=1)
+    exact = weights[crosses].sum()
+    got = stats.crossing_probability(boundary, p)
+    assert exact - 1e-15 <= got <= exact * (1 + 1e-9) + 1e-15
+
+
+def test_crossing_probability_of_one_probability_for_all_steps() -> None:
+    boundary = [1, 3, 3, 4]
+    assert stats.crossing_probability(boundary, 0.3) == pytest.approx(
+        stats.crossing_probability(boundary, [0.3] * 4), rel=1e-12
+    )
+    assert stats.crossing_probability([2, 3], 0.5) == 0
+    assert stats.crossing_probability([0, 9], 0.5) == pytest.approx(1, rel=1e-11)
+
+
+@pytest.mark.parametrize("scan", list(SCANS))
+@pytest.mark.parametrize("m", [1, 7, 500])
+def test_all_right_is_the_closed_form(scan: str, m: int) -> None:
+    tests = {"union_all": m, "union_geom1.5": {1: 1, 7: 5, 500: 16}[m]}.get(scan, 1)
+    bound = SCANS[scan](np.ones(m, dtype=bool), 0.05)
+    assert (bound.cut, bound.successes) == (m, m)
+    assert bound.p == pytest.approx((0.05 / tests) ** (1 / m), rel=1e-11)
+
+
+@pytest.mark.parametrize("scan", list(SCANS))
+def test_all_wrong_is_no_bound(scan: str) -> None:
+    bound = SCANS[scan](np.zeros(20, dtype=bool), 0.05)
+    assert (bound.p, bound.logit, bound.cut, bound.successes) == (0.0, -math.inf, 0, 0)
+
+
+@pytest.mark.parametrize("scan", list(SCANS))
+@given(path=st.lists(st.booleans(), min_size=1, max_size=60), beta=st.floats(0.001, 0.5))
+def test_bounds_are_consistent(scan: str, path: list[bool], beta: float) -> None:
+    bound = SCANS[scan](path, beta)
+    assert 0 <= bound.p < 1
+    assert bound.successes == sum(path[: bound.cut])
+    if bound.p > 0:
+        assert bound.logit == pytest.approx(math.log(bound.p / (1 - bound.p)), abs=1e-9)
+        assert SCANS[scan](path, beta / 2).p <= bound.p
+
+
+@given(path=st.lists(st.booleans(), min_size=2, max_size=80), least=st.integers(1, 80))
+def test_the_scan_starts_where_it_is_told(path: list[bool], least: int) -> None:
+    least = min(least, len(path))
+    bound = stats.kl_scan(path, beta=0.05, min_guesses=least)
+    assert bound.cut == 0 or bound.cut >= least
+
+
+def test_the_scan_on_the_automatic_grid_loses_little() -> None:
+    path = np.random.default_rng(1).random(200_000) < np.where(np.arange(200_000) < 4e4, 0.7, 0.5)
+    full, auto = (stats.kl_scan(path, beta=0.05, grid=grid) for grid in ("all", "auto"))
+    assert full.logit - 0.01 < auto.logit < full.logit + 0.01
+
+
+@given(st.floats(-38, 38))
+def test_normal_cdf(x: float) -> None:
+    exact = float(mpmath.ncdf(x))
+    assert stats.normal_cdf(x) == pytest.approx(exact, rel=1e-14, abs=1e-300)
+
+
+@given(st.floats(-1e7, 38))
+def test_log_normal_cdf(x: float) -> None:
+    assert stats.log_normal_cdf(x) == pytest.approx(float(special.log_ndtr(x)), rel=1e-12)
+
+
+@given(st.floats(1e-300, 1 - 1e-16))
+def test_normal_quantile(p: float) -> None:
+    assert stats.normal_quantile(p) == pytest.approx(special.ndtri(p), rel=1e-12, abs=1e-15)
+
+
+def test_normal_at_the_ends() -> None:
+    ends = stats.normal_quantile([0.0, 1.0])
+    np.testing.assert_array_equal(ends, [-np.inf, np.inf])
+    np.testing.assert_array_equal(stats.normal_cdf([-np.inf, np.inf]), [0, 1])
+    assert stats.log_normal_cdf(-np.inf) == -np.inf
+
+
+def exact_tail(v: int, n: int, p: float) -> mpmath.mpf:
+    x = mpmath.mpf(p)
+    return mpmath.fsum(
+        mpmath.binomial(n, k) * x**k * (1 - x) ** (n - k) for k in range(max(v, 0), n + 1)
+    )
+
+
+@given(st.integers(0, 60), st.data())
+def test_binomial_tail(n: int, data: st.DataObject) -> None:
+    v, p = data.draw(st.integers(-2, n + 2)), data.draw(st.floats(0, 1))
+    exact = exact_tail(v, n, p)
+    assert stats.binomial_tail(v, n, p) == pytest.approx(float(exact), rel=1e-12, abs=1e-307)
+    if exact > 0:
+        log = float(mpmath.log(exact))
+        assert stats.binomial_tail(v, n, p, log=True) == pytest.approx(log, rel=1e-12, abs=1e-14)
+
+
+def test_binomial_tail_far_beyond_underflow() -> None:
+    assert stats.binomial_tail(10**7, 10**7, 0.5, log=True) == pytest.approx(-(10**7) * math.log(2))
+    assert stats.binomial_tail(5 * 10**6, 10**7, 0.5) == pytest.approx(0.5001261566, rel=1e-9)
+
+
+@given(st.integers(1, 60), st.floats(1e-6, 0.5), st.data())
+def test_clopper_pearson_is_the_largest_rejected_p(
+    n: int, beta: float, data: st.DataObject
+) -> None:
+    v = data.draw(st.integers(0, n))
+    limit = stats.clopper_pearson(v, n, beta=beta)
+    assert isinstance(limit, float)
+    if v == 0:
+        assert limit == 0
+        return
+    assert exact_tail(v, n, limit) <= beta
+    assert exact_tail(v, n, limit * (1 + 1e-11)) > beta
+    assert limit == pytest.approx(scipy_stats.beta.ppf(beta, v, n - v + 1), rel=1e-8)
+
+
+def test_functions_of_numbers_broadcast() -> None:
+    tails = stats.binomial_tail(np.arange(4)[:, None], 3, [0.2, 0.5])
+    assert isinstance(tails, np.ndarray)
+    assert tails.shape == (4, 2)
+    assert tails[2, 1] == stats.binomial_tail(2, 3, 0.5)
+    assert isinstance(stats.normal_cdf(np.float64(0.3)), float)
+    assert stats.normal_cdf(np.zeros((2, 0))).shape == (2, 0)
+    limits = stats.clopper_pearson(3, [4, 5], beta=0.1)
+    assert limits[0] > limits[1]
