@@ -1,77 +1,30 @@
-"""Ratios to a peer in the same run: ours and the peer's rounds take turns, medians are compared."""
+"""The `record` fixture, and the table of ratios at the end of a run."""
 
 import json
-import statistics
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from ratios import Ratio
+
 RESULTS = Path(__file__).parents[1] / "results"
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """How long something took, in units of its peer."""
-
-    work: str
-    peer: str
-    size: int
-    seconds: float
-    ratio: float
-    spread: float
-    """Half the distance between the quartiles of the ratio over rounds."""
-
-
-class Compare(Protocol):
-    """Time work beside its peer and record the ratio."""
-
-    def __call__(
-        self,
-        work: str,
-        run: Callable[[], object],
-        *,
-        peer: str,
-        run_peer: Callable[[], object],
-        size: int,
-        rounds: int,
-    ) -> None: ...
-
 
 _ratios: list[Ratio] = []
 
 
-def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
 @pytest.fixture
-def compare(benchmark: BenchmarkFixture) -> Compare:
-    def compare(
-        work: str,
-        run: Callable[[], object],
-        *,
-        peer: str,
-        run_peer: Callable[[], object],
-        size: int,
-        rounds: int,
-    ) -> None:
-        pairs = [(_seconds(run), _seconds(run_peer)) for _ in range(rounds)]
-        ratios = [ours / theirs for ours, theirs in pairs]
-        low, _, high = statistics.quantiles(ratios, n=4)
-        ours = statistics.median(ours for ours, _ in pairs)
-        record = Ratio(work, peer, size, ours, statistics.median(ratios), (high - low) / 2)
-        _ratios.append(record)
-        benchmark.extra_info.update(asdict(record))
-        benchmark.pedantic(run, rounds=1)
+def record(benchmark: BenchmarkFixture) -> Callable[[Ratio, Callable[[], object]], None]:
+    """Keep a ratio, and time the work once more for pytest-benchmark's own table."""
 
-    return compare
+    def record(ratio: Ratio, run: Callable[[], object]) -> None:
+        _ratios.append(ratio)
+        benchmark.extra_info.update(asdict(ratio))
+        benchmark(run)
+
+    return record
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

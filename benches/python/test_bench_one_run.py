@@ -2,63 +2,71 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import leakbound as lb
-from conftest import Compare
+from ratios import Ratio, measure
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Bools: TypeAlias = NDArray[np.bool_]
+Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
 
 SIZES = [10_000, 100_000, 1_000_000, 10_000_000]
 ROUNDS = {10_000: 51, 100_000: 21, 1_000_000: 9, 10_000_000: 5}
 
 
-def scored(size: int) -> tuple[np.ndarray, np.ndarray]:
+def scored(size: int) -> tuple[_Floats, _Bools]:
     """Fair coins, and scores that tell a little about them."""
     rng = np.random.default_rng(size)
     member = rng.random(size) < 0.5
     return rng.normal(size=size) + 0.2 * member, member
 
 
-AUDITS = {
-    "scan, both sides": {"cuts": lb.KLScan(), "sides": "both"},
-    "scan, members": {"cuts": lb.KLScan(), "sides": "member"},
-    "union of all cuts, both sides": {"cuts": lb.UnionBound(), "sides": "both"},
-    "union of all cuts, members": {"cuts": lb.UnionBound(), "sides": "member"},
+def beside_argsort(record: Record, work: str, run: Callable[[], object], scores: _Floats) -> None:
+    ratio = measure(
+        work,
+        run,
+        peer="numpy.argsort",
+        run_peer=lambda: np.argsort(scores),
+        size=scores.size,
+        rounds=ROUNDS[scores.size],
+    )
+    record(ratio, run)
+
+
+AUDITS: dict[str, Callable[[_Floats, _Bools], lb.AuditResult]] = {
+    "scan, both sides": lb.audit_one_run,
+    "scan, members": partial(lb.audit_one_run, sides="member"),
+    "union of all cuts, both sides": partial(lb.audit_one_run, cuts=lb.UnionBound()),
+    "union of all cuts, members": partial(lb.audit_one_run, cuts=lb.UnionBound(), sides="member"),
 }
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", AUDITS)
-def test_audit(compare: Compare, name: str, size: int) -> None:
+def test_audit(record: Record, name: str, size: int) -> None:
     scores, member = scored(size)
-    result = lb.audit_one_run(scores, member, **AUDITS[name])
+    audit = AUDITS[name]
+    result = audit(scores, member)
     assert 0 <= result.bound < 1
     assert result.m == size
-    compare(
-        name,
-        lambda: lb.audit_one_run(scores, member, **AUDITS[name]),
-        peer="numpy.argsort",
-        run_peer=lambda: np.argsort(scores),
-        size=size,
-        rounds=ROUNDS[size],
-    )
+    beside_argsort(record, name, lambda: audit(scores, member), scores)
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000, 1_000_000])
-def test_scan_of_every_cut(compare: Compare, size: int) -> None:
+def test_scan_of_every_cut(record: Record, size: int) -> None:
     scores, member = scored(size)
     every, auto = lb.KLScan(grid="all"), lb.KLScan(grid="auto")
     bounds = [lb.audit_one_run(scores, member, cuts=cuts).bound for cuts in (every, auto)]
     assert abs(bounds[0] - bounds[1]) < 0.01
-    compare(
-        "scan, both sides, grid='all'",
-        lambda: lb.audit_one_run(scores, member, cuts=every),
-        peer="numpy.argsort",
-        run_peer=lambda: np.argsort(scores),
-        size=size,
-        rounds=5,
-    )
+    work = "scan, both sides, grid='all'"
+    beside_argsort(record, work, lambda: lb.audit_one_run(scores, member, cuts=every), scores)
 
 
 MEMORY = """
@@ -88,5 +96,5 @@ def test_peak_memory(cuts: str, capsys: pytest.CaptureFixture[str]) -> None:
     run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     copies = float(run.stdout)
     with capsys.disabled():
-        print(f"\n{cuts}: peak memory {copies:.2f} copies of the scores")
+        sys.stdout.write(f"\n{cuts}: peak memory {copies:.2f} copies of the scores\n")
     assert copies <= 3
