@@ -1,0 +1,1 @@
+"""Demonstrations: real targets trained on the spot and audited, without any download."""
