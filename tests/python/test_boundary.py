@@ -1,0 +1,145 @@
+"""The border of Python and Rust: arrays of any kind, Ctrl-C, fork, threads, same bits."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import leakbound as lb
+from leakbound import _core
+
+
+def audit_input(size: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    rng = np.random.default_rng(seed)
+    member = rng.random(size) < 0.5
+    return rng.normal(size=size) + member, member
+
+
+def scanned(path: _core.Path, *, grid: str = "auto") -> tuple[float, int, int]:
+    bound = _core.kl_scan(path, beta=0.05, kappa=None, min_guesses=1, grid=grid)  # type: ignore[arg-type]
+    return bound.logit, bound.cut, bound.successes
+
+
+LAYOUTS = {
+    "strided": lambda x: np.repeat(x, 2)[::2],
+    "reversed twice": lambda x: x[::-1].copy()[::-1],
+    "read-only": lambda x: np.lib.stride_tricks.as_strided(x, writeable=False),
+    "foreign byte order": lambda x: x.astype(x.dtype.newbyteorder(">")),
+    "list": lambda x: x.tolist(),
+    "memory-mapped view": lambda x: np.frombuffer(x.tobytes(), dtype=x.dtype),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_gives_the_same_bound(layout: str) -> None:
+    scores, member = audit_input(300)
+    plain = lb.audit_one_run(scores, member)
+    change: Any = LAYOUTS[layout]
+    assert lb.audit_one_run(change(scores), change(member)) == plain
+    assert plain.bound > 0
+
+
+def test_inputs_are_left_as_they_were() -> None:
+    scores, member = audit_input(300)
+    before = scores.copy(), member.copy()
+    lb.audit_one_run(scores, member)
+    np.testing.assert_array_equal(scores, before[0])
+    np.testing.assert_array_equal(member, before[1])
+
+
+def test_signed_zeros_are_tied_and_infinities_are_ends() -> None:
+    ranking = _core.Ranking(
+        np.array([0.0, -0.0, np.inf, -np.inf]), np.array([True, False, True, False])
+    )
+    assert ranking.blocks == 3
+    assert ranking.tied == 2
+    assert ranking.path("member").count(1) == (1, 1)
+
+
+def test_the_core_names_what_is_wrong() -> None:
+    with pytest.raises(lb.errors.NaNScoresError, match="index 1"):
+        _core.Ranking(np.array([0.0, np.nan]), np.array([True, False]))
+    with pytest.raises(lb.errors.LengthMismatchError, match="2 scores but 1"):
+        _core.Ranking(np.zeros(2), np.array([True]))
+    path = _core.Path.from_successes(np.array([True, False]))
+    with pytest.raises(lb.errors.OptionError, match="3 guesses"):
+        path.count(3)
+    with pytest.raises(lb.errors.OptionError, match="beta"):
+        scanned_at(path, beta=0.0)
+
+
+def scanned_at(path: _core.Path, *, beta: float) -> _core.Bound:
+    return _core.kl_scan(path, beta=beta, kappa=None, min_guesses=1, grid="all")
+
+
+INTERRUPTED = """
+import os, signal, threading
+import numpy as np
+import leakbound as lb
+
+successes = np.random.default_rng(0).random(4_000_000) < 0.51
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    lb.stats.kl_scan(successes, beta=0.05, grid="all")
+except KeyboardInterrupt:
+    # The pool is still usable.
+    assert lb.stats.kl_scan(successes[:100], beta=0.05).cut > 0
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_a_long_scan() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "interrupted\n", run.stderr
+
+
+FORKED = """
+import os
+import numpy as np
+import leakbound as lb
+
+successes = np.random.default_rng(0).random(300_000) < 0.51
+before = lb.stats.kl_scan(successes, beta=0.05, grid="auto").logit
+child = os.fork()
+after = lb.stats.kl_scan(successes, beta=0.05, grid="auto").logit
+if child == 0:
+    os._exit(0 if after == before else 1)
+assert after == before
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("the same")
+"""
+
+
+def test_a_forked_child_audits_too() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.stdout == "the same\n", run.stderr
+
+
+def test_threads_of_python_run_side_by_side_and_agree() -> None:
+    paths = [_core.Ranking(*audit_input(30_000, seed)).path("interleaved") for seed in range(8)]
+    alone = [scanned(path) for path in paths]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(scanned, paths))
+    assert together == alone
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    path = _core.Ranking(*audit_input(400_000)).path("interleaved")
+    threads = _core.threads()
+    try:
+        bounds = []
+        for count in (1, 2, 3):
+            _core.set_threads(count)
+            assert _core.threads() == count
+            bounds.append(scanned(path))
+    finally:
+        _core.set_threads(threads)
+    assert bounds == [bounds[0]] * 3
