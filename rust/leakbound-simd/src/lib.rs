@@ -28,5 +28,5 @@ pub use level::Level;
 pub use log_ratio::{LogRatio, log_ratio};
 pub use nodes::{Nodes, multiply_nodes, series_at_nodes};
 pub use odds::{odds_from_logits, odds_from_probabilities};
-pub use power_sums::{MAX_TERMS, PowerSums, power_sums};
+pub use power_sums::{MAX_TERMS, PowerSums, power_sums, rough_power_sums};
 pub use walk::{bernoulli_step, correlate};

@@ -1,8 +1,7 @@
 //! Σ ln[(1+Eᵢy)/(1+Eᵢx)] by compensated products.
 
 use crate::dispatch::dispatch;
-use crate::power_sums::{load_f32_padded, load_padded};
-use crate::vector::{MAX_LANES, Vector};
+use crate::vector::{MAX_LANES, Vector, padded};
 
 /// ln 2 to 106 bits.
 const LN_2: (f64, f64) = (std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
@@ -31,10 +30,37 @@ dispatch! {
 struct Products<V> {
     product: V,
     error: V,
+    mean: V,
     exponents: [i64; MAX_LANES],
 }
 
 impl<V: Vector> Products<V> {
+    /// Takes one vector of terms in.
+    #[inline(always)]
+    fn multiply(&mut self, e: V, residual: V, x: V, y: V) {
+        let one = V::one();
+        let (o, u) = (e.mul(x), e.mul(y));
+        let (s, s_error) = one.two_sum(o);
+        let (t, t_error) = one.two_sum(u);
+        let (s_inverse, t_inverse) = (one.div(s), one.div(t));
+        let ratio = t.mul(s_inverse);
+        let (p_x, p_y) = (o.mul(s_inverse), u.mul(t_inverse));
+        self.mean = self.mean.add(p_y);
+        let above = t_error.add(e.product_error(y, u)).add(ratio.residual(s, t));
+        let below = s_error.add(e.product_error(x, o));
+        let mut error = residual.mul(p_y.sub(p_x));
+        error = above.mul_add(t_inverse, error);
+        error = below.neg_mul_add(s_inverse, error);
+        let product = self.product.mul(ratio);
+        error = self
+            .product
+            .product_error(ratio, product)
+            .div(product)
+            .add(error);
+        self.product = product;
+        self.error = self.error.add(error);
+    }
+
     /// Moves the binary exponents out of the products.
     #[inline(always)]
     fn normalise(&mut self) {
@@ -74,53 +100,36 @@ fn kernel<V: Vector>(odds: &[f64], residuals: &[f32], x: f64, y: f64) -> LogRati
     } else {
         1
     };
-    let mut products = Products {
+    let mut products = Products::<V> {
         product: V::one(),
         error: V::zero(),
+        mean: V::zero(),
         exponents: [0; MAX_LANES],
     };
-    let (one, vx, vy) = (V::one(), V::splat(x), V::splat(y));
-    let mut mean = V::zero();
-    let (mut k, mut pending) = (0, 0);
-    while k < odds.len() {
-        let e = load_padded::<V>(odds, k);
-        let r = load_f32_padded::<V>(residuals, k);
-        let (o, u) = (e.mul(vx), e.mul(vy));
-        let (s, s_error) = one.two_sum(o);
-        let (t, t_error) = one.two_sum(u);
-        let (s_inverse, t_inverse) = (one.div(s), one.div(t));
-        let ratio = t.mul(s_inverse);
-        let (p_x, p_y) = (o.mul(s_inverse), u.mul(t_inverse));
-        mean = mean.add(p_y);
-        let above = t_error
-            .add(e.product_error(vy, u))
-            .add(ratio.residual(s, t));
-        let below = s_error.add(e.product_error(vx, o));
-        let mut error = r.mul(p_y.sub(p_x));
-        error = above.mul_add(t_inverse, error);
-        error = below.neg_mul_add(s_inverse, error);
-        let product = products.product.mul(ratio);
-        error = products
-            .product
-            .product_error(ratio, product)
-            .div(product)
-            .add(error);
-        products.product = product;
-        products.error = products.error.add(error);
-        k += V::LANES;
-        pending += 1;
-        if pending == safe {
-            products.normalise();
-            pending = 0;
+    let (vx, vy) = (V::splat(x), V::splat(y));
+    let whole = odds.len() - odds.len() % V::LANES;
+    let mut start = 0;
+    while start < whole {
+        let end = whole.min(start + safe * V::LANES);
+        let mut k = start;
+        while k < end {
+            products.multiply(V::load(&odds[k..]), V::load_f32(&residuals[k..]), vx, vy);
+            k += V::LANES;
         }
+        products.normalise();
+        start = end;
     }
-    products.normalise();
-    let mut total = 0.0;
-    for lane in mean.to_lanes() {
-        total += lane;
+    if whole < odds.len() {
+        let (odds, residuals) = (padded(&odds[whole..]), padded(&residuals[whole..]));
+        products.multiply(V::load(&odds), V::load_f32(&residuals), vx, vy);
+        products.normalise();
+    }
+    let mut mean = 0.0;
+    for lane in products.mean.to_lanes() {
+        mean += lane;
     }
     LogRatio {
         log: products.log(),
-        mean: total,
+        mean,
     }
 }

@@ -1,7 +1,7 @@
 //! The one pass over the data: Σp and the power sums of the variances p(1−p).
 
 use crate::dispatch::dispatch;
-use crate::vector::{MAX_LANES, Vector};
+use crate::vector::{MAX_LANES, Vector, padded};
 
 /// The most power sums one pass collects.
 pub const MAX_TERMS: usize = 24;
@@ -45,7 +45,16 @@ dispatch! {
         counts: Option<&[f64]>,
         x: f64,
         terms: usize,
-    ) -> PowerSums = kernel;
+    ) -> PowerSums = precise;
+}
+
+dispatch! {
+    /// [`PowerSums`] of two terms in plain double precision: enough to search for x.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    #[must_use]
+    pub fn rough_power_sums(odds: &[f64], counts: Option<&[f64]>, x: f64) -> PowerSums = rough;
 }
 
 /// A sum per lane with its accumulated rounding error.
@@ -124,15 +133,24 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// Per-entry quantities of one block: w, t and the running power c·wᵐ.
+/// One block: w, t and the running power c·wᵐ of every entry.
 struct Buffers {
     w: [f64; BLOCK],
     t: [f64; BLOCK],
     power: [f64; BLOCK],
 }
 
+/// All sums so far.
+struct Collector<V> {
+    mean: Total<V>,
+    variance: Total<V>,
+    largest: V,
+    even: [Total<V>; MAX_TERMS],
+    odd: [Total<V>; MAX_TERMS],
+}
+
 #[inline(always)]
-fn kernel<V: Vector>(
+fn precise<V: Vector>(
     odds: &[f64],
     residuals: &[f32],
     counts: Option<&[f64]>,
@@ -140,133 +158,172 @@ fn kernel<V: Vector>(
     terms: usize,
 ) -> PowerSums {
     match counts {
-        Some(counts) => collect::<V, true>(odds, residuals, counts, x, terms),
-        None => collect::<V, false>(odds, residuals, &[], x, terms),
+        Some(counts) => collect::<V, true, true>(odds, residuals, counts, x, terms),
+        None => collect::<V, false, true>(odds, residuals, &[], x, terms),
     }
 }
 
 #[inline(always)]
-fn collect<V: Vector, const COUNTED: bool>(
+fn rough<V: Vector>(odds: &[f64], counts: Option<&[f64]>, x: f64) -> PowerSums {
+    match counts {
+        Some(counts) => collect::<V, true, false>(odds, &[], counts, x, 2),
+        None => collect::<V, false, false>(odds, &[], &[], x, 2),
+    }
+}
+
+#[inline(always)]
+fn collect<V: Vector, const COUNTED: bool, const PRECISE: bool>(
     odds: &[f64],
     residuals: &[f32],
     counts: &[f64],
     x: f64,
     terms: usize,
 ) -> PowerSums {
-    assert!(odds.len() == residuals.len() && (!COUNTED || odds.len() == counts.len()));
+    assert!(!PRECISE || odds.len() == residuals.len());
+    assert!(!COUNTED || odds.len() == counts.len());
     let terms = terms.next_multiple_of(2).clamp(2, MAX_TERMS);
     let mut buffers = Buffers {
         w: [0.0; BLOCK],
         t: [0.0; BLOCK],
         power: [0.0; BLOCK],
     };
-    let (mut mean, mut variance) = (Total::<V>::zero(), Total::<V>::zero());
-    let mut even = [Total::<V>::zero(); MAX_TERMS];
-    let mut odd = [Total::<V>::zero(); MAX_TERMS];
-    let mut largest = V::zero();
+    let mut collector = Collector::<V> {
+        mean: Total::zero(),
+        variance: Total::zero(),
+        largest: V::zero(),
+        even: [Total::zero(); MAX_TERMS],
+        odd: [Total::zero(); MAX_TERMS],
+    };
+    let whole = odds.len() - odds.len() % V::LANES;
     let mut start = 0;
-    while start < odds.len() {
-        let end = odds.len().min(start + BLOCK);
-        let block_counts = if COUNTED { &counts[start..end] } else { counts };
-        let (odds, residuals) = (&odds[start..end], &residuals[start..end]);
-        let block_largest = probabilities::<V, COUNTED>(
-            odds,
-            residuals,
-            block_counts,
-            x,
-            &mut buffers,
-            &mut mean,
-            &mut variance,
-        );
-        largest = largest.max(block_largest);
-        let used = (end - start).next_multiple_of(V::LANES);
+    while start < whole {
+        let end = whole.min(start + BLOCK);
+        let residuals = if PRECISE {
+            &residuals[start..end]
+        } else {
+            residuals
+        };
+        let counts = if COUNTED { &counts[start..end] } else { counts };
+        let odds = &odds[start..end];
+        collector.probabilities::<COUNTED, PRECISE>(&mut buffers, odds, residuals, counts, x);
+        collector.powers::<COUNTED>(&mut buffers, end - start, terms);
+        start = end;
+    }
+    if whole < odds.len() {
+        let odds = padded(&odds[whole..]);
+        let residuals = if PRECISE {
+            padded(&residuals[whole..])
+        } else {
+            [0.0; MAX_LANES]
+        };
+        let counts = if COUNTED {
+            padded(&counts[whole..])
+        } else {
+            [0.0; MAX_LANES]
+        };
+        let (odds, residuals) = (&odds[..V::LANES], &residuals[..V::LANES]);
+        collector.probabilities::<COUNTED, PRECISE>(&mut buffers, odds, residuals, &counts, x);
+        collector.powers::<COUNTED>(&mut buffers, V::LANES, terms);
+    }
+    collector.finish(terms, PRECISE)
+}
+
+impl<V: Vector> Collector<V> {
+    /// Fills the buffers of one block of whole vectors and adds to mean, variance and largest w.
+    #[inline(always)]
+    fn probabilities<const COUNTED: bool, const PRECISE: bool>(
+        &mut self,
+        buffers: &mut Buffers,
+        odds: &[f64],
+        residuals: &[f32],
+        counts: &[f64],
+        x: f64,
+    ) {
+        let (one, x) = (V::one(), V::splat(x));
+        let (mut means, mut variances) = (Split::<V>::zero(), Split::<V>::zero());
+        let mut largest = self.largest;
+        let mut k = 0;
+        while k < odds.len() {
+            let e = V::load(&odds[k..]);
+            let o = e.mul(x);
+            let q = one.div(one.add(o));
+            let p = o.mul(q);
+            let w = p.mul(q);
+            w.store(&mut buffers.w[k..]);
+            q.sub(p).store(&mut buffers.t[k..]);
+            largest = largest.max(w);
+            let count = if COUNTED { V::load(&counts[k..]) } else { one };
+            if COUNTED {
+                w.mul(count).store(&mut buffers.power[k..]);
+            }
+            if PRECISE {
+                // p lacks (o(1−p) − p)/(1+o), with o and 1−p completed by their rounding errors.
+                let complement = one.sub(p);
+                let complement_error = one.sub(complement).sub(p);
+                let o_error = e.product_error(x, o);
+                let lacking = o_error.mul_add(complement, o.mul(complement_error));
+                let lacking = lacking.sub(o.residual(complement, p));
+                let p_error = q.mul_add(lacking, w.mul(V::load_f32(&residuals[k..])));
+                means.add::<COUNTED>(p, p_error, count, &mut self.mean);
+                variances.add::<COUNTED>(w, V::zero(), count, &mut self.variance);
+            } else {
+                means.high = p.mul_add(count, means.high);
+            }
+            k += V::LANES;
+        }
+        means.spill(&mut self.mean);
+        variances.spill(&mut self.variance);
+        self.largest = largest;
+    }
+
+    /// Adds Σc·wᵐ and Σt·c·wᵐ of one block for every m.
+    #[inline(always)]
+    fn powers<const COUNTED: bool>(&mut self, buffers: &mut Buffers, used: usize, terms: usize) {
         let mut m = 0;
         while m < terms {
+            let (even, odd) = (&mut self.even[m..], &mut self.odd[m..]);
+            let plain = m == 0 && !COUNTED;
             if terms - m >= 4 {
-                let more = m + 4 < terms;
-                four_powers::<V>(&mut buffers, used, &mut even[m..], &mut odd[m..], more);
+                four_powers::<V>(buffers, used, even, odd, plain, m + 4 < terms);
                 m += 4;
             } else {
-                two_powers::<V>(&buffers, used, &mut even[m..], &mut odd[m..]);
+                two_powers::<V>(buffers, used, even, odd, plain);
                 m += 2;
             }
         }
-        start = end;
     }
-    let mut sums = PowerSums {
-        terms,
-        mean: mean.value(),
-        even: [0.0; MAX_TERMS],
-        odd: [0.0; MAX_TERMS],
-        largest: 0.0,
-    };
-    for m in 0..terms {
-        sums.even[m] = even[m].value().0;
-        sums.odd[m] = odd[m].value().0;
-    }
-    sums.even[0] = variance.value().0;
-    for lane in largest.to_lanes() {
-        sums.largest = sums.largest.max(lane);
-    }
-    sums
-}
 
-/// Fills the buffers of one block, adds to mean and variance, and returns the largest w.
-#[inline(always)]
-fn probabilities<V: Vector, const COUNTED: bool>(
-    odds: &[f64],
-    residuals: &[f32],
-    counts: &[f64],
-    x: f64,
-    buffers: &mut Buffers,
-    mean: &mut Total<V>,
-    variance: &mut Total<V>,
-) -> V {
-    let (one, x) = (V::one(), V::splat(x));
-    let (mut means, mut variances) = (Split::<V>::zero(), Split::<V>::zero());
-    let mut largest = V::zero();
-    let mut k = 0;
-    while k < odds.len() {
-        let e = load_padded::<V>(odds, k);
-        let o = e.mul(x);
-        let (s, s_error) = one.two_sum(o);
-        let q = one.div(s);
-        let p = o.mul(q);
-        let w = p.mul(q);
-        w.store(&mut buffers.w[k..]);
-        q.sub(p).store(&mut buffers.t[k..]);
-        largest = largest.max(w);
-
-        // What p lacks: the errors of o, of 1 + o, of the quotient and of the product, and r.
-        let o_error = e.product_error(x, o);
-        let q_error = q.mul(q.residual(s, one).sub(q.mul(s_error.add(o_error))));
-        let p_error = w
-            .mul(load_f32_padded::<V>(residuals, k))
-            .add(o.product_error(q, p))
-            .add(o.mul_add(q_error, q.mul(o_error)));
-        let count = if COUNTED {
-            load_padded::<V>(counts, k)
-        } else {
-            one
+    fn finish(self, terms: usize, precise: bool) -> PowerSums {
+        let mut sums = PowerSums {
+            terms,
+            mean: self.mean.value(),
+            even: [0.0; MAX_TERMS],
+            odd: [0.0; MAX_TERMS],
+            largest: 0.0,
         };
-        let power = if COUNTED { w.mul(count) } else { w };
-        power.store(&mut buffers.power[k..]);
-        means.add::<COUNTED>(p, p_error, count, mean);
-        variances.add::<COUNTED>(w, V::zero(), count, variance);
-        k += V::LANES;
+        for m in 0..terms {
+            sums.even[m] = self.even[m].value().0;
+            sums.odd[m] = self.odd[m].value().0;
+        }
+        if precise {
+            sums.even[0] = self.variance.value().0;
+        }
+        for lane in self.largest.to_lanes() {
+            sums.largest = sums.largest.max(lane);
+        }
+        sums
     }
-    means.spill(mean);
-    variances.spill(variance);
-    largest
 }
 
-/// Adds Σc·wᵐ and Σt·c·wᵐ for the next four m; leaves the fifth power behind if `more` follow.
+/// Adds Σc·wᵐ and Σt·c·wᵐ for the next four m, starting from w itself if `plain`; leaves the fifth
+/// power behind if `more` follow.
 #[inline(always)]
 fn four_powers<V: Vector>(
     buffers: &mut Buffers,
     used: usize,
     even: &mut [Total<V>],
     odd: &mut [Total<V>],
+    plain: bool,
     more: bool,
 ) {
     let (mut a0, mut a1, mut a2, mut a3) = (V::zero(), V::zero(), V::zero(), V::zero());
@@ -275,7 +332,11 @@ fn four_powers<V: Vector>(
     while k < used {
         let w = V::load(&buffers.w[k..]);
         let t = V::load(&buffers.t[k..]);
-        let mut power = V::load(&buffers.power[k..]);
+        let mut power = if plain {
+            w
+        } else {
+            V::load(&buffers.power[k..])
+        };
         a0 = a0.add(power);
         b0 = t.mul_add(power, b0);
         power = power.mul(w);
@@ -307,13 +368,18 @@ fn two_powers<V: Vector>(
     used: usize,
     even: &mut [Total<V>],
     odd: &mut [Total<V>],
+    plain: bool,
 ) {
     let (mut a0, mut a1, mut b0, mut b1) = (V::zero(), V::zero(), V::zero(), V::zero());
     let mut k = 0;
     while k < used {
         let w = V::load(&buffers.w[k..]);
         let t = V::load(&buffers.t[k..]);
-        let power = V::load(&buffers.power[k..]);
+        let power = if plain {
+            w
+        } else {
+            V::load(&buffers.power[k..])
+        };
         a0 = a0.add(power);
         b0 = t.mul_add(power, b0);
         let power = power.mul(w);
@@ -325,26 +391,4 @@ fn two_powers<V: Vector>(
     even[1].add(a1);
     odd[0].add(b0);
     odd[1].add(b1);
-}
-
-/// `LANES` entries from `k`, zeros beyond the end.
-#[inline(always)]
-pub(crate) fn load_padded<V: Vector>(from: &[f64], k: usize) -> V {
-    if k + V::LANES <= from.len() {
-        return V::load(&from[k..]);
-    }
-    let mut padded = [0.0; MAX_LANES];
-    padded[..from.len() - k].copy_from_slice(&from[k..]);
-    V::load(&padded)
-}
-
-/// As [`load_padded`], widening.
-#[inline(always)]
-pub(crate) fn load_f32_padded<V: Vector>(from: &[f32], k: usize) -> V {
-    if k + V::LANES <= from.len() {
-        return V::load_f32(&from[k..]);
-    }
-    let mut padded = [0.0; MAX_LANES];
-    padded[..from.len() - k].copy_from_slice(&from[k..]);
-    V::load_f32(&padded)
 }

@@ -3,6 +3,13 @@
 /// Lanes of the widest vector; `to_lanes` pads with zeros up to it.
 pub(crate) const MAX_LANES: usize = 8;
 
+/// Fewer than [`MAX_LANES`] entries, zeros after them.
+pub(crate) fn padded<T: Copy + Default>(rest: &[T]) -> [T; MAX_LANES] {
+    let mut lanes = [T::default(); MAX_LANES];
+    lanes[..rest.len()].copy_from_slice(rest);
+    lanes
+}
+
 /// A vector of doubles.
 ///
 /// Every method is inlined into a kernel that is itself inlined into a function compiled for the

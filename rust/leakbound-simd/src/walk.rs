@@ -37,7 +37,9 @@ fn step<V: Vector>(input: &[f64], p: f64, q: f64, output: &mut [f64]) {
     let mut i = 1;
     while i + V::LANES <= last {
         let rising = V::load(&input[i - 1..]).mul(vp);
-        V::load(&input[i..]).mul_add(vq, rising).store(&mut output[i..]);
+        V::load(&input[i..])
+            .mul_add(vq, rising)
+            .store(&mut output[i..]);
         i += V::LANES;
     }
     for i in i..last {
@@ -79,7 +81,10 @@ mod tests {
     use crate::Level;
 
     fn close(a: &[f64], b: &[f64]) -> bool {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 2e-14 * (a + b))
+        a.len() == b.len()
+            && a.iter()
+                .zip(b)
+                .all(|(a, b)| (a - b).abs() <= 2e-14 * (a + b))
     }
 
     proptest! {

@@ -9,7 +9,7 @@
 //! terms is at most A₁|S|(w|S|)ᴸ/((L+1)(1−w|S|)), w the largest wᵢ. Where the variance is too small
 //! for the series, the few terms with large wᵢ are kept apart and multiplied out.
 
-use leakbound_simd::{MAX_TERMS, PowerSums, log_ratio, power_sums};
+use leakbound_simd::{LogRatio, MAX_TERMS, PowerSums, log_ratio, power_sums, rough_power_sums};
 
 use super::exact::{self, two_product, two_sum};
 use super::terms::Terms;
@@ -27,7 +27,7 @@ const SPLIT_TERMS: usize = 16;
 /// From this many entries on, a sample comes before the first full pass.
 const SAMPLED: usize = 3000;
 /// Keeps divisions by the variance finite where every trial is all but certain.
-const SMALLEST_VARIANCE: f64 = 1e-300;
+pub(super) const SMALLEST_VARIANCE: f64 = 1e-300;
 /// ln x stays within ±700; steps of at most 4, then bisection, need fewer passes than this.
 const MOST_PASSES: usize = 600;
 const REACH: f64 = 700.0;
@@ -125,6 +125,11 @@ fn node_remainder(share: f64, variance: f64, largest: f64, terms: usize, d: f64)
     remainder(share, largest, terms, peak + shifted) * (-0.5 * variance * peak).exp()
 }
 
+/// The remainder allowed at a real argument, where ln P is about −variance·s/2.
+fn allowance(variance: f64, s: f64) -> f64 {
+    REMAINDER * (1.0 + variance * s)
+}
+
 /// The fewest terms that serve the nodes and, if 24 can, the real argument `theta` too; none if even
 /// 24 do not serve the nodes.
 fn enough_terms(estimate: Estimate, theta: f64) -> Option<usize> {
@@ -136,7 +141,7 @@ fn enough_terms(estimate: Estimate, theta: f64) -> Option<usize> {
             continue;
         }
         for_nodes = for_nodes.or(Some(terms));
-        if remainder(variance, largest, terms, s) < REMAINDER * (1.0 + variance * s).min(50.0) {
+        if remainder(variance, largest, terms, s) < allowance(variance, s) {
             return Some(terms);
         }
     }
@@ -181,16 +186,13 @@ fn newton(cumulants: Cumulants, delta: f64) -> f64 {
     }
 }
 
-fn pass(terms: &Terms, log_x: f64, count: usize) -> PowerSums {
-    let counts = terms.counts.as_deref();
-    power_sums(
-        terms.level,
-        &terms.odds,
-        &terms.residuals,
-        counts,
-        log_x.exp(),
-        count,
-    )
+/// The sums at `log_x`: rough ones for a search, `count` precise ones to stay.
+fn pass(terms: &Terms, log_x: f64, count: Option<usize>) -> PowerSums {
+    let (counts, x) = (terms.counts.as_deref(), log_x.exp());
+    match count {
+        None => rough_power_sums(terms.level, &terms.odds, counts, x),
+        Some(count) => power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, count),
+    }
 }
 
 fn distance(sums: &PowerSums, v: f64) -> f64 {
@@ -207,12 +209,11 @@ fn from_sample(terms: &Terms, v: f64, size: usize, start: f64) -> (f64, Estimate
     let mut odds = Vec::with_capacity(runs * RUN);
     for run in 0..runs {
         // A golden-ratio offset inside the stride, so that no period of the data is met in step.
-        let jitter = (run.wrapping_mul(0x9e37_79b9) & 0xffff_ffff) * (stride - RUN) >> 32;
+        let jitter = ((run.wrapping_mul(0x9e37_79b9) & 0xffff_ffff) * (stride - RUN)) >> 32;
         let first = run * stride + jitter;
         odds.extend_from_slice(&terms.odds[first..first + RUN]);
     }
     let scale = n as f64 / odds.len() as f64;
-    let residuals = vec![0.0; odds.len()];
     let target = v / scale;
     let mut bracket = Bracket {
         low: -REACH,
@@ -220,7 +221,7 @@ fn from_sample(terms: &Terms, v: f64, size: usize, start: f64) -> (f64, Estimate
     };
     let mut log_x = start;
     loop {
-        let sums = power_sums(terms.level, &odds, &residuals, None, log_x.exp(), 2);
+        let sums = rough_power_sums(terms.level, &odds, None, log_x.exp());
         let delta = distance(&sums, target);
         let d = newton(Cumulants::of(&sums), delta);
         let done = delta * delta < 0.1 * sums.even[0] || bracket.high - bracket.low < 1e-6;
@@ -286,7 +287,7 @@ impl Base {
         let mut passes = 0;
         loop {
             let count = estimate.and_then(|e| enough_terms(e, theta(log_x, e.variance)));
-            let sums = pass(terms, log_x, count.unwrap_or(2));
+            let sums = pass(terms, log_x, count);
             passes += 1;
             let cumulants = Cumulants::of(&sums);
             let delta = distance(&sums, v);
@@ -299,8 +300,8 @@ impl Base {
                 largest: sums.largest,
             };
             if near {
-                let accurate = node_remainder(variance, variance, sums.largest, sums.terms, d)
-                    <= REMAINDER
+                let accurate = count.is_some()
+                    && node_remainder(variance, variance, sums.largest, sums.terms, d) <= REMAINDER
                     && remainder(variance, sums.largest, sums.terms, shift_s(d)) <= REMAINDER;
                 if accurate {
                     return Self::new(log_x, sums, Vec::new(), d, variance);
@@ -316,6 +317,36 @@ impl Base {
             estimate = Some(known);
             log_x = bracket.step(log_x, delta, d);
         }
+    }
+
+    /// The law at `log_x` itself, for bounds.
+    pub(super) fn at(log_x: f64, sums: PowerSums) -> Self {
+        let variance = sums.even[0];
+        Self::new(log_x, sums, Vec::new(), 0.0, variance)
+    }
+
+    /// The shift in ln x that would bring the mean to about `v`.
+    pub(super) fn towards(&self, v: f64) -> f64 {
+        newton(Cumulants::of(&self.sums), distance(&self.sums, v))
+    }
+
+    /// A lower bound for the variance at `theta` ≥ 0: Taylor's formula with |w‴| = |wt(1−12w)| ≤ w, or
+    /// w(θ) ≥ we^{−θ}.
+    pub(super) fn least_variance(&self, theta: f64) -> f64 {
+        let Cumulants([k2, k3, k4, _]) = Cumulants::of(&self.sums);
+        let rest = k2 * theta.exp() * theta.powi(3) / 6.0;
+        (k2 + theta * (k3 + 0.5 * theta * k4) - rest).max(k2 * (-theta).exp())
+    }
+
+    /// Bounds the error of [`Self::log_mgf`] at `z`, however large; none if it is infinite.
+    pub(super) fn bound_remainder(&self, z: f64) -> Option<f64> {
+        let PowerSums {
+            terms,
+            even,
+            largest,
+            ..
+        } = &self.sums;
+        Some(remainder(even[0], *largest, *terms, shift_s(z))).filter(|r| r.is_finite())
     }
 
     fn new(log_x: f64, sums: PowerSums, large: Vec<f64>, d: f64, variance: f64) -> Self {
@@ -361,14 +392,16 @@ impl Base {
         -distance(&self.sums, v)
     }
 
-    /// Bounds the error of [`Self::log_mgf`] at `z`.
-    pub(super) fn remainder(&self, z: f64) -> f64 {
-        remainder(
-            self.sums.even[0],
-            self.sums.largest,
-            self.sums.terms,
-            shift_s(z),
-        )
+    /// Bounds the error of [`Self::log_mgf`] at `z`; none if it is more than can be allowed.
+    pub(super) fn remainder(&self, z: f64) -> Option<f64> {
+        let PowerSums {
+            terms,
+            even,
+            largest,
+            ..
+        } = &self.sums;
+        let s = shift_s(z);
+        Some(remainder(even[0], *largest, *terms, s)).filter(|r| *r <= 4.0 * allowance(even[0], s))
     }
 
     /// Bounds the relative error the series leaves at the nodes of a contour.
@@ -440,8 +473,23 @@ fn shift_s(z: f64) -> f64 {
     4.0 * (0.5 * z).sinh().powi(2)
 }
 
-/// F(z) − vz for F(z) = Σ ln\[(1+Eᵢx·eᶻ)/(1+Eᵢx)\], by a product over all terms, and the size of what
-/// cancelled.
+/// Σ ln\[(1+Eᵢy)/(1+Eᵢx)\] by a product over all terms, with ln y given as an unevaluated sum, and
+/// the mean at y.
+pub(super) fn log_ratio_to(terms: &Terms, x: f64, log_y: (f64, f64)) -> LogRatio {
+    // y is rounded; the difference of the logarithms is made up for by the mean at y.
+    let y = if log_y.0 < -REACH { 0.0 } else { log_y.0.exp() };
+    let mut ratio = match &terms.counts {
+        None => log_ratio(terms.level, &terms.odds, &terms.residuals, x, y),
+        Some(counts) => exact::counted_log_ratio(&terms.odds, &terms.residuals, counts, x, y),
+    };
+    if y > 0.0 {
+        let rounded = exact::log(y);
+        ratio.log.1 += ((log_y.0 - rounded.0) + (log_y.1 - rounded.1)) * ratio.mean;
+    }
+    ratio
+}
+
+/// F(z) − vz for F(z) = Σ ln\[(1+Eᵢx·eᶻ)/(1+Eᵢx)\], and the size of what cancelled.
 pub(super) fn log_ratio_less(
     terms: &Terms,
     x: f64,
@@ -449,22 +497,10 @@ pub(super) fn log_ratio_less(
     z: f64,
     v: f64,
 ) -> (f64, f64) {
-    // y = x·eᶻ is rounded; the difference of the logarithms is made up for by the mean at y.
     let (high, low) = two_sum(log_x.0, z);
-    let low = low + log_x.1;
-    let y = if high < -REACH { 0.0 } else { high.exp() };
-    let ratio = match &terms.counts {
-        None => log_ratio(terms.level, &terms.odds, &terms.residuals, x, y),
-        Some(counts) => exact::counted_log_ratio(&terms.odds, &terms.residuals, counts, x, y),
-    };
-    let lacking = if y > 0.0 {
-        let log_y = exact::log(y);
-        ((high - log_y.0) + (low - log_y.1)) * ratio.mean
-    } else {
-        0.0
-    };
+    let ratio = log_ratio_to(terms, x, (high, low + log_x.1));
     let (product, product_error) = two_product(v, z);
     let (difference, error) = two_sum(ratio.log.0, -product);
-    let value = difference + (error + (ratio.log.1 - product_error) + lacking);
+    let value = difference + (error + (ratio.log.1 - product_error));
     (value, ratio.log.0.abs() + product.abs())
 }

@@ -31,6 +31,8 @@ pub(super) struct Contour {
     nodes: Nodes,
     re: Vec<f64>,
     im: Vec<f64>,
+    /// (−1)ᵏ: what z_kᴶ is times e^{−θJ}.
+    signs: Vec<f64>,
     /// J = M/2.
     half: f64,
     /// Bounds the sum of |ψ|·weight over the dropped nodes.
@@ -97,11 +99,15 @@ impl Contour {
             let large: Vec<f64> = base.large.iter().map(probability).collect();
             multiply_nodes(level, &large, &nodes, &mut re, &mut im);
         }
+        let signs = (0..nodes.count())
+            .map(|k| if k % 2 == 0 { 1.0 } else { -1.0 })
+            .collect();
         let remainder = base.node_remainder();
         Self {
             nodes,
             re,
             im,
+            signs,
             half,
             dropped,
             remainder,
@@ -137,15 +143,10 @@ impl Contour {
         let keep = 1.0 - complement;
         let decay = (-t * self.half).exp();
         let (mut sum, mut size) = (0.0, 0.0);
-        let mut sign = -1.0; // (−1)ᵏ: z_kᴶ = e^{−tJ}(−1)ᵏ
         let sines = &self.nodes.half_sines()[1..];
         let cosines = &self.nodes.half_cosines()[1..];
-        for (((&sine, &cosine), &re), &im) in sines
-            .iter()
-            .zip(cosines)
-            .zip(&self.re[1..])
-            .zip(&self.im[1..])
-        {
+        let values = self.re[1..].iter().zip(&self.im[1..]).zip(&self.signs[1..]);
+        for ((&sine, &cosine), ((&re, &im), &sign)) in sines.iter().zip(cosines).zip(values) {
             // 1 − z = a + ib without cancellation
             let a = complement + 2.0 * keep * sine * sine;
             let b = 2.0 * keep * sine * cosine;
@@ -158,7 +159,6 @@ impl Contour {
             };
             sum += part * numerator;
             size += (re * a).abs().max((im * b).abs()) * numerator;
-            sign = -sign;
         }
         let first = if complement > 0.0 {
             -(-t * self.half).exp_m1() / complement

@@ -137,14 +137,9 @@ impl<'a> Tilted<'a> {
         let z = self.d - theta;
         if let Shape::Nodes { base, log_mgf, .. } = &self.shape {
             let mean = base.series_mean_less(self.v);
-            let near = base.remainder(z);
-            let at_z = if near < 1e-15 {
-                base.log_mgf(z)
-            } else {
-                f64::NAN
-            };
-            if at_z.is_finite() {
-                let size = (mean * theta).abs() + log_mgf.abs() + at_z.abs() + near / UNIT;
+            if let Some(remainder) = base.remainder(z) {
+                let at_z = base.log_mgf(z);
+                let size = (mean * theta).abs() + log_mgf.abs() + at_z.abs() + remainder / UNIT;
                 return Factor {
                     log: mean * theta + log_mgf - at_z,
                     size,
