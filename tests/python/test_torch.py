@@ -253,6 +253,20 @@ def test_a_callable_sees_outputs_and_targets_on_the_device(device: str) -> None:
     np.testing.assert_allclose(found.values, expected.detach().numpy(), rtol=1e-5)
 
 
+def test_a_callable_may_take_gradients() -> None:
+    def sharpness(output: Tensor, target: Tensor) -> Tensor:
+        with torch.enable_grad():
+            logits = output.clone().requires_grad_()
+            loss = functional.cross_entropy(logits, target, reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, logits, create_graph=True)
+        return -torch.linalg.vector_norm(gradient, dim=1)
+
+    inputs, targets = examples()
+    found = score(network(), (inputs, targets), signal=sharpness)
+    losses = score(network(), (inputs, targets), signal="cross_entropy")
+    assert np.corrcoef(found.values, losses.values)[0, 1] > 0.8
+
+
 def test_a_callable_may_repeat_itself_if_it_says_so() -> None:
     def right(output: Tensor, target: Tensor) -> Tensor:
         return output.argmax(1) == target
@@ -563,6 +577,13 @@ def test_bad_options(options: Any, error: type[Exception], message: str) -> None
 def test_ids_of_a_stream_are_counted_after_it() -> None:
     with pytest.raises(LengthMismatchError, match="ids has 5 values and there are 37 scores"):
         score(network(), Stream(Pairs(*examples())), ids=range(5))
+
+
+def test_rows_of_a_stream_beyond_its_ids_have_numbers() -> None:
+    inputs, targets = examples()
+    targets[20] = 9
+    with pytest.raises(TargetError, match="target 9 at id 20"):
+        score(network(), Stream(Pairs(inputs, targets)), ids=["a", "b", "c"])
 
 
 def test_a_function_is_no_model() -> None:

@@ -130,7 +130,7 @@ def check_signal(result: object, name: str, examples: int) -> Tensor:
     Returns
     -------
     Tensor, shape (examples,)
-        The result.
+        The result, without its history.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def check_signal(result: object, name: str, examples: int) -> Tensor:
         If it is something else.
     """
     if isinstance(result, Tensor) and result.shape == (examples,) and not result.is_complex():
-        return result
+        return result.detach()
     got = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
     message = (
         f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
@@ -205,6 +205,7 @@ def check_ties(values: FloatArray, name: str) -> None:
 
 
 def _named(rows: Any, ids: NDArray[Any] | None) -> str:
-    listed = [str(row if ids is None else ids[row]) for row in rows[:_LISTED]]
+    known = np.arange(rows[-1] + 1) if ids is None or rows[-1] >= len(ids) else ids
+    listed = [str(known[row]) for row in rows[:_LISTED]]
     more = ", …" if len(rows) > _LISTED else ""
     return ("id " if len(rows) == 1 else "ids ") + ", ".join(listed) + more
