@@ -81,6 +81,9 @@ impl Ranking {
     /// How many examples share their score with another.
     #[must_use]
     pub fn tied(&self) -> usize {
+        if self.blocks == self.examples() {
+            return 0;
+        }
         let singletons = self
             .blocks_from_the_top()
             .filter(|&(start, end)| end == start + 1)
