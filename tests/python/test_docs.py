@@ -29,10 +29,13 @@ def test_the_public_modules_have_examples() -> None:
         assert any(test.examples for test in tests), f"{name} has no example"
 
 
-def test_readme_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readme_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
-    assert blocks, "the README has no Python example"
-    names: dict[str, object] = {"__name__": "readme"}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
+    text = README.read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```\n+^```text\n(.*?)^```", text, re.M | re.S)
+    assert examples, "the README has no Python example with its output"
+    for source, printed in examples:
+        exec(compile(source, str(README), "exec"), {"__name__": "readme"})
+        assert capsys.readouterr().out == printed
