@@ -259,7 +259,8 @@ def test_a_callable_may_take_gradients() -> None:
             logits = output.clone().requires_grad_()
             loss = functional.cross_entropy(logits, target, reduction="sum")
             (gradient,) = torch.autograd.grad(loss, logits, create_graph=True)
-        return -torch.linalg.vector_norm(gradient, dim=1)
+        norms: Tensor = torch.linalg.vector_norm(gradient, dim=1)
+        return -norms
 
     inputs, targets = examples()
     found = score(network(), (inputs, targets), signal=sharpness)
