@@ -225,7 +225,10 @@ impl Probability {
             Self { p, q: 1.0 - p }
         } else {
             let q = (0..OUTWARD_ULPS).fold(self.q, |q, _| q.next_up());
-            Self { p: 1.0 - q, q }
+            let p = 1.0 - q;
+            // 1 − p is exact for p ≥ ½, so it tells whether p was rounded up.
+            let p = if 1.0 - p < q { p.next_down() } else { p };
+            Self { p, q }
         }
     }
 }
