@@ -1,7 +1,7 @@
 //! Poisson-binomial tails against reference values of 22 digits and more, on every vector level.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use leakbound_math::poisson_binomial::{Level, Tail, Terms};
+use leakbound_math::poisson_binomial::{Level, Tail, Terms, Weighted};
 
 const GOLDEN: &str = include_str!("../../../tests/golden/poisson_binomial.csv");
 
@@ -170,5 +170,56 @@ fn inverses_match_on_every_level_from_below() {
                 );
             }
         }
+    }
+}
+
+/// The weights of a family, `1+(i*i)%m`.
+fn weights(row: &Row) -> Vec<u64> {
+    let modulus: u64 = row
+        .weights
+        .strip_prefix("1+(i*i)%")
+        .unwrap()
+        .parse()
+        .unwrap();
+    (0..row.n as u64).map(|i| 1 + i * i % modulus).collect()
+}
+
+#[test]
+fn weighted_tails_match_on_every_level() {
+    for row in rows().filter(|row| row.kind == "wtail") {
+        let Entries::Offsets(offsets) = entries(row.family, row.n, 0.0) else {
+            panic!()
+        };
+        let weighted = Weighted::from_offsets(&offsets, &weights(&row)).unwrap();
+        for level in Level::available() {
+            let tail = weighted.clone().at_level(level);
+            let tail = tail.tail(row.v, row.param.parse().unwrap()).unwrap();
+            println!(
+                "{} {:e} of {:e} claimed {:e}",
+                row.text,
+                tail.log - row.ln_tail,
+                row.ln_tail.abs().max(1.0) * 5e-15,
+                tail.relative_error
+            );
+            assert_matches(tail, &row, level, 5e-15);
+        }
+    }
+}
+
+#[test]
+fn unit_weights_match_the_unweighted_inverses() {
+    for row in rows().filter(|row| row.kind == "inverse" && row.n <= 1000) {
+        let beta: f64 = row.param.strip_prefix("beta=").unwrap().parse().unwrap();
+        let Entries::Offsets(offsets) = entries(row.family, row.n, 0.0) else {
+            panic!()
+        };
+        let weighted = Weighted::from_offsets(&offsets, &vec![1; row.n]).unwrap();
+        let error = row.tail - weighted.epsilon(row.v, beta).unwrap();
+        println!("{error:e}");
+        assert!(
+            (0.0..=1e-13).contains(&error),
+            "off by {error:e}, {}",
+            row.text
+        );
     }
 }

@@ -16,7 +16,7 @@ use super::base::Base;
 use super::exact::UNIT;
 
 /// e⁻³⁸ = 3·10⁻¹⁷.
-const TAU: f64 = 38.0;
+pub(super) const TAU: f64 = 38.0;
 
 /// A value and a bound on its absolute error.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,8 @@ pub(super) struct Contour {
     half: f64,
     /// Bounds the sum of |ψ|·weight over the dropped nodes.
     dropped: f64,
+    /// sin(φ/2) is at least this at the dropped nodes.
+    gap: f64,
     /// Bounds the relative error of ψ that the series leaves, before the weights.
     remainder: f64,
 }
@@ -102,6 +104,7 @@ impl Contour {
         let signs = (0..nodes.count())
             .map(|k| if k % 2 == 0 { 1.0 } else { -1.0 })
             .collect();
+        let gap = nodes.half_sines().last().copied().unwrap_or(1.0);
         let remainder = base.node_remainder();
         Self {
             nodes,
@@ -110,6 +113,34 @@ impl Contour {
             signs,
             half,
             dropped,
+            gap,
+            remainder,
+        }
+    }
+
+    /// A contour of values that carry their weights, at the nodes φ = πk/`half` for the `kept` k.
+    /// `bounds` are those of `dropped` and `remainder`.
+    pub(super) fn from_parts(
+        nodes: Nodes,
+        (re, im): (Vec<f64>, Vec<f64>),
+        kept: &[u64],
+        half: f64,
+        (dropped, remainder): (f64, f64),
+    ) -> Self {
+        let signs = kept
+            .iter()
+            .map(|k| if k % 2 == 0 { 1.0 } else { -1.0 })
+            .collect();
+        let first = kept.iter().zip(0..).take_while(|(k, j)| *k == j).count();
+        let gap = (0.5 * PI / half * first as f64).sin();
+        Self {
+            nodes,
+            re,
+            im,
+            signs,
+            half,
+            dropped,
+            gap,
             remainder,
         }
     }
@@ -131,8 +162,7 @@ impl Contour {
         let reach = t * self.half;
         let aliased = (3.0 + reach) * (-reach - TAU).exp() + (3.0 + reach) * (-2.0 * TAU).exp();
         let decay = -(-t).exp_m1();
-        let last = self.nodes.half_sines().last().copied().unwrap_or(1.0);
-        let dropped = 2.0 * self.dropped / decay.max(last);
+        let dropped = 3.0 * self.dropped / decay.max(self.gap);
         let rounding = 12.0 * UNIT + 2.0 * self.remainder;
         aliased + dropped + rounding * self.sum::<true>(t).1
     }

@@ -1,0 +1,530 @@
+//! Weighted sums Σ tᵢXᵢ with whole weights, grouped by weight.
+
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+
+use leakbound_simd::{Level, Nodes, PowerSums, multiply_nodes, power_sums, rough_power_sums};
+
+use super::base::{SMALLEST_VARIANCE, log_ratio_to};
+use super::contour::{Contour, TAU, bennett};
+use super::exact::{self, UNIT, two_product, two_sum};
+use super::tail::Tail;
+use super::terms::Terms;
+use crate::MathError;
+
+/// Nodes with |ψ| below e⁻⁴⁶ = 10⁻²⁰ are dropped: however many, they do not add up to anything.
+const DROPPED: f64 = 46.0;
+/// Power sums per group.
+const TERMS: usize = 16;
+/// θt beyond this makes a group certain, to e⁻¹⁰⁰ and better.
+const REACH: f64 = 400.0;
+/// Weights times counts stay exact in doubles and 64-bit integers.
+const LARGEST_TOTAL: u64 = 1 << 52;
+/// Up to this many trials times total weight, probabilities are built term by term.
+const DIRECT: u64 = 1 << 17;
+/// Untilted probabilities are used down to tails of this size.
+const SMALLEST_DIRECT: f64 = 1e-200;
+/// Steps of at most half the bracket of ±800·log steps: bisection alone ends in 80.
+const MOST_STEPS: u32 = 200;
+
+/// Independent Bernoulli terms with whole weights: S = Σ tᵢXᵢ.
+///
+/// # Examples
+/// ```
+/// use leakbound_math::poisson_binomial::Weighted;
+///
+/// let sum = Weighted::from_probabilities(&[0.5, 0.5, 0.25], &[1, 2, 3])?;
+/// assert!((sum.tail(3, 0.0)?.value - 0.4375).abs() < 1e-15);
+/// # Ok::<(), leakbound_math::MathError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Weighted {
+    groups: Vec<Group>,
+    /// What the certain terms add up to.
+    certain: u64,
+    /// What the open terms can add up to.
+    total: u64,
+    trials: u64,
+}
+
+/// The open terms of one weight.
+#[derive(Clone, Debug)]
+struct Group {
+    weight: u64,
+    terms: Terms,
+}
+
+/// A group under the tilt in use.
+struct TiltedGroup<'a> {
+    weight: f64,
+    terms: &'a Terms,
+    x: f64,
+    /// ln x less ε + θt: what rounding left, corrected for by the mean.
+    excess: f64,
+    sums: PowerSums,
+}
+
+impl Weighted {
+    /// Terms with probabilities `p` and weights `weights`.
+    ///
+    /// # Errors
+    /// [`MathError::NotAProbabilityAt`]; [`MathError::LengthMismatch`]; [`MathError::WeightsTooLarge`]
+    /// if the weights add up to more than 2⁵².
+    pub fn from_probabilities(p: &[f64], weights: &[u64]) -> Result<Self, MathError> {
+        Terms::from_probabilities(p)?;
+        Self::grouped(p, weights, "p", Terms::from_probabilities)
+    }
+
+    /// Terms with pᵢ = σ(ε + `offsets[i]`) for an ε named later.
+    ///
+    /// # Errors
+    /// Those of [`Terms::from_offsets`]; [`MathError::LengthMismatch`];
+    /// [`MathError::WeightsTooLarge`].
+    pub fn from_offsets(offsets: &[f64], weights: &[u64]) -> Result<Self, MathError> {
+        Terms::from_offsets(offsets)?;
+        Self::grouped(offsets, weights, "offsets", Terms::from_offsets)
+    }
+
+    /// The same terms with every kernel run at `level`; for tests and benchmarks.
+    #[must_use]
+    pub fn at_level(mut self, level: Level) -> Self {
+        for group in &mut self.groups {
+            group.terms.level = level;
+        }
+        self
+    }
+
+    fn grouped(
+        entries: &[f64],
+        weights: &[u64],
+        like: &'static str,
+        make: impl Fn(&[f64]) -> Result<Terms, MathError>,
+    ) -> Result<Self, MathError> {
+        let (expected, got) = (entries.len(), weights.len());
+        if expected != got {
+            return Err(MathError::LengthMismatch {
+                name: "weights",
+                like,
+                expected,
+                got,
+            });
+        }
+        let largest = LARGEST_TOTAL;
+        let sum = weights.iter().try_fold(0_u64, |sum, &t| sum.checked_add(t));
+        if sum.is_none_or(|sum| sum > largest) {
+            return Err(MathError::WeightsTooLarge { largest });
+        }
+        let mut by_weight: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (&entry, &weight) in entries.iter().zip(weights) {
+            if weight > 0 {
+                by_weight.entry(weight).or_default().push(entry);
+            }
+        }
+        let mut weighted = Self {
+            groups: Vec::new(),
+            certain: 0,
+            total: 0,
+            trials: 0,
+        };
+        for (weight, entries) in by_weight {
+            let terms = make(&entries)?;
+            weighted.certain += weight * terms.certain;
+            weighted.total += weight * terms.trials;
+            weighted.trials += terms.trials;
+            if terms.trials > 0 {
+                weighted.groups.push(Group { weight, terms });
+            }
+        }
+        Ok(weighted)
+    }
+
+    /// P(S ≥ v) at ε, as [`Terms::tail`].
+    ///
+    /// # Errors
+    /// [`MathError::NotConverged`] if no tilt was found, a defect.
+    pub fn tail(&self, v: i64, epsilon: f64) -> Result<Tail, MathError> {
+        let Some(v) = u64::try_from(v)
+            .ok()
+            .and_then(|v| v.checked_sub(self.certain))
+        else {
+            return Ok(Tail::ONE);
+        };
+        if v == 0 {
+            return Ok(Tail::ONE);
+        }
+        if v > self.total {
+            return Ok(Tail::ZERO);
+        }
+        if v == self.total {
+            return Ok(self.all(epsilon));
+        }
+        if self.trials * self.total <= DIRECT
+            && let Some(tail) = self.direct(v as usize, epsilon)
+        {
+            return Ok(tail);
+        }
+        Ok(self.contour_tail(v as f64, epsilon, self.saddle(v as f64, epsilon)?))
+    }
+
+    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as [`Terms::epsilon`]. Unlike there
+    /// every ε has its own tilted law, so the cost is that of some eight tails.
+    ///
+    /// # Errors
+    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; [`MathError::NotConverged`], a defect.
+    pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
+        if !(beta > 0.0 && beta < 1.0) {
+            return Err(MathError::LevelOutOfRange {
+                name: "beta",
+                value: beta,
+            });
+        }
+        if v <= self.certain as i64 {
+            return Ok(f64::NEG_INFINITY);
+        }
+        if v - self.certain as i64 > self.total as i64 {
+            return Ok(f64::INFINITY);
+        }
+        let log_beta = beta.ln();
+        // −√(−2 ln P) is nearly linear and increasing in ε.
+        let deviate = |tail: Tail| -(-2.0 * tail.log).max(0.0).sqrt();
+        let target = -(-2.0 * log_beta).sqrt();
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        let (mut epsilon, mut slope): (f64, f64) = (0.0, 1.0);
+        let mut earlier: Option<(f64, f64)> = None;
+        for _ in 0..MOST_STEPS {
+            let tail = self.tail(v, epsilon)?;
+            let here = deviate(tail);
+            if tail.log_upper() <= log_beta {
+                low = epsilon
+            } else {
+                high = epsilon
+            }
+            if let Some((before, there)) = earlier {
+                let secant = (here - there) / (epsilon - before);
+                slope = if secant > 0.0 && secant.is_finite() {
+                    secant
+                } else {
+                    slope
+                };
+            }
+            earlier = Some((epsilon, here));
+            let doubt = 2.0 * tail.relative_error / (target * slope).abs();
+            let lacking = (target - here) / slope;
+            let width = (1e-15 * (1.0 + epsilon.abs())).max(4.0 * doubt);
+            let proved = low.to_bits() == epsilon.to_bits();
+            if proved && (lacking.abs() <= width || high - low <= width) {
+                return Ok(low);
+            }
+            let next = epsilon + lacking - doubt;
+            epsilon = if low < next && next < high {
+                next
+            } else {
+                match (low.is_finite(), high.is_finite()) {
+                    (true, true) => 0.5 * low + 0.5 * high,
+                    (true, false) => low + 1.0 + low.abs(),
+                    _ => high - 1.0 - high.abs(),
+                }
+            };
+        }
+        Err(MathError::NotConverged {
+            what: "the inverse of the weighted tail",
+            steps: MOST_STEPS,
+        })
+    }
+
+    /// Every term succeeds: the product over the groups.
+    fn all(&self, epsilon: f64) -> Tail {
+        let (mut log, mut relative_error) = (0.0, 0.0);
+        for Group { terms, .. } in &self.groups {
+            let tail = terms.tail(terms.trials as i64 + terms.certain as i64, epsilon);
+            log += tail.log;
+            relative_error += tail.relative_error;
+        }
+        Tail::from_log(log, relative_error)
+    }
+
+    /// The tail from all probabilities, unless it is too small for them.
+    fn direct(&self, v: usize, epsilon: f64) -> Option<Tail> {
+        let mut pmf = vec![0.0; self.total as usize + 1];
+        pmf[0] = 1.0;
+        let mut degree = 0;
+        for Group { weight, terms } in &self.groups {
+            let x = (epsilon + terms.shift).clamp(-700.0, 700.0).exp();
+            let weight = *weight as usize;
+            for e in terms.repeated_odds() {
+                let q = 1.0 / (1.0 + e * x);
+                let p = e * x * q;
+                degree += weight;
+                for k in (weight..=degree).rev() {
+                    pmf[k] = p * pmf[k - weight] + q * pmf[k];
+                }
+                for entry in &mut pmf[..weight] {
+                    *entry *= q;
+                }
+            }
+        }
+        let lower: f64 = pmf[..v].iter().sum();
+        let upper: f64 = pmf[v..].iter().rev().sum();
+        let relative_error = UNIT * (8 * self.trials + 16 + 2 * self.total) as f64;
+        if lower < upper {
+            return Some(Tail::from_log_complement(lower.ln(), relative_error));
+        }
+        (upper > SMALLEST_DIRECT).then(|| Tail {
+            value: upper,
+            log: upper.ln(),
+            relative_error,
+        })
+    }
+
+    fn largest_weight(&self) -> f64 {
+        self.groups.last().map_or(1.0, |group| group.weight as f64)
+    }
+
+    /// θ with the tilted mean near v, and how near, by Newton in a bracket.
+    fn saddle(&self, v: f64, epsilon: f64) -> Result<f64, MathError> {
+        let largest = self.largest_weight();
+        let (mut low, mut high) = (-1600.0, 1600.0);
+        let mut theta = 0.0;
+        for _ in 0..MOST_STEPS {
+            let (mut lacking, mut variance, mut third) = (v, SMALLEST_VARIANCE, 0.0);
+            for Group { weight, terms } in &self.groups {
+                let t = *weight as f64;
+                let log_x = (epsilon + terms.shift + theta * t).clamp(-REACH, REACH);
+                let counts = terms.counts.as_deref();
+                let sums = rough_power_sums(terms.level, &terms.odds, counts, log_x.exp());
+                lacking -= t * sums.mean.0;
+                variance += t * t * sums.even[0];
+                third += t * t * t * sums.odd[0];
+            }
+            if lacking * lacking <= 0.25 * variance || high - low < 1e-12 {
+                return Ok(theta);
+            }
+            if lacking > 0.0 {
+                low = theta
+            } else {
+                high = theta
+            }
+            let newton = lacking / variance;
+            let curved = newton * (1.0 - (0.5 * third * newton / variance).clamp(-0.5, 0.5));
+            let next = theta + curved.clamp(-3.0 / largest, 3.0 / largest);
+            theta = if low < next && next < high {
+                next
+            } else {
+                0.5 * (low + high)
+            };
+        }
+        Err(MathError::NotConverged {
+            what: "the tilt of a weighted tail",
+            steps: MOST_STEPS,
+        })
+    }
+
+    /// The groups at tilt θ.
+    fn tilted(&self, epsilon: f64, theta: f64) -> Vec<TiltedGroup<'_>> {
+        let tilt = |Group { weight, terms }: &'_ Group| {
+            let t = *weight as f64;
+            let (product, product_error) = two_product(theta, t);
+            let (shifted, shift_error) = two_sum(epsilon, terms.shift);
+            let (high, error) = two_sum(shifted, product);
+            let low = error + shift_error + product_error;
+            let x = high.clamp(-REACH, REACH).exp();
+            let log_x = exact::log(x);
+            let excess = (log_x.0 - high) + (log_x.1 - low);
+            let counts = terms.counts.as_deref();
+            let sums = power_sums(terms.level, &terms.odds, &terms.residuals, counts, x, TERMS);
+            (t, x, excess, sums)
+        };
+        self.groups
+            .iter()
+            .map(|group| {
+                let (weight, x, excess, sums) = tilt(group);
+                TiltedGroup {
+                    weight,
+                    terms: &group.terms,
+                    x,
+                    excess,
+                    sums,
+                }
+            })
+            .collect()
+    }
+
+    /// The tail by the contour at tilt θ.
+    fn contour_tail(&self, v: f64, epsilon: f64, theta: f64) -> Tail {
+        let groups = self.tilted(epsilon, theta);
+        let contour = self.contour(&groups, v);
+        // ln e^{K(θ)−θv}: minus the sum over the groups of ln Π (1+Ey)/(1+Ex), minus θv.
+        let (product, product_error) = two_product(theta, v);
+        let (mut high, mut low, mut size) = (-product, -product_error, product.abs());
+        for group in &groups {
+            let shifted = two_sum(epsilon, group.terms.shift);
+            let log = log_ratio_to(group.terms, group.x, shifted).log;
+            let (sum, error) = two_sum(high, -log.0);
+            high = sum;
+            low += error - log.1 - group.excess * group.sums.mean.0;
+            size += log.0.abs();
+        }
+        let t = theta.abs();
+        let sum = if theta >= 0.0 {
+            contour.above(t)
+        } else {
+            contour.below(t)
+        };
+        // Every group has its own rounded tilt; the first-order correction leaves this.
+        let relative_error = contour.error(t) / sum + UNIT * (16.0 + 4.0 * size);
+        let log = (high + low + sum.ln()).min(0.0);
+        if theta >= 0.0 {
+            Tail::from_log(log, relative_error)
+        } else {
+            Tail::from_log_complement(log, relative_error)
+        }
+    }
+
+    /// ψ at the nodes that matter.
+    fn contour(&self, groups: &[TiltedGroup], v: f64) -> Contour {
+        let mut variance = SMALLEST_VARIANCE;
+        let (mut mean, mut mean_low) = (-v, 0.0);
+        for group in groups {
+            variance += group.weight * group.weight * group.sums.even[0];
+            let (product, error) = two_product(group.weight, group.sums.mean.0);
+            let (sum, rounding) = two_sum(mean, product);
+            mean = sum;
+            mean_low += rounding + error + group.weight * group.mean_correction();
+        }
+        let mean = mean + mean_low;
+        let largest = self.largest_weight();
+        let reach = largest * bennett(variance / (largest * largest), TAU) + mean.abs();
+        let half = (reach + 2.0).ceil().min(self.total as f64 + 1.0);
+        let kept = kept_nodes(groups, half);
+        let angles: Vec<f64> = kept.iter().map(|&k| PI / half * k as f64).collect();
+        let nodes = Nodes::at(&angles);
+        let (mut re, mut im) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
+        let mut factors: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut remainder = 0.0;
+        for (k, phase) in im.iter_mut().enumerate().take(angles.len()) {
+            *phase = mean * angles[k];
+        }
+        for group in groups {
+            remainder += group.add_to(&angles, half, &kept, (&mut re, &mut im), &mut factors);
+        }
+        let weight = |k: u64| {
+            if k == 0 || k as f64 >= half {
+                0.5 / half
+            } else {
+                1.0 / half
+            }
+        };
+        for (j, &k) in kept.iter().enumerate() {
+            let (sine, cosine) = im[j].sin_cos();
+            let size = re[j].exp() * weight(k);
+            (re[j], im[j]) = (size * cosine, size * sine);
+            for (factor_re, factor_im) in &factors {
+                let (a, b) = (factor_re[j], factor_im[j]);
+                (re[j], im[j]) = (re[j] * a - im[j] * b, re[j] * b + im[j] * a);
+            }
+        }
+        // At most J nodes were dropped, each with |ψ|·weight below this over J.
+        let dropped = if kept.len() as f64 > half {
+            0.0
+        } else {
+            (-DROPPED).exp()
+        };
+        Contour::from_parts(nodes, (re, im), &kept, half, (dropped, remainder))
+    }
+}
+
+impl TiltedGroup<'_> {
+    /// What the rounding of the tilt adds to the mean.
+    fn mean_correction(&self) -> f64 {
+        self.sums.mean.1 - self.excess.clamp(-1.0, 1.0) * self.sums.even[0]
+    }
+
+    /// Whether the series serves all angles, whatever they are: the variance damps what it misses.
+    fn has_series(&self) -> bool {
+        self.sums.even[0] >= self.sums.largest * 120.0
+    }
+
+    /// Adds the centred ln ψ of this group to (re, im), or pushes its product to `factors`.
+    fn add_to(
+        &self,
+        angles: &[f64],
+        half: f64,
+        kept: &[u64],
+        (re, im): (&mut [f64], &mut [f64]),
+        factors: &mut Vec<(Vec<f64>, Vec<f64>)>,
+    ) -> f64 {
+        let turn = 2.0 * PI;
+        // tφ reduced to within half a turn, on the whole numbers behind the angle.
+        let period = 2.0 * half;
+        let (mut turns, mut reduced) = (vec![0.0; angles.len()], vec![0.0; angles.len()]);
+        for (j, &k) in kept.iter().enumerate() {
+            let (product, error) = two_product(self.weight, k as f64);
+            turns[j] = (product / period).round();
+            let rest = (-turns[j]).mul_add(period, product) + error;
+            reduced[j] = rest * (PI / half);
+        }
+        // mean·tφ = mean·(reduced + turns·2π), and whole turns of it do not count.
+        let (mean, mean_low) = (self.sums.mean.0, self.mean_correction());
+        for (phase, &turns) in im.iter_mut().zip(&turns) {
+            let (product, error) = two_product(mean, turns);
+            *phase -= turn * ((product - product.round()) + error + mean_low * turns);
+        }
+        let nodes = Nodes::at(&reduced);
+        let level = self.terms.level;
+        if self.has_series() {
+            let (mut a, mut b) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
+            leakbound_simd::series_at_nodes(level, &self.sums, TERMS, 0.0, &nodes, &mut a, &mut b);
+            for j in 0..angles.len() {
+                re[j] += a[j];
+                im[j] += b[j];
+            }
+            return 3e-16;
+        }
+        let (mut a, mut b) = (vec![1.0; nodes.padded()], vec![0.0; nodes.padded()]);
+        let odds = self.terms.repeated_odds();
+        let p: Vec<f64> = odds
+            .iter()
+            .map(|e| e * self.x / (1.0 + e * self.x))
+            .collect();
+        multiply_nodes(level, &p, &nodes, &mut a, &mut b);
+        for j in 0..angles.len() {
+            im[j] -= mean * reduced[j];
+        }
+        factors.push((a, b));
+        UNIT * odds.len() as f64
+    }
+}
+
+/// The k ≤ J with |ψ(πk/J)| not known to be below e⁻⁴⁶.
+///
+/// −ln |ψ(φ)| ≥ D(φ) = Σ 2A sin²(tφ/2) over the groups. By Cauchy–Schwarz √D has a slope of at most
+/// √(ΣAt²/2), for any part of the sum, so one large D clears a whole stretch of nodes.
+fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Vec<u64> {
+    let mut damping: Vec<(f64, f64)> = groups
+        .iter()
+        .map(|group| (group.weight, group.sums.even[0]))
+        .collect();
+    damping.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let variance: f64 = damping.iter().map(|(t, a)| a * t * t).sum();
+    let step = PI / half;
+    let nodes_per_root = 1.0 / ((0.5 * variance).sqrt() * step);
+    let (mut kept, mut k) = (Vec::new(), 0.0);
+    while k <= half {
+        let mut exponent = 0.0;
+        for (weight, a) in &damping {
+            let sine = (0.5 * weight * step * k).sin();
+            exponent += 2.0 * a * sine * sine;
+            if exponent > 6.0 * DROPPED {
+                break;
+            }
+        }
+        if exponent <= DROPPED {
+            kept.push(k as u64);
+            k += 1.0;
+        } else {
+            let clear = (exponent.sqrt() - DROPPED.sqrt()) * nodes_per_root * (1.0 - 1e-9);
+            k += clear.floor().max(1.0);
+        }
+    }
+    kept
+}
