@@ -6,6 +6,7 @@ judgement comes from one place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -299,7 +300,13 @@ def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", "default" if value is None else str(value)
+            yield f"{prefix}{name}", _shown(value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)
 
 
 def _provenance(result: Result) -> dict[str, str]:
@@ -328,7 +335,8 @@ def _environment() -> Environment:
 
 
 def _glue(text: str) -> str:
-    """Keep a number with its sign and unit on one line."""
+    """Keep a number with its sign and unit, and a short name, on one line."""
     for sign in "=<≥":
         text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
+    text = re.sub("“[^”]{,30}”", lambda name: name[0].replace(" ", "\u00a0"), text)
     return text.replace(" %", "\u202f%")

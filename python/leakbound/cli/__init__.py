@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from leakbound import __version__
-from leakbound.cli import _audits
+from leakbound.cli import _audits, _demo
 
 __all__ = ["app", "main"]
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command("one-run", help=_audits.ONE_RUN)(_audits.one_run)
 app.command("panoramia", help=_audits.PANORAMIA)(_audits.panoramia)
+app.add_typer(_demo.app, name="demo")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)

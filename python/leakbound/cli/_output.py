@@ -102,9 +102,9 @@ def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
     """Return an empty table without lines; each column has a heading, and whether it is numbers."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading, numeric in columns:
-        table.add_column(heading, justify="right" if numeric else "left", no_wrap=True)
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
 
 
@@ -173,8 +173,10 @@ def write_bundle(
     from leakbound._files import write_text
 
     result.to_json(folder / "result.json")
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
     for kind, plot in plots.PLOTS.items():
-        write_text(folder / f"{kind}.svg", _figures.svg(plot, result))
+        write_text(figures / f"{kind}.svg", _figures.svg(plot, result))
     report.write(folder / "report.html", result, title=title, epsilon=epsilon, c=c)
 
 

@@ -1,0 +1,86 @@
+"""The demo on the command line: its table, its report, and how it shows progress."""
+
+import io
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from leakbound.cli import _demo, app
+from leakbound.demos import digits
+
+
+class Terminal(io.StringIO):
+    """A text stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def leakbound(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def _short_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train for fewer epochs than the command does."""
+    short = partial(digits.run, epochs=(1, 60), epsilons=(1.0,), private_epochs=1)
+    monkeypatch.setattr(digits, "run", short)
+
+
+@pytest.mark.usefixtures("_short_demo")
+def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
+    answer = leakbound("demo", "digits", "--out", tmp_path / "demo", "--seed", 1)
+    assert answer.exit_code == 0
+    assert answer.stderr == ""
+    heading, *rows = answer.stdout.split("\n\n")[0].splitlines()
+    names = ("Model", "Test acc", "AUC", "Guesses", "Correct", "ε̂", "Ceiling", "Verdict")
+    assert [name for name in names if name not in heading] == []
+    assert [row.split("  ")[0] for row in rows] == ["1 epochs", "60 epochs", "DP-SGD, ε = 1"]
+    assert "leaks" in rows[1]
+    assert "nothing refuted" in rows[2]
+    assert "The worst is “60 epochs”" in answer.stdout
+    assert f"Report: {tmp_path / 'demo' / 'report.html'}" in answer.stdout
+    html = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert html.count("<svg") == 3 * 4
+    stored = json.loads((tmp_path / "demo" / "result.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in stored["rows"]] == ["1 epochs", "60 epochs", "DP-SGD, ε = 1"]
+    scores = sorted(path.name for path in (tmp_path / "demo" / "scores").iterdir())
+    again = leakbound("one-run", tmp_path / "demo" / "scores" / scores[1], "--json", "--seed", 1)
+    assert json.loads(again.stdout)["bound"] in [row["result"]["bound"] for row in stored["rows"]]
+
+
+@pytest.mark.usefixtures("_short_demo")
+def test_the_demo_prints_json_alone(tmp_path: Path) -> None:
+    answer = leakbound("demo", "digits", "--out", tmp_path, "--json")
+    assert len(json.loads(answer.stdout)["rows"]) == 3
+    assert answer.stderr == f"Report: {tmp_path / 'report.html'}\n"
+
+
+@pytest.mark.usefixtures("_short_demo")
+def test_the_table_fits_a_terminal_of_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = digits.run(tmp_path)
+    terminal = Terminal()
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    _demo._show(found)
+    assert "…" not in terminal.getvalue()
+    assert "nothing refuted" in terminal.getvalue()
+
+
+def test_the_demo_shows_its_progress_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _demo._bar() as progress:
+        assert progress is not None
+        progress("training, epoch 1 of 2", 0.5)
+    assert "training, epoch 1 of 2" in terminal.getvalue()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with _demo._bar() as progress:
+        assert progress is None
