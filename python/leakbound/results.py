@@ -311,7 +311,7 @@ class AuditResult(Result, ScoreAudit):
     Parameters
     ----------
     kind : str
-        "lower_bound": holds for every mechanism with a larger loss nowhere; "invalid": an
+        "lower_bound": holds for every mechanism that satisfies the claim; "invalid": an
         uncorrected policy was asked for by name, and the number proves nothing.
     claim : PureDP
         The family of guarantees whose parameter is bounded.
@@ -396,7 +396,7 @@ class PanoramiaResult(Result):
     Parameters
     ----------
     kind : str
-        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit and `bound` is `lower_bound`;
+        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`;
         "invalid": an uncorrected policy was asked for by name.
     claim : PureDP
         The family of guarantees.
@@ -417,7 +417,7 @@ class PanoramiaResult(Result):
     c_upper : float or None
         Upper limit on c that the caller vouches for; 0 with real non-members.
     lower_bound : float or None
-        max(0, `c_plus_epsilon_lb` - `c_upper`).
+        max(0, `c_plus_epsilon_lb` - `c_upper`), for a result of kind "lower_bound".
     baseline, attack : ScoreAudit
         What each ranking proves; `bound` is on c and on c + ε.
     theorem : str

@@ -143,11 +143,10 @@ def audit_panoramia(
 
     baseline, attack = prove(baseline_values, "baseline scores"), prove(attack_values, "scores")
     c_lb = 0.0 if real_nonmembers else baseline.bound
-    lower_bound = None if limit is None else max(0.0, attack.bound - limit)
-    epsilon_tilde = max(0.0, attack.bound - c_lb)
-    bound = epsilon_tilde if lower_bound is None else lower_bound
+    kind = _kind(policy, limit)
+    bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
     return PanoramiaResult(
-        kind=_kind(policy, limit),
+        kind=kind,
         claim=PureDP(),
         bound=bound,
         reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
@@ -155,9 +154,9 @@ def audit_panoramia(
         m=attack.m,
         c_lb=c_lb,
         c_plus_epsilon_lb=attack.bound,
-        epsilon_tilde=epsilon_tilde,
+        epsilon_tilde=max(0.0, attack.bound - c_lb),
         c_upper=limit,
-        lower_bound=lower_bound,
+        lower_bound=bound if kind == "lower_bound" else None,
         baseline=baseline,
         attack=attack,
         theorem=_THEOREM + policy.method + _meaning(limit),
