@@ -175,6 +175,24 @@ def test_light_dark_and_paper_are_all_provided_for(html: str) -> None:
     assert used <= defined
 
 
+def luminance(colour: str) -> float:
+    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_all_words_have_contrast_in_light_in_dark_and_on_paper() -> None:
+    html = report.render(RESULTS["leaks"])
+    themes = re.findall(r":root \{(.*?)\}", html, flags=re.DOTALL)
+    assert len(themes) == 3
+    for theme in themes:
+        colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", theme))
+        for behind in ("paper", "soft", "alert-soft"):
+            for words in ("ink", "muted", "member", "other", "alert"):
+                low, high = sorted(luminance(colours[name]) for name in (behind, words))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, f"{words} on {behind}"
+
+
 def test_the_kind_is_named_in_words(name: str, page: Page) -> None:
     tag = _wording.KINDS[RESULTS[name].kind].tag
     assert page.text.count(tag) >= 2
