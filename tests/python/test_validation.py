@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._validate import complement
+from leakbound.torch import Scores
 
+Game = tuple[np.ndarray, np.ndarray]
 GOOD = [0.3, -1.2, 2.5, 0.1]
 COINS = [1, 0, 1, 0]
 
@@ -208,16 +210,14 @@ READABLE: list[Callable[[np.ndarray], Any]] = [
 
 @pytest.mark.parametrize("wrap", READABLE)
 def test_scores_may_be_anything_that_numpy_reads(
-    wrap: Callable[[np.ndarray], Any], game: tuple[np.ndarray, np.ndarray]
+    wrap: Callable[[np.ndarray], Any], game: Game
 ) -> None:
     scores, member = game
     assert lb.audit_one_run(wrap(scores), member) == lb.audit_one_run(scores, member)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, np.int8, np.uint64])
-def test_scores_of_any_real_dtype(
-    dtype: type[np.generic], game: tuple[np.ndarray, np.ndarray]
-) -> None:
+def test_scores_of_any_real_dtype(dtype: type[np.generic], game: Game) -> None:
     scores, member = game
     coarse = np.abs(scores * 10).astype(dtype)
     result = lb.audit_one_run(coarse, member)
@@ -238,14 +238,25 @@ def test_scores_of_any_real_dtype(
         lb.InclusionPlan,
     ],
 )
-def test_membership_in_every_form(
-    wrap: Callable[[np.ndarray], Any], game: tuple[np.ndarray, np.ndarray]
-) -> None:
+def test_membership_in_every_form(wrap: Callable[[np.ndarray], Any], game: Game) -> None:
     scores, member = game
     assert lb.audit_one_run(scores, wrap(member)) == lb.audit_one_run(scores, member)
 
 
-def test_read_only_input_is_read_and_left_alone(game: tuple[np.ndarray, np.ndarray]) -> None:
+def test_a_plan_is_joined_with_scores_of_the_same_ids(game: Game) -> None:
+    scores, member = game
+    names = np.array([f"canary {i}" for i in range(600)])
+    turned = np.random.default_rng(0).permutation(600)
+    plain = lb.audit_one_run(scores, member)
+    for ids in (names, np.arange(600)):
+        plan = lb.InclusionPlan(member[turned], ids=ids[turned])
+        joined = lb.audit_one_run(Scores(scores.copy(), ids.copy(), "any"), plan)
+        assert joined == plain
+    in_order = lb.InclusionPlan(member, ids=names)
+    assert lb.audit_one_run(Scores(scores.copy(), np.arange(600), "any"), in_order) == plain
+
+
+def test_read_only_input_is_read_and_left_alone(game: Game) -> None:
     scores, member = game
     scores.flags.writeable = member.flags.writeable = False
     before = scores.copy(), member.copy()
@@ -256,7 +267,7 @@ def test_read_only_input_is_read_and_left_alone(game: tuple[np.ndarray, np.ndarr
 
 
 def test_ids_of_any_kind_are_checked_and_change_nothing(
-    game: tuple[np.ndarray, np.ndarray],
+    game: Game,
 ) -> None:
     scores, member = game
     plain = lb.audit_one_run(scores, member)

@@ -57,7 +57,8 @@ def audit_one_run(
     scores : array-like, shape (m,)
         Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads.
     member : array-like of shape (m,), or InclusionPlan
-        What the coins said: booleans, {0, 1} or {-1, +1}.
+        What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
+        the same ids, such as those of `leakbound.torch.score`.
     claim : PureDP
         The family of guarantees.
     confidence : float
@@ -122,7 +123,7 @@ def audit_one_run(
     beta = complement(confidence)
     seed = integer(seed, "seed", least=0)
     values = check_scores(scores)
-    included = check_membership(member, values.size)
+    included = check_membership(member, values.size, scores)
     if ids is not None:
         check_ids(ids, included)
     audit = audit_scores(values, included, cuts=cuts, sides=sides, beta=beta, seed=seed)
