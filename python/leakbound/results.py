@@ -203,14 +203,8 @@ class ScoreAudit(Record):
 class Result(Record, ABC):
     """What every result offers: what its number is, figures and a report."""
 
-    kind: Kind
     claim: PureDP
     bound: float
-    reason: str
-    confidence: float
-    m: int
-    theorem: str
-    assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]
     _provenance: Lazy[Provenance]
 
