@@ -76,7 +76,7 @@ fn grouped(row: &Row) -> (Terms, f64) {
     let param = row.param.parse().unwrap_or(0.0);
     let group = |entries: &[f64]| {
         let mut sorted = entries.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         let runs: Vec<(f64, u64)> = sorted
             .chunk_by(|a, b| a == b)
             .map(|run| (run[0], run.len() as u64))
@@ -215,7 +215,6 @@ fn unit_weights_match_the_unweighted_inverses() {
         };
         let weighted = Weighted::from_offsets(&offsets, &vec![1; row.n]).unwrap();
         let error = row.tail - weighted.epsilon(row.v, beta).unwrap();
-        println!("{error:e}");
         assert!(
             (0.0..=1e-13).contains(&error),
             "off by {error:e}, {}",

@@ -278,14 +278,22 @@ fn multiply<V: Vector>(probabilities: &[f64], nodes: &Nodes, re: &mut [f64], im:
             re: V::load(&re[k..]),
             im: V::load(&im[k..]),
         };
+        let mut lost = Complex::zero();
         for &p in probabilities {
             let p = V::splat(p);
-            let re = p.neg_mul_add(one_minus_cosine, V::one());
-            product = product.times(Complex {
-                re,
+            let below = p.mul(one_minus_cosine);
+            let factor = Complex {
+                re: V::one().sub(below),
                 im: p.mul(sine),
-            });
+            };
+            product = product.times(factor);
+            // Equal terms lose the same in 1 − below, so what is lost is kept, times 1/factor:
+            // the conjugate is near enough wherever the product matters.
+            let rounding = V::one().sub(factor.re).sub(below);
+            lost.re = rounding.mul_add(factor.re, lost.re);
+            lost.im = rounding.neg_mul_add(factor.im, lost.im);
         }
+        product = product.plus(product.times(lost));
         product.re.store(&mut re[k..]);
         product.im.store(&mut im[k..]);
         k += V::LANES;

@@ -452,19 +452,35 @@ impl Base {
         -0.5 * minus_s * even - odd
     }
 
-    /// Σ ln(1+pᵢ(eᶻ−1)) over all terms, less z times the mean of those in the series.
+    /// L(z) over all terms.
     pub(super) fn log_mgf(&self, z: f64) -> f64 {
         let (growth, decay) = (z.exp_m1(), (-z).exp_m1());
-        let mut value = self.series(z);
+        let mut large = 0.0;
         for o in &self.large {
             // Through the rarer outcome, whose probability keeps its relative accuracy.
-            value += if *o < 1.0 {
-                (o / (1.0 + o) * growth).ln_1p()
+            large += if *o < 1.0 {
+                let p = o / (1.0 + o);
+                (p * growth).ln_1p() - p * z
             } else {
-                z + (decay / (1.0 + o)).ln_1p()
+                let q = 1.0 / (1.0 + o);
+                (q * decay).ln_1p() + q * z
             };
         }
-        value
+        self.series(z) + large
+    }
+
+    /// The mean of all terms less `v`.
+    pub(super) fn mean_less(&self, v: f64) -> f64 {
+        let (mut likely, mut large) = (0.0, 0.0);
+        for o in &self.large {
+            if *o < 1.0 {
+                large += o / (1.0 + o);
+            } else {
+                likely += 1.0;
+                large -= 1.0 / (1.0 + o);
+            }
+        }
+        self.series_mean_less(v - likely) + large
     }
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Contour {
     dropped: f64,
     /// sin(φ/2) is at least this at the dropped nodes.
     gap: f64,
+    /// Bounds the relative error of ψ that rounding leaves.
+    rounding: f64,
     /// Bounds the relative error of ψ that the series leaves, before the weights.
     remainder: f64,
 }
@@ -75,6 +77,31 @@ fn kept_nodes(variance: f64, half: f64) -> (Nodes, f64) {
     (nodes, dropped)
 }
 
+/// Π (1 + p(e^{iφ}−1)) over the unlikely large terms and Π (1 + q(e^{−iφ}−1)) over the likely ones,
+/// and the number of the latter: each through its rarer outcome, which keeps small probabilities
+/// accurate on both sides.
+fn large_products(level: Level, base: &Base, nodes: &Nodes) -> (usize, Vec<(Vec<f64>, Vec<f64>)>) {
+    if base.large.is_empty() {
+        return (0, Vec::new());
+    }
+    let shift = base.d.exp();
+    let (mut p, mut q) = (Vec::new(), Vec::new());
+    for odds in base.large.iter().map(|o| o * shift) {
+        if odds < 1.0 {
+            p.push(odds / (1.0 + odds))
+        } else {
+            q.push(1.0 / (1.0 + odds))
+        }
+    }
+    let product = |probabilities: &[f64], sign: f64| {
+        let (mut re, mut im) = (vec![1.0; nodes.padded()], vec![0.0; nodes.padded()]);
+        multiply_nodes(level, probabilities, nodes, &mut re, &mut im);
+        im.iter_mut().for_each(|im| *im *= sign);
+        (re, im)
+    };
+    (q.len(), vec![product(&p, 1.0), product(&q, -1.0)])
+}
+
 impl Contour {
     /// The contour through the tilt ln x + d of `base`, around `v`.
     pub(super) fn new(level: Level, base: &Base, v: f64) -> Self {
@@ -83,29 +110,34 @@ impl Contour {
         let (mut re, mut im) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
         let terms = base.sums.terms;
         series_at_nodes(level, &base.sums, terms, base.d, &nodes, &mut re, &mut im);
-        let mean = base.series_mean_less(v);
         let at_zero = re[0];
+        let (likely, products) = large_products(level, base, &nodes);
+        // The mean less v is small only with the large terms; without them, what is whole about it is
+        // taken off as whole turns, and the rest multiplied by the angle.
+        let target = v - likely as f64;
+        let near = base.series_mean_less(0.0).round();
+        let near = if products.is_empty() { target } else { near };
+        let (mean, whole) = (base.series_mean_less(near), target - near);
         for (k, &angle) in nodes.angles().iter().enumerate() {
             let size = (re[k] - at_zero).exp();
-            let (sine, cosine) = (mean * angle + im[k]).sin_cos();
+            let turns = (whole * k as f64) % (2.0 * half);
+            let (sine, cosine) = (mean * angle - PI * (turns / half) + im[k]).sin_cos();
             let weight = if k == 0 || angle >= PI {
                 0.5 / half
             } else {
                 1.0 / half
             };
             (re[k], im[k]) = (size * cosine * weight, size * sine * weight);
-        }
-        if !base.large.is_empty() {
-            let shift = base.d.exp();
-            let probability = |o: &f64| o * shift / (1.0 + o * shift);
-            let large: Vec<f64> = base.large.iter().map(probability).collect();
-            multiply_nodes(level, &large, &nodes, &mut re, &mut im);
+            for (a, b) in &products {
+                (re[k], im[k]) = (re[k] * a[k] - im[k] * b[k], re[k] * b[k] + im[k] * a[k]);
+            }
         }
         let signs = (0..nodes.count())
             .map(|k| if k % 2 == 0 { 1.0 } else { -1.0 })
             .collect();
         let gap = nodes.half_sines().last().copied().unwrap_or(1.0);
         let remainder = base.node_remainder();
+        let rounding = UNIT * (24.0 + base.large.len() as f64);
         Self {
             nodes,
             re,
@@ -114,6 +146,7 @@ impl Contour {
             half,
             dropped,
             gap,
+            rounding,
             remainder,
         }
     }
@@ -133,6 +166,7 @@ impl Contour {
             .collect();
         let first = kept.iter().zip(0..).take_while(|(k, j)| *k == j).count();
         let gap = (0.5 * PI / half * first as f64).sin();
+        let rounding = 32.0 * UNIT;
         Self {
             nodes,
             re,
@@ -141,6 +175,7 @@ impl Contour {
             half,
             dropped,
             gap,
+            rounding,
             remainder,
         }
     }
@@ -163,7 +198,7 @@ impl Contour {
         let aliased = (3.0 + reach) * (-reach - TAU).exp() + (3.0 + reach) * (-2.0 * TAU).exp();
         let decay = -(-t).exp_m1();
         let dropped = 3.0 * self.dropped / decay.max(self.gap);
-        let rounding = 12.0 * UNIT + 2.0 * self.remainder;
+        let rounding = self.rounding + 2.0 * self.remainder;
         aliased + dropped + rounding * self.sum::<true>(t).1
     }
 

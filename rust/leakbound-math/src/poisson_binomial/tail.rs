@@ -34,11 +34,20 @@ impl Tail {
     };
 
     pub(super) fn from_log(log: f64, relative_error: f64) -> Self {
-        let relative_error = relative_error + 2.0 * UNIT * (1.0 + log.abs());
+        let relative_error = relative_error + 4.0 * UNIT * (1.0 + log.abs());
         Self {
             value: log.exp(),
             log,
             relative_error,
+        }
+    }
+
+    pub(super) fn from_value(value: f64, relative_error: f64) -> Self {
+        let log = value.ln();
+        Self {
+            value,
+            log,
+            relative_error: relative_error + 2.0 * UNIT * log.abs(),
         }
     }
 
@@ -167,10 +176,6 @@ impl Terms {
                 ..tail
             });
         }
-        (upper > SMALLEST_DIRECT).then(|| Tail {
-            value: upper,
-            log: upper.ln(),
-            relative_error,
-        })
+        (upper > SMALLEST_DIRECT).then(|| Tail::from_value(upper, relative_error))
     }
 }

@@ -136,7 +136,7 @@ impl<'a> Tilted<'a> {
     fn factor(&self, theta: f64) -> Factor {
         let z = self.d - theta;
         if let Shape::Nodes { base, log_mgf, .. } = &self.shape {
-            let mean = base.series_mean_less(self.v);
+            let mean = base.mean_less(self.v);
             if let Some(remainder) = base.remainder(z) {
                 let at_z = base.log_mgf(z);
                 let size = (mean * theta).abs() + log_mgf.abs() + at_z.abs() + remainder / UNIT;
@@ -226,6 +226,15 @@ fn discounted<'a>(entries: impl DoubleEndedIterator<Item = &'a f64>, t: f64) -> 
     entries.rev().fold(0.0, |sum, entry| sum * ratio + entry)
 }
 
+/// Divides by the sum: equal terms lose the same in p + q = 1, so that the sum is off more than the
+/// shares are.
+pub(super) fn normalise(pmf: &mut [f64]) {
+    let total: f64 = pmf.iter().sum();
+    for entry in pmf {
+        *entry /= total;
+    }
+}
+
 /// P(S = k) for every k, at odds multiplied by `x`; for few trials.
 pub(super) fn probabilities(terms: &Terms, x: f64) -> Vec<f64> {
     let odds = terms.repeated_odds();
@@ -234,5 +243,6 @@ pub(super) fn probabilities(terms: &Terms, x: f64) -> Vec<f64> {
     let mut pmf = vec![0.0; odds.len() + 1];
     pmf[0] = 1.0;
     multiply_by_terms(terms.level, &mut pmf, 0, &p, &q);
+    normalise(&mut pmf);
     pmf
 }

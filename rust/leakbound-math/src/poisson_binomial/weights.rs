@@ -10,6 +10,7 @@ use super::contour::{Contour, TAU, bennett};
 use super::exact::{self, UNIT, two_product, two_sum};
 use super::tail::Tail;
 use super::terms::Terms;
+use super::tilted::normalise;
 use crate::MathError;
 
 /// Nodes with |ψ| below e⁻⁴⁶ = 10⁻²⁰ are dropped: however many, they do not add up to anything.
@@ -263,17 +264,14 @@ impl Weighted {
                 }
             }
         }
+        normalise(&mut pmf);
         let lower: f64 = pmf[..v].iter().sum();
         let upper: f64 = pmf[v..].iter().rev().sum();
         let relative_error = UNIT * (8 * self.trials + 16 + 2 * self.total) as f64;
         if lower < upper {
             return Some(Tail::from_log_complement(lower.ln(), relative_error));
         }
-        (upper > SMALLEST_DIRECT).then(|| Tail {
-            value: upper,
-            log: upper.ln(),
-            relative_error,
-        })
+        (upper > SMALLEST_DIRECT).then(|| Tail::from_value(upper, relative_error))
     }
 
     fn largest_weight(&self) -> f64 {
