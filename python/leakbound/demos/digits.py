@@ -279,7 +279,8 @@ def _overfit(task: _Task, marks: list[int], seed: int, ticks: _Ticks) -> Iterato
         seconds += perf_counter() - began
         ticks(f"training, epoch {epoch} of {last}")
         if epoch in marks:
-            yield _Model(f"{epoch} epochs", network, epoch, None, seconds)
+            name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
+            yield _Model(name, network, epoch, None, seconds)
 
 
 def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: _Ticks) -> _Model:

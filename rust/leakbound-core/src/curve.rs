@@ -2,6 +2,7 @@
 
 use leakbound_math::Probability;
 
+use crate::path::geometric_positions;
 use crate::scan::calibrate;
 use crate::{AuditError, Cut, CutStatistic, Grid, Interrupt, Path, ScanStatistic, best_cut};
 
@@ -28,8 +29,9 @@ pub fn pointwise_curve(
     points: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<CurvePoint>, AuditError> {
-    let best = best_cut(&path.cuts(grid, 1)?, statistic, interrupt)?;
-    sampled(path, best.cut, points)
+    let cuts = path.cuts(grid, 1)?;
+    let best = best_cut(&cuts, statistic, interrupt)?;
+    sampled(&cuts, best.cut, points)
         .into_iter()
         .map(|cut| point(cut, statistic))
         .collect()
@@ -54,9 +56,8 @@ pub fn scan_curve(
 ) -> Result<Vec<CurvePoint>, AuditError> {
     let cuts = path.cuts(grid, min_guesses)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
-    let mut curve = sampled(path, best.cut, points)
+    let mut curve = sampled(&cuts, best.cut, points)
         .into_iter()
-        .filter(|cut| cut.guesses >= min_guesses)
         .map(|cut| point(cut, statistic))
         .collect::<Result<Vec<_>, _>>()?;
     let Some(best_cut) = best.cut else {
@@ -92,15 +93,26 @@ pub fn scan_curve(
     Ok(curve)
 }
 
-/// A sample of cuts that includes the best one.
-fn sampled(path: &Path, best: Option<Cut>, points: usize) -> Vec<Cut> {
-    let mut cuts = path.sample(points.saturating_sub(1).max(1));
-    if let Some(best) = best
-        && let Err(index) = cuts.binary_search_by_key(&best.guesses, |cut| cut.guesses)
-    {
-        cuts.insert(index, best);
+/// At most `points` of the cuts, about geometric in the number of guesses, the best one included.
+fn sampled(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
+    let longest = cuts.last().map_or(0, |cut| cut.guesses as usize);
+    if cuts.len() <= points {
+        return cuts.to_vec();
     }
-    cuts
+    let mut sample: Vec<Cut> = geometric_positions(longest, points.saturating_sub(1).max(1))
+        .into_iter()
+        .filter_map(|position| {
+            let after = cuts.partition_point(|cut| cut.guesses as usize <= position);
+            after.checked_sub(1).map(|last| cuts[last])
+        })
+        .collect();
+    sample.dedup();
+    if let Some(best) = best
+        && let Err(index) = sample.binary_search_by_key(&best.guesses, |cut| cut.guesses)
+    {
+        sample.insert(index, best);
+    }
+    sample
 }
 
 fn point(cut: Cut, statistic: &impl CutStatistic) -> Result<CurvePoint, AuditError> {
