@@ -39,7 +39,7 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     heading, *rows = answer.stdout.split("\n\n")[0].splitlines()
     names = ("Model", "Test acc", "AUC", "Guesses", "Correct", "ε̂", "Ceiling", "Verdict")
     assert [name for name in names if name not in heading] == []
-    assert [row.split("  ")[0] for row in rows] == ["1 epochs", "60 epochs", "DP-SGD, ε = 1"]
+    assert [row.split("  ")[0] for row in rows] == ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]
     assert "leaks" in rows[1]
     assert "nothing refuted" in rows[2]
     assert "The worst is “60 epochs”" in answer.stdout
@@ -47,7 +47,7 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     html = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     assert html.count("<svg") == 3 * 4
     stored = json.loads((tmp_path / "demo" / "result.json").read_text(encoding="utf-8"))
-    assert [row["name"] for row in stored["rows"]] == ["1 epochs", "60 epochs", "DP-SGD, ε = 1"]
+    assert [row["name"] for row in stored["rows"]] == ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]
     scores = sorted(path.name for path in (tmp_path / "demo" / "scores").iterdir())
     again = leakbound("one-run", tmp_path / "demo" / "scores" / scores[1], "--json", "--seed", 1)
     assert json.loads(again.stdout)["bound"] in [row["result"]["bound"] for row in stored["rows"]]

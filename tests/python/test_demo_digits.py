@@ -67,7 +67,7 @@ def test_written_scores_give_the_same_bounds(tmp_path: Path) -> None:
     plan = lb.InclusionPlan.load(folder / "plan.npz")
     assert plan == report.plan
     files = sorted(file.name for file in (folder / "scores").iterdir())
-    assert files == ["1-epochs.csv", "2-epochs.csv", "dp-sgd-epsilon-1.csv"]
+    assert files == ["1-epoch.csv", "2-epochs.csv", "dp-sgd-epsilon-1.csv"]
     for row, name in zip(report.rows, files, strict=True):
         with (folder / "scores" / name).open(newline="") as file:
             lines = list(csv.DictReader(file))
