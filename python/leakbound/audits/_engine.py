@@ -63,8 +63,9 @@ class Trial:
         order, half = self.orders[-1], examples // 2
         right = examples if order == "interleaved" else half
         guesses = half if order.endswith("half") else examples
-        path = _core.Path.from_successes(np.arange(guesses) < right)
-        return cuts.bound(path, self.level).logit
+        successes = np.zeros(guesses, dtype=np.bool_)
+        successes[:right] = True
+        return cuts.bound(_core.Path.from_successes(successes), self.level).logit
 
 
 def audit_scores(
