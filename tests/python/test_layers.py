@@ -14,7 +14,7 @@ LAYERS = [
     {"_core"},
     {"errors", "_typing"},
     {"_validate", "_files"},
-    {"_json"},
+    {"_json", "_poisson_binomial", "_scores"},
     {"claims", "cuts", "plan"},
     {"results", "stats"},
     {"audits"},
@@ -62,7 +62,7 @@ def test_imports_point_to_lower_layers() -> None:
         (module, other)
         for module, path in files()
         for other in imported(ast.parse(path.read_text(encoding="utf-8")))
-        if other in RANK and other != module and RANK[other] >= RANK[module]
+        if {module, other} <= set(RANK) and other != module and RANK[other] >= RANK[module]
     }
     assert upward == METHODS_THAT_DRAW
 
