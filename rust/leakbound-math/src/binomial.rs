@@ -22,7 +22,7 @@ pub const RELATIVE_ERROR: f64 = 5e-13;
 /// logarithm: 2e-14 + 6.5e-16 |ln|, for up to 2⁵³ trials.
 ///
 /// Its parts: the exponent, to 5e-16 of itself; its rounding as a double; the Mills ratio, to 1e-14.
-/// The tests see at most two thirds of it.
+/// Tens of thousands of random laws reach three quarters of it.
 ///
 /// ```
 /// use leakbound_math::binomial::{RELATIVE_ERROR, relative_error};
@@ -210,14 +210,15 @@ impl Binomial {
         )
     }
 
-    /// a = v − (n + 1) p, rounded once.
+    /// a = v − (n + 1) p, as v − n p with the rounding of the product carried along, less p.
     pub(crate) fn excess(self, v: u64) -> f64 {
-        let n = self.trials as f64 + 1.0;
-        if self.p.p() <= self.p.q() {
+        let n = self.trials as f64;
+        let above_mean = if self.p.p() <= self.p.q() {
             Mean::new(n, self.p.p()).below(v as f64)
         } else {
-            -Mean::new(n, self.p.q()).below((self.trials - v) as f64 + 1.0)
-        }
+            -Mean::new(n, self.p.q()).below((self.trials - v) as f64)
+        };
+        above_mean - self.p.p()
     }
 
     /// The derivatives of (n + 1) p in logit p, second to fifth of the cumulant function: cumulants

@@ -113,14 +113,19 @@ fn limit(
     beta: f64,
     guess: impl FnOnce() -> Result<Probability, MathError>,
 ) -> Result<Probability, MathError> {
+    // A logarithm and its quotient are rounded, and exp multiplies their errors by its size: both are
+    // moved by more than that first, towards the smaller p.
     let n = trials as f64;
+    let outward = 2.0 * f64::EPSILON;
     match successes {
         0 => Ok(Probability::ZERO),
-        1 => Ok(from_ln_complement((-beta).ln_1p() / n).next_down()),
+        1 => {
+            let ln_q = (-beta).ln_1p() / n * (1.0 - outward);
+            Ok(from_ln_complement(ln_q).next_down())
+        }
         _ if successes == trials => {
-            // ln β is rounded, and so is its quotient: exp multiplies both errors by |ln β|/n.
-            let ln = beta.ln() / n * (1.0 + 2.0 * f64::EPSILON);
-            Ok(from_ln_complement(ln).complement().next_down())
+            let ln_p = beta.ln() / n * (1.0 + outward);
+            Ok(from_ln_complement(ln_p).complement().next_down())
         }
         _ => search(successes, trials, beta, guess()?),
     }
@@ -131,11 +136,12 @@ fn from_ln_complement(ln: f64) -> Probability {
     Probability::from_parts(-ln.exp_m1(), ln.exp())
 }
 
-/// Steps a search may take: with f = ln T − ln β and its slope g, tangents to a concave f obey
-/// |f g|ₖ₊₁ ≤ |f g|ₖ / 4 once on the left, where the first lands. From |f g| ≤ 1e10 n² ln n at p = β/n
-/// to 1e-7 at the limit that is 45 steps at n = 10⁷ and 80 at 2⁵³; each step of the other kind, at
-/// most 7, has to come with a tenfold fall of |f|.
-const MOST_STEPS: u32 = 100;
+/// Steps a search may take. With f = ln T − ln β and its slope g, tangents to a concave f obey
+/// |f g|ₖ₊₁ ≤ |f g|ₖ / 4 from their first landing on, which is left of the limit and, at p ≥ β/n, has
+/// |f g| ≤ (691 + ln n) n². A step is the last at the latest when |f| < 1e-7, with g > 0.1 for β ≤ ½:
+/// 43 steps at n = 10⁷ and 74 at 2⁵³. For larger β, g falls to 1 − β ≥ 1e-16 and |f| has to fall as
+/// far: 53 more. Steps of the other kind, each with a tenfold fall of |f| from ½, add at most 16.
+const MOST_STEPS: u32 = 150;
 
 /// Share of the allowance for rounding that the last tangent may give away.
 const GIVEN_AWAY: f64 = 0.02;
@@ -151,7 +157,7 @@ fn search(
     let allowance = RELATIVE_ERROR + 2.0 * relative_error(beta.ln());
     let target = beta.ln() - allowance;
     // P(X ≥ v) ≤ P(X ≥ 1) ≤ n p, and ≥ pⁿ.
-    let lowest = Probability::new(beta / trials as f64)?;
+    let lowest = Probability::new((beta / trials as f64).max(f64::MIN_POSITIVE))?;
     let highest = from_ln_complement(beta.ln() / trials as f64).complement();
     let mut p = guess;
     let mut before = f64::INFINITY;

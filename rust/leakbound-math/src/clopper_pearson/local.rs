@@ -5,6 +5,9 @@ use crate::binomial::Binomial;
 /// |ln T − target| from which the local series is used: about a quarter of a standard deviation.
 pub(super) const NEAR: f64 = 0.5;
 
+/// Relative error of slope and excess, ten times over: a bend below it is not told from none.
+const SLOPE_ERROR: f64 = 1e-13;
+
 /// Terms of the series for the slope.
 const TERMS: usize = 6;
 
@@ -42,9 +45,10 @@ impl Local {
         -self.off / self.slope[0]
     }
 
-    /// How far f is below 0 there, to second order: f² |f″| / (2 g²).
+    /// How far f is below 0 there, to second order: f² |f″| / (2 g²), where f″ = g (a − g) < 0.
     pub(super) fn given_away(&self) -> f64 {
-        0.5 * self.off * self.off * (1.0 - self.excess[0] / self.slope[0])
+        let bend = 1.0 - self.excess[0] / self.slope[0];
+        0.5 * self.off * self.off * bend.max(SLOPE_ERROR)
     }
 
     /// The zero of the series: three Newton steps from the tangent's.

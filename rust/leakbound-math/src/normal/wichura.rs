@@ -4,6 +4,9 @@
 /// Smallest p of the central approximation: ½ − 0.425.
 pub(super) const CENTRE: f64 = 0.075;
 
+/// ln of 1 − [`CENTRE`], the largest.
+pub(super) const LN_CENTRE_END: f64 = -0.077_961_541_469_711_86;
+
 /// ln of [`CENTRE`].
 pub(super) const LN_CENTRE: f64 = -2.590_267_165_445_826_6;
 
