@@ -429,3 +429,37 @@ fn limits_in_closed_form_are_below_the_level() {
         }
     }
 }
+
+/// Certain outcomes: no rounding, no NaN.
+#[test]
+fn certain_outcomes_are_exact() {
+    let (never, always) = (Probability::ZERO, Probability::ONE);
+    for n in [0_u64, 1, 7, 10_000_000] {
+        for v in [0, 1, n / 2, n, n + 1] {
+            let certain = |yes: bool| {
+                if yes {
+                    (1.0, 0.0)
+                } else {
+                    (0.0, f64::NEG_INFINITY)
+                }
+            };
+            for (p, sure) in [(never, 0), (always, n)] {
+                let law = Binomial::new(n, p);
+                assert_eq!((law.pmf(v), law.ln_pmf(v)), certain(v == sure), "{n} {v}");
+                assert_eq!(
+                    (law.upper_tail(v), law.ln_upper_tail(v)),
+                    certain(v <= sure)
+                );
+                assert_eq!(
+                    (law.lower_tail(v), law.ln_lower_tail(v)),
+                    certain(v >= sure)
+                );
+            }
+            if v <= n {
+                let divergence = |p| deviance::binomial_divergence(v as f64, n as f64, p);
+                assert_eq!(divergence(never), if v == 0 { 0.0 } else { f64::INFINITY });
+                assert_eq!(divergence(always), if v == n { 0.0 } else { f64::INFINITY });
+            }
+        }
+    }
+}
