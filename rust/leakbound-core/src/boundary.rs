@@ -2,6 +2,7 @@
 
 use leakbound_math::Probability;
 
+use crate::chances::{Chances, Guesses};
 use crate::crossing::{Crossing, Passage};
 use crate::walk::Walk;
 use crate::{AuditError, Interrupt};
@@ -73,7 +74,14 @@ impl Boundary {
         p: Probability,
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
-        refine(|loss| Ok(self.first_crossing(p, loss, 0.0, interrupt)?.probability()))
+        self.crossing(&Chances::Alike(p), interrupt)
+    }
+
+    fn crossing(&self, chances: &Chances, interrupt: &Interrupt) -> Result<f64, AuditError> {
+        refine(|loss| {
+            let crossing = self.first_crossing(f64::NAN, chances.clone(), loss, 0.0, interrupt)?;
+            Ok(crossing.probability())
+        })
     }
 
     /// The largest p at which P(cross) ≤ `beta` was certified, to about 1e-13 in logit p.
@@ -92,35 +100,50 @@ impl Boundary {
         start: Probability,
         interrupt: &Interrupt,
     ) -> Result<Option<Probability>, AuditError> {
+        let start = start.logit();
+        let solution = self.calibrate_family(Guesses::Alike, beta, start, interrupt)?;
+        Ok(solution.map(Probability::from_logit).transpose()?)
+    }
+
+    /// [`calibrate`](Self::calibrate) for any family: the largest parameter, of which none is
+    /// returned where that would be.
+    pub(crate) fn calibrate_family(
+        &self,
+        family: Guesses<'_>,
+        beta: f64,
+        start: f64,
+        interrupt: &Interrupt,
+    ) -> Result<Option<f64>, AuditError> {
         crate::statistic::check_level("beta", beta)?;
         if self.guesses.is_empty() || self.thresholds.contains(&0) {
             return Ok(None);
         }
-        let start = start
-            .logit()
-            .clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
-        let base = self.thinned().follow(beta, start, ROUGH_LOSS, interrupt)?;
-        let solution = self.follow(beta, base, CALIBRATION_LOSS, interrupt)?;
-        Ok(Some(Probability::from_logit(solution)?))
+        let start = start.clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
+        let rough = self.thinned();
+        let base = rough.follow(family, beta, start, ROUGH_LOSS, interrupt)?;
+        let solution = self.follow(family, beta, base, CALIBRATION_LOSS, interrupt)?;
+        Ok(Some(solution))
     }
 
-    /// The logit at which P(cross) ≤ `beta` holds with what is dropped, relative to `beta`,
+    /// The parameter at which P(cross) ≤ `beta` holds with what is dropped, relative to `beta`,
     /// accounted for: walks from base to base until the solution is within reach of one.
     fn follow(
         &self,
+        family: Guesses<'_>,
         beta: f64,
         start: f64,
         relative_loss: f64,
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
-        let longest = self.guesses.last().copied().map_or(1.0, f64::from);
+        let longest = self.guesses.last().copied().unwrap_or(1);
         let mut base = start;
         for _ in 0..MAX_PASSES {
-            let p = Probability::from_logit(base)?;
-            let deviation = 1.0 / (longest * p.p() * p.q()).sqrt();
-            let reach = REACH * deviation.min(1.0);
-            let crossing = self.first_crossing(p, beta * relative_loss, reach, interrupt)?;
-            let shift = crossing.largest_shift(beta, TRUST * deviation.min(1.0));
+            let chances = family.at(base)?;
+            let deviation = chances.deviation(longest).min(1.0);
+            let reach = REACH * deviation;
+            let loss = beta * relative_loss;
+            let crossing = self.first_crossing(base, chances, loss, reach, interrupt)?;
+            let shift = crossing.largest_shift(beta, TRUST * deviation);
             base += shift;
             if shift.abs() <= reach {
                 break;
@@ -150,25 +173,28 @@ impl Boundary {
         }
     }
 
-    /// The law of the first crossing at `p`, dropping mass at most `loss` on the way, accounted
-    /// for at shifts of the logit up to `reach`.
+    /// The law of the first crossing at the parameter `base`, dropping mass at most `loss` on the
+    /// way, accounted for at shifts of the logits up to `reach`.
     fn first_crossing(
         &self,
-        p: Probability,
+        base: f64,
+        chances: Chances,
         loss: f64,
         reach: f64,
         interrupt: &Interrupt,
     ) -> Result<Crossing, AuditError> {
-        // Each cut costs at most a kernel's tails and one trim.
-        let mut walk = Walk::new(loss / (2 * self.guesses.len()).max(1) as f64, reach);
-        let mut crossing = Crossing::new(p);
+        // Each operation drops at most a kernel's tails and one trim.
+        let longest = self.guesses.last().copied().unwrap_or(1);
+        let operations = chances.operations(self.guesses.len(), longest).max(1);
+        let mut walk = Walk::new(loss / (2 * operations) as f64, reach);
+        let mut crossing = Crossing::new(base, chances);
         let mut last = 0;
         for (step, (&guesses, &threshold)) in self.guesses.iter().zip(&self.thresholds).enumerate()
         {
             if step % STEPS_PER_CHECK == 0 {
                 interrupt.check()?;
             }
-            walk.leap(guesses - last, p);
+            crossing.chances().advance(&mut walk, last, guesses);
             last = guesses;
             let start = crossing.masses.len();
             let lowest = walk.absorb(threshold, &mut crossing.masses);
@@ -208,37 +234,16 @@ pub fn crossing_probability(
     if boundary.contains(&0) {
         return Ok(1.0);
     }
-    match p {
-        &[p] => {
-            let guesses: Vec<u32> = (1..=steps as u32).collect();
-            Boundary::new(&guesses, boundary)?.crossing_probability(p, interrupt)
+    let chances = match p {
+        &[p] => Chances::Alike(p),
+        p if p.len() == steps => Chances::Each(p.to_vec()),
+        p => {
+            let given = p.len();
+            return Err(AuditError::StepMismatch { given, steps });
         }
-        p if p.len() == steps => refine(|loss| varying_walk(boundary, p, loss, interrupt)),
-        p => Err(AuditError::StepMismatch {
-            given: p.len(),
-            steps,
-        }),
-    }
-}
-
-fn varying_walk(
-    boundary: &[u32],
-    p: &[Probability],
-    loss: f64,
-    interrupt: &Interrupt,
-) -> Result<f64, AuditError> {
-    let mut walk = Walk::new(loss / boundary.len() as f64, 0.0);
-    let mut absorbed = Vec::new();
-    for (step, (&threshold, &p)) in boundary.iter().zip(p).enumerate() {
-        if step % STEPS_PER_CHECK == 0 {
-            interrupt.check()?;
-        }
-        walk.step(p);
-        walk.absorb(threshold, &mut absorbed);
-    }
-    let total: f64 = absorbed.iter().sum();
-    let rounding = walk.rounding + absorbed.len() as f64 * f64::EPSILON;
-    Ok(((total + walk.lost) * (1.0 + rounding)).min(1.0))
+    };
+    let guesses: Vec<u32> = (1..=steps as u32).collect();
+    Boundary::new(&guesses, boundary)?.crossing(&chances, interrupt)
 }
 
 /// Repeat with a smaller loss until the loss no longer matters beside the answer.

@@ -1,6 +1,6 @@
 //! The law of the first crossing, at one probability and, reweighted, at those near it.
 
-use leakbound_math::Probability;
+use crate::chances::{Chances, Tilt};
 
 /// States absorbed after the same number of guesses.
 #[derive(Debug, Clone, Copy)]
@@ -12,10 +12,12 @@ pub(crate) struct Passage {
     pub(crate) start: usize,
 }
 
-/// First crossings of a boundary by a walk whose guesses are right with a base probability.
+/// First crossings of a boundary by a walk whose guesses are right with base probabilities.
 #[derive(Debug)]
 pub(crate) struct Crossing {
-    base: Probability,
+    /// The parameter of the family at the base.
+    base: f64,
+    chances: Chances,
     pub(crate) passages: Vec<Passage>,
     pub(crate) masses: Vec<f64>,
     /// Upper bound on the probability of dropped paths, at the base and at shifts within reach.
@@ -38,14 +40,20 @@ impl Crossing {
     /// Newton iterations and bisections; a bracket of width 1400 shrinks to 1e-15 in 61 halvings.
     const MAX_ITERATIONS: usize = 128;
 
-    pub(crate) fn new(base: Probability) -> Self {
+    pub(crate) fn new(base: f64, chances: Chances) -> Self {
         Self {
             base,
+            chances,
             passages: Vec::new(),
             masses: Vec::new(),
             lost: 0.0,
             inflation: 1.0,
         }
+    }
+
+    /// The probabilities at the base.
+    pub(crate) fn chances(&self) -> &Chances {
+        &self.chances
     }
 
     /// Record what the finished walk dropped and how it rounded.
@@ -66,7 +74,7 @@ impl Crossing {
     /// most `beta`.
     pub(crate) fn largest_shift(&self, beta: f64, limit: f64) -> f64 {
         let target = beta.ln();
-        let room = |end: f64| (end - self.base.logit()).clamp(-limit, limit);
+        let room = |end: f64| (end - self.base).clamp(-limit, limit);
         let (mut low, mut high) = (room(-Self::MAX_LOGIT), room(Self::MAX_LOGIT));
         let mut shift = 0.0;
         let mut verified = low;
@@ -80,7 +88,7 @@ impl Crossing {
             } else {
                 high = shift;
             }
-            if high - low <= 1e-15 * (1.0 + self.base.logit().abs()) {
+            if high - low <= 1e-15 * (1.0 + self.base.abs()) {
                 break;
             }
             let newton = shift + (target - ln_probability) / slope;
@@ -99,46 +107,52 @@ impl Crossing {
         verified
     }
 
-    /// ln P(cross) and its slope with the logit shifted from the base.
+    /// ln P(cross) and its slope with the parameter shifted from the base.
     ///
-    /// A path with w right among r guesses is reweighted by (p/p₀)^w (q/q₀)^{r−w}, where
-    /// q/q₀ = 1/(1 + p₀(e^s − 1)) and p/p₀ = e^s q/q₀ for a shift s.
+    /// A path with w right guesses is reweighted by exp(s·w − Σᵢ ln(1 + pᵢ(e^s − 1))) for a shift s,
+    /// which for guesses all alike is (p/p₀)^w (q/q₀)^{r−w}.
     fn at(&self, shift: f64) -> Reweighted {
-        let ln_q_ratio = -(self.base.p() * shift.exp_m1()).ln_1p();
         let step = shift.exp();
-        let p = self.base.p() * (shift + ln_q_ratio).exp();
+        let guesses = self.passages.iter().map(|passage| passage.guesses);
+        let tilts = self.chances.tilts(shift, guesses);
+        let exponent =
+            |passage: &Passage, tilt: &Tilt| f64::from(passage.lowest) * shift - tilt.cumulant;
+        let scale = self
+            .passages
+            .iter()
+            .zip(&tilts)
+            .map(|(passage, tilt)| exponent(passage, tilt))
+            .fold(f64::NEG_INFINITY, f64::max)
+            .max(0.0);
         let ends = self
             .passages
             .iter()
             .skip(1)
             .map(|next| next.start)
             .chain([self.masses.len()]);
-        let exponent = |passage: &Passage| {
-            f64::from(passage.lowest) * shift + f64::from(passage.guesses) * ln_q_ratio
-        };
-        let scale = self
-            .passages
-            .iter()
-            .map(exponent)
-            .fold(f64::NEG_INFINITY, f64::max)
-            .max(0.0);
         let (mut total, mut weighted) = (0.0, 0.0);
-        for (passage, end) in self.passages.iter().zip(ends) {
+        for ((passage, tilt), end) in self.passages.iter().zip(&tilts).zip(ends) {
             // Horner from the largest count down: Σ mass_j e^{js} and Σ j mass_j e^{js}.
             let (mut sum, mut moment) = (0.0, 0.0);
             for &mass in self.masses[passage.start..end].iter().rev() {
                 moment = moment * step + sum * step;
                 sum = sum * step + mass;
             }
-            let factor = (exponent(passage) - scale).exp();
-            let excess = f64::from(passage.lowest) - f64::from(passage.guesses) * p;
+            let factor = (exponent(passage, tilt) - scale).exp();
+            let excess = f64::from(passage.lowest) - tilt.mean;
             total += factor * sum;
             weighted += factor * (moment + excess * sum);
         }
         let dropped = self.lost * (-scale).exp();
         Reweighted {
-            ln_probability: scale + ((total + dropped) * self.inflation).ln(),
+            ln_probability: scale + ((total + dropped) * self.inflation_at(shift)).ln(),
             slope: weighted / total,
         }
+    }
+
+    /// The inflation at a shift: exponents are differences of numbers up to |s|·r.
+    fn inflation_at(&self, shift: f64) -> f64 {
+        let longest = self.passages.last().map_or(0, |passage| passage.guesses);
+        self.inflation * (1.0 + 4.0 * f64::EPSILON * shift.abs() * f64::from(longest))
     }
 }

@@ -33,7 +33,7 @@ pub trait ScanStatistic: CutStatistic {
 ///
 /// KL(x‖p) = ∫ (x−t)/(t(1−t)) dt from p to x, at most (x−p)²/2 over the smallest t(1−t) on the
 /// way, which concavity puts at an end, and at most the χ² divergence (x−p)²/(p(1−p)).
-fn divergence_bound(cut: Cut, level: Probability) -> f64 {
+pub(crate) fn divergence_bound(cut: Cut, level: Probability) -> f64 {
     let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
     let excess = w - r * level.p();
     let at_level = level.p() * level.q();
@@ -42,12 +42,12 @@ fn divergence_bound(cut: Cut, level: Probability) -> f64 {
 }
 
 /// r·KL(w/r ‖ p).
-fn divergence(cut: Cut, p: Probability) -> f64 {
+pub(crate) fn divergence(cut: Cut, p: Probability) -> f64 {
     deviance::binomial_divergence(f64::from(cut.correct), f64::from(cut.guesses), p)
 }
 
 /// Is w/r above p?
-fn is_above(cut: Cut, p: Probability) -> bool {
+pub(crate) fn is_above(cut: Cut, p: Probability) -> bool {
     f64::from(cut.correct) > f64::from(cut.guesses) * p.p()
 }
 
@@ -89,7 +89,13 @@ impl KlDivergence {
         Self::new(1.0 - check_level("beta", beta)?.ln())
     }
 
-    fn reaches(self, cut: Cut, level: Probability) -> bool {
+    /// κ.
+    pub(crate) fn kappa(self) -> f64 {
+        self.kappa
+    }
+
+    /// Does the cut refute this probability?
+    pub(crate) fn reaches(self, cut: Cut, level: Probability) -> bool {
         is_above(cut, level) && divergence(cut, level) >= self.kappa * (1.0 - Self::SLACK)
     }
 }
@@ -152,7 +158,11 @@ const NEWTON_TOLERANCE: f64 = 1e-15;
 
 impl ScanStatistic for KlDivergence {
     fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(level, guesses, |cut| Ok(self.reaches(cut, level)))
+        walk_thresholds(
+            guesses,
+            |index| f64::from(guesses[index]) * level.p(),
+            |_, cut| Ok(self.reaches(cut, level)),
+        )
     }
 }
 
@@ -215,7 +225,11 @@ impl CutStatistic for EqualLevel {
 
 impl ScanStatistic for EqualLevel {
     fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError> {
-        walk_thresholds(level, guesses, |cut| Ok(self.reaches(cut, level)))
+        walk_thresholds(
+            guesses,
+            |index| f64::from(guesses[index]) * level.p(),
+            |_, cut| Ok(self.reaches(cut, level)),
+        )
     }
 }
 
@@ -272,32 +286,35 @@ pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditEr
     })
 }
 
-/// Thresholds by walking: each search starts where the last one ended, moved along the mean.
-fn walk_thresholds(
-    level: Probability,
+/// At each number of guesses the fewest right ones that reach a level, beyond the number of guesses
+/// where none does. Found by walking: each search starts where the last one ended, moved along with
+/// the number of right guesses expected at the level.
+pub(crate) fn walk_thresholds(
     guesses: &[u32],
-    reaches: impl Fn(Cut) -> Result<bool, AuditError>,
+    expected: impl Fn(usize) -> f64,
+    reaches: impl Fn(usize, Cut) -> Result<bool, AuditError>,
 ) -> Result<Vec<u32>, AuditError> {
-    let (mut last_guesses, mut last) = (0, 0);
+    let (mut last_expected, mut last) = (0.0, 0);
     let mut thresholds = Vec::with_capacity(guesses.len());
-    for &guesses in guesses {
-        let drift = f64::from(guesses - last_guesses) * level.p();
-        let mut threshold = last + drift as u32;
-        let at = |correct| reaches(Cut { guesses, correct });
+    for (index, &guesses) in guesses.iter().enumerate() {
+        let expected = expected(index);
+        let mut threshold = last + (expected - last_expected) as u32;
+        last_expected = expected;
+        let at = |correct| reaches(index, Cut { guesses, correct });
         while threshold <= guesses && !at(threshold)? {
             threshold += 1;
         }
         if threshold > guesses {
             // Not even every guess right would do; the next search starts from the mean.
             thresholds.push(guesses + 1);
-            (last_guesses, last) = (guesses, (f64::from(guesses) * level.p()) as u32);
+            last = expected as u32;
             continue;
         }
         while threshold > 0 && at(threshold - 1)? {
             threshold -= 1;
         }
         thresholds.push(threshold);
-        (last_guesses, last) = (guesses, threshold);
+        last = threshold;
     }
     Ok(thresholds)
 }

@@ -4,7 +4,7 @@
 
 use leakbound_core::{
     CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt, KlDivergence, Path, ScanStatistic,
-    best_cut, scan,
+    VilleMixture, best_cut, scan, scan_offsets,
 };
 use leakbound_math::{Binomial, Probability};
 use rand::{RngExt, SeedableRng};
@@ -17,7 +17,7 @@ const PROBABILITIES: [f64; 4] = [0.5, 0.73, 0.95, 0.993];
 /// A valid procedure fails one of all tests of this file with at most this probability.
 const FAMILY_WISE: f64 = 1e-3;
 /// Procedures × probabilities.
-const TESTS: f64 = 6.0 * 4.0;
+const TESTS: f64 = 8.0 * 4.0;
 
 const QUICK: u64 = 2_000;
 const LONG: u64 = 40_000;
@@ -76,19 +76,49 @@ fn every_policy_holds_its_level(audits: u64) {
     let grid = Grid::Geometric { ratio: 1.5 };
     let per_cut = BETA / grid.size(GUESSES as u32).unwrap() as f64;
     holds_its_level(audits, best(EqualLevel::new(per_cut).unwrap(), grid));
+    holds_its_level(audits, best(VilleMixture::new(BETA).unwrap(), Grid::All));
     let fixed = Grid::Listed(vec![GUESSES as u32 / 2]);
     holds_its_level(audits, best(EqualLevel::new(BETA).unwrap(), fixed));
+}
+
+/// Guess i is right with probability σ(ε + aᵢ), aᵢ between −2 and 2, not in order of size.
+fn offsets_hold_their_level(audits: u64) {
+    let offsets: Vec<f64> = (0..GUESSES)
+        .map(|i| (i * 37 % 101) as f64 / 25.0 - 2.0)
+        .collect();
+    let statistic = KlDivergence::for_level(BETA).unwrap();
+    for epsilon in [-1.0, 0.0, 0.7, 3.0] {
+        let errs = |&audit: &u64| {
+            let mut coins = Pcg64Mcg::seed_from_u64(audit);
+            let right = |offset: &f64| {
+                coins.random_bool(Probability::from_logit(epsilon + offset).unwrap().p())
+            };
+            let path = Path::from_successes(&offsets.iter().map(right).collect::<Vec<_>>());
+            let bound =
+                scan_offsets(&path, &offsets, &statistic, BETA, 1, &Interrupt::default()).unwrap();
+            bound.epsilon > epsilon
+        };
+        let count = (0..audits).into_par_iter().filter(errs).count() as u64;
+        let null = Binomial::new(audits, Probability::new(BETA).unwrap());
+        let chance = null.upper_tail(count);
+        assert!(
+            chance > FAMILY_WISE / TESTS,
+            "epsilon = {epsilon}: {count} of {audits}"
+        );
+    }
 }
 
 #[test]
 fn policies_hold_their_level() {
     every_policy_holds_its_level(QUICK);
+    offsets_hold_their_level(QUICK / 4);
 }
 
 #[test]
 #[ignore = "the long form: make validity"]
 fn policies_hold_their_level_long() {
     every_policy_holds_its_level(LONG);
+    offsets_hold_their_level(LONG / 2);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use leakbound_core::{
-    CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, best_cut, crossing_probability, scan,
+    CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, VilleMixture, best_cut,
+    crossing_probability, scan, scan_offsets,
 };
 use leakbound_math::{Probability, deviance::binomial_divergence};
 
@@ -137,6 +138,58 @@ fn equal_level_scan() {
         )
         .unwrap()
     });
+}
+
+/// Of these rows only the bound is recorded.
+fn agrees_in_the_bound(row: &Row, p: f64, logit: f64) {
+    let name = format!("{} m={} beta={}", row.method, row.path.guesses(), row.beta);
+    assert!((p - row.p).abs() <= TOLERANCE * row.p, "{name}: p {p}");
+    assert!(
+        (logit - row.logit).abs() <= TOLERANCE,
+        "{name}: logit {logit}"
+    );
+}
+
+#[test]
+fn ville_mixture() {
+    let rows = rows()
+        .into_iter()
+        .filter(|row| row.method.starts_with("ville_mix"));
+    let count = rows
+        .map(|row| {
+            let cuts = row.path.cuts(&Grid::All, 1).unwrap();
+            let statistic = VilleMixture::new(row.beta).unwrap();
+            let bound = best_cut(&cuts, &statistic, &Interrupt::default()).unwrap();
+            agrees_in_the_bound(&row, bound.probability.p(), bound.probability.logit());
+        })
+        .count();
+    assert!(count > 10, "{count} rows");
+}
+
+#[test]
+fn kl_scan_with_offsets() {
+    let rows = rows()
+        .into_iter()
+        .filter(|row| row.method == "scan_hetero_eps");
+    let count = rows
+        .map(|row| {
+            let offset = |j: u32| (f64::from(7919 * j % 1000) / 1000.0 - 0.5).abs();
+            let offsets: Vec<f64> = (1..=row.path.guesses()).map(offset).collect();
+            let statistic = KlDivergence::new(4.5).unwrap();
+            let bound = scan_offsets(
+                &row.path,
+                &offsets,
+                &statistic,
+                row.beta,
+                1,
+                &Interrupt::default(),
+            )
+            .unwrap();
+            let p = Probability::from_logit(bound.epsilon).unwrap();
+            agrees_in_the_bound(&row, p.p(), bound.epsilon);
+        })
+        .count();
+    assert!(count > 3, "{count} rows");
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! How likely each guess is right: all alike, or each with an offset of its own.
+
+use leakbound_math::{MathError, Probability};
+
+use crate::walk::Walk;
+
+/// A family of laws with one parameter θ: guess i is right with probability σ(θ + aᵢ).
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Guesses<'a> {
+    /// Without offsets; θ is the logit of every probability.
+    Alike,
+    /// The offsets aᵢ, in path order.
+    Offset(&'a [f64]),
+}
+
+impl Guesses<'_> {
+    /// The law at one value of the parameter.
+    pub(crate) fn at(self, theta: f64) -> Result<Chances, MathError> {
+        Ok(match self {
+            Self::Alike => Chances::Alike(Probability::from_logit(theta)?),
+            Self::Offset(offsets) => Chances::Each(
+                offsets
+                    .iter()
+                    .map(|offset| Probability::from_logit(theta + offset))
+                    .collect::<Result<_, _>>()?,
+            ),
+        })
+    }
+}
+
+/// The probabilities of right guesses.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Chances {
+    /// One for all.
+    Alike(Probability),
+    /// One for each guess, in path order.
+    Each(Vec<Probability>),
+}
+
+/// What a shift of all logits by s does to the first guesses.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tilt {
+    /// Σ ln(1 + pᵢ(e^s − 1)): a path with w right guesses is reweighted by exp(s·w) over e to this.
+    pub(crate) cumulant: f64,
+    /// Expected right guesses after the shift.
+    pub(crate) mean: f64,
+}
+
+impl Chances {
+    /// Carry a walk from `from` guesses to `to`.
+    pub(crate) fn advance(&self, walk: &mut Walk, from: u32, to: u32) {
+        match self {
+            Self::Alike(p) => walk.leap(to - from, *p),
+            Self::Each(each) => {
+                for &p in &each[from as usize..to as usize] {
+                    walk.step(p);
+                }
+            }
+        }
+    }
+
+    /// The operations of a walk to `longest` that looks at `cuts` cuts.
+    pub(crate) fn operations(&self, cuts: usize, longest: u32) -> usize {
+        match self {
+            Self::Alike(_) => cuts,
+            Self::Each(_) => longest as usize,
+        }
+    }
+
+    /// One standard deviation of the parameter, as estimated from `guesses` guesses.
+    pub(crate) fn deviation(&self, guesses: u32) -> f64 {
+        let information = match self {
+            Self::Alike(p) => f64::from(guesses) * p.p() * p.q(),
+            Self::Each(each) => each[..guesses as usize].iter().map(|p| p.p() * p.q()).sum(),
+        };
+        1.0 / information.sqrt()
+    }
+
+    /// The effect of a shift on the first guesses, at increasing numbers of them.
+    pub(crate) fn tilts(&self, shift: f64, guesses: impl Iterator<Item = u32>) -> Vec<Tilt> {
+        let growth = shift.exp_m1();
+        let of_one = |p: Probability| {
+            let cumulant = (p.p() * growth).ln_1p();
+            let mean = p.p() * (shift - cumulant).exp();
+            Tilt { cumulant, mean }
+        };
+        match self {
+            Self::Alike(p) => {
+                let one = of_one(*p);
+                let times = |r: u32| Tilt {
+                    cumulant: f64::from(r) * one.cumulant,
+                    mean: f64::from(r) * one.mean,
+                };
+                guesses.map(times).collect()
+            }
+            Self::Each(each) => {
+                let (mut cumulant, mut mean) = (Sum::default(), Sum::default());
+                let mut done = 0;
+                let mut up_to = |r: u32| {
+                    for &p in &each[done..r as usize] {
+                        let one = of_one(p);
+                        cumulant.add(one.cumulant);
+                        mean.add(one.mean);
+                    }
+                    done = r as usize;
+                    Tilt {
+                        cumulant: cumulant.value(),
+                        mean: mean.value(),
+                    }
+                };
+                guesses.map(&mut up_to).collect()
+            }
+        }
+    }
+}
+
+/// A running sum that carries its rounding errors along (Neumaier 1974): within an ulp or two of
+/// the exact sum of numbers of one sign, however many.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    total: f64,
+    carried: f64,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, term: f64) {
+        let total = self.total + term;
+        self.carried += if self.total.abs() >= term.abs() {
+            (self.total - total) + term
+        } else {
+            (term - total) + self.total
+        };
+        self.total = total;
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        self.total + self.carried
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_offsets_tilt_as_none() {
+        let alike = Guesses::Alike.at(0.7).unwrap();
+        let each = Guesses::Offset(&[0.2; 50]).at(0.5).unwrap();
+        let cuts = [3, 10, 50];
+        for shift in [-2.0, -1e-3, 0.0, 0.4, 3.0] {
+            let tilts = alike.tilts(shift, cuts.into_iter());
+            for (a, b) in tilts.iter().zip(each.tilts(shift, cuts.into_iter())) {
+                assert!((a.cumulant - b.cumulant).abs() <= 1e-13 * a.cumulant.abs());
+                assert!((a.mean - b.mean).abs() <= 1e-13 * a.mean);
+            }
+        }
+        assert!((alike.deviation(50) - each.deviation(50)).abs() < 1e-14);
+    }
+
+    #[test]
+    fn small_terms_survive_beside_a_large_sum() {
+        let mut sum = Sum::default();
+        sum.add(1.0);
+        for _ in 0..1000 {
+            sum.add(1e-17);
+        }
+        assert!((sum.value() - (1.0 + 1e-14)).abs() <= f64::EPSILON);
+    }
+}

@@ -1,0 +1,172 @@
+//! A test of every cut that needs no correction: a likelihood ratio mixed over alternatives.
+
+use leakbound_math::{Binomial, Probability, binomial};
+
+use crate::statistic::{check_level, divergence, divergence_bound, is_above};
+use crate::{AuditError, Cut, CutStatistic};
+
+/// Limits by Ville's inequality: refute p at a cut if M(p) ≥ 1/β, where
+///
+/// M(p) = ∫ (x/p)^w ((1−x)/(1−p))^{r−w} dx / (1−p), x from p to 1,
+///
+/// is the likelihood ratio of w right guesses among r, averaged over all probabilities above p.
+///
+/// Along a path whose guesses are right with probability at most p, given those before, M is a
+/// nonnegative supermartingale that starts at 1, so it ever reaches 1/β with probability at most β
+/// (Ville 1939, "Étude critique de la notion de collectif"). The largest limit over cuts is
+/// therefore a lower confidence bound, also when the path is looked at after every guess and
+/// stopped at will.
+///
+/// With x = p + (1−p)u the integrand is (1 + u(1−p)/p)^w (1−u)^{r−w}: it falls with p, is convex
+/// in logit p, and is at most 1 where w ≤ r·p, so that M refutes nothing there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VilleMixture {
+    /// ln(1/β)
+    strength: f64,
+}
+
+/// M(p) on the scale of logarithms.
+struct Mixture {
+    /// ln M(p).
+    ln: f64,
+    /// Its derivative in logit p.
+    slope: f64,
+    /// Upper bound on the error of `ln`.
+    error: f64,
+}
+
+impl Mixture {
+    /// Through P(Bin(r+1, p) ≤ w) and P(Bin(r, p) = w), for w above the mean: the first is then at
+    /// least about a half, and nothing cancels.
+    fn new(cut: Cut, p: Probability) -> Self {
+        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+        let guesses = u64::from(cut.guesses);
+        let ln_pmf = Binomial::new(guesses, p).ln_pmf(cut.correct.into());
+        let ln_tail = Binomial::new(guesses + 1, p).ln_lower_tail(cut.correct.into());
+        let scale = (r + 1.0).ln() + p.ln_q();
+        let ln = ln_tail - ln_pmf - scale;
+        // A convex function of logit p; d/dp = (1 − 1/M)/(1−p) − (w − rp)/(p(1−p)).
+        let slope = -p.p() * (-ln).exp_m1() - (w * p.q() - (r - w) * p.p());
+        let error = binomial::relative_error(ln_pmf)
+            + binomial::relative_error(ln_tail)
+            + 4.0 * f64::EPSILON * (ln_pmf.abs() + scale.abs());
+        Self { ln, slope, error }
+    }
+}
+
+impl VilleMixture {
+    /// Newton's steps from the left of a convex function stay there; the first step from the right
+    /// lands left. Each then halves at least what is missing in ln M; as a rule six suffice.
+    const MAX_STEPS: usize = 200;
+    /// Excess of ln M over the threshold, in units of its error, at which the search may end.
+    const NEAR: f64 = 4.0;
+
+    /// Limits at error probability `beta`, all cuts together.
+    ///
+    /// # Errors
+    /// `beta` is not in (0, 1).
+    pub fn new(beta: f64) -> Result<Self, AuditError> {
+        Ok(Self {
+            strength: -check_level("beta", beta)?.ln(),
+        })
+    }
+}
+
+impl CutStatistic for VilleMixture {
+    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+        if cut.correct == 0 {
+            return Ok(None);
+        }
+        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+        // ln M ≤ r·KL(w/r ‖ p), of which a quadratic lower limit is good enough to start from.
+        let (a, b) = (w + 0.5, r - w + 0.5);
+        let mut logit = (a / b).ln() - (2.0 * self.strength / a + 2.0 * self.strength / b).sqrt();
+        for _ in 0..Self::MAX_STEPS {
+            let p = Probability::from_logit(logit)?;
+            let step = if is_above(cut, p) {
+                let mixture = Mixture::new(cut, p);
+                let excess = mixture.ln - self.strength;
+                // No step can be finer than the logit and the probability themselves.
+                let finest = 2.0 * f64::EPSILON * (1.0 + logit.abs()) * mixture.slope.abs();
+                let margin = mixture.error + finest;
+                if excess >= mixture.error && excess <= Self::NEAR * margin {
+                    return Ok(Some(p));
+                }
+                // Aim between the two ends of what is good enough.
+                -(excess - 0.5 * (1.0 + Self::NEAR) * margin) / mixture.slope
+            } else {
+                -1.0
+            };
+            logit += step;
+        }
+        Ok(None)
+    }
+
+    fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
+        is_above(cut, level)
+            && divergence_bound(cut, level) > self.strength
+            && divergence(cut, level) > self.strength
+            && Mixture::new(cut, level).ln > self.strength
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// The integral over u by the midpoint rule.
+    fn mixture(cut: Cut, p: f64) -> f64 {
+        let steps = 100_000;
+        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+        let at = |i: u32| {
+            let u = (f64::from(i) + 0.5) / f64::from(steps);
+            (w * (u * (1.0 - p) / p).ln_1p() + (r - w) * (-u).ln_1p()).exp()
+        };
+        (0..steps).map(at).sum::<f64>() / f64::from(steps)
+    }
+
+    #[test]
+    fn the_closed_form_is_the_integral() {
+        for (guesses, correct, p) in [(1, 1, 0.4), (20, 15, 0.5), (20, 20, 0.9), (300, 280, 0.9)] {
+            let cut = Cut { guesses, correct };
+            let closed = Mixture::new(cut, Probability::new(p).unwrap()).ln;
+            assert!((closed - mixture(cut, p).ln()).abs() < 1e-6, "{cut:?} {p}");
+        }
+    }
+
+    #[test]
+    fn one_right_guess_has_a_closed_limit() {
+        // M = 1 + (1−p)/2p.
+        let cut = Cut {
+            guesses: 1,
+            correct: 1,
+        };
+        for beta in [0.5, 0.05, 1e-9, 1e-250] {
+            let limit = VilleMixture::new(beta).unwrap().limit(cut).unwrap();
+            let expected = beta / (2.0 - beta);
+            assert!(limit.unwrap().p() <= expected);
+            assert!(limit.unwrap().p() >= expected * (1.0 - 1e-11), "{beta}");
+        }
+    }
+
+    #[test]
+    fn every_count_has_its_limit() {
+        for beta in [0.999, 0.2, 1e-3, 1e-200] {
+            let statistic = VilleMixture::new(beta).unwrap();
+            for guesses in [1, 2, 7, 60, 1_000, 4_000_000_000] {
+                let counts = [1, 2, guesses / 3, guesses / 2, guesses - 1, guesses];
+                for correct in counts.into_iter().filter(|&w| (1..=guesses).contains(&w)) {
+                    let cut = Cut { guesses, correct };
+                    let limit = statistic.limit(cut).unwrap().unwrap();
+                    assert!(
+                        limit.p() < f64::from(correct) / f64::from(guesses),
+                        "{cut:?}"
+                    );
+                    let above = Probability::from_logit(limit.logit() + 1e-6).unwrap();
+                    assert!(!statistic.may_exceed(cut, above), "{cut:?} {beta}");
+                }
+            }
+        }
+    }
+}
