@@ -114,8 +114,55 @@ def log_normal_cdf(x: _Floats) -> _Floats: ...
 def binomial_tail(
     v: NDArray[np.uint64], n: NDArray[np.uint64], p: _Floats, *, log: bool
 ) -> _Floats: ...
-def clopper_pearson(
-    v: NDArray[np.uint64], n: NDArray[np.uint64], *, beta: _Floats
+def clopper_pearson(v: NDArray[np.uint64], n: NDArray[np.uint64], *, beta: _Floats) -> _Floats: ...
+def poisson_binomial_tail(
+    values: _Floats,
+    v: _Counts,
+    epsilon: _Floats,
+    *,
+    counts: NDArray[np.uint64] | None,
+    offsets: bool,
+) -> tuple[_Floats, _Floats, _Floats]:
+    """Tails, their logarithms and relative errors; `values` are probabilities or offsets."""
+
+def weighted_tail(
+    values: _Floats,
+    v: _Counts,
+    epsilon: _Floats,
+    *,
+    weights: NDArray[np.uint64],
+    offsets: bool,
+) -> tuple[_Floats, _Floats, _Floats]: ...
+def real_weighted_tail(
+    values: _Floats, v: _Floats, epsilon: _Floats, *, weights: _Floats, offsets: bool
+) -> tuple[_Floats, _Floats, _Floats]: ...
+def poisson_binomial_epsilon(
+    offsets: _Floats, v: _Counts, *, beta: float, counts: NDArray[np.uint64] | None
 ) -> _Floats: ...
+def replicated_epsilon(
+    offsets: _Floats,
+    v: _Counts,
+    *,
+    beta: float,
+    counts: NDArray[np.uint64] | None,
+    terms: int,
+) -> _Floats:
+    """One epsilon for each row of `terms` offsets or counts, laid end to end."""
+
+def weighted_epsilon(
+    offsets: _Floats, v: _Counts, *, beta: float, weights: NDArray[np.uint64]
+) -> _Floats: ...
+def real_weighted_epsilon(
+    offsets: _Floats, v: _Floats, *, beta: float, weights: _Floats
+) -> _Floats: ...
+def poisson_binomial_pmf(p: _Floats) -> _Floats: ...
+def poisson_binomial_tail_bound(
+    p: _Floats, v: _Counts, *, counts: NDArray[np.uint64] | None
+) -> _Floats:
+    """Upper bounds of the logarithms of tails."""
+
+def poisson_binomial_prefix_tails(v: _Counts, offsets: _Floats, epsilon: float) -> _Floats:
+    """Logarithms of tails, one for each prefix."""
+
 def threads() -> int: ...
 def set_threads(count: int) -> None: ...

@@ -13,6 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakbound import _core
+from leakbound._poisson_binomial import (
+    poisson_binomial_epsilon,
+    poisson_binomial_pmf,
+    poisson_binomial_prefix_tails,
+    poisson_binomial_relative_error,
+    poisson_binomial_tail,
+    poisson_binomial_tail_bound,
+    poisson_binomial_tail_offsets,
+)
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import check_length, check_successes, numbers, real, vector
 from leakbound.cuts import EqualLevelScan, KLScan, ScanGrid, UnionBound, UnionGrid
@@ -26,6 +35,13 @@ __all__ = [
     "log_normal_cdf",
     "normal_cdf",
     "normal_quantile",
+    "poisson_binomial_epsilon",
+    "poisson_binomial_pmf",
+    "poisson_binomial_prefix_tails",
+    "poisson_binomial_relative_error",
+    "poisson_binomial_tail",
+    "poisson_binomial_tail_bound",
+    "poisson_binomial_tail_offsets",
     "union_bound",
 ]
 

@@ -157,7 +157,10 @@ fn a_hundred_thousand_tails_match() {
             .at_level(levels[law % levels.len()]);
         for _ in 0..TAILS {
             let v = 1 + (random.uniform() * n as f64) as usize;
-            let (expected, tail) = (log_upper(reference[v]), terms.tail(v as i64, 0.0));
+            let (expected, tail) = (
+                log_upper(reference[v]),
+                terms.tail(v.cast_signed() as i64, 0.0),
+            );
             let error = (tail.log - expected).abs();
             assert!(
                 error <= 5e-15 * expected.abs().max(1.0),

@@ -194,13 +194,6 @@ fn weighted_tails_match_on_every_level() {
         for level in Level::available() {
             let tail = weighted.clone().at_level(level);
             let tail = tail.tail(row.v, row.param.parse().unwrap()).unwrap();
-            println!(
-                "{} {:e} of {:e} claimed {:e}",
-                row.text,
-                tail.log - row.ln_tail,
-                row.ln_tail.abs().max(1.0) * 5e-15,
-                tail.relative_error
-            );
             assert_matches(tail, &row, level, 5e-15);
         }
     }

@@ -11,6 +11,7 @@ mod audits;
 mod convert;
 mod enter;
 mod errors;
+mod poisson_binomial;
 mod tails;
 
 use pyo3::prelude::*;
@@ -24,6 +25,12 @@ mod _core {
     };
     #[pymodule_export]
     use crate::enter::{set_threads, threads};
+    #[pymodule_export]
+    use crate::poisson_binomial::{
+        poisson_binomial_epsilon, poisson_binomial_pmf, poisson_binomial_prefix_tails,
+        poisson_binomial_tail, poisson_binomial_tail_bound, real_weighted_epsilon,
+        real_weighted_tail, replicated_epsilon, weighted_epsilon, weighted_tail,
+    };
     #[pymodule_export]
     use crate::tails::{
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,

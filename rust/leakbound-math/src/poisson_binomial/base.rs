@@ -394,14 +394,9 @@ impl Base {
 
     /// Bounds the error of [`Self::log_mgf`] at `z`; none if it is more than can be allowed.
     pub(super) fn remainder(&self, z: f64) -> Option<f64> {
-        let PowerSums {
-            terms,
-            even,
-            largest,
-            ..
-        } = &self.sums;
-        let s = shift_s(z);
-        Some(remainder(even[0], *largest, *terms, s)).filter(|r| *r <= 4.0 * allowance(even[0], s))
+        let allowed = 4.0 * allowance(self.sums.even[0], shift_s(z));
+        self.bound_remainder(z)
+            .filter(|remainder| *remainder <= allowed)
     }
 
     /// Bounds the relative error the series leaves at the nodes of a contour.

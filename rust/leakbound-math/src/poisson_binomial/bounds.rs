@@ -110,14 +110,14 @@ impl Bounds {
             return 0.0;
         }
         Terms::from_grouped_probabilities(&[share], Some(&[self.trials]))
-            .map_or(0.0, |terms| terms.tail(v as i64, 0.0).log_upper())
+            .map_or(0.0, |terms| terms.tail(v.cast_signed(), 0.0).log_upper())
     }
 
     /// Whether P(S ≥ v) is at least a half, by the median: it lies within 1 of the mean, at or above
     /// its integer part (Jogdeo & Samuels 1968).
     fn is_central(&self, v: i64) -> bool {
         let floor = (self.mean * (1.0 - SLACK)).floor() as i64;
-        self.base.is_some() && v <= floor + self.certain as i64
+        self.base.is_some() && v <= floor + self.certain.cast_signed()
     }
 }
 
@@ -139,6 +139,9 @@ impl Terms {
     }
 }
 
+/// Nodes of the trapezoidal rule for I₀.
+const NODES: u32 = 64;
+
 /// ln of e^{−x}I₀(x), from above.
 fn log_largest_probability(x: f64) -> f64 {
     if x > 50.0 {
@@ -147,7 +150,6 @@ fn log_largest_probability(x: f64) -> f64 {
         return series.ln() - 0.5 * (2.0 * std::f64::consts::PI * x).ln();
     }
     // The trapezoidal rule for I₀ errs upwards, by 2 Σ I_{kM}.
-    const NODES: u32 = 64;
     let sum: f64 = (0..NODES)
         .map(|k| {
             let half_sine = (std::f64::consts::PI * f64::from(k) / f64::from(NODES)).sin();
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn bounds_hold_and_are_close_in_the_tail() {
         let p: Vec<f64> = (0..2000)
-            .map(|i| (2 * i + 1) as f64 / 4000.0 * 0.6)
+            .map(|i| f64::from(2 * i + 1) / 4000.0 * 0.6)
             .collect();
         let terms = Terms::from_probabilities(&p).unwrap();
         let bounds = Bounds::new(&terms, 0.0);

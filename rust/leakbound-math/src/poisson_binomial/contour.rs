@@ -25,6 +25,9 @@ pub(super) struct Bounded {
     pub(super) error: f64,
 }
 
+/// Complex numbers at the nodes, as real and imaginary parts.
+pub(super) type Values = (Vec<f64>, Vec<f64>);
+
 /// ψ at the nodes, the weights 1/M (first) and 2/M (others) multiplied in.
 #[derive(Clone, Debug)]
 pub(super) struct Contour {
@@ -80,7 +83,7 @@ fn kept_nodes(variance: f64, half: f64) -> (Nodes, f64) {
 /// Π (1 + p(e^{iφ}−1)) over the unlikely large terms and Π (1 + q(e^{−iφ}−1)) over the likely ones,
 /// and the number of the latter: each through its rarer outcome, which keeps small probabilities
 /// accurate on both sides.
-fn large_products(level: Level, base: &Base, nodes: &Nodes) -> (usize, Vec<(Vec<f64>, Vec<f64>)>) {
+fn large_products(level: Level, base: &Base, nodes: &Nodes) -> (usize, Vec<Values>) {
     if base.large.is_empty() {
         return (0, Vec::new());
     }
@@ -96,7 +99,9 @@ fn large_products(level: Level, base: &Base, nodes: &Nodes) -> (usize, Vec<(Vec<
     let product = |probabilities: &[f64], sign: f64| {
         let (mut re, mut im) = (vec![1.0; nodes.padded()], vec![0.0; nodes.padded()]);
         multiply_nodes(level, probabilities, nodes, &mut re, &mut im);
-        im.iter_mut().for_each(|im| *im *= sign);
+        for im in &mut im {
+            *im *= sign;
+        }
         (re, im)
     };
     (q.len(), vec![product(&p, 1.0), product(&q, -1.0)])
@@ -155,7 +160,7 @@ impl Contour {
     /// `bounds` are those of `dropped` and `remainder`.
     pub(super) fn from_parts(
         nodes: Nodes,
-        (re, im): (Vec<f64>, Vec<f64>),
+        (re, im): Values,
         kept: &[u64],
         half: f64,
         (dropped, remainder): (f64, f64),

@@ -90,7 +90,7 @@ pub fn prefix_log_tails(offsets: &[f64], v: &[i64], epsilon: f64) -> Result<Vec<
         if let Some(window) = &mut window {
             window.take_in();
         }
-        if v <= 0 || v > i as i64 {
+        if v <= 0 || usize::try_from(v).is_ok_and(|v| v > i) {
             logs.push(terms.prefix(i + 1).tail(v, epsilon - terms.shift).log);
             continue;
         }

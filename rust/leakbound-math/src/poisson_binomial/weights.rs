@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 use leakbound_simd::{Level, Nodes, PowerSums, multiply_nodes, power_sums, rough_power_sums};
 
 use super::base::{SMALLEST_VARIANCE, log_ratio_to};
-use super::contour::{Contour, TAU, bennett};
+use super::contour::{Contour, TAU, Values, bennett};
 use super::exact::{self, UNIT, two_product, two_sum};
 use super::tail::Tail;
 use super::terms::Terms;
@@ -179,10 +179,10 @@ impl Weighted {
                 value: beta,
             });
         }
-        if v <= self.certain as i64 {
+        if v <= self.certain.cast_signed() {
             return Ok(f64::NEG_INFINITY);
         }
-        if v - self.certain as i64 > self.total as i64 {
+        if v - self.certain.cast_signed() > self.total.cast_signed() {
             return Ok(f64::INFINITY);
         }
         let log_beta = beta.ln();
@@ -237,7 +237,7 @@ impl Weighted {
     fn all(&self, epsilon: f64) -> Tail {
         let (mut log, mut relative_error) = (0.0, 0.0);
         for Group { terms, .. } in &self.groups {
-            let tail = terms.tail(terms.trials as i64 + terms.certain as i64, epsilon);
+            let tail = terms.tail(terms.possible().cast_signed(), epsilon);
             log += tail.log;
             relative_error += tail.relative_error;
         }
@@ -397,7 +397,7 @@ impl Weighted {
         let angles: Vec<f64> = kept.iter().map(|&k| PI / half * k as f64).collect();
         let nodes = Nodes::at(&angles);
         let (mut re, mut im) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
-        let mut factors: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut factors: Vec<Values> = Vec::new();
         let mut remainder = 0.0;
         for (k, phase) in im.iter_mut().enumerate().take(angles.len()) {
             *phase = mean * angles[k];
@@ -449,7 +449,7 @@ impl TiltedGroup<'_> {
         half: f64,
         kept: &[u64],
         (re, im): (&mut [f64], &mut [f64]),
-        factors: &mut Vec<(Vec<f64>, Vec<f64>)>,
+        factors: &mut Vec<Values>,
     ) -> f64 {
         let turn = 2.0 * PI;
         // tφ reduced to within half a turn, on the whole numbers behind the angle.

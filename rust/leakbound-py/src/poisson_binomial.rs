@@ -1,0 +1,304 @@
+//! Poisson-binomial tails, their inverse, probabilities and bounds.
+
+use leakbound_core::{AuditError, Interrupt};
+use leakbound_math::MathError;
+use leakbound_math::poisson_binomial::{
+    Bounds, RealWeighted, Tail, Terms, Weighted, pmf, prefix_log_tails, replicate_epsilons,
+};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+use crate::convert::entries;
+use crate::enter::enter;
+use crate::errors::math_to_python;
+
+type Column<'py> = Bound<'py, PyArray1<f64>>;
+/// Values, logarithms and relative errors.
+type Tails<'py> = (Column<'py>, Column<'py>, Column<'py>);
+
+/// Below this much work a call ends long before the first look for signals.
+const SMALL: usize = 1 << 17;
+
+/// Runs `work` detached: in place if `size` is small, else through the doorway.
+fn run<T: Send>(
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce() -> Result<T, MathError> + Send,
+) -> PyResult<T> {
+    if size <= SMALL {
+        return py.detach(work).map_err(|error| math_to_python(py, &error));
+    }
+    enter(py, |_| Ok(work()?))
+}
+
+fn columns(py: Python<'_>, tails: Vec<Tail>) -> Tails<'_> {
+    let column = |part: fn(&Tail) -> f64| PyArray1::from_iter(py, tails.iter().map(part));
+    (
+        column(|tail| tail.value),
+        column(|tail| tail.log),
+        column(|tail| tail.relative_error),
+    )
+}
+
+/// The terms that `values` are the probabilities or the offsets of.
+fn terms(values: &[f64], counts: Option<&[u64]>, offsets: bool) -> Result<Terms, MathError> {
+    if offsets {
+        Terms::from_grouped_offsets(values, counts)
+    } else {
+        Terms::from_grouped_probabilities(values, counts)
+    }
+}
+
+/// Calls `tail` at every index in order of index, on all threads, with a look for interrupts.
+fn each<T: Send>(
+    interrupt: &Interrupt,
+    length: usize,
+    one: impl Fn(usize) -> Result<T, MathError> + Sync,
+) -> Result<Vec<T>, AuditError> {
+    (0..length)
+        .into_par_iter()
+        .map(|index| {
+            interrupt.check()?;
+            Ok(one(index)?)
+        })
+        .collect()
+}
+
+/// One tail for each v and ε, which have one length.
+#[pyfunction]
+#[pyo3(signature = (values, v, epsilon, *, counts, offsets))]
+pub(crate) fn poisson_binomial_tail<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, i64>,
+    epsilon: PyReadonlyArray1<'_, f64>,
+    counts: Option<PyReadonlyArray1<'_, u64>>,
+    offsets: bool,
+) -> PyResult<Tails<'py>> {
+    let (values, v, epsilon) = (entries(&values), entries(&v), entries(&epsilon));
+    let counts = counts.as_ref().map(entries);
+    let make = || terms(&values, counts.as_deref(), offsets);
+    let tails = if values.len().saturating_mul(v.len()) <= SMALL {
+        run(py, 0, || {
+            let terms = make()?;
+            Ok(v.iter()
+                .zip(&*epsilon)
+                .map(|(&v, &epsilon)| terms.tail(v, epsilon))
+                .collect())
+        })?
+    } else {
+        enter(py, |interrupt| {
+            let terms = make()?;
+            each(interrupt, v.len(), |i| Ok(terms.tail(v[i], epsilon[i])))
+        })?
+    };
+    Ok(columns(py, tails))
+}
+
+/// As `poisson_binomial_tail` with whole weights.
+#[pyfunction]
+#[pyo3(signature = (values, v, epsilon, *, weights, offsets))]
+pub(crate) fn weighted_tail<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, i64>,
+    epsilon: PyReadonlyArray1<'_, f64>,
+    weights: PyReadonlyArray1<'_, u64>,
+    offsets: bool,
+) -> PyResult<Tails<'py>> {
+    let (values, v, epsilon) = (entries(&values), entries(&v), entries(&epsilon));
+    let weights = entries(&weights);
+    let tails = enter(py, |interrupt| {
+        let sum = weighted(&values, &weights, offsets)?;
+        each(interrupt, v.len(), |i| sum.tail(v[i], epsilon[i]))
+    })?;
+    Ok(columns(py, tails))
+}
+
+fn weighted(values: &[f64], weights: &[u64], offsets: bool) -> Result<Weighted, MathError> {
+    if offsets {
+        Weighted::from_offsets(values, weights)
+    } else {
+        Weighted::from_probabilities(values, weights)
+    }
+}
+
+/// As `poisson_binomial_tail` with weights in [0, 1]: the upper ends of the brackets.
+#[pyfunction]
+#[pyo3(signature = (values, v, epsilon, *, weights, offsets))]
+pub(crate) fn real_weighted_tail<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, f64>,
+    epsilon: PyReadonlyArray1<'_, f64>,
+    weights: PyReadonlyArray1<'_, f64>,
+    offsets: bool,
+) -> PyResult<Tails<'py>> {
+    let (values, v, epsilon) = (entries(&values), entries(&v), entries(&epsilon));
+    let weights = entries(&weights);
+    let tails = enter(py, |interrupt| {
+        let sum = real_weighted(&values, &weights, offsets)?;
+        each(interrupt, v.len(), |i| {
+            Ok(sum.tail(v[i], epsilon[i])?.upper)
+        })
+    })?;
+    Ok(columns(py, tails))
+}
+
+fn real_weighted(
+    values: &[f64],
+    weights: &[f64],
+    offsets: bool,
+) -> Result<RealWeighted, MathError> {
+    if offsets {
+        RealWeighted::from_offsets(values, weights)
+    } else {
+        RealWeighted::from_probabilities(values, weights)
+    }
+}
+
+/// The largest ε for each v.
+#[pyfunction]
+#[pyo3(signature = (offsets, v, *, beta, counts))]
+pub(crate) fn poisson_binomial_epsilon<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, i64>,
+    beta: f64,
+    counts: Option<PyReadonlyArray1<'_, u64>>,
+) -> PyResult<Column<'py>> {
+    let (offsets, v) = (entries(&offsets), entries(&v));
+    let counts = counts.as_ref().map(entries);
+    let epsilons = if v.len() == 1 {
+        run(py, offsets.len(), || {
+            let terms = Terms::from_grouped_offsets(&offsets, counts.as_deref())?;
+            Ok(vec![terms.epsilon(v[0], beta)?])
+        })?
+    } else {
+        enter(py, |_| {
+            let terms = Terms::from_grouped_offsets(&offsets, counts.as_deref())?;
+            Ok(terms.epsilons(&v, beta)?)
+        })?
+    };
+    Ok(PyArray1::from_vec(py, epsilons))
+}
+
+/// The largest ε of each replicate: row k of `offsets` and of `counts` (each one row for all, or as
+/// many rows as there are v) with `v[k]`.
+#[pyfunction]
+#[pyo3(signature = (offsets, v, *, beta, counts, terms))]
+pub(crate) fn replicated_epsilon<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, i64>,
+    beta: f64,
+    counts: Option<PyReadonlyArray1<'_, u64>>,
+    terms: usize,
+) -> PyResult<Column<'py>> {
+    let (offsets, v) = (entries(&offsets), entries(&v));
+    let counts = counts.as_ref().map(entries);
+    let epsilons = enter(py, |interrupt| {
+        let replicate = |k: usize| {
+            let offsets = row(&offsets, k, terms);
+            let counts = counts.as_deref().map(|counts| row(counts, k, terms));
+            // Ctrl-C is answered between replicates: an empty one costs nothing.
+            if interrupt.check().is_err() {
+                return Ok((Terms::from_offsets(&[])?, 1));
+            }
+            Ok((Terms::from_grouped_offsets(offsets, counts)?, v[k]))
+        };
+        let epsilons = replicate_epsilons(v.len(), beta, replicate)?;
+        interrupt.check()?;
+        Ok(epsilons)
+    })?;
+    Ok(PyArray1::from_vec(py, epsilons))
+}
+
+/// Row `k` of a table of rows of `length`, or its only row.
+fn row<T>(table: &[T], k: usize, length: usize) -> &[T] {
+    if table.len() == length {
+        table
+    } else {
+        &table[k * length..(k + 1) * length]
+    }
+}
+
+/// As `poisson_binomial_epsilon` with whole weights.
+#[pyfunction]
+#[pyo3(signature = (offsets, v, *, beta, weights))]
+pub(crate) fn weighted_epsilon<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, i64>,
+    beta: f64,
+    weights: PyReadonlyArray1<'_, u64>,
+) -> PyResult<Column<'py>> {
+    let (offsets, v, weights) = (entries(&offsets), entries(&v), entries(&weights));
+    let epsilons = enter(py, |interrupt| {
+        let sum = Weighted::from_offsets(&offsets, &weights)?;
+        each(interrupt, v.len(), |i| sum.epsilon(v[i], beta))
+    })?;
+    Ok(PyArray1::from_vec(py, epsilons))
+}
+
+/// As `poisson_binomial_epsilon` with weights in [0, 1].
+#[pyfunction]
+#[pyo3(signature = (offsets, v, *, beta, weights))]
+pub(crate) fn real_weighted_epsilon<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, f64>,
+    beta: f64,
+    weights: PyReadonlyArray1<'_, f64>,
+) -> PyResult<Column<'py>> {
+    let (offsets, v, weights) = (entries(&offsets), entries(&v), entries(&weights));
+    let epsilons = enter(py, |interrupt| {
+        let sum = RealWeighted::from_offsets(&offsets, &weights)?;
+        each(interrupt, v.len(), |i| sum.epsilon(v[i], beta))
+    })?;
+    Ok(PyArray1::from_vec(py, epsilons))
+}
+
+/// P(S = k) for every k.
+#[pyfunction]
+pub(crate) fn poisson_binomial_pmf<'py>(
+    py: Python<'py>,
+    p: PyReadonlyArray1<'_, f64>,
+) -> PyResult<Column<'py>> {
+    let p = entries(&p);
+    let probabilities = run(py, p.len().saturating_mul(p.len()), || pmf(&p))?;
+    Ok(PyArray1::from_vec(py, probabilities))
+}
+
+/// Upper bounds of ln P(S ≥ v).
+#[pyfunction]
+#[pyo3(signature = (p, v, *, counts))]
+pub(crate) fn poisson_binomial_tail_bound<'py>(
+    py: Python<'py>,
+    p: PyReadonlyArray1<'_, f64>,
+    v: PyReadonlyArray1<'_, i64>,
+    counts: Option<PyReadonlyArray1<'_, u64>>,
+) -> PyResult<Column<'py>> {
+    let (p, v) = (entries(&p), entries(&v));
+    let counts = counts.as_ref().map(entries);
+    let bounds = enter(py, |interrupt| {
+        let terms = Terms::from_grouped_probabilities(&p, counts.as_deref())?;
+        let bounds = Bounds::new(&terms, 0.0);
+        each(interrupt, v.len(), |i| Ok(bounds.log_upper(v[i])))
+    })?;
+    Ok(PyArray1::from_vec(py, bounds))
+}
+
+/// ln P(Σ_{i<r} Xᵢ ≥ v[r−1]) for every r.
+#[pyfunction]
+pub(crate) fn poisson_binomial_prefix_tails<'py>(
+    py: Python<'py>,
+    v: PyReadonlyArray1<'_, i64>,
+    offsets: PyReadonlyArray1<'_, f64>,
+    epsilon: f64,
+) -> PyResult<Column<'py>> {
+    let (v, offsets) = (entries(&v), entries(&offsets));
+    let logs = enter(py, |_| Ok(prefix_log_tails(&offsets, &v, epsilon)?))?;
+    Ok(PyArray1::from_vec(py, logs))
+}
