@@ -9,8 +9,19 @@ from torch import Tensor
 
 from leakbound._typing import FloatArray
 from leakbound.errors import NaNScoresError, ShapeError, TargetError, TiedScoresError
+from leakbound.torch._tokens import IGNORED
 
-__all__ = ["check_logits", "check_nan", "check_signal", "check_targets", "check_ties"]
+__all__ = [
+    "check_binary",
+    "check_logits",
+    "check_nan",
+    "check_signal",
+    "check_targets",
+    "check_ties",
+    "check_token_labels",
+    "check_token_logits",
+    "unwrapped",
+]
 
 _TIES_ALLOWED = 0.1
 """Largest share of examples that may share their score with another."""
@@ -21,7 +32,16 @@ _LISTED = 5
 _CURES = {
     "cross_entropy": (
         "the loss of a confident model rounds to 0; use signal='logit_margin', which orders "
-        "examples alike and does not underflow"
+        "examples alike and does not underflow, or, for tokens, run the model in float64 and drop "
+        "duplicate sequences"
+    ),
+    "loss_drop": (
+        "pass as reference the model as it was before training, run both in float32 or float64, "
+        "and drop duplicate examples"
+    ),
+    "gradient_dot": (
+        "pass as reference the model as it was before training or before a step, and drop "
+        "duplicate examples"
     ),
     "logit_margin": (
         "return logits and not probabilities from the model, run it in float32 (model.float(), no "
@@ -33,6 +53,22 @@ _CURE = (
     "values are meant to repeat, return integers"
 )
 """What to do about ties, by signal."""
+
+
+def unwrapped(output: object) -> object:
+    """Return the logits of a model's output: its attribute of that name, or all of it.
+
+    Parameters
+    ----------
+    output : object
+        What the model returned.
+
+    Returns
+    -------
+    object
+        The logits, unchecked.
+    """
+    return getattr(output, "logits", output)
 
 
 def check_logits(output: object, examples: int) -> Tensor:
@@ -55,7 +91,7 @@ def check_logits(output: object, examples: int) -> Tensor:
     ShapeError
         If they are something else.
     """
-    logits = getattr(output, "logits", output)
+    logits = unwrapped(output)
     if (
         isinstance(logits, Tensor)
         and logits.is_floating_point()
@@ -64,17 +100,152 @@ def check_logits(output: object, examples: int) -> Tensor:
         and logits.shape[1] >= 2
     ):
         return logits
-    got = (
-        f"{logits.dtype} of shape {tuple(logits.shape)}"
-        if isinstance(logits, Tensor)
-        else type(logits).__name__
+    tokens = isinstance(logits, Tensor) and logits.ndim == 3
+    cure = (
+        "for a language model pass signal='cross_entropy'"
+        if tokens
+        else "for other outputs pass signal=function(output, targets) -> tensor of shape (batch,)"
     )
     message = (
         f"the model must return logits of shape ({examples}, classes) with at least two classes "
-        f"for a batch of {examples}, got {got}; for other outputs pass "
-        "signal=function(output, targets) -> tensor of shape (batch,)"
+        f"for a batch of {examples}, got {_described(logits)}; {cure}"
     )
     raise ShapeError(message)
+
+
+def check_token_logits(output: object, labels: Tensor) -> Tensor:
+    """Check that a model's output is one row of vocabulary logits for each token.
+
+    Parameters
+    ----------
+    output : object
+        What the model returned.
+    labels : Tensor, shape (batch, length)
+        Labels of the batch.
+
+    Returns
+    -------
+    Tensor of floats, shape (batch, length, vocabulary)
+        The logits.
+
+    Raises
+    ------
+    TargetError
+        If the labels are not one integer for each token.
+    ShapeError
+        If the logits are something else.
+    """
+    if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
+        message = (
+            "labels must be one integer for each token, in a table of shape (batch, length), got "
+            f"{labels.dtype} of shape {tuple(labels.shape)}"
+        )
+        raise TargetError(message)
+    logits = unwrapped(output)
+    if (
+        isinstance(logits, Tensor)
+        and logits.is_floating_point()
+        and logits.ndim == 3
+        and logits.shape[:2] == labels.shape
+    ):
+        return logits
+    batch, length = labels.shape
+    message = (
+        f"the model must return logits of shape ({batch}, {length}, vocabulary) for labels of "
+        f"shape ({batch}, {length}), got {_described(logits)}"
+    )
+    raise ShapeError(message)
+
+
+def check_token_labels(
+    following: Tensor, vocabulary: int, first: int, ids: NDArray[Any] | None
+) -> None:
+    """Check that labels are tokens of the vocabulary or -100, and that each example has one.
+
+    Parameters
+    ----------
+    following : Tensor of int64, shape (batch, length)
+        Label of the next token at each position, best on the CPU.
+    vocabulary : int
+        Number of different tokens.
+    first : int
+        Row of the first example in the data.
+    ids : ndarray or None
+        Ids of all the rows.
+
+    Raises
+    ------
+    TargetError
+        If they are not.
+    """
+    counted = following != IGNORED
+    strange = counted & ((following < 0) | (following >= vocabulary))
+    if strange.any():
+        row, column = strange.nonzero()[0].tolist()
+        message = (
+            f"label {int(following[row, column])} at {_named([first + row], ids)} is outside "
+            f"0 … {vocabulary - 1}, the vocabulary of the model's outputs; a token that must not "
+            "count has label -100"
+        )
+        raise TargetError(message)
+    empty = (~counted.any(1)).nonzero()[:, 0] + first
+    if empty.numel():
+        message = (
+            f"{_named(empty.tolist(), ids)}: no token counts, so that there is no loss; the first "
+            "token of a sequence is predicted from nothing, and -100 and padding are left out"
+        )
+        raise TargetError(message)
+
+
+def check_binary(output: object, targets: Tensor, first: int, ids: NDArray[Any] | None) -> Tensor:
+    """Check that a model's output is one logit for each target, and each target 0 or 1.
+
+    Parameters
+    ----------
+    output : object
+        What the model returned.
+    targets : Tensor, shape (batch, labels) or (batch,)
+        Targets of the batch, best on the CPU.
+    first : int
+        Row of the first target in the data.
+    ids : ndarray or None
+        Ids of all the rows.
+
+    Returns
+    -------
+    Tensor of floats, shape (batch, labels)
+        The logits.
+
+    Raises
+    ------
+    ShapeError
+        If the logits are something else.
+    TargetError
+        If a target is neither 0 nor 1.
+    """
+    logits = unwrapped(output)
+    if not (
+        isinstance(logits, Tensor)
+        and logits.is_floating_point()
+        and logits.shape == targets.shape
+        and logits.ndim in (1, 2)
+        and logits.numel()
+    ):
+        message = (
+            f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
+            f"the targets, got {_described(logits)}; the shape is (batch, labels), or (batch,) for "
+            "a single label"
+        )
+        raise ShapeError(message)
+    strange = ~((targets == 0) | (targets == 1))
+    if strange.any():
+        row = int(strange.nonzero()[0, 0])
+        message = (
+            f"targets of several labels must be 0 or 1, got "
+            f"{targets.flatten()[strange.flatten()][0].item()} at {_named([first + row], ids)}"
+        )
+        raise TargetError(message)
+    return logits.reshape(len(targets), -1)
 
 
 def check_targets(targets: Tensor, logits: Tensor, first: int, ids: NDArray[Any] | None) -> None:
@@ -202,6 +373,12 @@ def check_ties(values: FloatArray, name: str) -> None:
         + _CURES.get(name, _CURE)
     )
     raise TiedScoresError(message)
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype} of shape {tuple(value.shape)}"
+    return type(value).__name__
 
 
 def _named(rows: Any, ids: NDArray[Any] | None) -> str:

@@ -1,8 +1,8 @@
 """Batches of inputs and targets in a known order, from whatever the user has."""
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,31 +23,27 @@ from leakbound.errors import (
     ShapeError,
     VisitOrderError,
 )
+from leakbound.torch._tokens import next_tokens
 
-__all__ = ["EMPTY", "Batches", "as_tensor", "read"]
+__all__ = ["EMPTY", "Batches", "Parts", "read"]
 
 
 EMPTY = "data is empty: there is nothing to score"
 
+Parts: TypeAlias = tuple[Tensor, dict[str, Tensor], Tensor]
+"""Inputs of a batch, further arguments of the model by name, and targets."""
+
 
 @dataclass(frozen=True)
 class Batches:
-    """Pairs (inputs, targets) of whole batches, and what is known of their number."""
+    """Whole batches in the order of the data, and what is known of their number."""
 
-    pairs: Iterable[Any]
+    items: Iterable[Any]
     examples: int | None
     batches: int | None
 
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for pair in self.pairs:
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                message = (
-                    "data must yield pairs (inputs, targets), got "
-                    + (f"{len(pair)} parts" if isinstance(pair, tuple | list) else _name(pair))
-                    + "; wrap the dataset so that each item is (x, y)"
-                )
-                raise OptionTypeError(message)
-            yield pair[0], pair[1]
+    def __iter__(self) -> Iterator[Parts]:
+        return map(_parts, self.items)
 
 
 def read(data: Any, *, batch_size: int) -> Batches:
@@ -55,7 +51,7 @@ def read(data: Any, *, batch_size: int) -> Batches:
 
     Parameters
     ----------
-    data : Dataset, DataLoader or pair of tensors or arrays
+    data : Dataset, DataLoader, tensors or arrays
         As in `score`.
     batch_size : int
         Examples in a batch, unless `data` is a loader.
@@ -79,16 +75,20 @@ def read(data: Any, *, batch_size: int) -> Batches:
     if isinstance(data, DataLoader):
         batches = _from_loader(data)
     elif type(data) is TensorDataset:
-        batches = _from_arrays(data.tensors, batch_size)
+        batches = _from_pair(data.tensors, batch_size)
     elif isinstance(data, tuple | list) and data and hasattr(data[0], "shape"):
-        batches = _from_arrays(data, batch_size)
-    elif isinstance(data, Dataset) or (hasattr(data, "__getitem__") and isinstance(data, Sized)):
-        loader: DataLoader[Any] = DataLoader(data, batch_size)  # type: ignore[arg-type] # duck-typed
+        batches = _from_pair(data, batch_size)
+    elif _is_tokens(data):
+        batches = _from_columns({"input_ids": data}, batch_size)
+    elif isinstance(data, Mapping) and "input_ids" in data:
+        batches = _from_columns(data, batch_size)
+    elif isinstance(data, Dataset) or _has_rows(data):
+        loader: DataLoader[Any] = DataLoader(data, batch_size)
         batches = _from_loader(loader)
     else:
         message = (
-            "data must be a Dataset of pairs (x, y), a DataLoader or a pair of tensors or arrays, "
-            f"got {_name(data)}"
+            "data must be a Dataset of pairs (x, y), a DataLoader, a pair of tensors or arrays, or "
+            f"a mapping with input_ids, got {_name(data)}"
         )
         raise OptionTypeError(message)
     if batches.examples == 0:
@@ -96,28 +96,27 @@ def read(data: Any, *, batch_size: int) -> Batches:
     return batches
 
 
-def as_tensor(part: object, name: str) -> Tensor:
-    """Return inputs or targets of a batch as a tensor with one row for each example.
+def _parts(item: Any) -> Parts:
+    """Take apart what the data yielded: a pair, or tokens under their names."""
+    if isinstance(item, Mapping) and "input_ids" in item:
+        named = {name: _as_tensor(part, name) for name, part in item.items() if part is not None}
+        labels = named.pop("labels", None)
+        inputs = named.pop("input_ids")
+        if labels is None:
+            labels = next_tokens(inputs, named.get("attention_mask"))
+        return inputs, named, labels
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        message = (
+            "data must yield pairs (inputs, targets), or mappings with input_ids, got "
+            + (f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item))
+            + "; wrap the dataset so that each item is (x, y)"
+        )
+        raise OptionTypeError(message)
+    return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
 
-    Parameters
-    ----------
-    part : object
-        What the data yielded.
-    name : str
-        "inputs" or "targets".
 
-    Returns
-    -------
-    Tensor
-        The same, if it is a tensor; a copy, if it is an array.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is neither.
-    ShapeError
-        If it has no rows.
-    """
+def _as_tensor(part: object, name: str) -> Tensor:
+    """Return a part of a batch as a tensor with one row for each example."""
     if not isinstance(part, Tensor | np.ndarray):
         message = (
             f"{name} of a batch must be a tensor, got {_name(part)}; let the dataset return "
@@ -129,6 +128,20 @@ def as_tensor(part: object, name: str) -> Tensor:
         message = f"{name} of a batch must have one row for each example, got a scalar"
         raise ShapeError(message)
     return tensor
+
+
+def _has_rows(data: object) -> bool:
+    """Whether `data` has elements that positions name, as a Dataset does without being one."""
+    return (
+        hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping)
+    )
+
+
+def _is_tokens(data: object) -> bool:
+    """Whether `data` is a table of token ids by itself."""
+    if isinstance(data, Tensor):
+        return data.ndim == 2 and not (data.is_floating_point() or data.is_complex())
+    return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu"
 
 
 def _from_loader(loader: DataLoader[Any]) -> Batches:
@@ -163,24 +176,39 @@ def _disorder(loader: DataLoader[Any]) -> str:
     return "" if loader.in_order else "passes on batches as workers finish them (in_order=False)"
 
 
-def _from_arrays(arrays: Any, batch_size: int) -> Batches:
+def _from_pair(arrays: Any, batch_size: int) -> Batches:
     if len(arrays) != 2:
         message = f"data must be a pair (inputs, targets), got {len(arrays)} arrays"
         raise ShapeError(message)
-    inputs, targets = (x if isinstance(x, Tensor) else np.asarray(x) for x in arrays)
-    if inputs.ndim == 0 or targets.ndim == 0:
-        message = "inputs and targets must have one row for each example, got a scalar"
+    batches = _from_columns({"inputs": arrays[0], "targets": arrays[1]}, batch_size)
+    return Batches(
+        (tuple(item.values()) for item in batches.items), batches.examples, batches.batches
+    )
+
+
+def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
+    """Cut tensors or arrays of the same length into batches under their names."""
+    arrays = {
+        name: column if isinstance(column, Tensor) else np.asarray(column)
+        for name, column in columns.items()
+        if column is not None
+    }
+    first, *others = arrays
+    if any(array.ndim == 0 for array in arrays.values()):
+        message = f"{' and '.join(arrays)} must have one row for each example, got a scalar"
         raise ShapeError(message)
-    if len(inputs) != len(targets):
-        message = (
-            f"data has {len(inputs)} inputs and {len(targets)} targets; there must be one target "
-            "for each input"
-        )
-        raise LengthMismatchError(message)
-    cut: list[Callable[[int], Tensor]] = [_cutter(array, batch_size) for array in (inputs, targets)]
-    starts = range(0, len(inputs), batch_size)
-    pairs = ((cut[0](start), cut[1](start)) for start in starts)
-    return Batches(pairs, len(inputs), len(starts))
+    examples = len(arrays[first])
+    for name in others:
+        if len(arrays[name]) != examples:
+            message = (
+                f"data has {examples} {first} and {len(arrays[name])} {name}; there must be one "
+                "of each for each example"
+            )
+            raise LengthMismatchError(message)
+    cut = {name: _cutter(array, batch_size) for name, array in arrays.items()}
+    starts = range(0, examples, batch_size)
+    items = ({name: rows(start) for name, rows in cut.items()} for start in starts)
+    return Batches(items, examples, len(starts))
 
 
 def _cutter(array: Any, batch_size: int) -> Callable[[int], Tensor]:

@@ -1,16 +1,27 @@
-"""What can be measured on an example: the logit margin, the loss, or the user's own."""
+"""What can be measured on an example from the logits of a model: its margin or its loss."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from leakbound._validate import choice
 
-__all__ = ["NAMED", "Signal", "signal_name"]
+__all__ = [
+    "Named",
+    "Signal",
+    "binary_cross_entropy",
+    "cross_entropy",
+    "float64",
+    "logit_margin",
+    "signal_name",
+]
 
-Named: TypeAlias = Literal["logit_margin", "cross_entropy"]
+Named: TypeAlias = Literal[
+    "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop", "gradient_dot"
+]
 Signal: TypeAlias = Named | Callable[[Any, Any], Tensor]
 
 
@@ -19,7 +30,7 @@ def signal_name(signal: Signal) -> str:
 
     Parameters
     ----------
-    signal : {"logit_margin", "cross_entropy"} or callable
+    signal : str or callable
         As in `score`.
 
     Returns
@@ -57,14 +68,14 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
     Tensor of float64, shape (batch,)
         Margins; infinite only where logits are.
     """
-    exact = _float64(logits)
+    exact = float64(logits)
     own = targets.to(exact.device, torch.int64).unsqueeze(1)
     others = exact.scatter(1, own, -torch.inf)
     return exact.gather(1, own).squeeze(1) - others.logsumexp(1)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    r"""Minus the cross-entropy loss: :math:`z_y-\log\sum_je^{z_j}`, at most 0.
+    r"""Cross-entropy loss of the class: :math:`\log\sum_je^{z_j}-z_y`, at least 0.
 
     The loss as torch computes it, in the precision of the logits but at least float32: the number
     that training reports. It orders examples as the logit margin does until it rounds to 0, in
@@ -80,20 +91,47 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     Returns
     -------
     Tensor of float32 or float64, shape (batch,)
-        Minus the losses.
+        The losses.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
     targets = targets.to(logits.device, torch.int64)
-    return -torch.nn.functional.cross_entropy(logits.to(precision), targets, reduction="none")
+    return functional.cross_entropy(logits.to(precision), targets, reduction="none")
 
 
-NAMED: dict[Named, Callable[[Tensor, Tensor], Tensor]] = {
-    "logit_margin": logit_margin,
-    "cross_entropy": cross_entropy,
-}
-"""The signals that have a name."""
+def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    r"""Mean loss of independent labels: :math:`\frac1L\sum_l\log(1+e^{-s_lz_l})`, at least 0.
+
+    Here :math:`s_l` is 1 where the label holds and -1 where it does not. Computed in float64 from
+    the logits, so that it is right to a few units in the last place and does not round to 0.
+
+    Parameters
+    ----------
+    logits : Tensor of floats, shape (batch, labels)
+        Log-odds of each label.
+    targets : Tensor, shape (batch, labels)
+        0 or 1.
+
+    Returns
+    -------
+    Tensor of float64, shape (batch,)
+        The losses.
+    """
+    exact = float64(logits)
+    signs = 2 * targets.to(exact.device, exact.dtype) - 1
+    return -functional.logsigmoid(signs * exact).mean(1)
 
 
-def _float64(logits: Tensor) -> Tensor:
-    """Return logits in float64, on the CPU where their device (Apple's) has none."""
+def float64(logits: Tensor) -> Tensor:
+    """Return logits or losses in float64, on the CPU where their device (Apple's) has none.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Numbers of any precision.
+
+    Returns
+    -------
+    Tensor of float64
+        The same numbers.
+    """
     return (logits.cpu() if logits.device.type == "mps" else logits).to(torch.float64)

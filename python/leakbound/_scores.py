@@ -1,4 +1,4 @@
-"""What scoring returns."""
+"""What scoring and attacks return."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Scores:
     ids : ndarray, shape (m,)
         Id of each example, in the order of `values`. Read-only.
     signal : str
-        What was measured: "logit_margin", "cross_entropy" or the name of a callable.
+        What was measured: the name of a signal, of an attack or of a callable.
     """
 
     values: FloatArray

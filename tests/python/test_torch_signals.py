@@ -1,0 +1,536 @@
+"""Signals beyond the class margin: tokens, several labels, comparisons with an earlier model."""
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import leakbound as lb
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    LeakboundError,
+    LengthMismatchError,
+    NaNScoresError,
+    OptionError,
+    OptionTypeError,
+    ShapeError,
+    TargetError,
+    TiedScoresError,
+)
+from leakbound.torch import score, token_losses
+
+torch.set_num_threads(1)
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+VOCABULARY, LENGTH, EXAMPLES = 11, 9, 25
+
+
+class Language(nn.Module):
+    """A causal language model with dropout and attention, which answers as transformers' do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tokens = nn.Embedding(VOCABULARY, 12)
+        self.mix = nn.Linear(12, 36)
+        self.drop = nn.Dropout(0.5)
+        self.head = nn.Linear(12, VOCABULARY)
+        self.seen: list[dict[str, Tensor]] = []
+
+    def forward(self, input_ids: Tensor, **others: Tensor) -> SimpleNamespace:
+        self.seen.append(others)
+        x = self.tokens(input_ids)
+        query, key, value = self.mix(x).unsqueeze(1).chunk(3, -1)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        return SimpleNamespace(logits=self.head(self.drop(x + mixed.squeeze(1))))
+
+
+class Named(Dataset[dict[str, Tensor]]):
+    """A dataset of mappings, as tokenizers make them."""
+
+    def __init__(self, columns: dict[str, Tensor]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return EXAMPLES
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return {name: column[index] for name, column in self.columns.items()}
+
+
+def tokens() -> Tensor:
+    return torch.randint(VOCABULARY, (EXAMPLES, LENGTH), generator=torch.Generator().manual_seed(1))
+
+
+def mask() -> Tensor:
+    """Return a mask of padding: on the right in even rows, on the left in odd ones."""
+    kept = torch.ones(EXAMPLES, LENGTH, dtype=torch.int64)
+    for row in range(EXAMPLES):
+        padding = row % 5
+        if padding:
+            kept[row, -padding:] = 0
+    kept[1::2] = kept[1::2].flip(1)
+    return kept
+
+
+def expected_losses(model: nn.Module, labels: Tensor) -> np.ndarray[Any, Any]:
+    """Return losses token by token, in float64, NaN where none counts."""
+    with torch.no_grad():
+        logits = copy.deepcopy(model).eval()(tokens()).logits.double().numpy()
+    found = np.full((EXAMPLES, LENGTH - 1), np.nan)
+    for row in range(EXAMPLES):
+        for position in range(LENGTH - 1):
+            label = int(labels[row, position + 1])
+            if label != -100:
+                z = logits[row, position]
+                found[row, position] = np.logaddexp.reduce(z) - z[label]
+    return found
+
+
+def forms() -> dict[str, tuple[Any, Tensor]]:
+    """Return tokens in every form that is read, with the labels that each means."""
+    x = tokens()
+    some = x.masked_fill(
+        torch.rand(x.shape, generator=torch.Generator().manual_seed(2)) < 0.3, -100
+    )
+    some[:, 4] = x[:, 4]
+    kept = mask()
+    real = x.masked_fill(kept == 0, -100)
+    real[:, 1:][kept[:, :-1] == 0] = -100
+    return {
+        "pair": ((x, some), some),
+        "pair of arrays": ((x.numpy(), some.numpy()), some),
+        "TensorDataset": (TensorDataset(x, some), some),
+        "tokens": (x, x),
+        "array of tokens": (x.numpy().astype(np.int64), x),
+        "mapping": ({"input_ids": x, "attention_mask": kept}, real),
+        "mapping with labels": ({"input_ids": x, "attention_mask": kept, "labels": some}, some),
+        "mapping without": ({"input_ids": x, "attention_mask": None, "labels": None}, x),
+        "dataset of mappings": (Named({"input_ids": x, "attention_mask": kept}), real),
+        "loader of mappings": (
+            DataLoader(Named({"input_ids": x, "labels": some}), batch_size=4),
+            some,
+        ),
+        "list of mappings": ([{"input_ids": row} for row in x], x),
+    }
+
+
+# --- tokens -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("form", forms())
+def test_token_losses_in_every_form(form: str, device: str) -> None:
+    data, labels = forms()[form]
+    model = Language()
+    found = token_losses(model, data, batch_size=7, device=device)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected_losses(model, labels), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("form", forms())
+def test_the_score_of_a_sequence_is_minus_its_mean_loss(form: str, device: str) -> None:
+    data, labels = forms()[form]
+    model = Language()
+    ids = [f"text {i}" for i in range(EXAMPLES)]
+    found = score(model, data, signal="cross_entropy", batch_size=7, device=device, ids=ids)
+    expected = -np.nanmean(expected_losses(model, labels), axis=1)
+    np.testing.assert_allclose(found.values, expected, rtol=2e-5)
+    assert found.ids.tolist() == ids
+    assert found.signal == "cross_entropy"
+
+
+def test_the_model_gets_what_stands_beside_the_tokens_but_no_labels() -> None:
+    model = Language()
+    score(model, {"input_ids": tokens(), "attention_mask": mask()}, signal="cross_entropy")
+    score(model, {"input_ids": tokens(), "labels": tokens()}, signal="cross_entropy")
+    assert [sorted(others) for others in model.seen] == [["attention_mask"], []]
+    assert torch.equal(model.seen[0]["attention_mask"].cpu(), mask())
+
+
+def test_models_may_return_bare_logits() -> None:
+    model = Language()
+    bare = nn.Sequential(model, Unwrap())
+    np.testing.assert_array_equal(token_losses(bare, tokens()), token_losses(model, tokens()))
+
+
+class Unwrap(nn.Module):
+    """The logits of an output."""
+
+    def forward(self, output: SimpleNamespace) -> Any:
+        return output.logits
+
+
+def test_shorter_batches_end_in_nan() -> None:
+    batches = [(tokens()[:3, :4], tokens()[:3, :4]), (tokens()[3:], tokens()[3:])]
+    found = token_losses(Language(), DataLoader(batches, batch_size=None))  # type: ignore[arg-type] # a list
+    whole = token_losses(Language(), tokens())
+    assert found.shape == whole.shape
+    np.testing.assert_allclose(found[:3, :3], whole[:3, :3], rtol=1e-5)
+    np.testing.assert_allclose(found[3:], whole[3:], rtol=1e-5)
+    assert np.isnan(found[:3, 3:]).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_precision_of_token_losses(dtype: torch.dtype) -> None:
+    model = Language().to(dtype)
+    found = token_losses(model, tokens())
+    assert found.dtype == (np.float64 if dtype == torch.float64 else np.float32)
+    rounding = 1e-12 if dtype == torch.float64 else 1e-5
+    np.testing.assert_allclose(found, expected_losses(model, tokens()), rtol=rounding)
+
+
+def test_vocabularies_beyond_a_block_of_logits() -> None:
+    generator = torch.Generator().manual_seed(3)
+    logits = torch.randn(3, 4, 50_000, generator=generator)
+    labels = torch.randint(50_000, (3, 4), generator=generator)
+
+    class Fixed(nn.Module):
+        def forward(self, _: Tensor) -> Tensor:
+            return logits
+
+    expected = functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), reduction="none"
+    )
+    found = token_losses(Fixed(), labels)
+    np.testing.assert_allclose(found, expected.view(3, 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "label", "named"),
+    [(8, 3, 11, "label 11 at id 108"), (20, 1, -1, "label -1 at id 120")],
+)
+def test_labels_outside_the_vocabulary(row: int, column: int, label: int, named: str) -> None:
+    labels = tokens()
+    labels[row, column] = label
+    data = tokens(), labels
+    ids = range(100, 100 + EXAMPLES)
+    with pytest.raises(TargetError, match=named + r" is outside 0 … 10, the vocabulary.*-100"):
+        score(Language(), data, signal="cross_entropy", ids=ids, batch_size=7)
+
+
+def test_the_label_of_the_first_token_is_never_looked_at() -> None:
+    labels = tokens()
+    labels[:, 0] = 999
+    np.testing.assert_array_equal(
+        token_losses(Language(), (tokens(), labels)), token_losses(Language(), tokens())
+    )
+
+
+@pytest.mark.parametrize("function", [score, token_losses])
+def test_sequences_without_a_token_that_counts(function: Any) -> None:
+    labels = tokens()
+    labels[[9, 12], 1:] = -100
+    options = {"signal": "cross_entropy"} if function is score else {}
+    with pytest.raises(TargetError, match="ids 9, 12: no token counts"):
+        function(Language(), (tokens(), labels), **options)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ((tokens(), tokens()[:, :-1]), ShapeError, r"logits of shape \(25, 8, vocabulary\)"),
+        ((tokens(), tokens()[:, 0]), TargetError, r"\(batch, length\), got .* shape \(25,\)"),
+        ((tokens(), tokens().double()), TargetError, "one integer for each token.*float64"),
+        ({"input_ids": tokens(), "labels": tokens()[1:]}, LengthMismatchError, "24 labels"),
+        ({"input_ids": tokens(), "attention_mask": mask()[:, 1:]}, ShapeError, "pass labels"),
+        ({"input_ids": torch.tensor(1)}, ShapeError, "got a scalar"),
+        ({"tokens": tokens()}, OptionTypeError, "a mapping with input_ids, got dict"),
+        (tokens().double(), OptionTypeError, "must yield pairs.*got Tensor"),
+        ([{"input_ids": [1, 2]}] * 3, OptionTypeError, "input_ids of a batch must be a tensor"),
+    ],
+)
+def test_bad_tokens(data: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        score(Language(), data, signal="cross_entropy")
+
+
+def test_no_tokens_at_all() -> None:
+    with pytest.raises(ShapeError, match="data is empty"):
+        token_losses(Language(), DataLoader([], batch_size=None))  # type: ignore[arg-type] # a list
+
+
+def test_margins_of_tokens_are_refused_with_the_way_out() -> None:
+    with pytest.raises(ShapeError, match="for a language model pass signal='cross_entropy'"):
+        score(Language(), tokens())
+
+
+def test_classifiers_have_no_token_losses() -> None:
+    with pytest.raises(ShapeError, match=r"logits of shape \(25, 9, vocabulary\)"):
+        token_losses(nn.Linear(LENGTH, 4), (tokens().double(), tokens()))
+
+
+def test_sequences_and_a_plan_can_be_audited_as_they_are() -> None:
+    plan = lb.InclusionPlan.create(EXAMPLES)
+    scores = score(Language(), tokens(), signal="cross_entropy", ids=plan.ids)
+    assert lb.audit_one_run(scores, plan, ids=scores.ids).m == EXAMPLES
+
+
+# --- several labels -----------------------------------------------------------------------------
+
+
+def several() -> tuple[nn.Module, Tensor, Tensor]:
+    torch.manual_seed(4)
+    return nn.Linear(6, 5), torch.randn(30, 6), torch.randint(2, (30, 5))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [torch.int64, torch.float32, torch.bool])
+def test_binary_cross_entropy_is_minus_the_mean_loss(kind: torch.dtype, device: str) -> None:
+    model, inputs, targets = several()
+    expected = -functional.binary_cross_entropy_with_logits(
+        model(inputs), targets.float(), reduction="none"
+    ).mean(1)
+    data = inputs, targets.to(kind)
+    found = score(model, data, signal="binary_cross_entropy", device=device, batch_size=8)
+    np.testing.assert_allclose(found.values, expected.detach(), rtol=1e-5)
+
+
+def test_one_label_needs_no_column() -> None:
+    model, inputs, targets = several()
+    single = nn.Sequential(model, nn.Flatten(0), nn.Unflatten(0, (-1, 5)), First())
+    found = score(single, (inputs, targets[:, 0]), signal="binary_cross_entropy")
+    z = model(inputs)[:, 0].detach()
+    expected = functional.logsigmoid(torch.where(targets[:, 0] == 1, z, -z))
+    np.testing.assert_allclose(found.values, expected, rtol=1e-5)
+
+
+class First(nn.Module):
+    """The first column."""
+
+    def forward(self, table: Tensor) -> Tensor:
+        return table[:, 0]
+
+
+def test_confident_labels_stay_apart() -> None:
+    model = Unchanged()
+    logits = 20 + torch.arange(50.0).unsqueeze(1)
+    for sign in (1, 0):
+        rows = logits if sign else -logits
+        found = score(model, (rows, torch.full((50, 1), sign)), signal="binary_cross_entropy")
+        np.testing.assert_allclose(found.values, -np.exp(-logits[:, 0].double().numpy()), rtol=1e-8)
+
+
+class Unchanged(nn.Module):
+    """The inputs as outputs."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs
+
+
+@pytest.mark.parametrize(
+    ("targets", "error", "message"),
+    [
+        (torch.full((30, 5), 2), TargetError, "must be 0 or 1, got 2 at id 0"),
+        (torch.full((30, 5), 0.5), TargetError, "must be 0 or 1, got 0.5"),
+        (torch.zeros(30, 4), ShapeError, r"of shape \(30, 4\) as the targets, got"),
+        (torch.zeros(30), ShapeError, r"of shape \(30,\) as the targets, got"),
+    ],
+)
+def test_bad_labels(targets: Tensor, error: type[Exception], message: str) -> None:
+    model, inputs, _ = several()
+    with pytest.raises(error, match=message):
+        score(model, (inputs, targets), signal="binary_cross_entropy")
+
+
+# --- comparisons with an earlier model ----------------------------------------------------------
+
+
+def trained(model: nn.Module, loss: Any, steps: int = 3) -> nn.Module:
+    """Return a copy after some steps of gradient descent."""
+    model = copy.deepcopy(model).eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        torch.autograd.backward(loss(model))
+        optimizer.step()
+    return model
+
+
+def classifier() -> tuple[nn.Module, Any, Any]:
+    torch.manual_seed(5)
+    model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 4))
+    x, y = torch.randn(20, 6), torch.randint(4, (20,))
+    return model, (x, y), lambda net: functional.cross_entropy(net(x), y, reduction="none")
+
+
+def language() -> tuple[nn.Module, Any, Any]:
+    def losses(net: nn.Module) -> Tensor:
+        logits = net(tokens()).logits[:, :-1].transpose(1, 2)
+        return functional.cross_entropy(logits, tokens()[:, 1:], reduction="none").mean(1)
+
+    return Language(), tokens(), losses
+
+
+def labelled() -> tuple[nn.Module, Any, Any]:
+    model, x, y = several()
+
+    def losses(net: nn.Module) -> Tensor:
+        return functional.binary_cross_entropy_with_logits(
+            net(x), y.float(), reduction="none"
+        ).mean(1)
+
+    return model, (x, y), losses
+
+
+TASKS = {"classes": classifier, "tokens": language, "several labels": labelled}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("task", TASKS)
+def test_loss_drop_is_the_loss_before_less_the_loss_after(task: str, device: str) -> None:
+    start, data, losses = TASKS[task]()
+    end = trained(start, lambda net: losses(net).mean())
+    found = score(end, data, signal="loss_drop", reference=start, device=device, batch_size=7)
+    before, after = (losses(copy.deepcopy(net).eval()).detach() for net in (start, end))
+    np.testing.assert_allclose(found.values, before - after, rtol=1e-3, atol=1e-5)
+    assert found.signal == "loss_drop"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("task", TASKS)
+def test_gradient_dot_is_the_product_of_each_gradient_with_the_way_trained(
+    task: str, device: str
+) -> None:
+    start, data, losses = TASKS[task]()
+    end = trained(start, lambda net: losses(net).mean())
+    found = score(end, data, signal="gradient_dot", reference=start, device=device, batch_size=7)
+    still = copy.deepcopy(start).eval()
+    expected = []
+    for loss in losses(still):
+        gradient = torch.autograd.grad(loss, list(still.parameters()), retain_graph=True)
+        moved = zip(gradient, still.parameters(), end.parameters(), strict=True)
+        expected.append(float(sum((g * (p - q).detach()).sum() for g, p, q in moved)))
+    np.testing.assert_allclose(found.values, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_the_gradients_of_members_point_where_a_step_went() -> None:
+    torch.manual_seed(6)
+    model = nn.Linear(500, 10)
+    x, y = torch.randn(200, 500), torch.randint(10, (200,))
+    plan = lb.InclusionPlan.create(200)
+    member = torch.from_numpy(plan.member.copy())
+    after = trained(model, lambda net: functional.cross_entropy(net(x[member]), y[member]), 1)
+    dots = score(after, (x, y), signal="gradient_dot", reference=model)
+    assert lb.audit_one_run(dots, plan).auc > 0.99
+
+
+@pytest.mark.parametrize("signal", ["loss_drop", "gradient_dot"])
+def test_both_models_are_left_as_they_were(signal: Any) -> None:
+    start, data, losses = classifier()
+    end = trained(start, lambda net: losses(net).mean()).train()
+    start[1].eval()  # type: ignore[index] # a frozen batch normalisation
+    next(start.parameters()).requires_grad_(False)  # noqa: FBT003
+
+    def state() -> list[Any]:
+        return [
+            [
+                [module.training for module in net.modules()],
+                {name: value.tolist() for name, value in net.state_dict().items()},
+                [(p.requires_grad, p.grad is None, p.is_leaf) for p in net.parameters()],
+            ]
+            for net in (start, end)
+        ]
+
+    before = state()
+    score(end, data, signal=signal, reference=start)
+    assert state() == before
+
+
+@pytest.mark.parametrize("signal", ["loss_drop", "gradient_dot"])
+def test_a_comparison_needs_another_model(signal: Any) -> None:
+    model, data, _ = classifier()
+    with pytest.raises(IncompatibleOptionsError, match=signal + r" compares.*pass reference="):
+        score(model, data, signal=signal)
+    with pytest.raises(OptionTypeError, match="reference must be one of Module"):
+        score(model, data, signal=signal, reference="start")  # type: ignore[arg-type] # what is tested
+    with pytest.raises(TiedScoresError, match="pass as reference the model as it was before"):
+        score(model, data, signal=signal, reference=model)
+
+
+@pytest.mark.parametrize("signal", ["logit_margin", "cross_entropy", lambda z, y: z[:, 0] - y])
+def test_other_signals_have_nothing_to_compare_with(signal: Any) -> None:
+    model, data, _ = classifier()
+    with pytest.raises(IncompatibleOptionsError, match="compares with no reference; leave it out"):
+        score(model, data, signal=signal, reference=model)
+
+
+@pytest.mark.parametrize("other", [nn.Linear(6, 4), nn.Linear(6, 5, bias=False)])
+def test_gradients_need_the_same_parameters(other: nn.Module) -> None:
+    model, x, y = several()
+    with pytest.raises(IncompatibleOptionsError, match="names and shapes of the model's"):
+        score(model, (x, y), signal="gradient_dot", reference=other)
+
+
+# --- into a file --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("waiting", [1, 8, 1 << 16])
+def test_scores_of_a_file_are_the_same(
+    waiting: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leakbound.torch._stream._WAITING", waiting)
+    model, data, _ = classifier()
+    file = tmp_path / "scores.npy"
+    file.write_bytes(b"what was there before")
+    kept = score(model, data, batch_size=3, device=device)
+    found = score(model, data, batch_size=3, device=device, out=file)
+    assert isinstance(found.values, np.memmap)
+    np.testing.assert_array_equal(found.values, kept.values)
+    np.testing.assert_array_equal(np.load(file), kept.values)
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
+    plan = lb.InclusionPlan.create(len(found))
+    assert lb.audit_one_run(found, plan).bound == lb.audit_one_run(kept, plan).bound
+
+
+def test_a_callable_may_repeat_itself_in_a_file(tmp_path: Path) -> None:
+    def right(output: Tensor, target: Tensor) -> Tensor:
+        return output.argmax(1) == target
+
+    model, data, _ = classifier()
+    found = score(model, data, signal=right, out=str(tmp_path / "right.npy"))
+    assert set(found.values) == {0.0, 1.0}
+
+
+def failures() -> dict[str, tuple[Any, type[LeakboundError]]]:
+    """Return data that cannot be scored, each for its own reason."""
+    _, (x, y), _ = classifier()
+    broken = x.clone()
+    broken[3] = torch.nan
+    same = x[:1].expand(20, 6)
+    return {
+        "NaN": ((broken, y), NaNScoresError),
+        "ties": ((same, torch.zeros(20, dtype=torch.int64)), TiedScoresError),
+        "labels": ((x, y + 9), TargetError),
+        "nothing": ((x[:0], y[:0]), ShapeError),
+    }
+
+
+@pytest.mark.parametrize("reason", failures())
+def test_a_failure_leaves_the_file_as_it_was(reason: str, tmp_path: Path) -> None:
+    data, error = failures()[reason]
+    file = tmp_path / "scores.npy"
+    file.write_bytes(b"what was there before")
+    with pytest.raises(error):
+        score(classifier()[0], data, out=file, batch_size=7)
+    assert file.read_bytes() == b"what was there before"
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    model, data, _ = classifier()
+    with pytest.raises(OptionError, match=r"out must end in \.npy"):
+        score(model, data, out=tmp_path / "scores.csv")
+    with pytest.raises(OptionTypeError, match="out must be one of str"):
+        score(model, data, out=3)  # type: ignore[arg-type] # what is tested
+    with pytest.raises(FileNotFoundError):
+        score(model, data, out=tmp_path / "nowhere" / "scores.npy")
