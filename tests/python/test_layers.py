@@ -19,7 +19,7 @@ LAYERS = [
     {"results", "stats"},
     {"audits"},
     {"_progress", "_wording"},
-    {"torch"},
+    {"attacks", "torch"},
     {"plots"},
     {"_figures"},
     {"report"},
