@@ -32,6 +32,7 @@ __all__ = [
     "crossing_probability",
     "equal_level_scan",
     "kl_scan",
+    "kl_scan_offsets",
     "log_normal_cdf",
     "normal_cdf",
     "normal_quantile",
@@ -43,6 +44,7 @@ __all__ = [
     "poisson_binomial_tail_bound",
     "poisson_binomial_tail_offsets",
     "union_bound",
+    "ville_mixture",
 ]
 
 Number: TypeAlias = Any
@@ -275,6 +277,63 @@ def kl_scan(
     return policy.bound(path, _level(beta))
 
 
+def kl_scan_offsets(
+    successes: ArrayInput,
+    offsets: ArrayLike,
+    *,
+    beta: float,
+    kappa: float | None = None,
+    min_guesses: int = 1,
+) -> _core.OffsetBound:
+    """Bound ε from all cuts of a path on which guess i is right with probability ≤ σ(ε + aᵢ).
+
+    Parameters
+    ----------
+    successes : array-like of bool, shape (m,)
+        Which guesses were right, in visiting order.
+    offsets : array-like, shape (m,)
+        The log-odds aᵢ that each guess has at ε = 0, within ±300, in the same order.
+    beta : float
+        Probability that the bound is above the truth, in (0, 1).
+    kappa : float, optional
+        Deviation r·KL(W/r ‖ p̄) that a cut must reach, in nats, p̄ the mean of the first r
+        probabilities; ln(1/β) + 1 if None.
+    min_guesses : int
+        Smallest cut, in [1, m].
+
+    Returns
+    -------
+    OffsetBound
+        `.epsilon` (not clipped, rounded down), `.cut` and `.successes` there. Where no cut
+        qualifies they are -inf, 0 and 0.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, MembershipError, LengthMismatchError
+        If `successes` is not a vector of booleans, or `offsets` not one of as many numbers.
+    OptionError, OptionTypeError
+        If an option is outside its range, or an offset beyond ±300.
+
+    Notes
+    -----
+    As `kl_scan`, with a walk whose steps have unlike probabilities; every cut is examined.
+
+    Examples
+    --------
+    >>> bound = kl_scan_offsets([True] * 200, [0.5] * 200, beta=0.05)
+    >>> round(bound.epsilon - kl_scan([True] * 200, beta=0.05).logit, 9)
+    -0.5
+    """
+    path = _path(successes)
+    policy = KLScan(kappa=kappa, min_guesses=min_guesses)
+    policy.check(path.guesses)
+    values = _reals(vector(offsets, "offsets"), "offsets", least=-300, most=300)
+    check_length(values, path.guesses, "offsets")
+    return _core.kl_scan_offsets(
+        path, values, beta=_level(beta), kappa=policy.kappa, min_guesses=min_guesses
+    )
+
+
 def equal_level_scan(successes: ArrayInput, *, beta: float, alpha0: float = 1e-3) -> _core.Bound:
     """Bound the probability of success from all cuts of a path: the policy `EqualLevelScan`.
 
@@ -347,6 +406,42 @@ def union_bound(
     True
     """
     return UnionBound(grid=grid, ratio=ratio).bound(_path(successes), _level(beta))
+
+
+def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
+    """Bound the probability of success from a path that may be looked at after every step.
+
+    Parameters
+    ----------
+    successes : array-like of bool, shape (m,)
+        Which guesses were right, in visiting order.
+    beta : float
+        Probability that the bound is ever above the truth, in (0, 1).
+
+    Returns
+    -------
+    Bound
+        As for `kl_scan`.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, MembershipError
+        If `successes` is not a vector of booleans.
+    OptionError, OptionTypeError
+        If `beta` is outside its range.
+
+    Notes
+    -----
+    The likelihood ratio of all probabilities above p to p, averaged, is a supermartingale; by
+    Ville's inequality (1939) it ever reaches 1/β with probability at most β.
+
+    Examples
+    --------
+    >>> bound = ville_mixture([True], beta=0.05)
+    >>> abs(bound.p - 0.05 / 1.95) < 1e-12
+    True
+    """
+    return _core.ville_bound(_path(successes), beta=_level(beta))
 
 
 def crossing_probability(boundary: ArrayLike, p: ArrayLike) -> float:

@@ -28,6 +28,8 @@ SIGNATURES = {
     stats.binomial_tail: "(v, n, p, *, log=False)",
     stats.clopper_pearson: "(v, n, *, beta)",
     stats.kl_scan: "(successes, *, beta, kappa=None, min_guesses=1, grid='all')",
+    stats.kl_scan_offsets: "(successes, offsets, *, beta, kappa=None, min_guesses=1)",
+    stats.ville_mixture: "(successes, *, beta)",
     stats.equal_level_scan: "(successes, *, beta, alpha0=0.001)",
     stats.union_bound: "(successes, *, beta, grid='all', ratio=1.5)",
     stats.crossing_probability: "(boundary, p)",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import special
 from scipy import stats as scipy_stats
 
-from leakbound import stats
+from leakbound import errors, stats
 
 TABLE = Path(__file__).parents[1] / "golden" / "thresholds.csv"
 SCANS = {
@@ -37,6 +37,38 @@ def successes(row: dict[str, str]) -> np.ndarray:
     path = (j * np.uint64(2654435761)) % np.uint64(2**32) < np.where(j <= k, high, low)
     assert path.sum() == int(row["ones"])
     return path
+
+
+def close_to(row: dict[str, str], p: float, logit: float) -> bool:
+    expected = float(row["bound_p_or_prob"]), float(row["bound_logit"])
+    return bool(np.allclose((p, logit), expected, rtol=1e-9, atol=1e-9))
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in rows() if row["method"].startswith("ville_mix")], ids=str
+)
+def test_the_mixture_matches_the_reference(row: dict[str, str]) -> None:
+    bound = stats.ville_mixture(successes(row), beta=float(row["beta"]))
+    assert close_to(row, bound.p, bound.logit)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in rows() if row["method"] == "scan_hetero_eps"], ids=str
+)
+def test_scans_with_offsets_match_the_reference(row: dict[str, str]) -> None:
+    offsets = np.abs(7919 * np.arange(1, int(row["m"]) + 1) % 1000 / 1000 - 0.5)
+    bound = stats.kl_scan_offsets(successes(row), offsets, beta=float(row["beta"]), kappa=4.5)
+    assert close_to(row, 1 / (1 + math.exp(-bound.epsilon)), bound.epsilon)
+
+
+def test_offsets_are_checked() -> None:
+    with pytest.raises(errors.LengthMismatchError, match="offsets"):
+        stats.kl_scan_offsets([True, False], [0.0], beta=0.05)
+    for offset in (math.nan, 301.0, -math.inf):
+        with pytest.raises(errors.OptionError, match="offsets"):
+            stats.kl_scan_offsets([True, False], [0.0, offset], beta=0.05)
+    nothing = stats.kl_scan_offsets([False, False], [0.0, 1.0], beta=0.05)
+    assert (nothing.epsilon, nothing.cut, nothing.successes) == (-math.inf, 0, 0)
 
 
 @pytest.mark.parametrize(

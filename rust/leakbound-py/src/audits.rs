@@ -2,7 +2,7 @@
 
 use leakbound_core::{
     AuditError, CurvePoint, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
-    KlDivergence, Order, best_cut, pointwise_curve, scan, scan_curve,
+    KlDivergence, Order, VilleMixture, best_cut, pointwise_curve, scan, scan_curve, scan_offsets,
 };
 use leakbound_math::Probability;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -136,6 +136,33 @@ impl LowerBound {
     }
 }
 
+/// A lower bound on ε where every guess has odds of its own, and the cut that gave it.
+#[pyclass(frozen, module = "leakbound._core")]
+pub(crate) struct OffsetBound(leakbound_core::OffsetBound);
+
+#[pymethods]
+impl OffsetBound {
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.0.epsilon
+    }
+
+    #[getter]
+    fn cut(&self) -> u32 {
+        self.0.cut.map_or(0, |cut| cut.guesses)
+    }
+
+    #[getter]
+    fn successes(&self) -> u32 {
+        self.0.cut.map_or(0, |cut| cut.correct)
+    }
+
+    #[getter]
+    fn statistic(&self) -> f64 {
+        self.0.statistic
+    }
+}
+
 /// A grid by name, or a list of numbers of guesses.
 #[derive(FromPyObject)]
 pub(crate) enum GridOption {
@@ -209,6 +236,24 @@ pub(crate) fn kl_curve<'py>(
         )
     })?;
     Ok(curve_arrays(py, &curve))
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, offsets, *, beta, kappa, min_guesses))]
+pub(crate) fn kl_scan_offsets(
+    py: Python<'_>,
+    path: &Path,
+    offsets: PyReadonlyArray1<'_, f64>,
+    beta: f64,
+    kappa: Option<f64>,
+    min_guesses: u32,
+) -> PyResult<OffsetBound> {
+    let offsets = entries(&offsets);
+    enter(py, |interrupt| {
+        let statistic = kl_statistic(beta, kappa)?;
+        scan_offsets(&path.0, &offsets, &statistic, beta, min_guesses, interrupt)
+    })
+    .map(OffsetBound)
 }
 
 fn kl_statistic(beta: f64, kappa: Option<f64>) -> Result<KlDivergence, AuditError> {
@@ -387,6 +432,29 @@ pub(crate) fn uncorrected_curve<'py>(
 ) -> PyResult<CurveArrays<'py>> {
     let curve = enter(py, |interrupt| {
         Sampled { points }.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt)
+    })?;
+    Ok(curve_arrays(py, &curve))
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta))]
+pub(crate) fn ville_bound(py: Python<'_>, path: &Path, beta: f64) -> PyResult<LowerBound> {
+    enter(py, |interrupt| {
+        Best.run(&path.0, &VilleMixture::new(beta)?, &Grid::All, interrupt)
+    })
+    .map(LowerBound)
+}
+
+#[pyfunction]
+#[pyo3(signature = (path, *, beta, points))]
+pub(crate) fn ville_curve<'py>(
+    py: Python<'py>,
+    path: &Path,
+    beta: f64,
+    points: usize,
+) -> PyResult<CurveArrays<'py>> {
+    let curve = enter(py, |interrupt| {
+        Sampled { points }.run(&path.0, &VilleMixture::new(beta)?, &Grid::All, interrupt)
     })?;
     Ok(curve_arrays(py, &curve))
 }

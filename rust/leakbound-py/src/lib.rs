@@ -20,8 +20,9 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::audits::{
-        LowerBound, Path, Ranking, crossing_probability, equal_level_curve, equal_level_scan,
-        kl_curve, kl_scan, uncorrected_bound, uncorrected_curve, union_bound, union_curve,
+        LowerBound, OffsetBound, Path, Ranking, crossing_probability, equal_level_curve,
+        equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, uncorrected_bound, uncorrected_curve,
+        union_bound, union_curve, ville_bound, ville_curve,
     };
     #[pymodule_export]
     use crate::enter::{set_threads, threads};
