@@ -1,0 +1,326 @@
+"""Attacks: against slow and obvious forms of themselves, and against the plain loss."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import leakbound as lb
+from leakbound.attacks import (
+    Scores,
+    gradient_dot,
+    loss_threshold,
+    margin_threshold,
+    offline_lira,
+    rmia,
+)
+from leakbound.errors import (
+    ArrayTypeError,
+    DuplicateIdsError,
+    LengthMismatchError,
+    NaNScoresError,
+    OptionError,
+    ShapeError,
+)
+
+Floats = NDArray[np.float64]
+
+# --- slow and obvious ---------------------------------------------------------------------------
+
+
+def slow_margins(logits: Floats, labels: Any) -> list[float]:
+    found = []
+    for row, label in zip(logits.tolist(), labels, strict=True):
+        probabilities = [math.exp(z) for z in row]
+        own = probabilities.pop(label)
+        found.append(math.log(own / sum(probabilities)))
+    return found
+
+
+def slow_lira(margins: Floats, references: Floats, trained_on: Any, variance: str) -> list[float]:
+    """Return the paper's 1 - Pr[Z > φ], example by example."""
+    outs = [
+        [row[i] for row, seen in zip(references, trained_on, strict=True) if not seen[i]]
+        for i in range(len(margins))
+    ]
+    means = [sum(out) / len(out) for out in outs]
+    squares = [sum((x - mu) ** 2 for x in out) for out, mu in zip(outs, means, strict=True)]
+    freedom = [len(out) - 1 for out in outs]
+    pooled = math.sqrt(sum(squares) / sum(freedom))
+    found = []
+    for phi, mu, square, free in zip(margins, means, squares, freedom, strict=True):
+        sigma = pooled if variance == "shared" else math.sqrt(square / free)
+        found.append(NormalDist(mu, sigma).cdf(phi))
+    return found
+
+
+def slow_rmia(
+    own: Floats, references: Floats, population: tuple[Floats, Floats], gamma: float, a: float
+) -> list[float]:
+    """Return the share of pairs won, pair by pair, in probabilities."""
+
+    def ratio(p: float, outs: Floats) -> float:
+        return p / (0.5 * ((1 + a) * float(np.mean(np.exp(outs))) + 1 - a))
+
+    others = [ratio(math.exp(p), population[1][:, j]) for j, p in enumerate(population[0])]
+    found = []
+    for i, p in enumerate(own):
+        mine = ratio(math.exp(p), references[:, i])
+        found.append(sum(mine >= gamma * other for other in others) / len(others))
+    return found
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_margins(seed: int) -> None:
+    draw = rng(seed)
+    logits = draw.normal(size=(20, 5)) * 3
+    labels = draw.integers(5, size=20)
+    found = margin_threshold(logits, labels)
+    np.testing.assert_allclose(found.values, slow_margins(logits, labels), rtol=1e-9, atol=1e-9)
+    assert found.signal == "margin_threshold"
+
+
+def test_margins_do_not_overflow() -> None:
+    found = margin_threshold([[1e4, 0.0, 1.0], [-1e4, 0.0, 0.0], [np.inf, 0.0, 0.0]], [0, 0, 0])
+    expected = [1e4 - np.log1p(np.e), -1e4 - np.log(2), np.inf]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-15)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["shared", "example"]))
+def test_lira_orders_as_the_paper_does(seed: int, variance: Any) -> None:
+    draw = rng(seed)
+    margins, references = draw.normal(size=15), draw.normal(size=(6, 15)) + draw.normal(size=15)
+    trained_on = draw.random((6, 15)) < 0.5
+    trained_on[:2] = False
+    found = offline_lira(margins, references, trained_on=trained_on, variance=variance)
+    expected = slow_lira(margins, references, trained_on, variance)
+    np.testing.assert_allclose(lb.stats.normal_cdf(found.values), expected, rtol=1e-6, atol=1e-12)
+
+
+def test_lira_stays_apart_where_the_papers_score_rounds_to_one() -> None:
+    margins = np.linspace(10, 30, 50)
+    references = np.tile([[-1.0], [1.0]], 50)
+    trained_on = np.zeros((2, 50))
+    assert set(slow_lira(margins, references, trained_on, "shared")[20:]) == {1.0}
+    found = offline_lira(margins, references, trained_on=trained_on).values
+    assert (np.diff(found) > 0).all()
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.5, 1.0, 2.0]),
+    st.sampled_from([0.0, 0.3, 0.9]),
+)
+def test_rmia_is_the_share_of_pairs_won(seed: int, gamma: float, scale: float) -> None:
+    draw = rng(seed)
+    own, references = -draw.exponential(size=15), -draw.exponential(size=(4, 15))
+    population = -draw.exponential(size=40), -draw.exponential(size=(4, 40))
+    found = rmia(own, references, population=population, gamma=gamma, offline_scale=scale)
+    assert found.values.tolist() == slow_rmia(own, references, population, gamma, scale)
+    ratios = rmia(own, references, offline_scale=scale).values
+    assert (np.diff(found.values[np.argsort(ratios)]) >= 0).all()
+
+
+def test_rmia_leaves_models_out_that_were_trained_on_the_example() -> None:
+    own, references = -rng(0).exponential(size=8), -rng(1).exponential(size=(5, 8))
+    trained_on = np.zeros((5, 8))
+    trained_on[1:4] = 1
+    found = rmia(own, references, trained_on=trained_on)
+    np.testing.assert_allclose(found.values, rmia(own, references[[0, 4]]).values, rtol=1e-14)
+
+
+def test_rmia_does_not_underflow() -> None:
+    own = np.array([-2000.0, -1500.0, -np.inf, 0.0])
+    references = np.full((2, 4), -3000.0)
+    found = rmia(own, references)
+    marginal = np.log(0.35)  # (1 - 0.3) / 2: all that is left of it
+    np.testing.assert_allclose(found.values, own - marginal, rtol=1e-14)
+
+
+@pytest.mark.parametrize("each_step", [False, True])
+def test_gradient_dot(each_step: bool) -> None:  # noqa: FBT001
+    draw = rng(4)
+    steps = draw.normal(size=(7, 12))
+    gradients = draw.normal(size=(7, 9, 12) if each_step else (9, 12))
+    found = gradient_dot(steps, gradients, ids=list("abcdefghi"))
+    expected = [
+        sum(
+            float(np.dot(step, gradients[t, i] if each_step else gradients[i]))
+            for t, step in enumerate(steps)
+        )
+        for i in range(9)
+    ]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+    assert found.ids.tolist() == list("abcdefghi")
+
+
+def test_one_step_needs_no_table() -> None:
+    step, gradients = rng(5).normal(size=4), rng(6).normal(size=(3, 4))
+    np.testing.assert_allclose(gradient_dot(step, gradients).values, gradients @ step)
+
+
+# --- better than the loss -----------------------------------------------------------------------
+
+
+def regressions() -> tuple[lb.InclusionPlan, Floats, Floats, NDArray[np.bool_]]:
+    """Fit linear models to labels whose noise differs between examples.
+
+    Return the plan, losses under the audited model, those under twenty references, and which
+    references were trained on what.
+    """
+    draw = rng(7)
+    examples, features = 600, 120
+    x = draw.normal(size=(examples, features))
+    noise = np.exp(draw.normal(size=examples))
+    y = x @ draw.normal(size=features) + noise * draw.normal(size=examples)
+
+    def losses(member: NDArray[np.bool_]) -> Floats:
+        weights, *_ = np.linalg.lstsq(x[member], y[member], rcond=None)
+        nats: Floats = (x @ weights - y) ** 2 / 20  # of a normal law of variance 10
+        return nats
+
+    plan = lb.InclusionPlan.create(examples)
+    trained_on = draw.random((20, examples)) < 0.5
+    references = np.array([losses(seen) for seen in trained_on])
+    return plan, losses(plan.member), references, trained_on
+
+
+def test_comparisons_with_references_beat_the_loss() -> None:
+    plan, losses, references, trained_on = regressions()
+    attacks = {
+        "loss": loss_threshold(losses),
+        "lira": offline_lira(-np.log(losses), -np.log(references), trained_on=trained_on),
+        "lira, each": offline_lira(
+            -np.log(losses), -np.log(references), trained_on=trained_on, variance="example"
+        ),
+        "rmia": rmia(-losses, -references, trained_on=trained_on, offline_scale=0.9),
+    }
+    found = {name: lb.audit_one_run(scores, plan) for name, scores in attacks.items()}
+    for name in ("lira", "lira, each", "rmia"):
+        assert found[name].auc > found["loss"].auc + 0.02, name
+        assert found[name].bound > found["loss"].bound + 0.3, name
+
+
+def test_gradients_beat_the_loss_of_a_noisy_step() -> None:
+    draw = rng(8)
+    examples, features = 400, 2000
+    x = draw.normal(size=(examples, features)) / math.sqrt(features)
+    y = draw.normal(size=examples)
+    plan = lb.InclusionPlan.create(examples)
+    gradients = -x * np.sign(y)[:, np.newaxis]  # of |y - x·w| at w = 0: all of norm about 1
+    step = gradients[plan.member].sum(0) + 0.5 * draw.normal(size=features)
+    losses = np.abs(y + x @ step)
+    by_loss = lb.audit_one_run(loss_threshold(losses), plan)
+    by_gradient = lb.audit_one_run(gradient_dot(step, gradients), plan)
+    assert by_gradient.auc > 0.85 > by_loss.auc + 0.1
+    assert by_gradient.bound > by_loss.bound + 0.5
+
+
+# --- what they return and refuse ----------------------------------------------------------------
+
+ATTACKS: dict[str, Callable[..., Scores]] = {
+    "loss_threshold": lambda **o: loss_threshold([1.0, 2.0, 3.0], **o),
+    "margin_threshold": lambda **o: margin_threshold(np.eye(3), [0, 1, 1], **o),
+    "offline_lira": lambda **o: offline_lira([1.0, 2.0, 4.0], [[0, 0, 0], [1, 1, 2]], **o),
+    "rmia": lambda **o: rmia([-1.0, -2.0, -4.0], [-1.0, -1.0, -1.0], **o),
+    "gradient_dot": lambda **o: gradient_dot([1.0, 2.0], [[1, 0], [0, 1], [1, 1]], **o),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_all_return_scores(name: str) -> None:
+    found = ATTACKS[name](ids=["x", "y", "z"])
+    assert isinstance(found, Scores)
+    assert found.signal == name
+    assert found.ids.tolist() == ["x", "y", "z"]
+    assert found.values.dtype == np.float64
+    assert not found.values.flags.writeable
+    assert ATTACKS[name]().ids.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_ids_are_checked(name: str) -> None:
+    with pytest.raises(LengthMismatchError, match="ids has 2 values"):
+        ATTACKS[name](ids=[1, 2])
+    with pytest.raises(DuplicateIdsError):
+        ATTACKS[name](ids=[1, 2, 2])
+
+
+def test_what_is_given_is_left_alone() -> None:
+    logits, losses = np.eye(3), np.arange(3.0)
+    found = margin_threshold(logits, [0, 1, 2]), loss_threshold(losses)
+    np.testing.assert_array_equal(logits, np.eye(3))
+    losses[0] = 9
+    assert found[1].values.tolist() == [0, -1, -2]
+
+
+BAD: list[tuple[Callable[[], Scores], type[Exception], str]] = [
+    (lambda: loss_threshold([1.0, np.nan]), NaNScoresError, "losses must not be NaN"),
+    (lambda: loss_threshold(["a"]), ArrayTypeError, "losses must hold real numbers"),
+    (lambda: margin_threshold([[1.0], [2.0]], [0, 0]), ShapeError, "at least two columns"),
+    (lambda: margin_threshold(np.eye(2), [0, 2]), OptionError, r"labels must .* got 2 at index 1"),
+    (lambda: margin_threshold(np.eye(2), [0]), LengthMismatchError, "labels has 1 values"),
+    (
+        lambda: margin_threshold([[np.inf, np.inf]], [0]),
+        NaNScoresError,
+        "margin_threshold must not be NaN",
+    ),
+    (lambda: offline_lira([1.0], [[1.0, 2.0]]), LengthMismatchError, "has 2 columns and there"),
+    (lambda: offline_lira([1.0], [[np.inf], [0.0]]), OptionError, "finite, got inf in row 0"),
+    (lambda: offline_lira([1.0], [[1.0]]), OptionError, "no spread about their means"),
+    (lambda: offline_lira([1.0], [[1.0], [1.0]]), OptionError, "no spread about their means"),
+    (
+        lambda: offline_lira([1.0, 2.0], [[1.0, 1.0], [2.0, 1.0]], variance="example"),
+        OptionError,
+        "1 examples, the first in column 1, have no two different values",
+    ),
+    (
+        lambda: offline_lira([1.0], [[1.0], [2.0]], variance="global"),  # type: ignore[arg-type]
+        OptionError,
+        "variance must be one of 'shared', 'example'",
+    ),
+    (
+        lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[[0, 1], [0, 1]]),
+        OptionError,
+        "every reference was trained on 1 of the examples, the first in column 1",
+    ),
+    (
+        lambda: offline_lira([1.0, 1.0], np.eye(2), trained_on=[0, 1]),
+        LengthMismatchError,
+        r"trained_on has shape \(1, 2\)",
+    ),
+    (lambda: rmia([0.5], [-1.0]), OptionError, "log_probabilities must be at most 0, got 0.5"),
+    (lambda: rmia([-1.0], [0.1]), OptionError, "reference_log_probabilities must be at most 0"),
+    (lambda: rmia([-1.0], [-1.0], gamma=0), OptionError, "gamma must be above 0"),
+    (lambda: rmia([-1.0], [-1.0], offline_scale=1), OptionError, "offline_scale must be"),
+    (lambda: rmia([-1.0], np.zeros((2, 2, 1))), ShapeError, "a row for each model"),
+    (lambda: gradient_dot([1.0], [1.0]), ShapeError, r"\(m, d\) or \(T, m, d\), got shape \(1,\)"),
+    (lambda: gradient_dot([1.0, 2.0], [[1.0]]), LengthMismatchError, "the same parameters"),
+    (lambda: gradient_dot([1.0], np.ones((2, 3, 1))), LengthMismatchError, "for 2 steps and 1"),
+    (lambda: gradient_dot([np.inf], [[1.0]]), OptionError, "steps must be finite"),
+    (lambda: gradient_dot([1.0], [[np.nan]]), OptionError, "gradients must be a number"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(BAD)))
+def test_bad_input(case: int) -> None:
+    call, error, message = BAD[case]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_no_torch_is_needed() -> None:
+    code = "import sys; sys.modules['torch'] = None; import leakbound.attacks"
+    subprocess.run([sys.executable, "-c", code], check=True)
