@@ -3,7 +3,9 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use criterion::{
+    BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+};
 use leakbound_benches::scored_examples;
 use leakbound_core::{
     CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Order, Ranking, best_cut, scan,
@@ -18,15 +20,34 @@ fn argsort(scores: &[f64]) -> Vec<u32> {
 }
 
 fn audit_by_scan(scores: &[f64], member: &[bool]) -> CutBound {
-    let path = Ranking::new(scores, member).unwrap().path(Order::Member).unwrap();
+    let path = Ranking::new(scores, member)
+        .unwrap()
+        .path(Order::Member)
+        .unwrap();
     let statistic = KlDivergence::for_level(BETA).unwrap();
-    scan(&path, &statistic, BETA, &Grid::Auto, 1, &Interrupt::default()).unwrap()
+    scan(
+        &path,
+        &statistic,
+        BETA,
+        &Grid::Auto,
+        1,
+        &Interrupt::default(),
+    )
+    .unwrap()
 }
 
 fn audit_by_union(scores: &[f64], member: &[bool]) -> CutBound {
-    let path = Ranking::new(scores, member).unwrap().path(Order::Member).unwrap();
+    let path = Ranking::new(scores, member)
+        .unwrap()
+        .path(Order::Member)
+        .unwrap();
     let statistic = EqualLevel::new(BETA / f64::from(path.guesses())).unwrap();
-    best_cut(&path.cuts(&Grid::All, 1).unwrap(), &statistic, &Interrupt::default()).unwrap()
+    best_cut(
+        &path.cuts(&Grid::All, 1).unwrap(),
+        &statistic,
+        &Interrupt::default(),
+    )
+    .unwrap()
 }
 
 fn one_run(criterion: &mut Criterion) {
@@ -34,7 +55,10 @@ fn one_run(criterion: &mut Criterion) {
     group.sampling_mode(SamplingMode::Flat).sample_size(10);
     for examples in [10_000, 100_000, 1_000_000] {
         let (scores, member) = scored_examples(examples);
-        let (by_scan, by_union) = (audit_by_scan(&scores, &member), audit_by_union(&scores, &member));
+        let (by_scan, by_union) = (
+            audit_by_scan(&scores, &member),
+            audit_by_union(&scores, &member),
+        );
         assert!(by_scan.probability.p() > by_union.probability.p());
         assert!(argsort(&scores).is_sorted_by(|&a, &b| scores[a as usize] >= scores[b as usize]));
         group.throughput(Throughput::Elements(examples as u64));
