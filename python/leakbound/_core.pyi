@@ -4,6 +4,43 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Bound",
+    "OffsetBound",
+    "Path",
+    "Ranking",
+    "__version__",
+    "binomial_tail",
+    "clopper_pearson",
+    "crossing_probability",
+    "equal_level_curve",
+    "equal_level_scan",
+    "kl_curve",
+    "kl_scan",
+    "kl_scan_offsets",
+    "log_normal_cdf",
+    "normal_cdf",
+    "normal_quantile",
+    "poisson_binomial_epsilon",
+    "poisson_binomial_pmf",
+    "poisson_binomial_prefix_tails",
+    "poisson_binomial_tail",
+    "poisson_binomial_tail_bound",
+    "real_weighted_epsilon",
+    "real_weighted_tail",
+    "replicated_epsilon",
+    "set_threads",
+    "threads",
+    "uncorrected_bound",
+    "uncorrected_curve",
+    "union_bound",
+    "union_curve",
+    "ville_bound",
+    "ville_curve",
+    "weighted_epsilon",
+    "weighted_tail",
+]
+
 _Floats: TypeAlias = NDArray[np.float64]
 _Counts: TypeAlias = NDArray[np.int64]
 _Grid: TypeAlias = Literal["all", "auto", "geometric"] | Sequence[int]
