@@ -1,4 +1,4 @@
-"""The command line: `leakbound one-run`, `leakbound panoramia`, `leakbound demo digits`.
+"""The command line: `leakbound one-run`, `leakbound panoramia`, `leakbound demo {digits,text}`.
 
 Commands parse, read, call, print and write; no statistics here.
 """

@@ -8,18 +8,14 @@ show little: the network predicts them nearly as well unseen.)
 """
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
-from typing import TypeAlias
 
 import numpy as np
 
-from leakbound._files import write_text
 from leakbound._typing import JsonValue
 from leakbound._validate import integer, real
 from leakbound.audits import audit_one_run
@@ -39,12 +35,17 @@ except ImportError as error:
     )
     raise MissingExtraError(message) from error
 
-from leakbound.torch import Scores, score
+from leakbound.demos._training import (
+    DELTA,
+    Progress,
+    Ticks,
+    quiet_opacus,
+    reproducible,
+    write_scores,
+)
+from leakbound.torch import score
 
 __all__ = ["DigitsReport", "DigitsRow", "Progress", "run"]
-
-Progress: TypeAlias = Callable[[str, float], None]
-"""Called with what is being done and the share of the work done so far, from 0 to 1."""
 
 CANARIES = 300
 TEST_EXAMPLES = 297
@@ -55,7 +56,6 @@ LEARNING_RATE = 3e-3
 PRIVATE_BATCH_SIZE = 256
 PRIVATE_LEARNING_RATE = 0.5
 GRADIENT_NORM = 1.0
-DELTA = 1e-5
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ def run(
     marks = sorted({integer(mark, "epochs", least=1) for mark in epochs})
     budgets = [real(epsilon, "epsilons", above=0) for epsilon in epsilons]
     private_epochs = integer(private_epochs, "private_epochs", least=1)
-    ticks = _Ticks(progress, max(marks, default=0) + private_epochs * len(budgets))
-    with _reproducible():
+    ticks = Ticks(progress, max(marks, default=0) + private_epochs * len(budgets))
+    with reproducible():
         task = _Task.create(seed)
         models = chain(
             _overfit(task, marks, seed, ticks),
@@ -249,24 +249,12 @@ class _Model:
     seconds: float
 
 
-class _Ticks:
-    """Counts epochs and reports the share of them done."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
-
-    def __call__(self, what: str) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(what, self._done / self._total)
-
-
 def _network(seed: int) -> nn.Module:
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))
 
 
-def _overfit(task: _Task, marks: list[int], seed: int, ticks: _Ticks) -> Iterator[_Model]:
+def _overfit(task: _Task, marks: list[int], seed: int, ticks: Ticks) -> Iterator[_Model]:
     """Train one network far past its best, and hand it out at each mark."""
     network = _network(seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
@@ -283,11 +271,11 @@ def _overfit(task: _Task, marks: list[int], seed: int, ticks: _Ticks) -> Iterato
             yield _Model(name, network, epoch, None, seconds)
 
 
-def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: _Ticks) -> _Model:
+def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: Ticks) -> _Model:
     """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
     began = perf_counter()
     network = _network(seed)
-    with _quiet_opacus():
+    with quiet_opacus():
         private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
             module=network,
             optimizer=torch.optim.SGD(network.parameters(), lr=PRIVATE_LEARNING_RATE),
@@ -318,7 +306,7 @@ def _train_one_epoch(
 def _audit(task: _Task, model: _Model, seed: int, out: str | os.PathLike[str] | None) -> DigitsRow:
     scores = score(model.network, task.canaries, ids=task.plan.ids, device="cpu", progress=False)
     if out is not None:
-        _write_scores(Path(out) / "scores", model.name, scores, task.plan)
+        write_scores(Path(out) / "scores", model.name, scores, task.plan)
     result = audit_one_run(scores, task.plan, ids=scores.ids, seed=seed)
     return DigitsRow(
         name=model.name,
@@ -338,39 +326,3 @@ def _accuracy(network: nn.Module, data: TensorDataset) -> float:
     with torch.no_grad():
         right = network(inputs).argmax(1) == targets
     return float(right.double().mean())
-
-
-def _write_scores(folder: Path, name: str, scores: Scores, plan: InclusionPlan) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    columns = zip(scores.ids.tolist(), plan.member.tolist(), scores.values.tolist(), strict=True)
-    lines = [f"{label},{int(member)},{value!r}" for label, member, value in columns]
-    file = name.lower().replace(", ε = ", "-epsilon-").replace(" ", "-")
-    write_text(folder / f"{file}.csv", "\n".join(["id,member,score", *lines, ""]))
-
-
-@contextmanager
-def _reproducible() -> Iterator[None]:
-    """Run on one thread, with random streams of our own: same seed, same bits.
-
-    One thread is also fastest for networks this small.
-    """
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]):
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
-
-
-@contextmanager
-def _quiet_opacus() -> Iterator[None]:
-    """Silence what opacus warns of on every run and what does not matter here."""
-    with warnings.catch_warnings():
-        # A guarantee against an adversary who predicts the generator needs another package.
-        warnings.filterwarnings("ignore", "Secure RNG turned off", UserWarning)
-        # The inputs of a first layer need no gradient; per-example gradients are unaffected.
-        warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
-        # The noise is first bracketed with a coarse accountant, then found with an exact one.
-        warnings.filterwarnings("ignore", "Optimal order is the", UserWarning)
-        yield
