@@ -92,7 +92,7 @@ def poisson_binomial_tail(
     >>> round(poisson_binomial_tail(900, [0.5] * 1000, log=True), 6)
     -371.116421
     """
-    values = _vector(p, "p", least=0, most=1)
+    values = _vector(p, "p")
     tail, logarithm, _ = _tails(v, values, 0.0, counts=counts, weights=weights, offsets=False)
     return logarithm if log else tail
 
@@ -175,7 +175,7 @@ def poisson_binomial_relative_error(
     >>> poisson_binomial_relative_error(600, [0.5] * 1000) < 1e-13
     True
     """
-    values = _vector(p, "p", least=0, most=1)
+    values = _vector(p, "p")
     _, _, error = _tails(v, values, 0.0, counts=counts, weights=weights, offsets=False)
     return error
 
@@ -288,7 +288,7 @@ def poisson_binomial_pmf(p: ArrayInput) -> FloatArray:
     >>> poisson_binomial_pmf([0.5, 0.5, 1.0]).tolist()
     [0.0, 0.25, 0.5, 0.25]
     """
-    return _core.poisson_binomial_pmf(_vector(p, "p", least=0, most=1))
+    return _core.poisson_binomial_pmf(_vector(p, "p"))
 
 
 def poisson_binomial_tail_bound(
@@ -330,7 +330,7 @@ def poisson_binomial_tail_bound(
     >>> 1 < poisson_binomial_tail_bound(300, p) / poisson_binomial_tail(300, p) < 1.1
     True
     """
-    values = _vector(p, "p", least=0, most=1)
+    values = _vector(p, "p")
     thresholds = _thresholds(v)
     groups = _groups(counts, values.size, "p")
     bounds = _core.poisson_binomial_tail_bound(values, thresholds.ravel(), counts=groups)
@@ -375,7 +375,7 @@ def poisson_binomial_prefix_tails(
     >>> poisson_binomial_prefix_tails([1, 1, 3], [0.0, 0.0, 0.0], 0.0).round(12).tolist()
     [0.5, 0.75, 0.125]
     """
-    values = _vector(offsets, "offsets", least=-_FINITE, most=_FINITE)
+    values = _vector(offsets, "offsets")
     thresholds = _thresholds(vector(v, "v"))
     _same_length(thresholds, values.size, "v", "offsets")
     logs = _core.poisson_binomial_prefix_tails(thresholds, values, _epsilon(epsilon))
@@ -398,12 +398,13 @@ def _tails(
     like = "offsets" if offsets else "p"
     heavy = None if weights is None else _weights(weights, values.size, like)
     whole = heavy is None or heavy.dtype == np.uint64
-    thresholds, epsilons = np.broadcast_arrays(
-        _thresholds(v) if whole else _real_thresholds(v),
-        numbers(epsilon, "epsilon", least=-_FINITE, most=_FINITE).astype(np.float64, copy=False),
-    )
+    thresholds: NDArray[Any] = _thresholds(v) if whole else _real_thresholds(v)
+    epsilons: NDArray[Any] = numbers(epsilon, "epsilon", least=-_FINITE, most=_FINITE)
+    if thresholds.shape != epsilons.shape:
+        thresholds, epsilons = np.broadcast_arrays(thresholds, epsilons)
     shape = thresholds.shape
-    at, epsilons = np.ascontiguousarray(thresholds).ravel(), np.ascontiguousarray(epsilons).ravel()
+    at: NDArray[Any] = np.ascontiguousarray(thresholds).ravel()
+    epsilons = np.ascontiguousarray(epsilons, dtype=np.float64).ravel()
     if heavy is None:
         groups = _groups(counts, values.size, like)
         tails = _core.poisson_binomial_tail(values, at, epsilons, counts=groups, offsets=offsets)
@@ -422,7 +423,8 @@ def _replicates(
     thresholds = _thresholds(vector(_vectorlike(v), "v"))
     rows = thresholds.size
     terms = offsets.shape[-1]
-    for name, table in (("offsets", offsets), ("counts", counts)):
+    tables: list[tuple[str, NDArray[Any] | None]] = [("offsets", offsets), ("counts", counts)]
+    for name, table in tables:
         if table is None:
             continue
         if table.shape[-1] != terms:
@@ -450,11 +452,9 @@ def _shaped(values: FloatArray, shape: tuple[int, ...]) -> Number:
     return values.reshape(shape) if shape else float(values[0])
 
 
-def _vector(
-    values: ArrayInput, name: str, *, least: float = -math.inf, most: float = math.inf
-) -> FloatArray:
-    array = numbers(vector(values, name), name, least=least, most=most)
-    return np.ascontiguousarray(array, dtype=np.float64)
+def _vector(values: ArrayInput, name: str) -> FloatArray:
+    """Read a vector of float64; the core checks its entries and names the offending one."""
+    return np.ascontiguousarray(vector(values, name), dtype=np.float64)
 
 
 def _table(values: ArrayInput, name: str) -> FloatArray:

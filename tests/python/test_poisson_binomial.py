@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.stats import binom, poisson_binom
 from leakbound import _core, errors, stats
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "poisson_binomial.csv"
+DOCS = Path(__file__).parents[2] / "docs" / "poisson-binomial.md"
 SIZES = st.integers(min_value=1, max_value=60)
 
 
@@ -236,11 +238,21 @@ def test_relative_error_is_small() -> None:
     assert (stats.poisson_binomial_relative_error([2400, 2600, 3000], p) < 1e-11).all()
 
 
+def test_the_worked_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    text = DOCS.read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```\n+^```text\n(.*?)^```", text, re.M | re.S)
+    assert len(examples) == 2
+    for source, printed in examples:
+        exec(compile(source, str(DOCS), "exec"), names)
+        assert capsys.readouterr().out == printed
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: stats.poisson_binomial_tail(1, [0.5, 1.5]), errors.OptionError, "index 1"),
-        (lambda: stats.poisson_binomial_tail(1, [0.5, math.nan]), errors.OptionError, "index 1"),
+        (lambda: stats.poisson_binomial_tail(1, [0.5, 1.5]), errors.OptionError, r"p\[1\] = 1.5"),
+        (lambda: stats.poisson_binomial_tail(1, [0.5, math.nan]), errors.OptionError, r"p\[1\]"),
         (lambda: stats.poisson_binomial_tail(1, []), errors.ShapeError, "empty"),
         (lambda: stats.poisson_binomial_tail([1, 1.5], [0.5]), errors.OptionError, "index 1"),
         (lambda: stats.poisson_binomial_tail(1, ["a"]), errors.ArrayTypeError, "p"),
@@ -272,7 +284,7 @@ def test_relative_error_is_small() -> None:
         (
             lambda: stats.poisson_binomial_tail_offsets(1, [0.0, math.nan], 0.0),
             errors.OptionError,
-            "index 1",
+            r"offsets\[1\]",
         ),
         (
             lambda: stats.poisson_binomial_tail_offsets(1, [0.0, 1e4], 0.0),

@@ -5,6 +5,11 @@
 //! A [`Level`] says which copy to run; [`Level::best`] is detected once per process and
 //! [`Level::available`] lists every copy this machine can run, for tests and benchmarks.
 //!
+//! The tests of this crate hold every level against plain loops. They also pass under
+//! `AddressSanitizer`, for which a nightly toolchain is needed:
+//! `RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p leakbound-simd --target
+//! x86_64-unknown-linux-gnu`.
+//!
 //! This is the only crate of the workspace with `unsafe`, and it is used for two things alone: to
 //! call a function compiled for a CPU feature once that feature was detected, and to name an
 //! intrinsic inside such a function. Sums are taken in a fixed order, so a kernel returns the same

@@ -64,6 +64,12 @@ impl Terms {
         p: &[f64],
         counts: Option<&[u64]>,
     ) -> Result<Self, MathError> {
+        let ordinary = |&p: &f64| (SMALLEST_PROBABILITY..1.0).contains(&p);
+        if counts.is_none() && p.iter().all(ordinary) {
+            let mut terms = Self::open(p.len(), None);
+            odds_from_probabilities(terms.level, p, &mut terms.odds, &mut terms.residuals);
+            return Ok(terms);
+        }
         for (index, &value) in p.iter().enumerate() {
             if !(0.0..=1.0).contains(&value) {
                 return Err(MathError::NotAProbabilityAt {
@@ -106,6 +112,17 @@ impl Terms {
         offsets: &[f64],
         counts: Option<&[u64]>,
     ) -> Result<Self, MathError> {
+        if counts.is_none() && offsets.iter().all(|a| a.abs() <= OFFSET_REACH) {
+            let mut terms = Self::open(offsets.len(), None);
+            odds_from_logits(
+                terms.level,
+                offsets,
+                0.0,
+                &mut terms.odds,
+                &mut terms.residuals,
+            );
+            return Ok(terms);
+        }
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for (index, &value) in offsets.iter().enumerate() {
             if value.is_nan() {
@@ -162,6 +179,20 @@ impl Terms {
         self.trials + self.certain
     }
 
+    /// Room for `length` open terms.
+    fn open(length: usize, counts: Option<Vec<f64>>) -> Self {
+        Self {
+            level: Level::best(),
+            odds: vec![0.0; length],
+            residuals: vec![0.0; length],
+            counts,
+            trials: length as u64,
+            certain: 0,
+            shift: 0.0,
+            raised: false,
+        }
+    }
+
     /// Counts the certain terms; lists the open ones where some are not.
     fn sort_out(
         entries: &[f64],
@@ -212,14 +243,9 @@ impl Terms {
         }
         let length = kept.as_ref().map_or(entries.len(), Vec::len);
         let terms = Self {
-            level: Level::best(),
-            odds: vec![0.0; length],
-            residuals: vec![0.0; length],
-            counts: kept_counts,
             trials,
             certain,
-            shift: 0.0,
-            raised: false,
+            ..Self::open(length, kept_counts)
         };
         Ok((kept, terms))
     }
