@@ -155,7 +155,11 @@ def poisson_binomial_relative_error(
 
     Parameters
     ----------
-    v, p, counts, weights
+    v : array-like of int
+        Thresholds, as for `poisson_binomial_tail`.
+    p : array-like, shape (n,)
+        Probabilities in [0, 1], at least one.
+    counts, weights : array-like, shape (n,), optional
         As for `poisson_binomial_tail`.
 
     Returns
@@ -232,7 +236,8 @@ def poisson_binomial_epsilon(
     (0.555871167, True)
     """
     level = real(beta, "beta", above=0, below=1)
-    table = _table(offsets, "offsets")
+    rows = numbers(_table(offsets, "offsets"), "offsets")
+    table = np.ascontiguousarray(rows, dtype=np.float64)
     groups = None if counts is None else _whole(_table(counts, "counts"), "counts")
     if table.ndim == 2 or (groups is not None and groups.ndim == 2):
         if weights is not None:
@@ -457,13 +462,13 @@ def _vector(values: ArrayInput, name: str) -> FloatArray:
     return np.ascontiguousarray(vector(values, name), dtype=np.float64)
 
 
-def _table(values: ArrayInput, name: str) -> FloatArray:
-    """Read one row or several, at least one column each."""
-    array = numbers(np.asarray(values), name)
+def _table(values: ArrayInput, name: str) -> NDArray[Any]:
+    """Read one row or several, at least one column each; their entries are checked later."""
+    array: NDArray[Any] = np.asarray(values)
     if array.ndim not in {1, 2} or array.size == 0:
         message = f"{name} must be a vector or a matrix of rows and not empty, got {array.shape}"
         raise ShapeError(message)
-    return np.ascontiguousarray(array, dtype=np.float64)
+    return array
 
 
 def _thresholds(v: ArrayLike) -> IntArray:
