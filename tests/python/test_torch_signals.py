@@ -24,7 +24,7 @@ from leakbound.errors import (
     TargetError,
     TiedScoresError,
 )
-from leakbound.torch import score, token_losses
+from leakbound.torch import _checks, score, token_losses
 
 torch.set_num_threads(1)
 
@@ -468,6 +468,13 @@ def test_gradients_need_the_same_parameters(other: nn.Module) -> None:
     model, x, y = several()
     with pytest.raises(IncompatibleOptionsError, match="names and shapes of the model's"):
         score(model, (x, y), signal="gradient_dot", reference=other)
+
+
+@pytest.mark.parametrize("values", [1, 2, 30, 10**6])
+def test_ties_are_counted(values: int) -> None:
+    scores = np.random.default_rng(values).integers(values, size=50).astype(np.float64)
+    expected = sum(int((scores == one).sum() > 1) for one in scores)
+    assert _checks._tied(scores) == expected
 
 
 # --- into a file --------------------------------------------------------------------------------

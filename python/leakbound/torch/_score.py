@@ -99,8 +99,8 @@ def score(
         before the examples were trained on. Left as it was, too.
     out : str or os.PathLike, optional
         A file, ``.npy``, that scores are written to as they come, and read back from when they
-        are used: they are never all in memory before that. It appears, or replaces another of that
-        name, when all of them are written and checked.
+        are used: memory holds one copy of them at most, while it is sorted to look for ties. It
+        appears, or replaces another of that name, when all of them are written and checked.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def score(
             check_ties(values, name)
     if out is not None:
         values = np.load(out, mmap_mode="r")
-    return Scores(values, np.array(labels), name)
+    return Scores(values, labels, name)
 
 
 def token_losses(
@@ -294,10 +294,11 @@ def _batches(
 
 
 def _checked(values: FloatArray, ids: NDArray[Any] | None, name: str) -> NDArray[Any]:
-    """Check that there are scores, that they are numbers, and that ids fit; return the ids."""
+    """Check that there are scores, that they are numbers, and that ids fit; return new ids."""
     if not values.size:
         raise ShapeError(EMPTY)
-    labels = np.arange(values.size) if ids is None else ids
-    check_ids(labels, np.zeros(values.size, dtype=np.bool_))
+    labels = np.arange(values.size) if ids is None else np.array(ids)
+    if ids is not None:
+        check_ids(labels, np.zeros(values.size, dtype=np.bool_))
     check_nan(values, labels, name)
     return labels
