@@ -4,12 +4,18 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._typing import TailOptions
+
 __all__ = [
     "Bound",
     "OffsetBound",
     "Path",
     "Ranking",
     "__version__",
+    "approx_epsilon",
+    "approx_p_value",
+    "approx_union_bound",
+    "approx_union_curve",
     "binomial_tail",
     "clopper_pearson",
     "crossing_probability",
@@ -114,8 +120,16 @@ class OffsetBound:
     def statistic(self) -> float: ...
 
 def kl_scan(
-    path: Path, *, beta: float, kappa: float | None, min_guesses: int, grid: _Grid
-) -> Bound: ...
+    path: Path,
+    *,
+    beta: float,
+    kappa: float | None,
+    min_guesses: int,
+    grid: _Grid,
+    failures: float = 0.0,
+) -> Bound:
+    """Return the best cut, calibrated; `failures` is E F/(1 - p) of rare failures."""
+
 def kl_scan_offsets(
     path: Path, offsets: _Floats, *, beta: float, kappa: float | None, min_guesses: int
 ) -> OffsetBound: ...
@@ -134,6 +148,7 @@ def kl_curve(
     min_guesses: int,
     grid: _Grid,
     points: int,
+    failures: float = 0.0,
 ) -> tuple[_Counts, _Counts, _Floats]:
     """Guesses, right guesses and logit of the bound, cut by cut."""
 
@@ -157,6 +172,14 @@ def union_curve(
 ) -> tuple[_Counts, _Counts, _Floats]: ...
 def uncorrected_curve(
     path: Path, *, beta: float, points: int
+) -> tuple[_Counts, _Counts, _Floats]: ...
+def approx_p_value(correct: int, guesses: int, epsilon: float, options: TailOptions) -> float: ...
+def approx_epsilon(correct: int, guesses: int, beta: float, options: TailOptions) -> float: ...
+def approx_union_bound(
+    path: Path, *, beta: float, grid: _Grid, ratio: float, options: TailOptions
+) -> Bound: ...
+def approx_union_curve(
+    path: Path, *, beta: float, grid: _Grid, ratio: float, options: TailOptions, points: int
 ) -> tuple[_Counts, _Counts, _Floats]: ...
 def ville_bound(path: Path, *, beta: float) -> Bound: ...
 def ville_curve(path: Path, *, beta: float, points: int) -> tuple[_Counts, _Counts, _Floats]: ...

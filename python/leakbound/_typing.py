@@ -1,7 +1,7 @@
 """Names of the types that public functions take and return."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ __all__ = [
     "Sides",
     "Status",
     "Tail",
+    "TailBound",
+    "TailOptions",
     "Verdict",
 ]
 
@@ -50,6 +52,7 @@ class HasMember(Protocol):
 Sides: TypeAlias = Literal["both", "member"]
 Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
+TailBound: TypeAlias = Literal["exact", "steinke", "coupling"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable"]
@@ -58,3 +61,13 @@ Kind: TypeAlias = Literal[
     "lower_bound", "family_lower_bound", "conditional_lower_bound", "estimate", "invalid"
 ]
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+
+class TailOptions(TypedDict):
+    """Which bound on so many right guesses under (ε, δ)-DP: see `leakbound.stats`."""
+
+    bound: TailBound
+    m: float
+    delta: float
+    k: int
+    one_sided: bool

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakbound import _core
+from leakbound._approx import one_run_epsilon, one_run_p_value
 from leakbound._poisson_binomial import (
     poisson_binomial_epsilon,
     poisson_binomial_pmf,
@@ -36,6 +37,8 @@ __all__ = [
     "log_normal_cdf",
     "normal_cdf",
     "normal_quantile",
+    "one_run_epsilon",
+    "one_run_p_value",
     "poisson_binomial_epsilon",
     "poisson_binomial_pmf",
     "poisson_binomial_prefix_tails",
@@ -231,6 +234,8 @@ def kl_scan(
     kappa: float | None = None,
     min_guesses: int = 1,
     grid: ScanGrid = "all",
+    delta: float = 0.0,
+    one_sided: bool = True,
 ) -> _core.Bound:
     """Bound the probability of success from all cuts of a path: the policy `KLScan`.
 
@@ -246,6 +251,12 @@ def kl_scan(
         Smallest cut, in [1, m].
     grid : {"all", "auto"}
         All cuts, or beyond 20,000 guesses only those of a fixed geometric grid of ratio 1.005.
+    delta : float
+        δ, in [0, 1). If positive, the path holds one guess for each of m examples, in an order
+        without ties, and `.p` is e^ε / (1 + e^ε) for the largest ε ≥ 0 that is refuted, else 0. Set
+        `min_guesses` to 100 or so: among few guesses one failure is worth a lot.
+    one_sided : bool
+        Whether no guess but "member" is ever made; matters for δ > 0 only.
 
     Returns
     -------
@@ -265,6 +276,11 @@ def kl_scan(
     The largest q that some cut rejects has an exact law under independent guesses, right with
     probability p; it is inverted in p (Buehler 1957). m successes of m give β^(1/m).
 
+    Under (ε, δ)-DP the guesses are dominated by such independent ones and F rare failures of mean
+    at most g m δ / (2 (1 + e^ε)), g = 1 for one-sided guesses and else 2. Whatever the dependence,
+    the chance of crossing a boundary is then that of a knapsack: from the crossing probabilities
+    g(k) with a head start of k, increments are bought at k a unit until the mean is spent.
+
     Examples
     --------
     >>> bound = kl_scan([True] * 200, beta=0.05)
@@ -274,7 +290,15 @@ def kl_scan(
     path = _path(successes)
     policy = KLScan(kappa=kappa, min_guesses=min_guesses, grid=grid)
     policy.check(path.guesses)
-    return policy.bound(path, _level(beta))
+    sides = 1 if one_sided else 2
+    return _core.kl_scan(
+        path,
+        beta=_level(beta),
+        kappa=policy.kappa,
+        min_guesses=min_guesses,
+        grid=grid,
+        failures=sides * path.guesses * real(delta, "delta", least=0, below=1) / 2,
+    )
 
 
 def kl_scan_offsets(

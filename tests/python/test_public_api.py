@@ -27,7 +27,15 @@ SIGNATURES = {
     stats.log_normal_cdf: "(x)",
     stats.binomial_tail: "(v, n, p, *, log=False)",
     stats.clopper_pearson: "(v, n, *, beta)",
-    stats.kl_scan: "(successes, *, beta, kappa=None, min_guesses=1, grid='all')",
+    stats.kl_scan: (
+        "(successes, *, beta, kappa=None, min_guesses=1, grid='all', delta=0.0, one_sided=True)"
+    ),
+    stats.one_run_p_value: (
+        "(correct, guesses, m, *, epsilon, delta, k=2, bound='exact', one_sided=False)"
+    ),
+    stats.one_run_epsilon: (
+        "(correct, guesses, m, *, delta, beta, k=2, bound='exact', one_sided=False)"
+    ),
     stats.kl_scan_offsets: "(successes, offsets, *, beta, kappa=None, min_guesses=1)",
     stats.ville_mixture: "(successes, *, beta)",
     stats.equal_level_scan: "(successes, *, beta, alpha0=0.001)",

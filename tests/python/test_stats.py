@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -59,6 +60,46 @@ def test_scans_with_offsets_match_the_reference(row: dict[str, str]) -> None:
     offsets = np.abs(7919 * np.arange(1, int(row["m"]) + 1) % 1000 / 1000 - 0.5)
     bound = stats.kl_scan_offsets(successes(row), offsets, beta=float(row["beta"]), kappa=4.5)
     assert close_to(row, 1 / (1 + math.exp(-bound.epsilon)), bound.epsilon)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in rows() if row["method"].startswith("scan_kl_delta")], ids=str
+)
+def test_scans_with_failures_match_the_reference(row: dict[str, str]) -> None:
+    options = dict(pair.split("=") for pair in row["params"].split()[:2])
+    bound = stats.kl_scan(
+        successes(row),
+        beta=float(row["beta"]),
+        min_guesses=int(options["rmin"]),
+        delta=float(options["delta"]),
+    )
+    assert (bound.cut, bound.successes) == (int(row["r_star"]), int(row["w_star"]))
+    assert close_to(row, bound.p, bound.logit)
+
+
+def test_failures_only_lower_a_scan() -> None:
+    path = np.random.default_rng(5).random(2000) < 0.8
+    options: dict[str, Any] = {"beta": 0.05, "min_guesses": 100}
+    bounds = [
+        stats.kl_scan(path, **options),
+        *(stats.kl_scan(path, **options, delta=delta) for delta in (1e-9, 1e-6, 1e-5, 1e-4)),
+        stats.kl_scan(path, **options, delta=1e-4, one_sided=False),
+    ]
+    logits = [bound.logit for bound in bounds]
+    assert logits == sorted(logits, reverse=True)
+    assert logits[1] == pytest.approx(logits[0], abs=1e-4)
+    assert len({bound.cut for bound in bounds}) == 1
+    nothing = stats.kl_scan(path, **options, delta=0.5)
+    assert (nothing.p, nothing.logit) == (0, -math.inf)
+
+
+def test_a_coarse_grid_of_cuts_changes_a_scan_with_failures_little() -> None:
+    path = np.random.default_rng(6).random(40_000) < 0.7
+    options: dict[str, Any] = {"beta": 0.05, "min_guesses": 100, "delta": 1e-6}
+    every = stats.kl_scan(path, **options, grid="all")
+    some = stats.kl_scan(path, **options, grid="auto")
+    assert some.logit == pytest.approx(every.logit, abs=0.01)
+    assert some.logit > 0.5
 
 
 def test_offsets_are_checked() -> None:

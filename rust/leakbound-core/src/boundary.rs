@@ -2,6 +2,8 @@
 
 use leakbound_math::Probability;
 
+use crate::approx::knapsack;
+use crate::backward::Backward;
 use crate::chances::{Chances, Guesses};
 use crate::crossing::{Crossing, Passage};
 use crate::walk::Walk;
@@ -24,6 +26,11 @@ const STEPS_PER_CHECK: usize = 256;
 /// Passes of a calibration. Each moves by up to [`TRUST`] standard deviations of the
 /// longest cut; a start at the statistic itself arrives in two or three.
 const MAX_PASSES: usize = 10_000;
+
+/// Passes of a calibration with failures: secants need six or so, halvings under fifty.
+const MAX_SECANTS: usize = 100;
+/// How near to β, relative, a calibration with failures comes.
+const NEAR: f64 = 1e-12;
 
 /// A boundary: at increasing numbers of guesses, the number of right ones that crosses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +130,97 @@ impl Boundary {
         let base = rough.follow(family, beta, start, ROUGH_LOSS, interrupt)?;
         let solution = self.follow(family, beta, base, CALIBRATION_LOSS, interrupt)?;
         Ok(Some(solution))
+    }
+
+    /// Upper bound on P(some count plus F reaches its threshold) for any F ≥ 0 with
+    /// E F ≤ `failures`·(1 − p), whatever its dependence on the walk.
+    ///
+    /// With g(k) the probability of a crossing from a head start of k, that is the knapsack of g:
+    /// F must be at least the smallest k that would have crossed.
+    ///
+    /// # Errors
+    /// Only an interrupt.
+    pub fn crossing_with_failures(
+        &self,
+        p: Probability,
+        failures: f64,
+        interrupt: &Interrupt,
+    ) -> Result<f64, AuditError> {
+        self.knapsack(p, failures, f64::INFINITY, interrupt)
+    }
+
+    /// The same, followed no further than a head start of `ahead`.
+    fn knapsack(
+        &self,
+        p: Probability,
+        failures: f64,
+        ahead: f64,
+        interrupt: &Interrupt,
+    ) -> Result<f64, AuditError> {
+        let mut cuts = self.guesses.iter().zip(&self.thresholds).rev();
+        let Some((&last, &threshold)) = cuts.next() else {
+            return Ok(0.0);
+        };
+        let mut backward = Backward::new(p, last, threshold, ahead);
+        for (step, (&guesses, &threshold)) in cuts.enumerate() {
+            if step % STEPS_PER_CHECK == 0 {
+                interrupt.check()?;
+            }
+            backward.back_to(guesses);
+            backward.cut(threshold);
+        }
+        let budget = failures * p.q() * (1.0 + 4.0 * f64::EPSILON);
+        Ok(knapsack(backward.into_chances(), budget))
+    }
+
+    /// The largest p of at least ½ at which P(cross) ≤ `beta` was certified, failures and all, to
+    /// about 1e-12 in logit p; none if that is not so at ½.
+    ///
+    /// `highest` is the solution without failures, which only add to the probability.
+    pub(crate) fn calibrate_with_failures(
+        &self,
+        beta: f64,
+        highest: Probability,
+        failures: f64,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Probability>, AuditError> {
+        // Where P(cross) is β, failures cost no more than failures/β on average.
+        let ahead = 4.0 * failures / beta + 64.0;
+        let excess = |logit: f64| -> Result<f64, AuditError> {
+            let p = Probability::from_logit(logit)?;
+            Ok((self.knapsack(p, failures, ahead, interrupt)? / beta).ln())
+        };
+        let (mut low, mut high) = (0.0, highest.logit());
+        if high < low || excess(low)? > 0.0 {
+            return Ok(None);
+        }
+        let longest = self.guesses.last().copied().unwrap_or(1);
+        let deviation = Chances::Alike(highest).deviation(longest).min(1.0);
+        let (mut last, mut last_excess) = (high, excess(high)?);
+        if last_excess <= 0.0 {
+            return Ok(Some(highest));
+        }
+        let mut next = high - deviation;
+        for _ in 0..MAX_SECANTS {
+            if !(next > low && next < high) {
+                next = 0.5 * (low + high);
+            }
+            let next_excess = excess(next)?;
+            if next_excess <= 0.0 {
+                low = next;
+            } else {
+                high = next;
+            }
+            let is_near = (-2.0 * NEAR..=0.0).contains(&next_excess);
+            if is_near || high - low <= 1e-13 * high.max(1.0) {
+                break;
+            }
+            let slope = (next_excess - last_excess) / (next - last);
+            (last, last_excess) = (next, next_excess);
+            // A hair inside the solution.
+            next -= (next_excess + NEAR) / slope;
+        }
+        Ok(Some(Probability::from_logit(low)?))
     }
 
     /// The parameter at which P(cross) ≤ `beta` holds with what is dropped, relative to `beta`,

@@ -3,7 +3,7 @@
 use leakbound_math::Probability;
 
 use crate::path::geometric_positions;
-use crate::scan::calibrate;
+use crate::scan::{ErrorRate, calibrate, check_failures};
 use crate::{AuditError, Cut, CutStatistic, Grid, Interrupt, Path, ScanStatistic, best_cut};
 
 /// Levels at which a scan is calibrated for a curve; between them the calibration is interpolated.
@@ -44,16 +44,19 @@ pub fn pointwise_curve(
 /// largest value of the curve is the bound itself, the others are exact to the width of a line.
 ///
 /// # Errors
-/// As [`scan`](crate::scan()).
+/// As [`scan_with_failures`](crate::scan_with_failures()).
+#[allow(clippy::too_many_arguments)]
 pub fn scan_curve(
     path: &Path,
     statistic: &impl ScanStatistic,
     beta: f64,
     grid: &Grid,
     min_guesses: u32,
+    failures: f64,
     points: usize,
     interrupt: &Interrupt,
 ) -> Result<Vec<CurvePoint>, AuditError> {
+    check_failures(failures)?;
     let cuts = path.cuts(grid, min_guesses)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
     let mut curve = sampled(&cuts, best.cut, points)
@@ -63,6 +66,7 @@ pub fn scan_curve(
     let Some(best_cut) = best.cut else {
         return Ok(curve);
     };
+    let rate = ErrorRate { beta, failures };
     let top = best.statistic.logit();
     let bottom = top.min(0.0) - 0.5;
     let mut corrections = Vec::with_capacity(NODES);
@@ -83,7 +87,7 @@ pub fn scan_curve(
                 correct: 0,
             }
         };
-        let bound = calibrate(&cuts, statistic, level, observed, beta, interrupt)?;
+        let bound = calibrate(&cuts, statistic, level, observed, rate, interrupt)?;
         corrections.push(bound.map_or(f64::NEG_INFINITY, |bound| bound.logit() - logit));
     }
     for point in &mut curve {
@@ -130,6 +134,9 @@ fn interpolate(values: &[f64], position: f64) -> f64 {
     let weight = position - node as f64;
     if weight == 1.0 {
         values[last]
+    } else if values[node].is_infinite() {
+        // Below the first level that refutes anything nothing does.
+        values[node]
     } else {
         values[node] * (1.0 - weight) + values[node + 1] * weight
     }

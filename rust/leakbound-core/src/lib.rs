@@ -29,6 +29,8 @@
 //! long as order and cuts depend on scores alone. [`Path`] makes the second condition hold: cuts
 //! lie only at the ends of tied blocks, so labels never decide an order.
 
+mod approx;
+mod backward;
 mod best_cut;
 mod bits;
 mod bound;
@@ -47,6 +49,7 @@ mod scan;
 mod statistic;
 mod walk;
 
+pub use approx::{ApproxForm, ApproxLimit, ApproxTail};
 pub use best_cut::best_cut;
 pub use bound::CutBound;
 pub use boundary::{Boundary, crossing_probability};
@@ -58,5 +61,5 @@ pub use mixture::VilleMixture;
 pub use offsets::{OffsetBound, scan_offsets};
 pub use path::{Cut, Order, Path};
 pub use ranking::Ranking;
-pub use scan::scan;
+pub use scan::{scan, scan_with_failures};
 pub use statistic::{CutStatistic, EqualLevel, Hoeffding, KlDivergence, ScanStatistic};

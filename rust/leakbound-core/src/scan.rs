@@ -37,16 +37,80 @@ pub fn scan(
     min_guesses: u32,
     interrupt: &Interrupt,
 ) -> Result<CutBound, AuditError> {
+    scan_with_failures(path, statistic, beta, grid, min_guesses, 0.0, interrupt)
+}
+
+/// [`scan`] for guesses that are right with probability at most p but for rare failures.
+///
+/// Under (ε, δ)-DP, p = σ(ε), the guesses are dominated by independent ones together with a number
+/// of failures F of mean at most g·m·δ/(2(1 + e^ε)), g = 1 for guesses of "member" only and 2 where
+/// scores decide between the roles. `failures` is g·m·δ/2, m the number of all examples. The bound
+/// is the largest p ≥ ½ at which
+/// [`crossing_with_failures`](Boundary::crossing_with_failures) is at most `beta`; 0 if there is
+/// none. Set `min_guesses` well above 1: where few guesses are made, one failure is worth a lot.
+///
+/// ```
+/// use leakbound_core::{Grid, Interrupt, KlDivergence, Path, scan_with_failures};
+/// let path = Path::from_successes(&[true; 200]);
+/// let kl = KlDivergence::for_level(0.05)?;
+/// let failures = 0.5 * 200.0 * 1e-5;
+/// let bound = scan_with_failures(&path, &kl, 0.05, &Grid::All, 50, failures,
+///                                &Interrupt::default())?;
+/// let without = 0.05_f64.powf(1.0 / 200.0);
+/// assert!(bound.probability.p() < without && bound.probability.p() > without - 1e-3);
+/// # Ok::<(), leakbound_core::AuditError>(())
+/// ```
+///
+/// # Errors
+/// As [`scan`]; `failures` negative or not a number.
+pub fn scan_with_failures(
+    path: &Path,
+    statistic: &impl ScanStatistic,
+    beta: f64,
+    grid: &Grid,
+    min_guesses: u32,
+    failures: f64,
+    interrupt: &Interrupt,
+) -> Result<CutBound, AuditError> {
+    check_failures(failures)?;
     let cuts = path.cuts(grid, min_guesses)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
     let Some(cut) = best.cut else {
         return Ok(CutBound::NONE);
     };
-    let probability = calibrate(&cuts, statistic, best.statistic, cut, beta, interrupt)?;
+    let level = ErrorRate { beta, failures };
+    let probability = calibrate(&cuts, statistic, best.statistic, cut, level, interrupt)?;
+    if failures > 0.0 {
+        let probability = probability.unwrap_or(Probability::ZERO);
+        return Ok(CutBound {
+            probability,
+            ..best
+        });
+    }
     Ok(probability.map_or(CutBound::NONE, |probability| CutBound {
         probability,
         ..best
     }))
+}
+
+/// The probability of error of a bound, and the failures it has to allow for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorRate {
+    pub(crate) beta: f64,
+    /// E F/(1 − p).
+    pub(crate) failures: f64,
+}
+
+/// Check an expected number of failures.
+pub(crate) fn check_failures(failures: f64) -> Result<(), AuditError> {
+    if failures >= 0.0 && failures.is_finite() {
+        return Ok(());
+    }
+    Err(AuditError::ParameterOutOfRange {
+        name: "failures",
+        value: failures,
+        range: "a number of at least 0",
+    })
 }
 
 /// The bound of a scan whose statistic is largest at `cut`, with the value `level`.
@@ -55,7 +119,7 @@ pub(crate) fn calibrate(
     statistic: &impl ScanStatistic,
     level: Probability,
     cut: Cut,
-    beta: f64,
+    rate: ErrorRate,
     interrupt: &Interrupt,
 ) -> Result<Option<Probability>, AuditError> {
     let guesses: Vec<u32> = cuts.iter().map(|cut| cut.guesses).collect();
@@ -64,5 +128,12 @@ pub(crate) fn calibrate(
     if let Ok(index) = guesses.binary_search(&cut.guesses) {
         thresholds[index] = thresholds[index].min(cut.correct);
     }
-    Boundary::new(&guesses, &thresholds)?.calibrate(beta, level, interrupt)
+    let boundary = Boundary::new(&guesses, &thresholds)?;
+    let ErrorRate { beta, failures } = rate;
+    match boundary.calibrate(beta, level, interrupt)? {
+        Some(highest) if failures > 0.0 => {
+            boundary.calibrate_with_failures(beta, highest, failures, interrupt)
+        }
+        solution => Ok(solution),
+    }
 }

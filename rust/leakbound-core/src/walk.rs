@@ -86,17 +86,7 @@ impl Walk {
         padded[margin..margin + live.len()].copy_from_slice(live);
         self.spare.clear();
         self.spare.resize(outputs, 0.0);
-        if outputs * kernel.reversed.len() < PARALLEL_PRODUCTS {
-            correlate(Level::best(), &padded, &kernel.reversed, &mut self.spare);
-        } else {
-            self.spare
-                .par_chunks_mut(TILE)
-                .enumerate()
-                .for_each(|(tile, outputs)| {
-                    let inputs = &padded[tile * TILE..tile * TILE + outputs.len() + margin];
-                    correlate(Level::best(), inputs, &kernel.reversed, outputs);
-                });
-        }
+        correlate_in_tiles(&padded, &kernel.reversed, &mut self.spare);
         self.advance(kernel.lowest, f64::from(guesses) * p.p(), kernel.rounding);
     }
 
@@ -152,21 +142,33 @@ impl Walk {
     }
 }
 
+/// `output[i]` = Σₖ `kernel[k]`·`input[i + k]`, shared out between threads where that pays.
+pub(crate) fn correlate_in_tiles(input: &[f64], kernel: &[f64], output: &mut [f64]) {
+    if output.len() * kernel.len() < PARALLEL_PRODUCTS {
+        return correlate(Level::best(), input, kernel, output);
+    }
+    let tiles = output.par_chunks_mut(TILE).enumerate();
+    tiles.for_each(|(tile, outputs)| {
+        let inputs = &input[tile * TILE..tile * TILE + outputs.len() + kernel.len() - 1];
+        correlate(Level::best(), inputs, kernel, outputs);
+    });
+}
+
 /// The law of several guesses at once, without its negligible tails.
-struct Kernel {
+pub(crate) struct Kernel {
     /// The fewest right guesses kept.
-    lowest: u32,
+    pub(crate) lowest: u32,
     /// Probabilities, from the most right guesses kept down to the fewest.
-    reversed: Vec<f64>,
+    pub(crate) reversed: Vec<f64>,
     /// Upper bound on the probability left out, at every shift within reach.
-    lost: f64,
+    pub(crate) lost: f64,
     /// Upper bound on the relative error of one product with it.
-    rounding: f64,
+    pub(crate) rounding: f64,
 }
 
 impl Kernel {
     /// Bin(`guesses`, `p`), leaving out tails of mass at most `allowance`.
-    fn new(guesses: u32, p: Probability, allowance: f64, reach: f64) -> Self {
+    pub(crate) fn new(guesses: u32, p: Probability, allowance: f64, reach: f64) -> Self {
         let n = f64::from(guesses);
         let mode = ((n + 1.0) * p.p()).floor().min(n) as u32;
         // P(k+1)/P(k) = (n−k)/(k+1) · p/q falls with k, so what lies beyond a term is at most a

@@ -4,7 +4,7 @@
 
 use leakbound_core::{
     CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt, KlDivergence, Path, ScanStatistic,
-    VilleMixture, best_cut, scan, scan_offsets,
+    VilleMixture, best_cut, scan, scan_offsets, scan_with_failures,
 };
 use leakbound_math::{Binomial, Probability};
 use rand::{RngExt, SeedableRng};
@@ -17,7 +17,7 @@ const PROBABILITIES: [f64; 4] = [0.5, 0.73, 0.95, 0.993];
 /// A valid procedure fails one of all tests of this file with at most this probability.
 const FAMILY_WISE: f64 = 1e-3;
 /// Procedures × probabilities.
-const TESTS: f64 = 8.0 * 4.0;
+const TESTS: f64 = 9.0 * 4.0;
 
 const QUICK: u64 = 2_000;
 const LONG: u64 = 40_000;
@@ -108,10 +108,70 @@ fn offsets_hold_their_level(audits: u64) {
     }
 }
 
+/// What an (ε, δ)-DP release says about one example: the truth with probability δ, else the
+/// randomised response of ε with a strength that says nothing. Positive for "member".
+fn release(member: bool, p: f64, delta: f64, coins: &mut Pcg64Mcg) -> f64 {
+    let (strength, honest) = if coins.random_bool(delta) {
+        (2.0 + coins.random::<f64>(), true)
+    } else {
+        (coins.random::<f64>(), coins.random_bool(p))
+    };
+    if member == honest {
+        strength
+    } else {
+        -strength
+    }
+}
+
+/// Right guesses in order of score, or of its size where both roles are guessed.
+fn released_path(p: f64, delta: f64, one_sided: bool, seed: u64) -> Path {
+    let mut coins = Pcg64Mcg::seed_from_u64(seed);
+    let mut guesses: Vec<(f64, bool)> = (0..GUESSES)
+        .map(|_| {
+            let member = coins.random_bool(0.5);
+            let score = release(member, p, delta, &mut coins);
+            if one_sided {
+                (score, member)
+            } else {
+                (score.abs(), member == (score > 0.0))
+            }
+        })
+        .collect();
+    guesses.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Path::from_successes(&guesses.iter().map(|guess| guess.1).collect::<Vec<_>>())
+}
+
+/// Twenty examples of four hundred are given away.
+fn failures_hold_their_level(audits: u64) {
+    const DELTA: f64 = 0.05;
+    let statistic = KlDivergence::for_level(BETA).unwrap();
+    for (one_sided, p) in [(true, 0.6), (true, 0.8), (false, 0.6), (false, 0.8)] {
+        let roles = if one_sided { 1.0 } else { 2.0 };
+        let claims = |failures: f64| {
+            let errs = |&audit: &u64| {
+                let path = released_path(p, DELTA, one_sided, audit);
+                let interrupt = Interrupt::default();
+                let grid = Grid::All;
+                let bound =
+                    scan_with_failures(&path, &statistic, BETA, &grid, 10, failures, &interrupt);
+                bound.unwrap().probability.p() > p
+            };
+            (0..audits).into_par_iter().filter(errs).count() as u64
+        };
+        let null = Binomial::new(audits, Probability::new(BETA).unwrap());
+        let count = claims(roles * GUESSES as f64 * DELTA / 2.0);
+        let chance = null.upper_tail(count);
+        assert!(chance > FAMILY_WISE / TESTS, "p = {p}: {count} of {audits}");
+        // Without them the same games are lost.
+        assert!(null.upper_tail(claims(0.0)) < 1e-6, "p = {p}");
+    }
+}
+
 #[test]
 fn policies_hold_their_level() {
     every_policy_holds_its_level(QUICK);
     offsets_hold_their_level(QUICK / 4);
+    failures_hold_their_level(QUICK / 4);
 }
 
 #[test]
@@ -119,6 +179,7 @@ fn policies_hold_their_level() {
 fn policies_hold_their_level_long() {
     every_policy_holds_its_level(LONG);
     offsets_hold_their_level(LONG / 2);
+    failures_hold_their_level(LONG / 2);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use leakbound_core::{
     CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Path, VilleMixture, best_cut,
-    crossing_probability, scan, scan_offsets,
+    crossing_probability, scan, scan_offsets, scan_with_failures,
 };
 use leakbound_math::{Probability, deviance::binomial_divergence};
 
@@ -190,6 +190,36 @@ fn kl_scan_with_offsets() {
         })
         .count();
     assert!(count > 3, "{count} rows");
+}
+
+#[test]
+fn kl_scan_with_failures() {
+    let quoted = ROWS.lines().filter(|line| line.contains("scan_kl_delta"));
+    let count = quoted
+        .map(|line| {
+            // The name of the method holds a comma.
+            let line = line.replace("knapsack, positive guesses", "knapsack");
+            let row = row(&line.split(',').collect::<Vec<_>>());
+            let (delta, min_guesses) = if row.path.guesses() == 1000 {
+                (1e-4, 50)
+            } else {
+                (1e-5, 100)
+            };
+            let failures = 0.5 * f64::from(row.path.guesses()) * delta;
+            let statistic = KlDivergence::for_level(row.beta).unwrap();
+            let bound = scan_with_failures(
+                &row.path,
+                &statistic,
+                row.beta,
+                &Grid::All,
+                min_guesses,
+                failures,
+                &Interrupt::default(),
+            );
+            agrees(&row, &bound.unwrap());
+        })
+        .count();
+    assert_eq!(count, 2);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use leakbound_core::{
-    CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path, Ranking, ScanStatistic,
-    best_cut, crossing_probability, scan,
+    Boundary, CutStatistic, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path, Ranking,
+    ScanStatistic, best_cut, crossing_probability, scan,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -249,4 +249,45 @@ fn cuts_by_sorting(scores: &[f64], member: &[bool], order: Order) -> Option<Vec<
             })
             .collect(),
     )
+}
+
+proptest! {
+    #[test]
+    fn failures_agree_with_buying_the_cheapest_outcomes(
+        steps in prop::collection::vec(0_u32..4, 2..12),
+        p in 0.3..0.95_f64,
+        failures in 0.0..2.0_f64,
+    ) {
+        // A threshold above half of the guesses, or none.
+        let m = steps.len();
+        let threshold = |r: usize| r as u32 / 2 + 1 + steps[r - 1];
+        let boundary: Vec<u32> = (1..=m).map(threshold).collect();
+        let mut outcomes: Vec<(u32, f64)> = (0_u32..1 << m)
+            .filter_map(|outcome| {
+                let right = |r: usize| (outcome & ((1 << r) - 1)).count_ones();
+                let reachable = (1..=m).filter(|&r| boundary[r - 1] <= r as u32);
+                let missing = reachable.map(|r| boundary[r - 1].saturating_sub(right(r))).min()?;
+                let ones = f64::from(outcome.count_ones());
+                Some((missing, p.powf(ones) * (1.0 - p).powf(m as f64 - ones)))
+            })
+            .collect();
+        outcomes.sort_by_key(|&(missing, _)| missing);
+        let (mut left, mut expected) = (failures * (1.0 - p), 0.0);
+        for (missing, probability) in outcomes {
+            let cost = f64::from(missing) * probability;
+            let share = if cost <= left { 1.0 } else { left / cost };
+            expected += share * probability;
+            left -= share * cost;
+        }
+        let guesses: Vec<u32> = (1..=m as u32).collect();
+        let ours = Boundary::new(&guesses, &boundary)
+            .unwrap()
+            .crossing_with_failures(
+                Probability::new(p).unwrap(),
+                failures,
+                &Interrupt::default(),
+            )
+            .unwrap();
+        prop_assert!((ours - expected).abs() < 1e-12, "{} {}", ours, expected);
+    }
 }

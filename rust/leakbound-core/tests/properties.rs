@@ -3,7 +3,7 @@
 
 use leakbound_core::{
     AuditError, Boundary, CutBound, EqualLevel, Grid, Interrupt, KlDivergence, Order, Path,
-    Ranking, best_cut, crossing_probability, scan, scan_curve,
+    Ranking, best_cut, crossing_probability, scan, scan_curve, scan_with_failures,
 };
 use leakbound_math::Probability;
 use proptest::prelude::*;
@@ -138,15 +138,26 @@ fn a_curve_peaks_at_the_bound() {
     let path = Path::from_successes(&long_path(5_000));
     let statistic = KlDivergence::for_level(0.05).unwrap();
     let interrupt = Interrupt::default();
-    let bound = scan(&path, &statistic, 0.05, &Grid::All, 1, &interrupt).unwrap();
-    let curve = scan_curve(&path, &statistic, 0.05, &Grid::All, 1, 200, &interrupt).unwrap();
-    assert!(curve.len() <= 200);
-    let peak = curve
-        .iter()
-        .max_by(|a, b| a.logit.total_cmp(&b.logit))
+    for failures in [0.0, 0.01, 0.5] {
+        let grid = Grid::All;
+        let bound =
+            scan_with_failures(&path, &statistic, 0.05, &grid, 50, failures, &interrupt).unwrap();
+        let curve = scan_curve(
+            &path, &statistic, 0.05, &grid, 50, failures, 200, &interrupt,
+        )
         .unwrap();
-    assert_eq!(Some(peak.cut), bound.cut);
-    assert!((peak.logit - bound.probability.logit()).abs() < 1e-12);
+        assert!(curve.len() <= 200 && curve.iter().all(|point| !point.logit.is_nan()));
+        if bound.probability == Probability::ZERO {
+            assert!(curve.iter().all(|point| point.logit == f64::NEG_INFINITY));
+            continue;
+        }
+        let peak = curve
+            .iter()
+            .max_by(|a, b| a.logit.total_cmp(&b.logit))
+            .unwrap();
+        assert_eq!(Some(peak.cut), bound.cut);
+        assert!((peak.logit - bound.probability.logit()).abs() < 1e-12);
+    }
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 use leakbound_core::{
     AuditError, CurvePoint, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
     KlDivergence, Order, VilleMixture, best_cut, pointwise_curve, scan, scan_curve, scan_offsets,
+    scan_with_failures,
 };
 use leakbound_math::Probability;
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -72,7 +73,7 @@ impl Ranking {
 
 /// Right and wrong guesses in visiting order.
 #[pyclass(frozen, module = "leakbound._core")]
-pub(crate) struct Path(leakbound_core::Path);
+pub(crate) struct Path(pub(crate) leakbound_core::Path);
 
 #[pymethods]
 impl Path {
@@ -106,7 +107,7 @@ impl Path {
 
 /// A lower bound on the probability of a right guess, and the cut that gave it.
 #[pyclass(frozen, name = "Bound", module = "leakbound._core")]
-pub(crate) struct LowerBound(CutBound);
+pub(crate) struct LowerBound(pub(crate) CutBound);
 
 #[pymethods]
 impl LowerBound {
@@ -171,7 +172,7 @@ pub(crate) enum GridOption {
 }
 
 impl GridOption {
-    fn resolve(self, ratio: f64) -> PyResult<Grid> {
+    pub(crate) fn resolve(self, ratio: f64) -> PyResult<Grid> {
         match self {
             Self::Listed(positions) => Ok(Grid::Listed(positions)),
             Self::Name(name) => match name.as_str() {
@@ -188,7 +189,7 @@ impl GridOption {
 const NO_RATIO: f64 = f64::NAN;
 
 #[pyfunction]
-#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid))]
+#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid, failures = 0.0))]
 pub(crate) fn kl_scan(
     py: Python<'_>,
     path: &Path,
@@ -196,15 +197,17 @@ pub(crate) fn kl_scan(
     kappa: Option<f64>,
     min_guesses: u32,
     grid: GridOption,
+    failures: f64,
 ) -> PyResult<LowerBound> {
     let grid = grid.resolve(NO_RATIO)?;
     enter(py, |interrupt| {
-        scan(
+        scan_with_failures(
             &path.0,
             &kl_statistic(beta, kappa)?,
             beta,
             &grid,
             min_guesses,
+            failures,
             interrupt,
         )
     })
@@ -212,7 +215,8 @@ pub(crate) fn kl_scan(
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid, points))]
+#[pyo3(signature = (path, *, beta, kappa, min_guesses, grid, points, failures = 0.0))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn kl_curve<'py>(
     py: Python<'py>,
     path: &Path,
@@ -221,6 +225,7 @@ pub(crate) fn kl_curve<'py>(
     min_guesses: u32,
     grid: GridOption,
     points: usize,
+    failures: f64,
 ) -> PyResult<CurveArrays<'py>> {
     let grid = grid.resolve(NO_RATIO)?;
     let curve = enter(py, |interrupt| {
@@ -231,6 +236,7 @@ pub(crate) fn kl_curve<'py>(
             beta,
             &grid,
             min_guesses,
+            failures,
             points,
             interrupt,
         )
@@ -304,6 +310,7 @@ pub(crate) fn equal_level_curve<'py>(
             beta,
             &grid,
             min_guesses,
+            0.0,
             points,
             interrupt,
         )
@@ -460,13 +467,13 @@ pub(crate) fn ville_curve<'py>(
 }
 
 /// The guesses, the right guesses and the logit of the bound at each cut.
-type CurveArrays<'py> = (
+pub(crate) type CurveArrays<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<f64>>,
 );
 
-fn curve_arrays<'py>(py: Python<'py>, curve: &[CurvePoint]) -> CurveArrays<'py> {
+pub(crate) fn curve_arrays<'py>(py: Python<'py>, curve: &[CurvePoint]) -> CurveArrays<'py> {
     let cuts: Vec<_> = curve.iter().map(|point| point.cut).collect();
     let (guesses, correct) = cut_arrays(py, &cuts);
     (

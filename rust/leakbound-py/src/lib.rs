@@ -7,6 +7,7 @@
 // Python hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
 
+mod approx;
 mod audits;
 mod convert;
 mod enter;
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::approx::{approx_epsilon, approx_p_value, approx_union_bound, approx_union_curve};
     #[pymodule_export]
     use crate::audits::{
         LowerBound, OffsetBound, Path, Ranking, crossing_probability, equal_level_curve,
