@@ -11,7 +11,7 @@ __all__ = ["IGNORED", "next_tokens", "shifted", "token_cross_entropy"]
 IGNORED = -100
 """The label of a token that does not count, as in torch and in transformers."""
 
-_CACHED, _BOUNDED = 1 << 17, 1 << 26
+_CACHED, _BOUNDED = 1 << 19, 1 << 26
 """Logits whose losses are computed together: few enough to stay in a processor's cache on the CPU,
 and to need little memory on a GPU, which is slow at small pieces."""
 
