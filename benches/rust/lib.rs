@@ -1,4 +1,30 @@
-//! Inputs shared by the benchmarks.
+//! Inputs and ratios shared by the benchmarks.
+
+use std::path::PathBuf;
+
+/// The median that criterion last wrote for a benchmark, in nanoseconds; none if it did not run.
+#[must_use]
+pub fn median_nanoseconds(group: &str, work: &str, size: usize) -> Option<f64> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target")),
+        Into::into,
+    );
+    let size = size.to_string();
+    let file: PathBuf = [
+        target,
+        "criterion".into(),
+        group.into(),
+        work.into(),
+        size.into(),
+        "new".into(),
+    ]
+    .iter()
+    .collect();
+    let estimates = std::fs::read_to_string(file.join("estimates.json")).ok()?;
+    let median = estimates.split("\"median\"").nth(1)?;
+    let value = median.split("\"point_estimate\":").nth(1)?;
+    value.split([',', '}']).next()?.trim().parse().ok()
+}
 
 /// A fixed stream of numbers uniform on [0, 1): benchmarks see the same input in every run.
 #[derive(Debug, Clone)]

@@ -1,5 +1,5 @@
 //! The pure-ε audit of raw scores over all cuts, beside sorting an index by the same scores.
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::hint::black_box;
 
@@ -53,7 +53,7 @@ fn audit_by_union(scores: &[f64], member: &[bool]) -> CutBound {
 fn one_run(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("one-run");
     group.sampling_mode(SamplingMode::Flat).sample_size(10);
-    for examples in [10_000, 100_000, 1_000_000] {
+    for examples in [10_000, 100_000, 1_000_000, 10_000_000] {
         let (scores, member) = scored_examples(examples);
         let (by_scan, by_union) = (
             audit_by_scan(&scores, &member),
@@ -73,6 +73,23 @@ fn one_run(criterion: &mut Criterion) {
         });
     }
     group.finish();
+    report_ratios();
+}
+
+/// Median time of each audit over the sort's, read from the estimates that criterion just wrote.
+fn report_ratios() {
+    for examples in [10_000, 100_000, 1_000_000, 10_000_000] {
+        let median = |work: &str| leakbound_benches::median_nanoseconds("one-run", work, examples);
+        let Some(sort) = median("argsort") else {
+            continue;
+        };
+        for work in ["scan", "union"] {
+            if let Some(time) = median(work) {
+                let ratio = time / sort;
+                println!("one-run/{work}/{examples}: {ratio:.3} of an argsort of the same scores");
+            }
+        }
+    }
 }
 
 criterion_group!(benches, one_run);
