@@ -19,7 +19,7 @@ Examples
 from leakbound import cuts, stats
 from leakbound._core import __version__
 from leakbound.audits import audit_one_run, audit_panoramia
-from leakbound.claims import PureDP
+from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import EqualLevelScan, Fixed, KLScan, Split, Uncorrected, UnionBound
 from leakbound.errors import LeakboundError
 from leakbound.plan import InclusionPlan
@@ -35,6 +35,7 @@ from leakbound.results import (
 )
 
 __all__ = [
+    "ApproxDP",
     "Assumption",
     "AuditResult",
     "Curve",

@@ -224,8 +224,17 @@ def _decode_generic(origin: Any, arguments: tuple[Any, ...], data: JsonValue, wh
         return {key: decode(arguments[1], x, f"{where}.{key}") for key, x in content.items()}
     if origin is Literal:
         return _decode_literal(arguments, data, where)
-    optional, _ = arguments
-    return None if data is None else decode(optional, data, where)
+    if data is None and type(None) in arguments:
+        return None
+    kinds = [kind for kind in arguments if kind is not type(None)]
+    return decode(kinds[0] if len(kinds) == 1 else _named(kinds, data, where), data, where)
+
+
+def _named(kinds: list[Any], data: JsonValue, where: str) -> Any:
+    """Return the dataclass, of several, whose name the stored form carries."""
+    names = {kind.__name__: kind for kind in kinds}
+    stored = _expect(dict, data, where).get("type")
+    return names[_decode_literal(tuple(names), stored, f"{where}.type")]
 
 
 def _decode_dataclass(kind: Any, data: JsonValue, where: str) -> Any:

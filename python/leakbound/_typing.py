@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "ApproxBound",
     "ArrayInput",
     "BoolArray",
     "Design",
@@ -53,6 +54,7 @@ Sides: TypeAlias = Literal["both", "member"]
 Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal["exact", "steinke", "coupling"]
+ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable"]

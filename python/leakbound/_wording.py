@@ -100,8 +100,9 @@ def headline(result: Result) -> str:
         return _estimate(result)
     if result.bound > 0:
         return (
-            f"This model leaks: no ε-DP guarantee with ε < {number(result.bound)} is compatible "
-            f"with this audit ({percent(result.confidence)} confidence)."
+            f"This model leaks: no {guarantee(result)} guarantee with ε < "
+            f"{number(result.bound)} is compatible with this audit "
+            f"({percent(result.confidence)} confidence)."
         )
     if result.ceiling > 0:
         return (
@@ -138,8 +139,8 @@ def explanation(result: Result) -> str:
     if result.bound > 0:
         return (
             f"{result.correct:,} of {result.guesses:,} guesses about membership were right. Were "
-            f"the model ε-DP for a smaller ε, evidence this strong would have a chance of at most "
-            f"{percent(1 - result.confidence)}, the search over the cuts of the ranking included."
+            f"the model {guarantee(result)} for a smaller ε, evidence this strong would have a "
+            f"chance of at most {percent(1 - result.confidence)}{_search(result)}."
         )
     if result.ceiling > 0:
         return (
@@ -170,8 +171,10 @@ def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) ->
         verdict = result.check(epsilon=epsilon, c=c)
         claim = f"ε = {epsilon:g}" if c is None else f"c = {c:g} with ε = {epsilon:g}"
     else:
-        verdict = result.check(epsilon=epsilon)
+        verdict = result.check(epsilon=epsilon, delta=result.claim.delta)
         claim = f"ε = {epsilon:g}"
+        if result.claim.delta:
+            claim += f" with δ = {result.claim.delta:g}"
     if verdict == "refuted":
         return f"The claimed {claim} is refuted ({percent(result.confidence)} confidence)."
     if verdict == "not refuted":
@@ -215,10 +218,20 @@ def headline_of_many(results: Mapping[str, Result]) -> str:
         else f"{len(leaking)} of {len(results)} models leak"
     )
     return (
-        f"{share}. The worst is “{worst}”: no ε-DP guarantee with "
+        f"{share}. The worst is “{worst}”: no {guarantee(leaking[worst])} guarantee with "
         f"ε < {number(leaking[worst].bound)} is compatible with its audit "
         f"({percent(leaking[worst].confidence)} confidence)."
     )
+
+
+def guarantee(result: Result) -> str:
+    """Return the name of the guarantee in words: ε-DP, or (ε, 1e-05)-DP at one δ."""
+    return f"(ε, {result.claim.delta:g})-DP" if result.claim.delta else "ε-DP"
+
+
+def _search(result: Result) -> str:
+    fixed = result.options["cuts"]["type"] == "Fixed"
+    return "" if fixed else ", the search over the cuts of the ranking included"
 
 
 def leaks(result: Result) -> bool:

@@ -5,11 +5,11 @@ A claim turns a value of its parameter into the most that a right guess may be w
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from leakbound._validate import real
 
-__all__ = ["PureDP"]
+__all__ = ["CLAIMS", "ApproxDP", "Claim", "PureDP"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class PureDP:
     """How results and reports call the claim."""
     parameter: ClassVar[str] = "epsilon"
     """The parameter that audits bound from below."""
+    delta: ClassVar[float] = 0.0
+    """The largest δ that a bound on the parameter speaks of."""
 
     def p(self, epsilon: float) -> float:
         """Return the largest probability that a guess about a fair coin is right.
@@ -55,3 +57,41 @@ class PureDP:
         Jagielski, "Privacy auditing with one (1) training run" (2023), proof of Proposition 5.1.
         """
         return 1.0 / (1.0 + math.exp(-real(epsilon, "epsilon", least=0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxDP:
+    """(ε, δ)-differential privacy at one δ: the odds change by over e^ε with probability δ at most.
+
+    Parameters
+    ----------
+    delta : float
+        δ, in (0, 1).
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `delta` is outside its range.
+
+    Examples
+    --------
+    >>> ApproxDP(delta=1e-5).name
+    'approximate DP with delta = 1e-05'
+    """
+
+    parameter: ClassVar[str] = "epsilon"
+    """The parameter that audits bound from below."""
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", real(self.delta, "delta", above=0, below=1))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return f"approximate DP with delta = {self.delta:g}"
+
+
+Claim: TypeAlias = PureDP | ApproxDP
+"""Any claim that an audit of one run takes."""
+CLAIMS = (PureDP, ApproxDP)

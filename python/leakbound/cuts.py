@@ -8,7 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -152,7 +152,34 @@ class PathPolicy(ABC):
             If it asks for more guesses than there are examples.
         """
 
-    def settled(self, level: float) -> Self:  # noqa: ARG002 (most policies depend on nothing)
+    @property
+    def horizon(self) -> int:
+        """The most examples with which more of them may be worth asking for."""
+        return 100_000
+
+    @property
+    def fixed(self) -> "Fixed | None":
+        """The one cut fixed in advance, if there is one."""
+        return None
+
+    def with_guesses(self, guesses: int, examples: int) -> "PathPolicy":  # noqa: ARG002
+        """Return the policy for another number of examples.
+
+        Parameters
+        ----------
+        guesses : int
+            Number of guesses of a policy that fixes it.
+        examples : int
+            m.
+
+        Returns
+        -------
+        PathPolicy
+            The same policy there.
+        """
+        return self
+
+    def settled(self, level: float) -> "PathPolicy":  # noqa: ARG002 (most depend on nothing)
         """Return the policy with the values that stand for None filled in.
 
         Parameters
@@ -374,7 +401,7 @@ class UnionBound(PathPolicy):
     def bound(self, path: _core.Path, level: float) -> _core.Bound:
         """See `PathPolicy.bound`."""
         return _core.union_bound(
-            path, beta=level, grid=self._on(path), ratio=self.ratio, tail=self.tail
+            path, beta=level, grid=self.on(path), ratio=self.ratio, tail=self.tail
         )
 
     def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
@@ -382,14 +409,25 @@ class UnionBound(PathPolicy):
         return _core.union_curve(
             path,
             beta=level,
-            grid=self._on(path),
+            grid=self.on(path),
             ratio=self.ratio,
             tail=self.tail,
             points=points,
         )
 
-    def _on(self, path: _core.Path) -> UnionGrid | Sequence[int]:
-        """Return the grid with cuts beyond the path's end moved to its end."""
+    def on(self, path: _core.Path) -> UnionGrid | Sequence[int]:
+        """Return the grid with cuts beyond a path's end moved to its end.
+
+        Parameters
+        ----------
+        path : Path
+            Guesses in visiting order.
+
+        Returns
+        -------
+        str or list of int
+            What the core takes.
+        """
         if isinstance(self.grid, str):
             return self.grid
         return sorted({min(cut, path.guesses) for cut in self.grid})
@@ -455,7 +493,7 @@ class Fixed(PathPolicy):
 
     def bound(self, path: _core.Path, level: float) -> _core.Bound:
         """See `PathPolicy.bound`."""
-        cut, _ = self._cut(path)
+        cut, _ = self.cut(path)
         return _core.union_bound(path, beta=level, grid=[cut], ratio=1.5, tail="exact")
 
     def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:  # noqa: ARG002
@@ -465,9 +503,30 @@ class Fixed(PathPolicy):
 
     def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:  # noqa: ARG002
         """See `PathPolicy.chosen`."""
-        return self._cut(path)
+        return self.cut(path)
 
-    def _cut(self, path: _core.Path) -> tuple[int, int]:
+    @property
+    def fixed(self) -> "Fixed":
+        """The policy itself."""
+        return self
+
+    def with_guesses(self, guesses: int, examples: int) -> "Fixed":  # noqa: ARG002
+        """See `PathPolicy.with_guesses`."""
+        return Fixed(guesses)
+
+    def cut(self, path: _core.Path) -> tuple[int, int]:
+        """Return the cut on a path: the first allowed one with so many guesses.
+
+        Parameters
+        ----------
+        path : Path
+            Guesses in visiting order.
+
+        Returns
+        -------
+        tuple of int
+            Guesses made and guesses right.
+        """
         return path.count(min(self.guesses, path.guesses))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from leakbound._json import Lazy, Record
 from leakbound._typing import FloatArray, IntArray, Kind, PathName, Status, Verdict
 from leakbound._validate import real
-from leakbound.claims import PureDP
+from leakbound.claims import Claim, PureDP
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class ScoreAudit(Record):
 class Result(Record, ABC):
     """What every result offers: what its number is, figures and a report."""
 
-    claim: PureDP
+    claim: Claim
     bound: float
     warnings: tuple[str, ...]
     _provenance: Lazy[Provenance]
@@ -219,7 +219,8 @@ class Result(Record, ABC):
         Parameters
         ----------
         delta : float
-            δ; a bound on pure DP speaks of 0 only.
+            δ, at most that of the claim: what refutes (ε, δ) refutes (ε, δ') for every δ' < δ. A
+            bound on pure DP speaks of 0 only.
 
         Returns
         -------
@@ -307,7 +308,7 @@ class AuditResult(Result, ScoreAudit):
     kind : str
         "lower_bound": holds for every mechanism that satisfies the claim; "invalid": an
         uncorrected policy was asked for by name, and the number proves nothing.
-    claim : PureDP
+    claim : PureDP or ApproxDP
         The family of guarantees whose parameter is bounded.
     confidence : float
         Probability, over the coins, that the bound is not above the truth.
@@ -326,7 +327,7 @@ class AuditResult(Result, ScoreAudit):
     """
 
     kind: Kind
-    claim: PureDP
+    claim: Claim
     confidence: float
     theorem: str
     assumptions: tuple[Assumption, ...]
@@ -340,7 +341,7 @@ class AuditResult(Result, ScoreAudit):
         epsilon : float
             The claimed value, at least 0.
         delta : float
-            The claimed δ; a bound on pure DP speaks of 0 only.
+            The claimed δ, at most that of the result's claim; a bound on pure DP speaks of 0 only.
 
         Returns
         -------
@@ -496,7 +497,7 @@ class PanoramiaResult(Result):
         epsilon : float
             The claimed privacy loss, at least 0.
         delta : float
-            The claimed δ; a bound on pure DP speaks of 0 only.
+            The claimed δ, at most that of the result's claim; a bound on pure DP speaks of 0 only.
         c : float, optional
             The claimed closeness of the generator, at least 0. Without it only a result of kind
             "lower_bound" can refute anything.
@@ -563,9 +564,10 @@ def _verdict(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Ver
     return "not refuted" if refutable() else "inconclusive"
 
 
-def _check_delta(delta: float, claim: PureDP) -> None:
-    if real(delta, "delta", least=0, below=1) > 0:
-        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: only delta = 0"
+def _check_delta(delta: float, claim: Claim) -> None:
+    if real(delta, "delta", least=0, below=1) > claim.delta:
+        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
+        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
         raise IncompatibleOptionsError(message)
 
 

@@ -448,7 +448,7 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--cuts", "best"), "--cuts must be one of kl, equal-level"),
+        (("--cuts", "best"), "--cuts must be one of auto, kl, equal-level"),
         (("--cuts", "kl:3"), "--cuts must be one of"),
         (("--cuts", "fixed"), "--cuts must be one of"),
         (("--cuts", "fixed:0"), "guesses"),
@@ -462,7 +462,8 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
         (("--claim", "c=1,eps=1"), "'c' which is not known here"),
         (("--claim", "eps=1,eps=2"), "twice"),
         (("--claim", "delta=0"), "lacks eps"),
-        (("--claim", "eps=1,delta=1e-5"), "delta"),
+        (("--claim", "eps=1,delta=1"), "delta"),
+        (("--claim", "eps=1,delta=1e-5", "--cuts", "split"), "delta > 0"),
         (("--confidence", "1"), "confidence must be"),
     ],
 )

@@ -16,7 +16,7 @@ ERRORS = [getattr(errors, name) for name in errors.__all__]
 SIGNATURES = {
     lb.audit_one_run: (
         "(scores, member, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
-        "design='coins', ids=None, seed=0)"
+        "bound='auto', design='coins', ids=None, seed=0)"
     ),
     lb.audit_panoramia: (
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, tail='exact', "
@@ -98,7 +98,15 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception]) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [lb.PureDP(), lb.KLScan(), lb.EqualLevelScan(), lb.UnionBound(), lb.Fixed(3), lb.Split()],
+    [
+        lb.PureDP(),
+        lb.ApproxDP(delta=1e-5),
+        lb.KLScan(),
+        lb.EqualLevelScan(),
+        lb.UnionBound(),
+        lb.Fixed(3),
+        lb.Split(),
+    ],
     ids=repr,
 )
 def test_claims_and_policies_are_frozen_values(value: object) -> None:

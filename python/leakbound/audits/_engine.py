@@ -3,7 +3,7 @@
 Scores are ranked, a cut policy tests paths of right and wrong guesses, and the best bound wins.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from leakbound import _core
 from leakbound._json import Lazy, encode
 from leakbound._typing import BoolArray, FloatArray, JsonValue, PathName, PathOrder, Sides
 from leakbound.audits._details import POINTS, curve, histogram, roc
-from leakbound.audits._warnings import ranking_warnings
+from leakbound.audits._warnings import ranking_warnings, tie_warnings
 from leakbound.cuts import ORDERS, CutPolicy, Fixed, PathPolicy, Split
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.results import ScoreAudit
@@ -72,11 +72,12 @@ def audit_scores(
     scores: FloatArray,
     member: BoolArray,
     *,
-    cuts: CutPolicy,
+    cuts: CutPolicy | PathPolicy,
     sides: Sides,
     beta: float,
     seed: int,
     name: str = "scores",
+    break_ties: bool = False,
 ) -> ScoreAudit:
     """Bound the log-odds of a right guess from below.
 
@@ -96,6 +97,8 @@ def audit_scores(
         Seed of the parts of `Split`.
     name : str
         What to call the scores in messages.
+    break_ties : bool
+        Whether ties are broken at random, from the seed, instead of staying together.
 
     Returns
     -------
@@ -112,8 +115,14 @@ def audit_scores(
     if isinstance(cuts, Split):
         return _audit_split(scores, member, cuts, sides=sides, beta=beta, seed=seed, name=name)
     cuts.check(scores.size)
-    trial = Trial.of(_rank(scores, member, name), cuts, cuts.orders(sides), beta)
-    return _summary(trial, scores, member)
+    ranking = _rank(scores, member, name)
+    notes: tuple[str, ...] = ()
+    if break_ties and ranking.tied:
+        notes = tie_warnings(ranking)
+        ranking = _core.Ranking(untied(scores, seed), member)
+    trial = Trial.of(ranking, cuts, cuts.orders(sides), beta)
+    audit = _summary(trial, scores, member)
+    return replace(audit, warnings=notes + audit.warnings) if notes else audit
 
 
 def _audit_split(
@@ -140,6 +149,27 @@ def _audit_split(
         "choosing_examples": part.examples,
     }
     return _summary(trial, scores, member, **split)
+
+
+def untied(scores: FloatArray, seed: int) -> FloatArray:
+    """Return the ranks of scores, ties broken by a permutation that membership has no part in.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Not NaN.
+    seed : int
+        Seed of the permutation.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Distinct ranks in the order of the scores.
+    """
+    draw = np.random.default_rng(seed).permutation(scores.size)
+    ranks = np.empty(scores.size)
+    ranks[np.lexsort((draw, scores))] = np.arange(scores.size)
+    return ranks
 
 
 def _rank(scores: FloatArray, member: BoolArray, name: str) -> _core.Ranking:

@@ -6,7 +6,6 @@ import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from leakbound.cuts import Fixed
 from leakbound.results import down
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from leakbound._json import Lazy
     from leakbound.audits._engine import Trial
 
-__all__ = ["coin_warnings", "ranking_warnings"]
+__all__ = ["coin_warnings", "delta_warnings", "ranking_warnings", "tie_warnings"]
 
 _INVERTED = 3
 """Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
@@ -73,6 +72,53 @@ def coin_warnings(members: int, examples: int) -> tuple[str, ...]:
     return (note,)
 
 
+def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:
+    """Say that a δ is no small one for so many examples.
+
+    Parameters
+    ----------
+    delta : float
+        δ of the claim; 0 for pure DP.
+    examples : int
+        m.
+
+    Returns
+    -------
+    tuple of str
+        One warning, or none.
+    """
+    if delta < 1 / examples:
+        return ()
+    note = (
+        f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that gives one "
+        "example away entirely satisfies the claim, and large ε are hard to refute"
+    )
+    return (note,)
+
+
+def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that many ties were broken at random.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        The examples ranked by scores as given.
+
+    Returns
+    -------
+    tuple of str
+        One warning, or none.
+    """
+    share = ranking.tied / ranking.examples
+    if share <= _TIED:
+        return ()
+    note = (
+        f"{100 * share:.0f}% of the examples share their score with another; their order was "
+        "drawn at random, so a score of finer precision may prove more"
+    )
+    return (note,)
+
+
 def _inverted(ranking: _core.Ranking) -> str:
     members, others = ranking.members, ranking.examples - ranking.members
     # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
@@ -97,17 +143,17 @@ def _tied(ranking: _core.Ranking) -> str:
 
 
 def _moved(trial: Trial) -> str:
-    guesses, _ = trial.cut
-    if not isinstance(trial.cuts, Fixed) or guesses == trial.cuts.guesses:
+    (guesses, _), fixed = trial.cut, trial.cuts.fixed
+    if fixed is None or guesses == fixed.guesses:
         return ""
     return (
-        f"the cut moved from {trial.cuts.guesses} to {guesses} guesses, the end of a block "
+        f"the cut moved from {fixed.guesses} to {guesses} guesses, the end of a block "
         "of tied scores"
     )
 
 
 def _limit(trial: Trial, ceiling: Lazy[float]) -> str:
-    best, fixed = trial.best, isinstance(trial.cuts, Fixed)
+    best, fixed = trial.best, trial.cuts.fixed is not None
     if (fixed or trial.ranking.examples <= _FEW) and ceiling.value <= _REFERENCE:
         needed = _needed(trial)
         enough = (
@@ -129,13 +175,12 @@ def _needed(trial: Trial) -> int | None:
     """Return the least number of examples (or of fixed guesses) that can refute the reference."""
 
     def suffices(size: int) -> bool:
-        if isinstance(trial.cuts, Fixed):
-            return trial.perfect(Fixed(size), 2 * size) > _REFERENCE
-        return trial.perfect(trial.cuts, size) > _REFERENCE
+        examples = size if trial.cuts.fixed is None else 2 * size
+        return trial.perfect(trial.cuts.with_guesses(size, examples), examples) > _REFERENCE
 
     low, high = 1, 2
     while not suffices(high):
-        if high > 100 * _FEW:
+        if high > trial.cuts.horizon:
             return None
         low, high = high, 2 * high
     return low + bisect_left(range(low, high + 1), True, key=suffices)  # noqa: FBT003

@@ -1,6 +1,6 @@
 """Audits of one training run in which a fair coin decided on each example."""
 
-from leakbound._typing import ArrayInput, Design, HasMember, Sides
+from leakbound._typing import ApproxBound, ArrayInput, Design, HasMember, JsonValue, Sides
 from leakbound._validate import (
     check_ids,
     check_membership,
@@ -10,12 +10,14 @@ from leakbound._validate import (
     instance,
     integer,
 )
+from leakbound.audits._approx import ApproxPolicy, approx_policy
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores
-from leakbound.audits._warnings import coin_warnings
-from leakbound.claims import PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
-from leakbound.results import Assumption, AuditResult
+from leakbound.audits._warnings import coin_warnings, delta_warnings
+from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP
+from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.results import Assumption, AuditResult, ScoreAudit
 
 __all__ = ["audit_one_run"]
 
@@ -25,6 +27,11 @@ _THEOREM = (
     "Given the trained model and the coins of the guesses before, each guess is right with "
     "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
     "Proposition 5.1). "
+)
+
+_APPROX_THEOREM = (
+    "Given the coins of the other examples, each guess is right with probability at most "
+    "e^ε / (1 + e^ε), but for failures that (ε, δ)-DP makes rare. "
 )
 
 _FIXED_SIZE = (
@@ -37,10 +44,11 @@ def audit_one_run(
     scores: ArrayInput,
     member: ArrayInput | HasMember,
     *,
-    claim: PureDP = _PURE_DP,
+    claim: Claim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
     sides: Sides = "both",
+    bound: ApproxBound = "auto",
     design: Design = "coins",
     ids: ArrayInput | None = None,
     seed: int = 0,
@@ -59,14 +67,19 @@ def audit_one_run(
     member : array-like of shape (m,), or InclusionPlan
         What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
         the same ids, such as those of `leakbound.torch.score`.
-    claim : PureDP
+    claim : PureDP or ApproxDP
         The family of guarantees.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts of the ranking are tested, from `leakbound.cuts`; `KLScan()` if None.
+        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for
+        `PureDP`; for `ApproxDP` either `Fixed` or `KLScan`, planned from m, confidence, δ and sides
+        alone, as `options` tells.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
+    bound : {"auto", "exact", "steinke", "coupling"}
+        For δ > 0, the bound on so many right guesses: the closed form for `Fixed` and
+        `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
     design : {"coins", "fixed_size"}
         How the members were drawn: by independent fair coins, or as a random subset of fixed size
         (then the bound is approximate).
@@ -90,18 +103,23 @@ def audit_one_run(
         If `member` has another length than `scores`, or a value outside the allowed sets.
     ConflictingIdsError, DuplicateIdsError
         If an id is repeated.
+    IncompatibleOptionsError
+        If claim, cuts and bound do not go together.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 
     Notes
     -----
-    Tied scores are never split, so nothing about membership can order them. The result is the same
-    for any increasing transformation of the scores and any order of the examples.
+    For pure DP tied scores are never split, so nothing about membership can order them; for δ > 0
+    cuts must not depend on scores, and a random permutation drawn from `seed` orders ties. The
+    result is the same for any increasing transformation of the scores and, without ties, any order
+    of the examples.
 
     References
     ----------
     T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1) training run", 2023
-    (arXiv 2305.08846).
+    (arXiv 2305.08846); S. Mahloujifar, L. Melis and K. Chaudhuri, "Auditing f-differential privacy
+    in one run", 2025 (arXiv 2410.22235).
 
     Examples
     --------
@@ -115,10 +133,11 @@ def audit_one_run(
     >>> result.check(epsilon=0.5)
     'refuted'
     """
-    cuts = KLScan() if cuts is None else cuts
-    instance(claim, "claim", PureDP)
-    instance(cuts, "cuts", CUT_POLICIES)
+    instance(claim, "claim", CLAIMS)
+    if cuts is not None:
+        instance(cuts, "cuts", CUT_POLICIES)
     choice(sides, "sides", Sides)
+    choice(bound, "bound", ApproxBound)
     choice(design, "design", Design)
     beta = complement(confidence)
     seed = integer(seed, "seed", least=0)
@@ -126,20 +145,55 @@ def audit_one_run(
     included = check_membership(member, values.size, scores)
     if ids is not None:
         check_ids(ids, included)
-    audit = audit_scores(values, included, cuts=cuts, sides=sides, beta=beta, seed=seed)
+    policy, more = _policy(cuts, claim, bound, examples=values.size, sides=sides, beta=beta)
+
+    def prove(policy: CutPolicy | PathPolicy) -> ScoreAudit:
+        return audit_scores(
+            values,
+            included,
+            cuts=policy,
+            sides=sides,
+            beta=beta,
+            seed=seed,
+            break_ties=claim.delta > 0,
+        )
+
+    audit = prove(policy)
+    if isinstance(policy, ApproxPolicy):
+        more = {**more, "bound_at_delta_0": prove(policy.base).bound}
     fields = vars(audit) | {
-        "options": audit.options | {"sides": sides, "design": design, "seed": seed},
-        "warnings": audit.warnings + _design_warnings(design, int(included.sum()), values.size),
+        "options": audit.options | {"sides": sides, "design": design, "seed": seed} | more,
+        "warnings": audit.warnings
+        + _design_warnings(design, int(included.sum()), values.size)
+        + delta_warnings(claim.delta, values.size),
     }
     return AuditResult(
         **fields,
-        kind=cuts.kind,
+        kind=policy.kind,
         claim=claim,
         confidence=float(confidence),
-        theorem=_THEOREM + cuts.method,
-        assumptions=_assumptions(design),
+        theorem=(_APPROX_THEOREM if claim.delta else _THEOREM) + policy.method,
+        assumptions=_assumptions(claim, design),
         _provenance=provenance(seed, scores=values, member=included),
     )
+
+
+def _policy(
+    cuts: CutPolicy | None,
+    claim: Claim,
+    bound: ApproxBound,
+    *,
+    examples: int,
+    sides: Sides,
+    beta: float,
+) -> tuple[CutPolicy | ApproxPolicy, dict[str, JsonValue]]:
+    """Return the policy in force, fixed before labels are seen, and what to say of the choice."""
+    if isinstance(claim, ApproxDP):
+        return approx_policy(cuts, claim, bound, examples=examples, sides=sides, beta=beta)
+    if bound != "auto":
+        message = f'bound="{bound}" is for claims with delta > 0: leave it out for PureDP()'
+        raise IncompatibleOptionsError(message)
+    return (KLScan() if cuts is None else cuts), {}
 
 
 def _design_warnings(design: Design, members: int, examples: int) -> tuple[str, ...]:
@@ -148,7 +202,7 @@ def _design_warnings(design: Design, members: int, examples: int) -> tuple[str, 
     return (_FIXED_SIZE,)
 
 
-def _assumptions(design: Design) -> tuple[Assumption, ...]:
+def _assumptions(claim: Claim, design: Design) -> tuple[Assumption, ...]:
     return (
         Assumption(
             "independent fair coins",
@@ -158,7 +212,8 @@ def _assumptions(design: Design) -> tuple[Assumption, ...]:
         ),
         Assumption(
             "add or remove one example",
-            "ε is that of training with and without one example, the audited ones included.",
+            "ε is that of training with and without one example, the audited ones included."
+            + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
         Assumption(
@@ -175,7 +230,8 @@ def _assumptions(design: Design) -> tuple[Assumption, ...]:
         ),
         Assumption(
             "order from scores alone",
-            "Cuts, sides and order of the guesses depend on scores only; ties stay together.",
+            "Cuts, sides and order of the guesses depend on scores only; "
+            + ("ties are broken by the seed." if claim.delta else "ties stay together."),
             "checked",
         ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from leakbound import audit_one_run, audit_panoramia
+from leakbound import ApproxDP, PureDP, audit_one_run, audit_panoramia
 from leakbound.cli import _output
 from leakbound.cli._input import Table, read
 from leakbound.cli._options import CUTS, parse_claim, parse_cuts
@@ -93,10 +93,14 @@ def one_run(
     file: File,
     *,
     claim: Annotated[
-        str, typer.Option(metavar="eps=E", help="A guarantee to check: exit code 1 if refuted.")
+        str,
+        typer.Option(
+            metavar="eps=E",
+            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D.",
+        ),
     ] = "",
     confidence: Confidence = 0.95,
-    cuts: Cuts = "kl",
+    cuts: Cuts = "auto",
     sides: Annotated[
         Literal["both", "member"],
         typer.Option(help="Guess members and non-members, or members only."),
@@ -115,9 +119,11 @@ def one_run(
         policy = parse_cuts(cuts)
         table = _table(file, {"score": ("score",)}, out)
         with _auditing(file, table):
+            delta = goal.get("delta", 0.0)
             result = audit_one_run(
                 table.scores["score"],
                 table.member,
+                claim=ApproxDP(delta=delta) if delta else PureDP(),
                 confidence=confidence,
                 cuts=policy,
                 sides=sides,
@@ -125,7 +131,7 @@ def one_run(
                 ids=table.ids,
                 seed=seed,
             )
-        verdict = result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0)) if goal else None
+        verdict = result.check(epsilon=goal["eps"], delta=delta) if goal else None
         _deliver(result, file, goal, out, json=json)
         _end(verdict)
 
@@ -141,7 +147,7 @@ def panoramia(
         ),
     ] = "",
     confidence: Confidence = 0.95,
-    cuts: Cuts = "kl",
+    cuts: Cuts = "auto",
     tail: Annotated[
         Literal["exact", "hoeffding"],
         typer.Option(help="Limits of the union policies: Clopper-Pearson, or Hoeffding's."),

@@ -15,11 +15,11 @@ from leakbound.cuts import (
 )
 from leakbound.errors import OptionError
 
-CUTS = "kl, equal-level, union, geometric, fixed:R, split:F, uncorrected"
+CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, uncorrected"
 _CLAIM_KEYS = {"eps": "eps", "epsilon": "eps", "ε": "eps", "delta": "delta", "δ": "delta", "c": "c"}
 
 
-def parse_cuts(text: str) -> CutPolicy:
+def parse_cuts(text: str) -> CutPolicy | None:
     """Return the cut policy of a word such as kl, fixed:120 or split:0.25.
 
     Parameters
@@ -29,8 +29,8 @@ def parse_cuts(text: str) -> CutPolicy:
 
     Returns
     -------
-    CutPolicy
-        The policy.
+    CutPolicy or None
+        The policy; None for auto, which leaves it to the claim.
 
     Raises
     ------
@@ -47,7 +47,8 @@ def parse_cuts(text: str) -> CutPolicy:
         return Fixed(guesses=int(value))
     if name == "split":
         return Split(fraction=_number(value, text, "--cuts split")) if value else Split()
-    plain: dict[str, CutPolicy] = {
+    plain: dict[str, CutPolicy | None] = {
+        "auto": None,
         "kl": KLScan(),
         "equal-level": EqualLevelScan(),
         "union": UnionBound(),

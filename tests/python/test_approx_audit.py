@@ -1,0 +1,318 @@
+"""Audits of (ε, δ)-DP: what is planned, what is paid, what is said, and how often it is wrong."""
+
+import dataclasses
+import math
+import zlib
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from typer.testing import CliRunner
+
+import leakbound as lb
+from leakbound import errors, stats
+from leakbound.cli import app
+
+Sides = Literal["both", "member"]
+Bound = Literal["exact", "steinke", "coupling"]
+SIDES: tuple[Sides, ...] = ("both", "member")
+CLAIM = lb.ApproxDP(delta=1e-5)
+Game = tuple[np.ndarray, np.ndarray]
+
+
+def gaussian(m: int, seed: int, shift: float = 1.0) -> Game:
+    rng = np.random.default_rng(seed)
+    member = rng.random(m) < 0.5
+    return rng.normal(size=m) + np.where(member, shift, -shift) / 2, member
+
+
+def guesses_of(game: Game, sides: Sides) -> np.ndarray:
+    """Which guesses are right, from the ends of the ranking; m is even."""
+    scores, member = game
+    ranked = member[np.argsort(-scores)]
+    if sides == "member":
+        return ranked
+    path = np.empty_like(ranked)
+    path[::2], path[1::2] = ranked[: member.size // 2], ~ranked[::-1][: member.size // 2]
+    return path
+
+
+@pytest.mark.parametrize("bound", ["exact", "steinke", "coupling"])
+@pytest.mark.parametrize("sides", SIDES)
+def test_a_fixed_number_of_guesses_is_the_function_of_stats(sides: Sides, bound: Bound) -> None:
+    game = gaussian(1000, 1)
+    right = int(guesses_of(game, sides)[:60].sum())
+    result = lb.audit_one_run(*game, claim=CLAIM, cuts=lb.Fixed(60), sides=sides, bound=bound)
+    assert (result.guesses, result.correct) == (60, right)
+    one_sided = sides == "member"
+    expected = stats.one_run_epsilon(
+        right, 60, 1000, delta=1e-5, beta=0.05, bound=bound, one_sided=one_sided
+    )
+    assert result.bound == pytest.approx(expected, abs=1e-11)
+    assert result.options["bound"] == bound
+    assert result.options["cuts"] == {"type": "Fixed", "guesses": 60}
+
+
+def test_a_scan_of_members_is_the_function_of_stats() -> None:
+    game = gaussian(2000, 2)
+    result = lb.audit_one_run(*game, claim=CLAIM, cuts=lb.KLScan(), sides="member")
+    path = guesses_of(game, "member")
+    expected = stats.kl_scan(path, beta=0.05, min_guesses=100, delta=1e-5)
+    assert (result.bound, result.guesses) == (expected.logit, expected.cut)
+    assert result.options["bound"] == "coupling"
+    assert result.options["cuts"]["min_guesses"] == 100
+
+
+def test_a_scan_of_both_sides_is_the_best_of_three() -> None:
+    game = gaussian(2000, 3)
+    path = guesses_of(game, "both")
+    result = lb.audit_one_run(*game, claim=CLAIM, cuts=lb.KLScan())
+    level = result.options["level"]
+    together = stats.kl_scan(path, beta=level, min_guesses=100, delta=1e-5, one_sided=False)
+    # a path of one role has half of the guesses, and failures of all of the examples
+    halves = [
+        stats.kl_scan(side, beta=level, min_guesses=100, delta=2e-5)
+        for side in (path[::2], path[1::2])
+    ]
+    assert level == pytest.approx(0.05 / 3)
+    best = max(bound.logit for bound in (together, *halves))
+    assert result.bound == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_a_union_is_the_best_of_its_cuts(sides: Sides) -> None:
+    m = 60
+    game = gaussian(m, 4, shift=3.0)
+    path = guesses_of(game, sides)
+    result = lb.audit_one_run(*game, claim=CLAIM, cuts=lb.UnionBound(), sides=sides)
+    paths = {
+        "member": [(path, True)],
+        "both": [(path[::2], True), (path[1::2], True), (path, False)],
+    }
+    best = max(
+        stats.one_run_epsilon(
+            int(one[:r].sum()),
+            r,
+            m,
+            delta=1e-5,
+            beta=0.05 / len(paths[sides]) / one.size,
+            one_sided=one_sided,
+        )
+        for one, one_sided in paths[sides]
+        for r in range(1, one.size + 1)
+    )
+    assert result.bound == pytest.approx(best, abs=1e-11)
+    assert best > 0
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_the_plan_is_made_before_labels(sides: Sides) -> None:
+    scores, member = gaussian(3000, 5)
+    leaking = lb.audit_one_run(scores, member, claim=CLAIM, sides=sides)
+    noise = lb.audit_one_run(scores, member[::-1].copy(), claim=CLAIM, sides=sides)
+    assert leaking.options["cuts"] == noise.options["cuts"]
+    assert leaking.options["planned"] == noise.options["planned"]
+    planned = leaking.options["planned"]
+    assert planned["fixed"] > planned["scan"] > 0
+    assert leaking.options["cuts"]["type"] == "Fixed"
+    assert leaking.bound > 1
+
+
+def test_what_failures_cost_is_told() -> None:
+    game = gaussian(3000, 6)
+    result = lb.audit_one_run(*game, claim=CLAIM)
+    free = lb.audit_one_run(*game, cuts=lb.Fixed(result.guesses))
+    assert result.options["bound_at_delta_0"] == free.bound > result.bound > 0
+
+
+@pytest.mark.parametrize(
+    "cuts", [lb.Fixed(100), lb.KLScan(min_guesses=50), lb.UnionBound(grid="geometric")], ids=str
+)
+def test_the_bound_falls_as_delta_grows_and_starts_at_pure_dp(cuts: Any) -> None:
+    game = gaussian(2000, 7)
+    bounds = [
+        lb.audit_one_run(*game, claim=lb.ApproxDP(delta=delta), cuts=cuts).bound
+        for delta in (1e-14, 1e-7, 1e-5, 1e-3)
+    ]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[0] == pytest.approx(lb.audit_one_run(*game, cuts=cuts).bound, abs=1e-6)
+
+
+def test_a_bound_speaks_of_smaller_deltas_too() -> None:
+    result = lb.audit_one_run(*gaussian(3000, 8), claim=CLAIM)
+    assert result.epsilon() == result.epsilon(delta=1e-6) == result.epsilon(delta=1e-5)
+    assert result.check(epsilon=0.5, delta=1e-5) == result.check(epsilon=0.5) == "refuted"
+    assert result.check(epsilon=result.ceiling + 0.1, delta=1e-5) == "inconclusive"
+    with pytest.raises(errors.IncompatibleOptionsError, match="at most 1e-05"):
+        result.epsilon(delta=1e-4)
+    with pytest.raises(errors.IncompatibleOptionsError, match=r"delta = 0\.1"):
+        result.check(epsilon=1, delta=0.1)
+
+
+@pytest.mark.parametrize("cuts", [None, lb.KLScan(), lb.UnionBound(grid="geometric")], ids=str)
+def test_results_survive_json_and_say_their_claim(cuts: Any) -> None:
+    result = lb.audit_one_run(*gaussian(600, 9, shift=2.0), claim=CLAIM, cuts=cuts)
+    again = lb.AuditResult.from_json(result.to_json())
+    assert again == result
+    assert again.claim == CLAIM
+    assert "approximate DP with delta = 1e-05" in repr(result)
+    assert result.theorem.startswith("Given the coins of the other examples")
+    tested = result.curve.bound[~np.isnan(result.curve.bound)]
+    assert 0 < result.bound <= result.ceiling
+    assert tested.max() == pytest.approx(result.bound, abs=1e-12)
+    stored = result.to_dict() | {"claim": {"type": "GuessedDP"}}
+    with pytest.raises(errors.ResultFormatError, match="claim"):
+        lb.AuditResult.from_dict(stored)
+
+
+def test_ties_are_broken_by_the_seed_alone() -> None:
+    scores, member = gaussian(2000, 10)
+    coarse = np.round(scores)
+    results = [
+        lb.audit_one_run(coarse, member, claim=CLAIM, cuts=lb.Fixed(100), seed=seed)
+        for seed in range(20)
+    ]
+    assert {result.guesses for result in results} == {100}
+    assert len({result.correct for result in results}) > 1
+    assert any("drawn at random" in text for text in results[0].warnings)
+    again = lb.audit_one_run(coarse, member, claim=CLAIM, cuts=lb.Fixed(100), seed=0)
+    assert again == results[0]
+    with pytest.raises(errors.AbstentionError):
+        lb.audit_one_run(np.ones(10), member[:10], claim=CLAIM)
+
+
+def test_tied_noise_is_noise() -> None:
+    scores = np.round(gaussian(2000, 10)[0])
+    rng = np.random.default_rng(11)
+    noise = [lb.audit_one_run(scores, rng.random(2000) < 0.5, claim=CLAIM) for _ in range(200)]
+    assert sum(result.bound > 0 for result in noise) <= scipy_stats.binom.isf(1e-4, 200, 0.05)
+
+
+def test_a_delta_that_allows_to_give_one_example_away_is_remarked_on() -> None:
+    game = gaussian(1000, 12)
+    loud = lb.audit_one_run(*game, claim=lb.ApproxDP(delta=1e-3))
+    assert any("1/m" in text for text in loud.warnings)
+    assert not any("1/m" in text for text in lb.audit_one_run(*game, claim=CLAIM).warnings)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cuts": lb.EqualLevelScan()},
+        {"cuts": lb.Split()},
+        {"cuts": lb.Uncorrected()},
+        {"cuts": lb.KLScan(), "bound": "exact"},
+        {"cuts": lb.KLScan(), "bound": "steinke"},
+        {"claim": lb.PureDP(), "bound": "exact"},
+    ],
+    ids=str,
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match="delta"):
+        lb.audit_one_run(*gaussian(100, 13), **({"claim": CLAIM} | options))
+
+
+def test_a_named_bound_plans_its_own_cuts() -> None:
+    game = gaussian(3000, 14)
+    kinds = {
+        bound: lb.audit_one_run(*game, claim=CLAIM, bound=bound).options["cuts"]["type"]
+        for bound in ("exact", "steinke", "coupling")
+    }
+    assert kinds == {"exact": "Fixed", "steinke": "Fixed", "coupling": "KLScan"}
+
+
+def test_claims_are_checked() -> None:
+    for delta in (0.0, 1.0, -1e-5, math.nan):
+        with pytest.raises(errors.OptionError, match="delta"):
+            lb.ApproxDP(delta=delta)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        CLAIM.delta = 0.1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_tiny_audits_answer(m: int, sides: Sides) -> None:
+    scores = np.arange(float(m))
+    result = lb.audit_one_run(scores, scores > m / 2, claim=CLAIM, sides=sides)
+    assert result.bound <= 1
+    assert bool(result.reason) == (result.bound == 0)
+
+
+def test_the_command_line_takes_a_delta(tmp_path: Path) -> None:
+    scores, member = gaussian(2000, 15, shift=2.0)
+    file, out = tmp_path / "scores.npz", tmp_path / "out"
+    np.savez(file, score=scores, member=member)
+    arguments = ["one-run", str(file), "--claim", "eps=1,delta=1e-5", "--out", str(out)]
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 1
+    assert "(ε, 1e-05)-DP" in answer.stdout
+    assert "The claimed ε = 1 with δ = 1e-05 is refuted" in answer.stdout
+    assert lb.AuditResult.from_json(out / "result.json").claim == CLAIM
+    report = (out / "report.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
+    assert "(ε, 1e-05)-DP" in report
+
+
+GIVEN_AWAY = 0.01
+"""δ of the games below: three of three hundred examples are given away."""
+POLICIES: dict[str, dict[str, Any]] = {
+    "planned": {},
+    "fixed": {"cuts": lb.Fixed(150)},
+    "few": {"cuts": lb.Fixed(8)},
+    "steinke": {"cuts": lb.Fixed(150), "bound": "steinke"},
+    "coupling": {"cuts": lb.Fixed(150), "bound": "coupling"},
+    "scan": {"cuts": lb.KLScan(min_guesses=20)},
+    "union": {"cuts": lb.UnionBound(grid="geometric")},
+    "union-all": {"cuts": lb.UnionBound()},
+}
+CASES = [(name, sides, eps) for name in POLICIES for sides in SIDES for eps in (0.0, 1.0)]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
+
+
+def boundary_game(epsilon: float, rng: np.random.Generator) -> Game:
+    """The truth of each example with probability δ, else randomised response: (ε, δ)-DP exactly."""
+    member = rng.random(300) < 0.5
+    given_away = rng.random(300) < GIVEN_AWAY
+    honest = given_away | (rng.random(300) < 1 / (1 + math.exp(-epsilon)))
+    return np.where(member == honest, 1, -1) * (rng.random(300) + given_away), member
+
+
+def check_case(case: tuple[str, Sides, float], repetitions: int) -> None:
+    name, sides, epsilon = case
+    rng = np.random.default_rng(zlib.crc32(repr((case, repetitions)).encode()))
+    claim = lb.ApproxDP(delta=GIVEN_AWAY)
+    bounds = (
+        lb.audit_one_run(
+            *boundary_game(epsilon, rng),
+            claim=claim,
+            sides=sides,
+            confidence=0.9,
+            **POLICIES[name],
+        ).bound
+        for _ in range(repetitions)
+    )
+    errors = sum(bound > epsilon for bound in bounds)
+    assert errors <= scipy_stats.binom.isf(1e-3 / len(CASES), repetitions, 0.1)
+
+
+@every_case
+def test_bounds_hold_where_examples_are_given_away(case: tuple[str, Sides, float]) -> None:
+    check_case(case, 200)
+
+
+@pytest.mark.validity
+@every_case
+def test_bounds_hold_where_examples_are_given_away_at_length(
+    case: tuple[str, Sides, float],
+) -> None:
+    check_case(case, 20_000)
+
+
+def test_a_pure_claim_is_false_there() -> None:
+    rng = np.random.default_rng(16)
+    errors = sum(
+        lb.audit_one_run(*boundary_game(0.0, rng), cuts=lb.Fixed(8), confidence=0.9).bound > 0
+        for _ in range(200)
+    )
+    assert scipy_stats.binom.sf(errors - 1, 200, 0.1) < 1e-6
