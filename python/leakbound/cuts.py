@@ -5,7 +5,6 @@ the rest. A policy turns a path and a probability of error into the best bound o
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
@@ -13,13 +12,15 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from leakbound import _core
-from leakbound._typing import FloatArray, IntArray, Kind, PathOrder, Sides, Tail
+from leakbound._policy import ORDERS, CurvePoints, PathPolicy
+from leakbound._typing import Kind, PathOrder, Sides, Tail
 from leakbound._validate import choice, integer, real
 from leakbound.errors import OptionError, OptionTypeError
 
 __all__ = [
     "CUT_POLICIES",
     "ORDERS",
+    "CurvePoints",
     "CutPolicy",
     "EqualLevelScan",
     "Fixed",
@@ -32,167 +33,6 @@ __all__ = [
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
 UnionGrid: TypeAlias = Literal["all", "geometric"]
-CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
-"""Guesses, right guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
-
-ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
-    "member": ("member",),
-    "both": ("member_half", "nonmember_half", "interleaved"),
-}
-"""The paths of a ranking that serve a choice of sides, the longest last."""
-
-
-class PathPolicy(ABC):
-    """A policy that works on whole paths: every one but `Split`."""
-
-    kind: ClassVar[Kind] = "lower_bound"
-    """What its bounds are."""
-
-    @property
-    @abstractmethod
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-
-    @abstractmethod
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
-        """Return the best bound on the log-odds of a right guess, wrong with probability `level`.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-        level : float
-            Probability of error, in (0, 1).
-
-        Returns
-        -------
-        Bound
-            The bound, with the cut that gave it.
-        """
-
-    @abstractmethod
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
-        """Return what the policy would report at each of some cuts, had it been the best one.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-        level : float
-            Probability of error, in (0, 1).
-        points : int
-            The most cuts to return, picked without looking at which guesses are right.
-
-        Returns
-        -------
-        tuple of ndarray
-            Guesses, right guesses and bounds on the log-odds.
-        """
-
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """Return the paths that are tried, the longest last.
-
-        Parameters
-        ----------
-        sides : {"both", "member"}
-            Whether non-members are guessed too.
-
-        Returns
-        -------
-        tuple of str
-            Names of paths of a ranking.
-        """
-        return ORDERS[sides]
-
-    def level(self, beta: float, paths: int) -> float:
-        """Return the probability of error of each path.
-
-        Parameters
-        ----------
-        beta : float
-            Probability of error of the audit.
-        paths : int
-            Number of paths tried.
-
-        Returns
-        -------
-        float
-            Their equal share.
-        """
-        return beta / paths
-
-    def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:  # noqa: ARG002
-        """Return the cut that the bound speaks of.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-        best : Bound
-            What `bound` returned.
-
-        Returns
-        -------
-        tuple of int
-            Guesses made and guesses right; zeros where no cut stands out.
-        """
-        return best.cut, best.successes
-
-    def check(self, examples: int) -> None:  # noqa: B027 (most policies suit any number)
-        """Check that the policy suits a number of examples.
-
-        Parameters
-        ----------
-        examples : int
-            m.
-
-        Raises
-        ------
-        OptionError
-            If it asks for more guesses than there are examples.
-        """
-
-    @property
-    def horizon(self) -> int:
-        """The most examples with which more of them may be worth asking for."""
-        return 100_000
-
-    @property
-    def fixed(self) -> "Fixed | None":
-        """The one cut fixed in advance, if there is one."""
-        return None
-
-    def with_guesses(self, guesses: int, examples: int) -> "PathPolicy":  # noqa: ARG002
-        """Return the policy for another number of examples.
-
-        Parameters
-        ----------
-        guesses : int
-            Number of guesses of a policy that fixes it.
-        examples : int
-            m.
-
-        Returns
-        -------
-        PathPolicy
-            The same policy there.
-        """
-        return self
-
-    def settled(self, level: float) -> "PathPolicy":  # noqa: ARG002 (most depend on nothing)
-        """Return the policy with the values that stand for None filled in.
-
-        Parameters
-        ----------
-        level : float
-            Probability of error of each path.
-
-        Returns
-        -------
-        PathPolicy
-            The same policy in full.
-        """
-        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -506,9 +346,9 @@ class Fixed(PathPolicy):
         return self.cut(path)
 
     @property
-    def fixed(self) -> "Fixed":
-        """The policy itself."""
-        return self
+    def fixed_guesses(self) -> int:
+        """The number of guesses."""
+        return self.guesses
 
     def with_guesses(self, guesses: int, examples: int) -> "Fixed":  # noqa: ARG002
         """See `PathPolicy.with_guesses`."""

@@ -101,9 +101,9 @@ class ApproxPolicy(PathPolicy):
         return math.ceil(min(100_000, 1 / self.claim.delta))
 
     @property
-    def fixed(self) -> Fixed | None:
-        """The one cut fixed in advance, if there is one."""
-        return self.base if isinstance(self.base, Fixed) else None
+    def fixed_guesses(self) -> int | None:
+        """See `PathPolicy.fixed_guesses`."""
+        return self.base.fixed_guesses
 
     def with_guesses(self, guesses: int, examples: int) -> Self:
         """See `PathPolicy.with_guesses`."""

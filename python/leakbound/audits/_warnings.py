@@ -143,17 +143,14 @@ def _tied(ranking: _core.Ranking) -> str:
 
 
 def _moved(trial: Trial) -> str:
-    (guesses, _), fixed = trial.cut, trial.cuts.fixed
-    if fixed is None or guesses == fixed.guesses:
+    (guesses, _), fixed = trial.cut, trial.cuts.fixed_guesses
+    if fixed is None or guesses == fixed:
         return ""
-    return (
-        f"the cut moved from {fixed.guesses} to {guesses} guesses, the end of a block "
-        "of tied scores"
-    )
+    return f"the cut moved from {fixed} to {guesses} guesses, the end of a block of tied scores"
 
 
 def _limit(trial: Trial, ceiling: Lazy[float]) -> str:
-    best, fixed = trial.best, trial.cuts.fixed is not None
+    best, fixed = trial.best, trial.cuts.fixed_guesses is not None
     if (fixed or trial.ranking.examples <= _FEW) and ceiling.value <= _REFERENCE:
         needed = _needed(trial)
         enough = (
@@ -175,7 +172,7 @@ def _needed(trial: Trial) -> int | None:
     """Return the least number of examples (or of fixed guesses) that can refute the reference."""
 
     def suffices(size: int) -> bool:
-        examples = size if trial.cuts.fixed is None else 2 * size
+        examples = size if trial.cuts.fixed_guesses is None else 2 * size
         return trial.perfect(trial.cuts.with_guesses(size, examples), examples) > _REFERENCE
 
     low, high = 1, 2
