@@ -1,6 +1,6 @@
 //! When does a Bernoulli walk cross a boundary, and for which probabilities rarely enough?
 
-use leakbound_math::Probability;
+use leakbound_math::{MathError, Probability};
 
 use crate::approx::knapsack;
 use crate::backward::Backward;
@@ -15,17 +15,20 @@ const CALIBRATION_LOSS: f64 = 1e-14;
 const ROUGH_LOSS: f64 = 1e-5;
 /// Where cuts lie apart, the rough calibration looks at one in so many.
 const ROUGH_STRIDE: usize = 8;
-/// How far a solution may lie from the base of its walk, in standard deviations of the logit at
-/// the longest cut. What is dropped lies some eight deviations out and is accounted for at
-/// e^{8·REACH} times its mass.
+/// How far a solution may lie from the base of its walk at most, in standard deviations of the
+/// logit at the longest cut.
 const REACH: f64 = 0.5;
+/// And so near that what is dropped weighs at most about e to this times its probability there.
+const DROPPED_WEIGHT: f64 = 6.0;
 /// How far to move the base at once, in the same unit.
 const TRUST: f64 = 32.0;
 /// Steps of the walk between two looks at the interrupt.
 const STEPS_PER_CHECK: usize = 256;
-/// Passes of a calibration. Each moves by up to [`TRUST`] standard deviations of the
-/// longest cut; a start at the statistic itself arrives in two or three.
-const MAX_PASSES: usize = 10_000;
+/// A calibration halves its bracket at the latest every so many passes.
+const PASSES_PER_HALVING: u32 = 4;
+/// Passes of a calibration. A start at the statistic itself arrives in two or three; sixty halvings
+/// exhaust a double.
+const MAX_PASSES: u32 = 1_000;
 
 /// Passes of a calibration with failures: secants need six or so, halvings under fifty.
 const MAX_SECANTS: usize = 100;
@@ -234,20 +237,39 @@ impl Boundary {
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
         let longest = self.guesses.last().copied().unwrap_or(1);
+        let loss = beta * relative_loss;
         let mut base = start;
-        for _ in 0..MAX_PASSES {
+        let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+        for pass in 1..=MAX_PASSES {
             let chances = family.at(base)?;
-            let deviation = chances.deviation(longest).min(1.0);
-            let reach = REACH * deviation;
-            let loss = beta * relative_loss;
+            let deviation = chances.deviation(longest);
+            let reach = (REACH * deviation).min(DROPPED_WEIGHT / farthest(deviation, loss));
             let crossing = self.first_crossing(base, chances, loss, reach, interrupt)?;
-            let shift = crossing.largest_shift(beta, TRUST * deviation);
-            base += shift;
+            let shift = crossing.largest_shift(beta, TRUST * deviation.min(1.0));
             if shift.abs() <= reach {
-                break;
+                return Ok(base + shift);
             }
+            // Far from the base a reweighted walk may mislead; the sign at the base does not.
+            if crossing.probability() <= beta {
+                low = base;
+            } else {
+                high = base;
+            }
+            let next = base + shift;
+            let is_bracketed = low.is_finite() && high.is_finite();
+            let is_between = next > low && next < high;
+            let halves = !is_between || pass.is_multiple_of(PASSES_PER_HALVING);
+            base = if is_bracketed && halves {
+                0.5 * (low + high)
+            } else {
+                next
+            };
         }
-        Ok(base)
+        Err(MathError::NotConverged {
+            what: "the calibration of a boundary",
+            steps: MAX_PASSES,
+        }
+        .into())
     }
 
     /// The first cut, every cut one guess after another, and one in [`ROUGH_STRIDE`] of the rest,
@@ -310,6 +332,13 @@ impl Boundary {
         crossing.close(walk.lost, walk.rounding);
         Ok(crossing)
     }
+}
+
+/// How many right guesses from their mean paths of probability `loss` lie, by Bernstein's
+/// inequality exp(−d²/(2v + 2d/3)), where the logit has the given standard deviation 1/√v.
+fn farthest(deviation: f64, loss: f64) -> f64 {
+    let (rarity, variance) = (-loss.ln(), deviation.powi(-2));
+    rarity / 3.0 + (rarity * rarity / 9.0 + 2.0 * rarity * variance).sqrt()
 }
 
 /// Upper bound on P(∃ r: W_r ≥ `boundary[r−1]`) for a walk whose guess `r` is right with

@@ -239,4 +239,19 @@ proptest! {
             prop_assert!(at(further.unwrap()) > beta);
         }
     }
+
+    #[test]
+    fn every_scan_ends_whatever_its_options(
+        successes in prop::collection::vec(prop::bool::weighted(0.8), 1..400),
+        repeats in 1_usize..40,
+        ln_beta in -500.0..-0.05_f64,
+        kappa in 0.01..800.0_f64,
+    ) {
+        let path = Path::from_successes(&successes.repeat(repeats));
+        let statistic = KlDivergence::new(kappa).unwrap();
+        let beta = ln_beta.exp();
+        let bound = scan(&path, &statistic, beta, &Grid::All, 1, &Interrupt::default()).unwrap();
+        prop_assert!(bound.probability.p() < 1.0);
+        prop_assert!(bound.cut.is_some() == (path.correct() > 0));
+    }
 }
