@@ -41,8 +41,10 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of data, coins, weights, ba
 
 @dataclass(frozen=True)
 class _Demo:
-    """What is particular to a demo: its words, and one column of its table."""
+    """What is particular to a demo: how to load it, its words, and one column of its table."""
 
+    load: Callable[[], Callable[..., Any]]
+    """Imports the demo, torch with it, and returns its `run`."""
     title: str
     summary: Callable[[Any], str]
     heading: str
@@ -50,6 +52,18 @@ class _Demo:
     column: str
     """The same in the report."""
     cell: Callable[[Any], str]
+
+
+def _load_digits() -> Callable[..., DigitsReport]:
+    from leakbound.demos.digits import run
+
+    return run
+
+
+def _load_text() -> Callable[..., TextReport]:
+    from leakbound.demos.text import run
+
+    return run
 
 
 def _of_digits(found: DigitsReport) -> str:
@@ -79,6 +93,7 @@ def _unseen_loss(row: TextRow) -> str:
 
 
 _DIGITS = _Demo(
+    load=_load_digits,
     title="Digits: what overfitting leaks, and what DP-SGD does about it",
     summary=_of_digits,
     heading="Test acc",
@@ -86,6 +101,7 @@ _DIGITS = _Demo(
     cell=_accuracy,
 )
 _TEXT = _Demo(
+    load=_load_text,
     title="Text: what a language model leaks, and what DP-SGD does about it",
     summary=_of_text,
     heading="Test loss",
@@ -109,13 +125,7 @@ def digits(
     json: Json = False,
 ) -> None:
     """Train the digits targets, audit each, and report."""
-    with _output.answering():
-        _output.prepare(out)
-        with _output.waiting("Loading PyTorch"):
-            from leakbound.demos.digits import run
-        with _bar() as progress:
-            found = run(out, seed=seed, progress=progress)
-        _answer(_DIGITS, found, out, as_json=json)
+    _perform(_DIGITS, out, seed=seed, as_json=json)
 
 
 @app.command("text", help=TEXT)
@@ -128,13 +138,17 @@ def text(
     json: Json = False,
 ) -> None:
     """Train the text targets, audit each, and report."""
+    _perform(_TEXT, out, seed=seed, as_json=json)
+
+
+def _perform(demo: _Demo, out: Path, *, seed: int, as_json: bool) -> None:
     with _output.answering():
         _output.prepare(out)
         with _output.waiting("Loading PyTorch"):
-            from leakbound.demos.text import run
+            run = demo.load()
         with _bar() as progress:
             found = run(out, seed=seed, progress=progress)
-        _answer(_TEXT, found, out, as_json=json)
+        _answer(demo, found, out, as_json=as_json)
 
 
 def _answer(demo: _Demo, found: Report, out: Path, *, as_json: bool) -> None:
