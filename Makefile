@@ -22,6 +22,8 @@ help:
 demo: $(VENV)/.built
 	$(BIN)/leakbound demo digits --out leakbound-out/digits
 
+# The same random cases every time; `make validity` draws new ones, and more.
+test: export PROPTEST_RNG_SEED ?= 0
 test: $(VENV)/.built
 	cargo test --locked --quiet
 	$(BIN)/python -m pytest
@@ -40,6 +42,7 @@ bench: $(VENV)/.built
 	$(BIN)/python -m pytest benches/python --benchmark-enable --benchmark-only
 
 validity: $(VENV)/.built
+	PROPTEST_CASES=10000 cargo test --locked --release
 	cargo test --locked --release -- --ignored
 	$(BIN)/python -m pytest -m validity
 

@@ -39,6 +39,29 @@ fn two_to_the_16(n: usize) -> f64 {
     2f64.powi(16 * i32::try_from(n).unwrap())
 }
 
+/// ln P(S ≥ 82) from 60 digits, at a law whose 85 terms of large variance are multiplied out.
+#[test]
+fn the_error_covers_terms_that_are_multiplied_out() {
+    let groups = [
+        (-2.016_211_062_163_677, 46),
+        (1.417_296_165_351_267_7, 24),
+        (-2.866_194_855_563_312_3, 39),
+    ];
+    let mut offsets: Vec<f64> = groups
+        .iter()
+        .flat_map(|&(a, count)| std::iter::repeat_n(a, count))
+        .collect();
+    for _ in 0..2 {
+        let tail = Terms::from_offsets(&offsets)
+            .unwrap()
+            .tail(82, 1.536_744_755_100_255_3);
+        let error = (tail.log - -30.119_886_680_471_613).abs();
+        assert!(error <= tail.relative_error + 4e-15, "{tail:?}");
+        assert!(tail.relative_error < 5e-13);
+        offsets.reverse();
+    }
+}
+
 proptest! {
     #[test]
     fn tails_of_few_terms_are_the_exact_rationals(k in vec(any::<u16>(), 1..=7), v in 0_u64..9) {

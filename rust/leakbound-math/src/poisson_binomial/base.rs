@@ -11,7 +11,7 @@
 
 use leakbound_simd::{LogRatio, MAX_TERMS, PowerSums, log_ratio, power_sums, rough_power_sums};
 
-use super::exact::{self, two_product, two_sum};
+use super::exact::{self, Sized, Sum, two_product, two_sum};
 use super::terms::Terms;
 
 /// The mean of an accepted base is this many standard deviations from the target at most.
@@ -448,34 +448,44 @@ impl Base {
     }
 
     /// L(z) over all terms.
-    pub(super) fn log_mgf(&self, z: f64) -> f64 {
+    pub(super) fn log_mgf(&self, z: f64) -> Sized {
         let (growth, decay) = (z.exp_m1(), (-z).exp_m1());
-        let mut large = 0.0;
+        let mut large = Sum::default();
         for o in &self.large {
             // Through the rarer outcome, whose probability keeps its relative accuracy.
-            large += if *o < 1.0 {
+            if *o < 1.0 {
                 let p = o / (1.0 + o);
-                (p * growth).ln_1p() - p * z
+                large.add((p * growth).ln_1p());
+                large.add(-p * z);
             } else {
                 let q = 1.0 / (1.0 + o);
-                (q * decay).ln_1p() + q * z
-            };
+                large.add((q * decay).ln_1p());
+                large.add(q * z);
+            }
         }
-        self.series(z) + large
+        let (series, large) = (self.series(z), large.sized());
+        Sized {
+            value: series + large.value,
+            size: series.abs() + large.size,
+        }
     }
 
     /// The mean of all terms less `v`.
-    pub(super) fn mean_less(&self, v: f64) -> f64 {
-        let (mut likely, mut large) = (0.0, 0.0);
+    pub(super) fn mean_less(&self, v: f64) -> Sized {
+        let (mut likely, mut large) = (0.0, Sum::default());
         for o in &self.large {
             if *o < 1.0 {
-                large += o / (1.0 + o);
+                large.add(o / (1.0 + o));
             } else {
                 likely += 1.0;
-                large -= 1.0 / (1.0 + o);
+                large.add(-1.0 / (1.0 + o));
             }
         }
-        self.series_mean_less(v - likely) + large
+        let (series, large) = (self.series_mean_less(v - likely), large.sized());
+        Sized {
+            value: series + large.value,
+            size: series.abs() + large.size,
+        }
     }
 }
 

@@ -100,7 +100,7 @@ impl Bounds {
         let factor = (log_largest_probability(base.least_variance(theta))
             - (-(-theta).exp_m1()).ln())
         .min(0.0);
-        (self.mean - v) * theta + base.log_mgf(theta) + remainder + factor
+        (self.mean - v) * theta + base.log_mgf(theta).value + remainder + factor
     }
 
     /// The binomial tail with the same mean.

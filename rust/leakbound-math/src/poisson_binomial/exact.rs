@@ -18,6 +18,38 @@ pub(super) fn two_product(a: f64, b: f64) -> (f64, f64) {
     (product, a.mul_add(b, -product))
 }
 
+/// A value, and the sum of the sizes of what was added to make it: its rounding error is a few units
+/// in the last place of that.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sized {
+    pub(super) value: f64,
+    pub(super) size: f64,
+}
+
+/// A sum that keeps what rounding takes away (Neumaier 1974).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    high: f64,
+    low: f64,
+    size: f64,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, term: f64) {
+        let (high, error) = two_sum(self.high, term);
+        self.high = high;
+        self.low += error;
+        self.size += term.abs();
+    }
+
+    pub(super) fn sized(self) -> Sized {
+        Sized {
+            value: self.high + self.low,
+            size: self.size,
+        }
+    }
+}
+
 /// ln x for x normal, as an unevaluated sum of two doubles, right to about 10⁻¹⁹ absolutely.
 pub(super) fn log(x: f64) -> (f64, f64) {
     let high = x.ln();

@@ -10,7 +10,7 @@ use leakbound_simd::multiply_by_terms;
 
 use super::base::{Base, log_ratio_less};
 use super::contour::{Bounded, Contour};
-use super::exact::{self, UNIT};
+use super::exact::{self, Sized, UNIT};
 use super::terms::Terms;
 
 /// Up to this many trials the probabilities are built term by term.
@@ -21,7 +21,7 @@ enum Shape {
     Nodes {
         base: Box<Base>,
         contour: Contour,
-        log_mgf: f64,
+        log_mgf: Sized,
     },
     /// All probabilities of at most [`DIRECT`] trials.
     Direct(Vec<f64>),
@@ -139,17 +139,16 @@ impl<'a> Tilted<'a> {
             let mean = base.mean_less(self.v);
             if let Some(remainder) = base.remainder(z) {
                 let at_z = base.log_mgf(z);
-                let size = (mean * theta).abs() + log_mgf.abs() + at_z.abs() + remainder / UNIT;
+                let size = mean.size * theta.abs() + log_mgf.size + at_z.size;
                 return Factor {
-                    log: mean * theta + log_mgf - at_z,
-                    size,
+                    log: mean.value * theta + log_mgf.value - at_z.value,
+                    size: size + remainder / UNIT,
                 };
             }
             let (value, size) = log_ratio_less(self.terms, self.x, self.log_x, z, self.v);
-            let log = mean * self.d + log_mgf - value;
             return Factor {
-                log,
-                size: size + log_mgf.abs() + (mean * self.d).abs(),
+                log: mean.value * self.d + log_mgf.value - value,
+                size: size + log_mgf.size + mean.size * self.d.abs(),
             };
         }
         let (value, size) = log_ratio_less(self.terms, self.x, self.log_x, z, self.v);
