@@ -20,7 +20,15 @@ from leakbound import cuts, stats
 from leakbound._core import __version__
 from leakbound.audits import audit_one_run, audit_panoramia
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.cuts import EqualLevelScan, Fixed, KLScan, Split, Uncorrected, UnionBound
+from leakbound.cuts import (
+    EqualLevelScan,
+    Fixed,
+    KLScan,
+    Split,
+    Uncorrected,
+    UnionBound,
+    VilleMixture,
+)
 from leakbound.errors import LeakboundError
 from leakbound.plan import InclusionPlan
 from leakbound.results import (
@@ -53,6 +61,7 @@ __all__ = [
     "Split",
     "Uncorrected",
     "UnionBound",
+    "VilleMixture",
     "__version__",
     "audit_one_run",
     "audit_panoramia",

@@ -27,6 +27,8 @@ __all__ = [
     "log_normal_cdf",
     "normal_cdf",
     "normal_quantile",
+    "pointwise_bound",
+    "pointwise_curve",
     "poisson_binomial_epsilon",
     "poisson_binomial_pmf",
     "poisson_binomial_prefix_tails",
@@ -37,12 +39,8 @@ __all__ = [
     "replicated_epsilon",
     "set_threads",
     "threads",
-    "uncorrected_bound",
-    "uncorrected_curve",
     "union_bound",
     "union_curve",
-    "ville_bound",
-    "ville_curve",
     "weighted_epsilon",
     "weighted_tail",
 ]
@@ -50,6 +48,7 @@ __all__ = [
 _Floats: TypeAlias = NDArray[np.float64]
 _Counts: TypeAlias = NDArray[np.int64]
 _Grid: TypeAlias = Literal["all", "auto", "geometric"] | Sequence[int]
+_Statistic: TypeAlias = Literal["clopper-pearson", "ville"]
 _Order: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 
 __version__: str
@@ -139,7 +138,9 @@ def equal_level_scan(
 def union_bound(
     path: Path, *, beta: float, grid: _Grid, ratio: float, tail: Literal["exact", "hoeffding"]
 ) -> Bound: ...
-def uncorrected_bound(path: Path, *, beta: float) -> Bound: ...
+def pointwise_bound(path: Path, *, beta: float, statistic: _Statistic) -> Bound:
+    """Return the best of all cuts, each at the level `beta`."""
+
 def kl_curve(
     path: Path,
     *,
@@ -170,8 +171,8 @@ def union_curve(
     tail: Literal["exact", "hoeffding"],
     points: int,
 ) -> tuple[_Counts, _Counts, _Floats]: ...
-def uncorrected_curve(
-    path: Path, *, beta: float, points: int
+def pointwise_curve(
+    path: Path, *, beta: float, statistic: _Statistic, points: int
 ) -> tuple[_Counts, _Counts, _Floats]: ...
 def approx_p_value(correct: int, guesses: int, epsilon: float, options: TailOptions) -> float: ...
 def approx_epsilon(correct: int, guesses: int, beta: float, options: TailOptions) -> float: ...
@@ -181,8 +182,6 @@ def approx_union_bound(
 def approx_union_curve(
     path: Path, *, beta: float, grid: _Grid, ratio: float, options: TailOptions, points: int
 ) -> tuple[_Counts, _Counts, _Floats]: ...
-def ville_bound(path: Path, *, beta: float) -> Bound: ...
-def ville_curve(path: Path, *, beta: float, points: int) -> tuple[_Counts, _Counts, _Floats]: ...
 def crossing_probability(boundary: NDArray[np.uint32], p: _Floats) -> float:
     """P(some count reaches the boundary); `p` holds one probability, or one per step."""
 

@@ -29,6 +29,7 @@ __all__ = [
     "Split",
     "Uncorrected",
     "UnionBound",
+    "VilleMixture",
 ]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
@@ -371,6 +372,42 @@ class Fixed(PathPolicy):
 
 
 @dataclass(frozen=True)
+class VilleMixture(PathPolicy):
+    """All cuts at once, by a likelihood ratio averaged over alternatives: valid at any time.
+
+    The path may be looked at after every guess and left at any of them, which `OneRunStream` makes
+    use of; where the path is whole, `KLScan` proves a little more as a rule.
+
+    Notes
+    -----
+    The likelihood ratio of all probabilities above p to p itself, averaged over them evenly, is a
+    supermartingale along the path if guesses are right with probability at most p. It ever reaches
+    1/β with probability at most β (Ville 1939), so no cut has to be corrected for.
+
+    Examples
+    --------
+    >>> VilleMixture()
+    VilleMixture()
+    """
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return (
+            "All cuts are tested at once: the likelihood ratio averaged over all larger "
+            "probabilities ever reaches 1/β with probability at most β (Ville 1939)."
+        )
+
+    def bound(self, path: _core.Path, level: float) -> _core.Bound:
+        """See `PathPolicy.bound`."""
+        return _core.pointwise_bound(path, beta=level, statistic="ville")
+
+    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+        """See `PathPolicy.curve`."""
+        return _core.pointwise_curve(path, beta=level, statistic="ville", points=points)
+
+
+@dataclass(frozen=True)
 class Uncorrected(PathPolicy):
     """The best Clopper-Pearson limit over all cuts at the full level: **not valid**.
 
@@ -411,11 +448,11 @@ class Uncorrected(PathPolicy):
 
     def bound(self, path: _core.Path, level: float) -> _core.Bound:
         """See `PathPolicy.bound`."""
-        return _core.uncorrected_bound(path, beta=level)
+        return _core.pointwise_bound(path, beta=level, statistic="clopper-pearson")
 
     def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
         """See `PathPolicy.curve`."""
-        return _core.uncorrected_curve(path, beta=level, points=points)
+        return _core.pointwise_curve(path, beta=level, statistic="clopper-pearson", points=points)
 
 
 @dataclass(frozen=True)
@@ -454,9 +491,11 @@ class Split:
         )
 
 
-CutPolicy: TypeAlias = KLScan | EqualLevelScan | UnionBound | Fixed | Split | Uncorrected
+CutPolicy: TypeAlias = (
+    KLScan | EqualLevelScan | UnionBound | Fixed | Split | VilleMixture | Uncorrected
+)
 """Any policy that an audit takes."""
-CUT_POLICIES = (KLScan, EqualLevelScan, UnionBound, Fixed, Split, Uncorrected)
+CUT_POLICIES = (KLScan, EqualLevelScan, UnionBound, Fixed, Split, VilleMixture, Uncorrected)
 
 
 def _check_guesses(guesses: int, examples: int, what: str) -> None:

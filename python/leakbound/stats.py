@@ -25,7 +25,14 @@ from leakbound._poisson_binomial import (
 )
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import check_length, check_successes, numbers, real, vector
-from leakbound.cuts import EqualLevelScan, KLScan, ScanGrid, UnionBound, UnionGrid
+from leakbound.cuts import (
+    EqualLevelScan,
+    KLScan,
+    ScanGrid,
+    UnionBound,
+    UnionGrid,
+    VilleMixture,
+)
 
 __all__ = [
     "binomial_tail",
@@ -433,7 +440,7 @@ def union_bound(
 
 
 def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
-    """Bound the probability of success from a path that may be looked at after every step.
+    """Bound the probability of success at any time: the policy `VilleMixture`.
 
     Parameters
     ----------
@@ -465,7 +472,7 @@ def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
     >>> abs(bound.p - 0.05 / 1.95) < 1e-12
     True
     """
-    return _core.ville_bound(_path(successes), beta=_level(beta))
+    return VilleMixture().bound(_path(successes), _level(beta))
 
 
 def crossing_probability(boundary: ArrayLike, p: ArrayLike) -> float:

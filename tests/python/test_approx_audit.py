@@ -202,6 +202,7 @@ def test_a_delta_that_allows_to_give_one_example_away_is_remarked_on() -> None:
     [
         {"cuts": lb.EqualLevelScan()},
         {"cuts": lb.Split()},
+        {"cuts": lb.VilleMixture()},
         {"cuts": lb.Uncorrected()},
         {"cuts": lb.KLScan(), "bound": "exact"},
         {"cuts": lb.KLScan(), "bound": "steinke"},

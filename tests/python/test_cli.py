@@ -186,6 +186,7 @@ def test_panoramia_takes_either_name_for_the_attack(
         ("geometric", lb.UnionBound(grid="geometric")),
         ("fixed:120", lb.Fixed(guesses=120)),
         ("split", lb.Split()),
+        ("ville", lb.VilleMixture()),
         ("split:0.4", lb.Split(fraction=0.4)),
         ("uncorrected", lb.Uncorrected()),
     ],

@@ -39,6 +39,7 @@ def policies(m: int) -> dict[str, Any]:
         "union-hoeffding": lb.UnionBound(tail="hoeffding"),
         "fixed": lb.Fixed(m // 2),
         "split": lb.Split(),
+        "ville": lb.VilleMixture(),
     }
 
 
@@ -224,6 +225,7 @@ JOINT: dict[str, dict[str, Any]] = {
     "hoeffding": {"cuts": lb.UnionBound(), "tail": "hoeffding"},
     "fixed": {"cuts": lb.Fixed(50)},
     "split": {"cuts": lb.Split()},
+    "ville": {"cuts": lb.VilleMixture()},
 }
 JOINT_CASES = [(name, c, a) for name in JOINT for c, a in PAIRS]
 every_pair = pytest.mark.parametrize(("name", "baseline", "attack"), JOINT_CASES)

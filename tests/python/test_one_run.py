@@ -22,6 +22,7 @@ POLICIES = [
     lb.UnionBound(grid="geometric"),
     lb.Fixed(100),
     lb.Split(),
+    lb.VilleMixture(),
     lb.Uncorrected(),
 ]
 every_policy = pytest.mark.parametrize("cuts", POLICIES, ids=repr)

@@ -76,6 +76,17 @@ def scan(cuts: list[Cut], limit: Callable[[int, int], float], beta: float) -> fl
     return bisect(lambda p: crossing(cuts, least, p) <= beta)
 
 
+def ville_limit(r: int, w: int, beta: float) -> float:
+    """The largest p at which the likelihood ratios of all larger ones have the mean 1/β."""
+    nodes, weights = np.polynomial.legendre.leggauss(r + 1)  # exact for this polynomial
+
+    def mixture(p: float) -> float:
+        x = p + (1 - p) * (nodes + 1) / 2
+        return float(weights / 2 @ ((x / p) ** w * ((1 - x) / (1 - p)) ** (r - w)))
+
+    return bisect(lambda p: p < w / r and mixture(p) >= 1 / beta) if w else 0.0
+
+
 def union(cuts: list[Cut], length: int, beta: float) -> float:
     return max(exact_limit(r, w, beta / length) for r, w in cuts)
 
@@ -114,6 +125,8 @@ def oracle(scores: list[float], member: list[bool], cuts: Any, sides: str) -> fl
         best = exact_limit(r, w, BETA)
     elif isinstance(cuts, lb.Uncorrected):
         best = max(exact_limit(r, w, BETA) for path in found for r, w in path)
+    elif isinstance(cuts, lb.VilleMixture):
+        best = max(ville_limit(r, w, beta) for path in found for r, w in path)
     elif isinstance(cuts, lb.UnionBound):
         best = max(union(path, path[-1][0], beta) for path in found)
     elif isinstance(cuts, lb.EqualLevelScan):
@@ -143,6 +156,7 @@ POLICIES = [
     lb.EqualLevelScan(alpha0=0.01),
     lb.UnionBound(),
     lb.Fixed(4),
+    lb.VilleMixture(),
     lb.Uncorrected(),
 ]
 

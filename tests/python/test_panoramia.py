@@ -39,6 +39,7 @@ POLICIES = [
         lb.UnionBound(grid="geometric"),
         lambda path: stats.union_bound(path, beta=BETA / 2, grid="geometric").logit,
     ),
+    (lb.VilleMixture(), lambda path: stats.ville_mixture(path, beta=BETA / 2).logit),
     (
         lb.Fixed(300),
         lambda path: logit(stats.clopper_pearson(path[:300].sum(), 300, beta=BETA / 2)),

@@ -106,6 +106,7 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception]) -> None:
         lb.UnionBound(),
         lb.Fixed(3),
         lb.Split(),
+        lb.VilleMixture(),
     ],
     ids=repr,
 )

@@ -26,6 +26,7 @@ POLICIES = [
     lb.UnionBound(grid=[5, 100]),
     lb.Fixed(120),
     lb.Split(),
+    lb.VilleMixture(),
     lb.Uncorrected(),
 ]
 

@@ -12,10 +12,11 @@ from leakbound.cuts import (
     Split,
     Uncorrected,
     UnionBound,
+    VilleMixture,
 )
 from leakbound.errors import OptionError
 
-CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, uncorrected"
+CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, ville, uncorrected"
 _CLAIM_KEYS = {"eps": "eps", "epsilon": "eps", "ε": "eps", "delta": "delta", "δ": "delta", "c": "c"}
 
 
@@ -53,6 +54,7 @@ def parse_cuts(text: str) -> CutPolicy | None:
         "equal-level": EqualLevelScan(),
         "union": UnionBound(),
         "geometric": UnionBound(grid="geometric"),
+        "ville": VilleMixture(),
         "uncorrected": Uncorrected(),
     }
     if name in plain and not value:

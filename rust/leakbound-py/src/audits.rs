@@ -420,49 +420,52 @@ pub(crate) fn union_curve<'py>(
     Ok(curve_arrays(py, &curve))
 }
 
-#[pyfunction]
-#[pyo3(signature = (path, *, beta))]
-pub(crate) fn uncorrected_bound(py: Python<'_>, path: &Path, beta: f64) -> PyResult<LowerBound> {
+fn at_every_cut<T: OverCuts<Output: Send> + Send>(
+    py: Python<'_>,
+    path: &Path,
+    beta: f64,
+    statistic: &str,
+    task: T,
+) -> PyResult<T::Output> {
+    let is_mixture = match statistic {
+        "ville" => true,
+        "clopper-pearson" => false,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "unknown statistic {other:?}"
+            )));
+        }
+    };
     enter(py, |interrupt| {
-        Best.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt)
+        if is_mixture {
+            task.run(&path.0, &VilleMixture::new(beta)?, &Grid::All, interrupt)
+        } else {
+            task.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt)
+        }
     })
-    .map(LowerBound)
 }
 
 #[pyfunction]
-#[pyo3(signature = (path, *, beta, points))]
-pub(crate) fn uncorrected_curve<'py>(
+#[pyo3(signature = (path, *, beta, statistic))]
+pub(crate) fn pointwise_bound(
+    py: Python<'_>,
+    path: &Path,
+    beta: f64,
+    statistic: &str,
+) -> PyResult<LowerBound> {
+    at_every_cut(py, path, beta, statistic, Best).map(LowerBound)
+}
+
+#[pyfunction(name = "pointwise_curve")]
+#[pyo3(signature = (path, *, beta, statistic, points))]
+pub(crate) fn curve_at_level<'py>(
     py: Python<'py>,
     path: &Path,
     beta: f64,
+    statistic: &str,
     points: usize,
 ) -> PyResult<CurveArrays<'py>> {
-    let curve = enter(py, |interrupt| {
-        Sampled { points }.run(&path.0, &EqualLevel::new(beta)?, &Grid::All, interrupt)
-    })?;
-    Ok(curve_arrays(py, &curve))
-}
-
-#[pyfunction]
-#[pyo3(signature = (path, *, beta))]
-pub(crate) fn ville_bound(py: Python<'_>, path: &Path, beta: f64) -> PyResult<LowerBound> {
-    enter(py, |interrupt| {
-        Best.run(&path.0, &VilleMixture::new(beta)?, &Grid::All, interrupt)
-    })
-    .map(LowerBound)
-}
-
-#[pyfunction]
-#[pyo3(signature = (path, *, beta, points))]
-pub(crate) fn ville_curve<'py>(
-    py: Python<'py>,
-    path: &Path,
-    beta: f64,
-    points: usize,
-) -> PyResult<CurveArrays<'py>> {
-    let curve = enter(py, |interrupt| {
-        Sampled { points }.run(&path.0, &VilleMixture::new(beta)?, &Grid::All, interrupt)
-    })?;
+    let curve = at_every_cut(py, path, beta, statistic, Sampled { points })?;
     Ok(curve_arrays(py, &curve))
 }
 

@@ -23,9 +23,9 @@ mod _core {
     use crate::approx::{approx_epsilon, approx_p_value, approx_union_bound, approx_union_curve};
     #[pymodule_export]
     use crate::audits::{
-        LowerBound, OffsetBound, Path, Ranking, crossing_probability, equal_level_curve,
-        equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, uncorrected_bound, uncorrected_curve,
-        union_bound, union_curve, ville_bound, ville_curve,
+        LowerBound, OffsetBound, Path, Ranking, crossing_probability, curve_at_level,
+        equal_level_curve, equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, pointwise_bound,
+        union_bound, union_curve,
     };
     #[pymodule_export]
     use crate::enter::{set_threads, threads};
