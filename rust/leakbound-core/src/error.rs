@@ -67,6 +67,34 @@ pub enum AuditError {
         /// How many steps the boundary has.
         steps: usize,
     },
+    /// A table of a trade-off function does not reach from level 0 to level 1.
+    #[error("a trade-off table needs at least two levels, alpha[0] = 0 and the last alpha = 1")]
+    TableEnds,
+    /// The levels of such a table do not increase.
+    #[error("alpha[{index}] is not above the level before it: sort the table, without repeats")]
+    LevelsNotIncreasing {
+        /// The first such position.
+        index: usize,
+    },
+    /// The values of such a table are not those of a trade-off function.
+    #[error("this is no trade-off function: f[{index}] {what}")]
+    NotATradeOff {
+        /// The first such position.
+        index: usize,
+        /// What is wrong there, and the rule.
+        what: &'static str,
+    },
+    /// A privacy profile without a single pair.
+    #[error("a privacy profile needs at least one pair of epsilon and delta")]
+    EmptyProfile,
+    /// An ε whose exponential is no normal number.
+    #[error("epsilon[{index}] = {value} is not between -700 and 700")]
+    EpsilonTooFar {
+        /// The first such position.
+        index: usize,
+        /// Its value.
+        value: f64,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -39,6 +39,7 @@ mod chances;
 mod crossing;
 mod curve;
 mod error;
+pub mod fdp;
 mod grid;
 mod interrupt;
 mod mixture;

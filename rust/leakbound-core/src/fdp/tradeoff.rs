@@ -1,0 +1,125 @@
+//! Trade-off functions f, as their concave complements f̄ = 1 − f.
+//!
+//! f̄(x) is the largest power of a test at level x. Everything here errs so that a mechanism is
+//! allowed too much rather than too little: f̄⁻¹ is rounded down, δ(ε) up, ε(δ) down.
+
+mod approx;
+mod gaussian;
+mod laplace;
+mod profile;
+mod tabulated;
+
+pub use approx::Approx;
+pub use gaussian::Gaussian;
+pub use laplace::Laplace;
+pub use profile::Profile;
+pub use tabulated::Tabulated;
+
+use crate::AuditError;
+
+/// A bracket of ε below 1e308 narrows to neighbouring doubles in so many halvings: 1100 leave none.
+const HALVINGS: usize = 1100;
+
+/// A trade-off function f, through its complement f̄ = 1 − f: concave, increasing, f̄(x) ≥ x.
+pub trait TradeOff: std::fmt::Debug + Send + Sync {
+    /// f(α), the smallest error of the second kind at level α; to 1e-12, no direction.
+    ///
+    /// Domain: α in [0, 1]; values outside count as the nearer end.
+    fn f(&self, alpha: f64) -> f64;
+
+    /// f̄⁻¹(x) = inf {α : f̄(α) ≥ x}, the lowest level at which power x can be reached.
+    ///
+    /// Domain: x in [0, 1]; values outside count as the nearer end. Direction: rounded down, by no
+    /// more than 1e-11 of itself where it is above 1e-100. It is 0 at 0, and increases with x.
+    fn inverse(&self, x: f64) -> f64;
+
+    /// Lower and upper bound on δ(ε) = sup over x of f̄(x) − e^ε x, a few roundings apart.
+    ///
+    /// Domain: every real ε, ±∞ included.
+    fn delta_between(&self, epsilon: f64) -> (f64, f64);
+
+    /// An x at which f̄(x) − e^ε x is largest: −dδ/dλ at λ = e^ε, where that exists; no direction.
+    fn tangent(&self, epsilon: f64) -> f64;
+
+    /// δ(ε) = sup over x of f̄(x) − e^ε x: f-DP implies (ε, δ(ε))-DP for every real ε.
+    ///
+    /// Direction: rounded up. Source: Dong, Roth and Su, "Gaussian differential privacy" (2022),
+    /// Proposition 2.12.
+    ///
+    /// ```
+    /// use leakbound_core::fdp::tradeoff::{Gaussian, TradeOff};
+    /// let curve = Gaussian::new(1.0, 0.0)?;
+    /// assert!((curve.delta(1.0) - 0.126_936_737_507).abs() < 1e-12);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    fn delta(&self, epsilon: f64) -> f64 {
+        self.delta_between(epsilon).1
+    }
+
+    /// inf {ε ≥ 0 : δ(ε) ≤ δ}, the ε at which f promises no more than (ε, δ)-DP; ∞ if no ε does.
+    ///
+    /// Domain: δ in [0, 1]. Direction: rounded down, to the ends of a bracket that cannot shrink;
+    /// what remains is the gap of [`delta_between`](Self::delta_between).
+    ///
+    /// ```
+    /// use leakbound_core::fdp::tradeoff::{Gaussian, TradeOff};
+    /// let curve = Gaussian::new(1.0, 0.0)?;
+    /// assert!((curve.epsilon(1e-5) - 4.377_178_096_6).abs() < 1e-9);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    fn epsilon(&self, delta: f64) -> f64 {
+        least_epsilon(self, delta)
+    }
+}
+
+/// [`TradeOff::epsilon`] by doubling and bisection.
+fn least_epsilon(curve: &(impl TradeOff + ?Sized), delta: f64) -> f64 {
+    let exceeds = |epsilon: f64| curve.delta_between(epsilon).0 > delta;
+    if exceeds(f64::INFINITY) {
+        return f64::INFINITY;
+    }
+    if !exceeds(0.0) {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while exceeds(high) && high < f64::MAX {
+        (low, high) = (high, (2.0 * high).min(f64::MAX));
+    }
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if exceeds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// δ(ε) ≥ 1 − e^ε, attained by f̄(x) = x where ε ≤ 0.
+fn at_least(epsilon: f64) -> f64 {
+    (-epsilon.exp_m1()).max(0.0)
+}
+
+fn out_of_range<T>(name: &'static str, value: f64, range: &'static str) -> Result<T, AuditError> {
+    Err(AuditError::ParameterOutOfRange { name, value, range })
+}
+
+/// A parameter of at least 0.
+fn non_negative(name: &'static str, value: f64) -> Result<f64, AuditError> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(value);
+    }
+    out_of_range(name, value, "at least 0 and finite")
+}
+
+/// A δ in [0, 1).
+fn failure(value: f64) -> Result<f64, AuditError> {
+    if (0.0..1.0).contains(&value) {
+        return Ok(value);
+    }
+    out_of_range("delta", value, "at least 0 and below 1")
+}

@@ -1,0 +1,91 @@
+//! The trade-off of (ε, δ)-differential privacy.
+
+use super::{TradeOff, at_least, failure, non_negative};
+use crate::AuditError;
+
+/// Roundings of an exponential, a product and a sum.
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
+
+/// (ε, δ)-DP: f̄(x) = min(1, e^ε x + δ, 1 − e^{−ε}(1 − δ − x)).
+///
+/// Source: Wasserman and Zhou, "A statistical framework for differential privacy" (2010).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Approx {
+    epsilon: f64,
+    delta: f64,
+}
+
+impl Approx {
+    /// The curve at `epsilon` ≥ 0 and `delta` in [0, 1).
+    ///
+    /// # Errors
+    /// `epsilon` negative or infinite, or `delta` outside [0, 1).
+    ///
+    /// ```
+    /// use leakbound_core::fdp::tradeoff::{Approx, TradeOff};
+    /// let curve = Approx::new(2.0_f64.ln(), 0.1)?;
+    /// assert!((curve.inverse(0.3) - 0.1).abs() < 1e-12);
+    /// assert_eq!(curve.inverse(0.05), 0.0);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    pub fn new(epsilon: f64, delta: f64) -> Result<Self, AuditError> {
+        Ok(Self {
+            epsilon: non_negative("epsilon", epsilon)?,
+            delta: failure(delta)?,
+        })
+    }
+
+    /// Where the two slopes meet: x, with f̄(x) = 1 − x.
+    fn corner(&self) -> f64 {
+        (1.0 - self.delta) / (1.0 + self.epsilon.exp())
+    }
+}
+
+impl TradeOff for Approx {
+    fn f(&self, alpha: f64) -> f64 {
+        let x = alpha.clamp(0.0, 1.0);
+        let kept = 1.0 - self.delta;
+        let rising = kept - self.epsilon.exp() * x;
+        let late = (-self.epsilon).exp() * (kept - x);
+        rising.max(late).max(0.0)
+    }
+
+    fn inverse(&self, x: f64) -> f64 {
+        let y = x.clamp(0.0, 1.0);
+        if self.epsilon == 0.0 && self.delta == 0.0 {
+            return y;
+        }
+        let rising = (-self.epsilon).exp() * (y - self.delta);
+        let late = 1.0 - self.delta - self.epsilon.exp() * (1.0 - y);
+        // Rounding of `late` is relative to 1, and matters above the corner only.
+        (rising * (1.0 - ROUNDING)).max(late - ROUNDING).max(0.0)
+    }
+
+    fn delta_between(&self, epsilon: f64) -> (f64, f64) {
+        if epsilon >= self.epsilon {
+            return (self.delta, self.delta);
+        }
+        let kept = 1.0 - self.delta;
+        let value = if epsilon <= -self.epsilon {
+            self.delta * epsilon.exp() + at_least(epsilon)
+        } else {
+            // 1 − x − e^ε x at the corner x = (1 − δ)/(1 + e^{ε'}), ε' the claimed ε.
+            let excess = -(epsilon - self.epsilon).exp_m1() / (1.0 + (-self.epsilon).exp());
+            self.delta + kept * excess
+        };
+        (
+            value * (1.0 - ROUNDING),
+            (value * (1.0 + ROUNDING)).min(1.0),
+        )
+    }
+
+    fn tangent(&self, epsilon: f64) -> f64 {
+        if epsilon >= self.epsilon {
+            0.0
+        } else if epsilon > -self.epsilon {
+            self.corner()
+        } else {
+            1.0 - self.delta
+        }
+    }
+}
