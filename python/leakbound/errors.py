@@ -3,16 +3,20 @@
 Every message says what was wrong, where, and what to do about it.
 """
 
+from collections.abc import Sequence
+
 __all__ = [
     "AbstentionError",
     "ArrayTypeError",
     "ConflictingIdsError",
     "DeviceMemoryError",
     "DuplicateIdsError",
+    "GeneratedDuplicatesError",
     "IncompatibleOptionsError",
     "InputFileError",
     "LeakboundError",
     "LengthMismatchError",
+    "MembersError",
     "MembershipError",
     "MissingExtraError",
     "NaNScoresError",
@@ -20,9 +24,12 @@ __all__ = [
     "OptionTypeError",
     "PlanFormatError",
     "ResultFormatError",
+    "ReusedMembersError",
     "ShapeError",
     "TargetError",
     "TiedScoresError",
+    "TooFewMembersError",
+    "TooFewSamplesError",
     "VisitOrderError",
 ]
 
@@ -105,3 +112,35 @@ class InputFileError(LeakboundError, ValueError):
 
 class MissingExtraError(LeakboundError, ImportError):
     """An optional dependency that is not installed; the message names the extra to install."""
+
+
+class MembersError(LeakboundError, ValueError):
+    """Members that a generator cannot learn from: NaN, or not the shape it takes."""
+
+
+class TooFewMembersError(MembersError):
+    """Fewer members, or fewer of one label, than a distribution can be learnt from."""
+
+
+class TooFewSamplesError(LeakboundError, ValueError):
+    """A pool of generated samples with fewer of them than an audit asks for."""
+
+
+class ReusedMembersError(LeakboundError, ValueError):
+    """Members that a generator was trained on and that are audited too; the message names some."""
+
+
+class GeneratedDuplicatesError(LeakboundError, ValueError):
+    """Generated samples that are copies of members.
+
+    Parameters
+    ----------
+    message : str
+        What was found.
+    indices : sequence of int
+        Positions of the copies among the samples.
+    """
+
+    def __init__(self, message: str, indices: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.indices = tuple(indices)

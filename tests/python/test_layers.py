@@ -19,7 +19,7 @@ LAYERS = [
     {"results", "stats"},
     {"audits"},
     {"_progress", "_wording"},
-    {"attacks", "torch"},
+    {"attacks", "generators", "torch"},
     {"plots"},
     {"_figures"},
     {"report"},

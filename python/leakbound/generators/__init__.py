@@ -1,0 +1,25 @@
+"""Generators of synthetic non-members: data that looks like members and was in no training set.
+
+An audit without retraining compares members with examples that a generator made. One small protocol
+holds for all of them: `Generator.fit` learns from members that are kept out of the audit, and
+returns a `Sampler`, whose `Sampler.sample` draws as many new examples as are asked for.
+
+References
+----------
+M. Kazmi, H. Lautraite, A. Akbari, Q. Tang, M. Soroco, T. Wang, S. Gambs, M. Lécuyer, "PANORAMIA:
+Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:2402.09477.
+
+Examples
+--------
+>>> import numpy as np
+>>> from leakbound.generators import GaussianCopula
+>>> rng = np.random.default_rng(0)
+>>> members, labels = rng.normal(size=(300, 4)), rng.integers(0, 2, 300)
+>>> GaussianCopula().fit(members, labels).sample(100, seed=0)
+Samples(n=100, shape=(4,), labels=2)
+"""
+
+from leakbound.generators._copula import FittedGaussianCopula, GaussianCopula
+from leakbound.generators._protocol import Generator, Sampler, Samples
+
+__all__ = ["FittedGaussianCopula", "GaussianCopula", "Generator", "Sampler", "Samples"]

@@ -1,0 +1,276 @@
+"""Columns of tables: what they may hold, and their empirical distributions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._typing import ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound._validate import check_length, vector
+from leakbound.errors import ArrayTypeError, MembersError, OptionError, TooFewMembersError
+
+__all__ = ["LEAST_ROWS", "Marginal", "Table", "check_finite", "read_labels", "read_table"]
+
+LEAST_ROWS = 20
+"""Fewest rows of one kind that a distribution is learnt from."""
+FEW = 20
+"""At most so many distinct values make a column categorical."""
+DECIMALS = 4
+"""Values may be rounded to as many decimals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of numbers, and a label for each where there are labels.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n, columns)
+        The rows.
+    labels : ndarray of shape (n,) or None
+        Their labels.
+    dtype : dtype
+        What the rows were before.
+    """
+
+    values: FloatArray
+    labels: NDArray[Any] | None
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def classes(self) -> Iterator[tuple[Any, FloatArray]]:
+        """Yield each label with its rows; one pair with label None where there are no labels."""
+        if self.labels is None:
+            yield None, self.values
+            return
+        for label in np.unique(self.labels):
+            yield label, self.values[self.labels == label]
+
+    def categorical(self, named: tuple[int, ...]) -> BoolArray:
+        """Return which columns hold categories: those named, and those with few values."""
+        columns = self.values.shape[1]
+        for column in named:
+            if not 0 <= column < columns:
+                message = (
+                    f"categorical names column {column}, and the columns are 0 to {columns - 1}"
+                )
+                raise OptionError(message)
+        return np.array(
+            [j in named or np.unique(self.values[:, j]).size <= FEW for j in range(columns)]
+        )
+
+
+def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
+    """Read members that are rows of numbers.
+
+    Parameters
+    ----------
+    members : array-like, shape (n, columns)
+        Finite numbers, categories as codes.
+    labels : array-like of shape (n,), optional
+        Classes.
+
+    Returns
+    -------
+    Table
+        The rows as float64.
+
+    Raises
+    ------
+    ArrayTypeError
+        If NumPy cannot read them as real numbers.
+    MembersError
+        If they are not a table of finite numbers.
+    TooFewMembersError
+        If there are fewer than 20, or fewer than 20 of one label.
+    """
+    rows = _read(members, "members")
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        message = (
+            f"members must be a table with one row for each and at least one column, got shape "
+            f"{rows.shape}; flatten images, or use a generator of images"
+        )
+        raise MembersError(message)
+    values = rows.astype(np.float64)
+    check_finite(values)
+    classes = read_labels(labels, len(values))
+    _check_sizes(len(values), classes)
+    return Table(values, classes, rows.dtype)
+
+
+def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None:
+    """Read class labels: integers, booleans or strings, one for each example.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,) or None
+        The labels.
+    examples : int
+        How many there must be.
+
+    Returns
+    -------
+    ndarray or None
+        The labels as an array.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If they are not such a vector.
+    """
+    if labels is None:
+        return None
+    classes = vector(labels, "labels", kinds="biufU")
+    if classes.dtype.kind == "f":
+        message = (
+            f"labels must be classes (integers, booleans or strings), got dtype {classes.dtype}; "
+            "put a numeric target among the columns of members"
+        )
+        raise ArrayTypeError(message)
+    check_length(classes, examples, "labels")
+    return classes
+
+
+def check_finite(values: NDArray[Any]) -> None:
+    """Check that all numbers are finite.
+
+    Parameters
+    ----------
+    values : ndarray of floats
+        The members.
+
+    Raises
+    ------
+    MembersError
+        If one is NaN or infinite; the message says where.
+    """
+    strange = ~np.isfinite(values)
+    if strange.any():
+        index = tuple(np.argwhere(strange)[0].tolist())
+        message = (
+            f"members must be finite, but {np.count_nonzero(strange)} values are not, the first "
+            f"being {values[index]} at index {', '.join(map(str, index))}; drop those rows or fill "
+            "them in"
+        )
+        raise MembersError(message)
+
+
+def _read(values: ArrayInput, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        message = (
+            f"{name} must hold real numbers, got dtype {array.dtype}; encode strings as codes "
+            "first, for example with pandas.factorize"
+        )
+        raise ArrayTypeError(message)
+    return array
+
+
+def _check_sizes(rows: int, labels: NDArray[Any] | None) -> None:
+    if rows < LEAST_ROWS:
+        message = f"there are {rows} members, and a generator needs at least {LEAST_ROWS}"
+        raise TooFewMembersError(message)
+    if labels is None:
+        return
+    classes, sizes = np.unique(labels, return_counts=True)
+    if sizes.min() < LEAST_ROWS:
+        message = (
+            f"label {classes[sizes.argmin()]} has {sizes.min()} members, and a generator needs at "
+            f"least {LEAST_ROWS} of each; merge rare labels, or leave their members out"
+        )
+        raise TooFewMembersError(message)
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """The distribution of one column, as a quantile function.
+
+    A value that repeats is an atom and keeps its frequency. In a column of measurements a value
+    that occurs once stands for its neighbourhood, half way to the values beside it; where all
+    values are multiples of a step (whole numbers, two decimals, tens), so are those in between.
+    Nothing is ever beyond the smallest and the largest value seen.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (k,)
+        Distinct values, increasing.
+    cumulative : ndarray of float64, shape (k + 1,)
+        From 0 to 1: the share of members below each value, and 1.
+    low, high : ndarray of float64, shape (k,)
+        The neighbourhood that each value stands for.
+    step : float
+        What all values are multiples of, counted from the smallest; 0 for none.
+    decimals : int
+        How many decimals they have, if there is a step.
+    """
+
+    values: FloatArray
+    cumulative: FloatArray
+    low: FloatArray
+    high: FloatArray
+    step: float
+    decimals: int
+
+    @classmethod
+    def fit(cls, column: FloatArray, *, categorical: bool, dtype: np.dtype[Any]) -> "Marginal":
+        """Learn the distribution of a column.
+
+        Parameters
+        ----------
+        column : ndarray of float64, shape (n,)
+            The values.
+        categorical : bool
+            Whether nothing lies between two values.
+        dtype : dtype
+            What they were before: it tells rounded values from others.
+        """
+        values, counts = np.unique(column, return_counts=True)
+        cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
+        low, high = values.copy(), values.copy()
+        step, decimals = 0.0, 0
+        if not categorical:
+            once = counts == 1
+            middle = (values[1:] + values[:-1]) / 2
+            low[1:][once[1:]] = middle[once[1:]]
+            high[:-1][once[:-1]] = middle[once[:-1]]
+            step, decimals = _step(values, dtype)
+        return cls(values, cumulative, low, high, step, decimals)
+
+    def codes(self, column: FloatArray) -> IntArray:
+        """Return the position of each of the fitted column's values among the distinct ones."""
+        return np.searchsorted(self.values, column)
+
+    def quantile(self, shares: FloatArray) -> FloatArray:
+        """Return the value below which each share of the members lies.
+
+        Parameters
+        ----------
+        shares : ndarray of float64
+            In [0, 1].
+        """
+        code = np.searchsorted(self.cumulative, shares, side="right") - 1
+        code = np.clip(code, 0, self.values.size - 1)
+        width = self.cumulative[code + 1] - self.cumulative[code]
+        within = np.clip((shares - self.cumulative[code]) / width, 0, 1)
+        found = self.low[code] + within * (self.high[code] - self.low[code])
+        if self.step:
+            first = self.values[0]
+            found = first + np.round((found - first) / self.step) * self.step
+            found = np.round(found, self.decimals)
+        return found
+
+
+def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
+    """Return the largest step that all distances are multiples of, or 0, and its decimals."""
+    for decimals in range(DECIMALS + 1):
+        scale = 10.0**decimals
+        if np.abs(values).max() * scale >= 2**53:
+            break
+        if np.array_equal(np.round(values, decimals).astype(dtype), values.astype(dtype)):
+            whole = np.round(values * scale).astype(np.int64)
+            return float(np.gcd.reduce(np.diff(whole), initial=0)) / scale, decimals
+    return 0.0, 0

@@ -1,0 +1,178 @@
+"""Generators of tables: what they keep of the members, and what they never do."""
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import ks_2samp, spearmanr
+
+from leakbound.errors import (
+    ArrayTypeError,
+    LengthMismatchError,
+    MembersError,
+    OptionError,
+    OptionTypeError,
+    TooFewMembersError,
+)
+from leakbound.generators import GaussianCopula, Generator, Sampler
+
+Array = NDArray[Any]
+GENERATORS = [GaussianCopula()]
+ROWS = 2000
+
+generators = pytest.mark.parametrize("generator", GENERATORS, ids=lambda g: type(g).__name__)
+
+
+def mixed(rows: int = ROWS, seed: int = 0) -> tuple[Array, Array]:
+    """Return a skewed, a whole, a binary, a tied and a constant column, and a dependent label."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(rows, 4))
+    z[:, 1] = 0.8 * z[:, 0] + 0.6 * z[:, 1]
+    z[:, 2] = -0.6 * z[:, 0] + 0.8 * z[:, 2]
+    skewed = np.exp(z[:, 0])
+    tens = (5 * z[:, 1]).round() * 10
+    sometimes = np.where(z[:, 3] > 1, np.exp(z[:, 3] + z[:, 0]).round(2), 0)
+    table = np.column_stack([skewed, tens, z[:, 2] > 0.5, sometimes, np.full(rows, 7.0)])
+    return table, (z[:, 1] + 0.5 * rng.normal(size=rows) > 0).astype(np.int64)
+
+
+@generators
+def test_columns_keep_their_distributions(generator: Generator) -> None:
+    members, labels = mixed()
+    samples = generator.fit(members, labels).sample(8000, seed=1)
+    for column in range(4):
+        # Two samples of the same distribution differ by more than this once in 10,000 times.
+        assert ks_2samp(members[:, column], samples.values[:, column]).statistic < 0.056
+    assert samples.labels is not None
+    assert samples.labels.mean() == pytest.approx(labels.mean(), abs=0.05)
+    assert (samples.values[:, 4] == 7).all()
+
+
+@generators
+def test_dependence_is_kept(generator: Generator) -> None:
+    members, labels = mixed()
+    samples = generator.fit(members, labels).sample(8000, seed=2)
+    assert samples.labels is not None
+    real = spearmanr(np.column_stack([members[:, :4], labels])).statistic
+    made = spearmanr(np.column_stack([samples.values[:, :4], samples.labels])).statistic
+    assert np.abs(real - made).max() < 0.08
+
+
+@generators
+def test_samples_stay_on_the_grid_and_within_the_range_of_each_column(
+    generator: Generator,
+) -> None:
+    members, labels = mixed()
+    values = generator.fit(members, labels).sample(3000, seed=3).values
+    assert (values.min(0) >= members.min(0)).all()
+    assert (values.max(0) <= members.max(0)).all()
+    np.testing.assert_array_equal(values[:, 1] % 10, 0)
+    assert set(values[:, 2]) == {0, 1}
+    np.testing.assert_array_equal(values[:, 3], values[:, 3].round(2))
+
+
+@generators
+def test_categories_are_those_of_the_members(generator: Generator) -> None:
+    rng = np.random.default_rng(4)
+    codes = rng.choice(np.array([3, 5, 40, 41, 900]), ROWS)
+    members = np.column_stack([codes, rng.normal(size=ROWS)])
+    values = generator.fit(members).sample(3000, seed=4).values
+    assert set(values[:, 0]) == set(codes)
+
+
+@generators
+def test_the_number_of_samples_is_exact_and_the_seed_decides_all(generator: Generator) -> None:
+    members, labels = mixed(200)
+    first, second = generator.fit(members, labels), generator.fit(members, labels)
+    for n in (1, 7, 321):
+        one, other = first.sample(n, seed=5), second.sample(n, seed=5)
+        assert len(one) == n == len(one.values)
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.labels, other.labels)
+    assert not np.array_equal(first.sample(7, seed=5).values, first.sample(7, seed=6).values)
+
+
+@generators
+def test_samples_have_the_dtype_of_the_members_and_no_labels_unless_asked(
+    generator: Generator,
+) -> None:
+    rng = np.random.default_rng(6)
+    for members in (
+        rng.integers(0, 50, (100, 3)),
+        rng.normal(size=(100, 3)).astype(np.float32),
+        rng.random((100, 2)) < 0.5,
+    ):
+        samples = generator.fit(members).sample(50, seed=0)
+        assert samples.values.dtype == members.dtype
+        assert samples.labels is None
+    names = np.array(["no", "yes"])[rng.integers(0, 2, 100)]
+    labelled = generator.fit(members, names).sample(50, seed=0)
+    assert labelled.labels is not None
+    assert set(labelled.labels) == {"no", "yes"}
+
+
+@generators
+def test_one_column_is_enough(generator: Generator) -> None:
+    members = np.random.default_rng(7).normal(size=(100, 1))
+    assert generator.fit(members).sample(10, seed=0).values.shape == (10, 1)
+
+
+@generators
+def test_generators_are_values_and_samples_are_read_only(generator: Generator) -> None:
+    assert isinstance(generator, Generator)
+    assert hash(generator) == hash(type(generator)())
+    with pytest.raises(FrozenInstanceError):
+        generator.categorical = (1,)  # type: ignore[attr-defined]
+    sampler = generator.fit(mixed(100)[0])
+    assert isinstance(sampler, Sampler)
+    with pytest.raises(ValueError, match="read-only"):
+        sampler.sample(3, seed=0).values[0] = 1
+
+
+@generators
+@pytest.mark.parametrize(
+    ("spoil", "error", "match"),
+    [
+        (lambda x, y: (np.where(x > 5, np.nan, x), y), MembersError, r"nan at index \d+, \d"),
+        (lambda x, y: (np.where(x > 5, np.inf, x), y), MembersError, "inf at index"),
+        (lambda x, y: (x[:, 0], y), MembersError, "must be a table"),
+        (lambda x, y: (x[:19], y[:19]), TooFewMembersError, "19 members"),
+        (lambda x, y: (x, y.cumsum() < 5), TooFewMembersError, "merge rare labels"),
+        (lambda x, y: (x, y[1:]), LengthMismatchError, "labels has 99"),
+        (lambda x, y: (x.astype(str), y), ArrayTypeError, "encode strings"),
+        (lambda x, y: (x, y / 2), ArrayTypeError, "labels must be classes"),
+    ],
+)
+def test_bad_members_are_refused(
+    generator: Generator,
+    spoil: Callable[[Array, Array], tuple[Array, Array]],
+    error: type[Exception],
+    match: str,
+) -> None:
+    members, labels = spoil(*mixed(100))
+    with pytest.raises(error, match=match):
+        generator.fit(members, labels)
+
+
+@generators
+def test_bad_options_are_refused(generator: Generator) -> None:
+    sampler = generator.fit(mixed(100)[0])
+    with pytest.raises(OptionError, match="n must be at least 1"):
+        sampler.sample(0, seed=0)
+    with pytest.raises(OptionTypeError, match="seed"):
+        sampler.sample(1, seed=0.5)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="column 5"):
+        type(generator)(categorical=(5,)).fit(mixed(100)[0])  # type: ignore[call-arg]
+
+
+def test_the_copula_undoes_what_atoms_take_from_correlations() -> None:
+    rng = np.random.default_rng(8)
+    z = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 20_000)
+    members = np.column_stack([z[:, 0], z[:, 1] > 0.8])
+    plain = np.corrcoef(members.T)[0, 1]
+    root = GaussianCopula().fit(members).strata[None].root
+    assert plain < 0.55
+    assert (root @ root.T)[0, 1] == pytest.approx(0.7, abs=0.02)
