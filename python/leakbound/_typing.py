@@ -23,6 +23,7 @@ __all__ = [
     "Tail",
     "TailBound",
     "TailOptions",
+    "TamperVariant",
     "Verdict",
 ]
 
@@ -55,6 +56,7 @@ Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal["exact", "steinke", "coupling"]
 ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
+TamperVariant: TypeAlias = Literal["directional", "paper", "symmetric"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable"]

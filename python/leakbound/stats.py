@@ -25,6 +25,13 @@ from leakbound._poisson_binomial import (
 )
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import check_length, check_successes, numbers, real, vector
+from leakbound._zero_run import (
+    bayes_guesses,
+    match,
+    residual_scores,
+    tamper,
+    tamper_probability,
+)
 from leakbound.cuts import (
     EqualLevelScan,
     KLScan,
@@ -35,6 +42,7 @@ from leakbound.cuts import (
 )
 
 __all__ = [
+    "bayes_guesses",
     "binomial_tail",
     "clopper_pearson",
     "crossing_probability",
@@ -42,6 +50,7 @@ __all__ = [
     "kl_scan",
     "kl_scan_offsets",
     "log_normal_cdf",
+    "match",
     "normal_cdf",
     "normal_quantile",
     "one_run_epsilon",
@@ -53,6 +62,9 @@ __all__ = [
     "poisson_binomial_tail",
     "poisson_binomial_tail_bound",
     "poisson_binomial_tail_offsets",
+    "residual_scores",
+    "tamper",
+    "tamper_probability",
     "union_bound",
     "ville_mixture",
 ]

@@ -14,7 +14,7 @@ LAYERS = [
     {"_core"},
     {"errors", "_typing"},
     {"_validate", "_files"},
-    {"_approx", "_json", "_poisson_binomial", "_policy", "_scores"},
+    {"_approx", "_json", "_poisson_binomial", "_policy", "_scores", "_zero_run"},
     {"claims", "cuts", "plan"},
     {"results", "stats"},
     {"audits"},

@@ -1,0 +1,338 @@
+"""Zero-Run corrections one by one: what distribution shift alone explains is taken out of guesses.
+
+The public names are those of `leakbound.stats`. Members and non-members are given, not drawn:
+λᵢ = ln(πᵢ/(1 - πᵢ)) is the log-odds of membership given the features of example i alone.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from leakbound._typing import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    IntArray,
+    TamperVariant,
+)
+from leakbound._validate import (
+    check_length,
+    check_membership,
+    check_scores,
+    choice,
+    integer,
+    numbers,
+    real,
+    vector,
+)
+from leakbound.errors import AbstentionError
+
+__all__ = [
+    "bayes_guesses",
+    "match",
+    "residual_scores",
+    "tamper",
+    "tamper_probability",
+]
+
+_LEAST_VARIANCE = 1e-9
+"""Floor of the variance of residual scores, for scores without noise."""
+
+
+def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayInput) -> BoolArray:
+    """Draw which examples to keep so that the membership of each is a fair coin.
+
+    Parameters
+    ----------
+    member : array-like of shape (m,), or InclusionPlan
+        Booleans, {0, 1} or {-1, +1}.
+    log_odds : array-like, shape (m,)
+        λᵢ, in nats; ±inf allowed.
+    uniforms : array-like, shape (m,)
+        Independent uniform numbers in [0, 1], drawn without a look at membership.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        True where the example is kept.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
+        If an argument is not a vector of the right length and kind.
+    OptionError
+        If a number is NaN, or a uniform outside [0, 1]; the message names the index.
+
+    Notes
+    -----
+    A member is kept with probability min(1, e^-λ), a non-member with probability min(1, e^λ). Since
+    π e^-λ = 1 - π, both outcomes of a kept example are equally likely: given features and the flags
+    returned, the membership of the kept examples is independent and fair, as in an audit of one
+    run.
+
+    Examples
+    --------
+    >>> match([True, True, False], [-1.0, 1.0, 1.0], [0.9, 0.9, 0.9]).tolist()
+    [True, False, True]
+    """
+    odds = _log_odds(log_odds)
+    sign = np.where(check_membership(member, odds.size), 1.0, -1.0)
+    return _uniforms(uniforms, odds.size) < np.exp(np.minimum(0.0, -sign * odds))
+
+
+def tamper_probability(
+    guesses: ArrayInput,
+    log_odds: ArrayInput,
+    *,
+    variant: TamperVariant = "directional",
+    epsilon: float | None = None,
+) -> FloatArray:
+    """Return the probability bᵢ with which each guess may stand, whatever the shift.
+
+    Parameters
+    ----------
+    guesses : array-like of int, shape (m,)
+        Tᵢ: +1 for member, -1 for non-member, 0 for none.
+    log_odds : array-like, shape (m,)
+        λᵢ, in nats; ±inf allowed.
+    variant : {"directional", "paper", "symmetric"}
+        With sᵢ = max(0, Tᵢλᵢ) for "directional" and |λᵢ| for the others, bᵢ is
+        (1 + e^(-ε-sᵢ)) / (1 + e^-ε); but e^-|λᵢ| for "paper" without `epsilon`.
+    epsilon : float, optional
+        ε of the pure or approximate claim that is tested, at least 0. None for f-DP, where bᵢ must
+        not depend on the parameter: then ε = 0 in the formula.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        bᵢ, in [0, 1].
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If an argument is not a vector of the right length and kind.
+    OptionError, OptionTypeError
+        If a guess is none of -1, 0 and 1, a number NaN, or an option outside its range.
+
+    Notes
+    -----
+    "directional" without `epsilon` is min(1, 1 / (2 P(Sᵢ = Tᵢ | Xᵢ))), the largest that is valid
+    for every f: see docs/zero-run.md for the proof. Under pure DP P(Sᵢ = Tᵢ) ≤ σ(ε + Tᵢλᵢ), so that
+    a guess stands and is right with probability σ(ε) at most. "paper" is Theorem 5.1 of "Privacy
+    auditing with zero (0) training run" (Cebere, Even, Bleistein and Bellet).
+
+    Examples
+    --------
+    >>> tamper_probability([1, -1], [1.0, 1.0]).round(4).tolist()
+    [0.6839, 1.0]
+    >>> tamper_probability([1, -1], [1.0, 1.0], variant="paper").round(4).tolist()
+    [0.3679, 0.3679]
+    """
+    made, odds = _guesses(guesses), _log_odds(log_odds)
+    check_length(made, odds.size, "guesses")
+    choice(variant, "variant", TamperVariant)
+    claimed = 0.0 if epsilon is None else real(epsilon, "epsilon", least=0)
+    if variant == "directional":  # by cases: 0 · ±inf is NaN
+        excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
+    else:
+        excess = np.abs(odds)
+    if variant == "paper" and epsilon is None:
+        return np.exp(-excess)
+    return (1.0 + np.exp(-claimed - excess)) / (1.0 + math.exp(-claimed))
+
+
+def tamper(
+    guesses: ArrayInput,
+    log_odds: ArrayInput,
+    uniforms: ArrayInput,
+    *,
+    variant: TamperVariant = "directional",
+    epsilon: float | None = None,
+) -> IntArray:
+    """Drop guesses at random so that those left say no more than a claim allows.
+
+    Parameters
+    ----------
+    guesses : array-like of int, shape (m,)
+        Tᵢ: +1 for member, -1 for non-member, 0 for none.
+    log_odds : array-like, shape (m,)
+        λᵢ, in nats; ±inf allowed.
+    uniforms : array-like, shape (m,)
+        Independent uniform numbers in [0, 1], one for each example, the same for every number of
+        guesses, parameter and bootstrap replicate.
+    variant : {"directional", "paper", "symmetric"}
+        See `tamper_probability`.
+    epsilon : float, optional
+        As for `tamper_probability`.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Tᵢ where Uᵢ < bᵢ, else 0. A dropped guess counts as a wrong one: the number of guesses of
+        the test stays what it was before.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, OptionError, OptionTypeError
+        As for `tamper_probability`, or if a uniform is outside [0, 1].
+
+    Examples
+    --------
+    >>> tamper([1, -1, 0], [1.0, 1.0, 0.0], [0.7, 0.7, 0.7]).tolist()
+    [0, -1, 0]
+    """
+    kept = tamper_probability(guesses, log_odds, variant=variant, epsilon=epsilon)
+    made = _guesses(guesses)
+    return np.where(_uniforms(uniforms, made.size) < kept, made, 0)
+
+
+def residual_scores(
+    scores: ArrayInput, log_odds: ArrayInput, *, prior: float | None = None
+) -> FloatArray:
+    """Return what scores say about membership beyond what the features say: a log-likelihood ratio.
+
+    Parameters
+    ----------
+    scores : array-like, shape (m,)
+        Yᵢ, higher for likelier members; ±inf allowed and left as they are.
+    log_odds : array-like, shape (m,)
+        λᵢ, finite, in nats.
+    prior : float, optional
+        Probability of membership of every example, in (0, 1), such as 1/2 after `match`; if None,
+        πᵢ of the log-odds.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        (e - ½) / s², e the residual of Y on [1, λ], fitted by least squares to Y - π, and s² its
+        variance within a class, at least 1e-9. No membership is looked at.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If an argument is not a vector of the right length and kind.
+    NaNScoresError, AbstentionError
+        If a score is NaN, or none is finite.
+    OptionError, OptionTypeError
+        If a log-odds is not finite, or `prior` outside (0, 1).
+
+    Notes
+    -----
+    The model is Y = α + βλ + A + noise with A ~ Bernoulli(π): membership moves a score by 1. Where
+    λ is constant the intercept alone is fitted. For `match` only the order matters, not the unit.
+
+    Examples
+    --------
+    >>> residual_scores([0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 3.0], prior=0.5).argmax()
+    np.int64(3)
+    """
+    values = check_scores(scores)
+    odds = numbers(vector(log_odds, "log_odds"), "log_odds", least=-1e300, most=1e300)
+    check_length(odds, values.size, "log_odds")
+    shift = odds.astype(np.float64, copy=False)
+    if prior is None:
+        share = 1.0 / (1.0 + np.exp(-np.clip(shift, -700.0, 700.0)))
+    else:
+        share = np.full(values.size, real(prior, "prior", above=0, below=1))
+    finite = np.isfinite(values)
+    if not finite.any():
+        message = "no score is finite, so there is nothing to fit: use a score of finite values"
+        raise AbstentionError(message)
+    residual = values - _line(shift, values - share, finite)
+    spread = np.mean((residual - share)[finite] ** 2) - np.mean((share * (1 - share))[finite])
+    return (residual - 0.5) / max(_LEAST_VARIANCE, float(spread))
+
+
+def bayes_guesses(
+    scores: ArrayInput,
+    log_odds: ArrayInput,
+    guesses: int,
+    *,
+    variant: TamperVariant = "directional",
+    epsilon: float | None = None,
+    max_log_odds: float = math.inf,
+) -> IntArray:
+    """Guess where a guess is most likely to be right and to survive tampering.
+
+    Parameters
+    ----------
+    scores : array-like, shape (m,)
+        Yᵢ, higher for likelier members; ±inf allowed.
+    log_odds : array-like, shape (m,)
+        λᵢ, finite, in nats.
+    guesses : int
+        How many guesses to make, at least 0; all that may be made if there are fewer.
+    variant : {"directional", "paper", "symmetric"}
+        How guesses will be tampered with: see `tamper_probability`.
+    epsilon : float, optional
+        As for `tamper_probability`.
+    max_log_odds : float
+        No guess is made where |λ| is above this.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Tᵢ = argmax over t of bᵢ(t) σ(t(ℓᵢ + λᵢ)) where that maximum is largest, ℓ the residual
+        scores; 0 elsewhere. On equality the lower index comes first, so shuffle examples whose
+        order tells of their membership.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, AbstentionError
+        As for `residual_scores`.
+    OptionError, OptionTypeError
+        If an option is outside its range.
+
+    Examples
+    --------
+    >>> bayes_guesses([0.2, 3.0, -3.0, 0.1], [0.0, 0.1, -0.1, 0.0], 2).tolist()
+    [0, 1, -1, 0]
+    """
+    limit = real(max_log_odds, "max_log_odds", least=0)
+    wanted = integer(guesses, "guesses", least=0)
+    beyond = residual_scores(scores, log_odds)
+    odds = _log_odds(log_odds)
+
+    def worth(guess: int) -> FloatArray:
+        made = np.full(odds.size, guess)
+        kept = tamper_probability(made, odds, variant=variant, epsilon=epsilon)
+        return kept / (1.0 + np.exp(np.clip(-guess * (beyond + odds), -700.0, 700.0)))
+
+    as_member, as_other = worth(1), worth(-1)
+    best = np.maximum(as_member, as_other)
+    allowed = np.flatnonzero(np.abs(odds) <= limit)
+    chosen = allowed[np.argsort(-best[allowed], kind="stable")][:wanted]
+    made = np.zeros(odds.size, dtype=np.int64)
+    made[chosen] = np.where(as_member >= as_other, 1, -1)[chosen]
+    return made
+
+
+def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
+    """Return the least-squares line of y on x, a constant where x is constant."""
+    known, target = x[finite], y[finite]
+    centre, level = known.mean(), target.mean()
+    if np.ptp(known) < 1e-12:
+        return np.full(x.size, level)
+    slope = np.dot(known - centre, target - level) / np.dot(known - centre, known - centre)
+    line: FloatArray = level + slope * (x - centre)
+    return line
+
+
+def _log_odds(values: ArrayInput) -> FloatArray:
+    odds: FloatArray = numbers(vector(values, "log_odds"), "log_odds").astype(np.float64)
+    return odds
+
+
+def _uniforms(values: ArrayInput, examples: int) -> FloatArray:
+    drawn = numbers(vector(values, "uniforms"), "uniforms", least=0, most=1)
+    check_length(drawn, examples, "uniforms")
+    uniforms: FloatArray = drawn.astype(np.float64, copy=False)
+    return uniforms
+
+
+def _guesses(values: ArrayInput) -> IntArray:
+    made: Any = numbers(vector(values, "guesses"), "guesses", least=-1, most=1, whole=True)
+    guesses: IntArray = made.astype(np.int64)
+    return guesses
