@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     Result = AuditResult | PanoramiaResult
 
 
+_SMALL = 0.1
+"""A bound below this proves leakage, but little: it is stated as a number, and no more is said."""
+
+
 @dataclass(frozen=True)
 class KindWords:
     """The tag printed beside every number of one kind, and what the kind promises."""
@@ -98,6 +102,11 @@ def headline(result: Result) -> str:
         )
     if result.kind == "estimate":
         return _estimate(result)
+    if 0 < result.bound < _SMALL:
+        return (
+            f"ε is at least {number(result.bound)} ({percent(result.confidence)} confidence): "
+            "this audit proves little, and a stronger one may prove more."
+        )
     if result.bound > 0:
         return (
             f"This model leaks: no {guarantee(result)} guarantee with ε < "
@@ -210,7 +219,7 @@ def headline_of_many(results: Mapping[str, Result]) -> str:
     """
     leaking = {name: result for name, result in results.items() if leaks(result)}
     if not leaking:
-        return f"Nothing could be refuted on any of the {len(results)} models."
+        return _little_or_nothing(results)
     worst = max(leaking, key=lambda name: leaking[name].bound)
     share = (
         f"All {len(results)} models leak"
@@ -235,8 +244,23 @@ def _search(result: Result) -> str:
 
 
 def leaks(result: Result) -> bool:
-    """Return whether the result proves leakage: a bound, and above 0."""
+    """Return whether the result proves leakage worth the word: a bound, and not a tiny one."""
+    return _proves(result) and result.bound >= _SMALL
+
+
+def _proves(result: Result) -> bool:
     return result.kind.endswith("lower_bound") and result.bound > 0
+
+
+def _little_or_nothing(results: Mapping[str, Result]) -> str:
+    proved = {name: result for name, result in results.items() if _proves(result)}
+    if not proved:
+        return f"Nothing could be refuted on any of the {len(results)} models."
+    most = max(proved, key=lambda name: proved[name].bound)
+    return (
+        f"Little is proved on the {len(results)} models: at most, ε is at least "
+        f"{number(proved[most].bound)} on “{most}” ({percent(proved[most].confidence)} confidence)."
+    )
 
 
 def verdict(result: Result) -> str:
@@ -250,11 +274,13 @@ def verdict(result: Result) -> str:
     Returns
     -------
     str
-        "leaks", "nothing refuted", "estimate" or "invalid".
+        "leaks", "at least 0.001" (a tiny bound), "nothing refuted", "estimate" or "invalid".
     """
     if result.kind in {"estimate", "invalid"}:
         return result.kind
-    return "leaks" if leaks(result) else "nothing refuted"
+    if leaks(result):
+        return "leaks"
+    return f"at least {number(result.bound)}" if _proves(result) else "nothing refuted"
 
 
 def figure_of(result: Result) -> str:

@@ -507,7 +507,7 @@ class PanoramiaResult(Result):
         {"refuted", "not refuted", "inconclusive"}
             The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
             Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect
-            attack could not have refuted it.
+            attack, and for the pair a perfect baseline, could not have refuted it.
 
         Raises
         ------
@@ -522,7 +522,9 @@ class PanoramiaResult(Result):
             total = claimed + real(c, "c", least=0)
             refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
             return _verdict(
-                self.kind, refuted=refuted, refutable=lambda: self.attack.ceiling > total
+                self.kind,
+                refuted=refuted,
+                refutable=lambda: self._ceiling_of_c > c or self.attack.ceiling > total,
             )
         if self.lower_bound is None:
             return "inconclusive"
@@ -550,6 +552,11 @@ class PanoramiaResult(Result):
             "examples": f"{self.m}, of which {self.members} members",
             "a perfect attack reaches": down(self.ceiling),
         }
+
+    @property
+    def _ceiling_of_c(self) -> float:
+        """What a perfect baseline would have proved; with real non-members it proves nothing."""
+        return 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
 
     @property
     def _allowance(self) -> float:

@@ -1,6 +1,7 @@
 """The report: complete, self-contained, honest about what its number is, readable by machines."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -300,6 +301,19 @@ def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
     assert nothing == "Nothing could be refuted on any of the 2 models."
 
 
+def test_a_tiny_bound_is_stated_and_not_called_a_leak() -> None:
+    tiny = replace(RESULTS["leaks"], bound=0.00123)
+    assert _wording.verdict(tiny) == "at least 0.001"
+    assert _wording.headline(tiny).startswith("ε is at least 0.001 (95 % confidence)")
+    both = {"a": tiny, "b": RESULTS["leaks"]}
+    assert _wording.headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
+    little = _wording.headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
+    assert "ε is at least 0.001 on “a”" in little
+    page = Page(report.render(tiny))
+    assert "leaks" not in page.text
+    assert "ε is at least 0.001" in page.text.replace("\u00a0", " ")
+
+
 def test_what_users_write_is_escaped() -> None:
     html = report.render(RESULTS["leaks"], title="<script>x</script>", summary="a < b & c")
     assert "<script>" not in html
@@ -313,9 +327,9 @@ def test_the_same_result_gives_the_same_bytes() -> None:
 
 
 def test_no_figure_and_no_setting_is_left_behind() -> None:
-    before = dict(mpl.rcParams)
+    before, figures = dict(mpl.rcParams), plt.get_fignums()
     report.render(RESULTS["leaks"])
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == figures
     assert dict(mpl.rcParams) == before
 
 

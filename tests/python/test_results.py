@@ -9,10 +9,15 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
 
 import leakbound as lb
 from leakbound import _files, _json, errors
@@ -299,6 +304,7 @@ def test_plot_and_report(result: lb.AuditResult, tmp_path: Path) -> None:
         result.plot("pie")
     axes = result.plot("roc")
     assert result.plot("roc", ax=axes) is axes
+    plt.close(axes.get_figure(root=True))
     result.report(tmp_path / "report.html")
     assert down(result.bound) in (tmp_path / "report.html").read_text(encoding="utf-8")
 

@@ -1,24 +1,145 @@
-"""What demonstrations share: progress, reproducible training, quiet tools, scores on disk."""
+"""What demonstrations share: reports, progress, reproducible training, scores on disk."""
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import torch
+from torch import nn
 
 from leakbound._files import write_text
 from leakbound._scores import Scores
+from leakbound._typing import JsonValue
 from leakbound.plan import InclusionPlan
+from leakbound.results import AuditResult
 
-__all__ = ["DELTA", "Progress", "Ticks", "quiet_opacus", "reproducible", "write_scores"]
+__all__ = [
+    "DELTA",
+    "AuditedModel",
+    "DemoReport",
+    "Progress",
+    "Ticks",
+    "TrainedModel",
+    "quiet_opacus",
+    "reproducible",
+    "write_scores",
+]
 
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
 
 DELTA = 1e-5
 """The δ of every model trained with DP-SGD."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A network at some moment of its training.
+
+    Parameters
+    ----------
+    name : str
+        What it is, such as "20 epochs" or "DP-SGD, ε = 8".
+    network : torch.nn.Module
+        The network.
+    epochs : int
+        Passes over the training set.
+    epsilon : float or None
+        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
+    seconds : float
+        Training time until then.
+    """
+
+    name: str
+    network: nn.Module
+    epochs: int
+    epsilon: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedModel:
+    """One model and its audit.
+
+    Parameters
+    ----------
+    name : str
+        What the model is, such as "20 epochs" or "DP-SGD, ε = 8".
+    epochs : int
+        Passes over the training set.
+    epsilon : float or None
+        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
+    auc : float
+        Probability that a member's score is above a non-member's, in [0, 1].
+    seconds : float
+        Training time until then.
+    result : AuditResult
+        The audit of its scores.
+    """
+
+    name: str
+    epochs: int
+    epsilon: float | None
+    auc: float
+    seconds: float
+    result: AuditResult
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return everything as numbers, strings, lists and dicts.
+
+        Returns
+        -------
+        dict
+            One entry for each field.
+        """
+        return vars(self) | {"result": self.result.to_dict()}
+
+
+Row = TypeVar("Row", bound=AuditedModel)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoReport(Generic[Row]):
+    """All models of a demo.
+
+    Parameters
+    ----------
+    rows : tuple
+        The overfitting sweep by epochs, then DP-SGD by ε.
+    plan : InclusionPlan
+        Which examples are members.
+    seed : int
+        Seed of everything random.
+    seconds : float
+        Time that all of it took.
+    """
+
+    examples: ClassVar[str]
+    """What the audited examples are called."""
+
+    rows: tuple[Row, ...]
+    plan: InclusionPlan
+    seed: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """Return everything but the plan as numbers, strings, lists and dicts.
+
+        Returns
+        -------
+        dict
+            Sizes, and every field but the plan.
+        """
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
+        return {
+            self.examples: len(self.plan),
+            f"included_{self.examples}": self.plan.indices.size,
+            **kept,
+            "rows": [row.to_dict() for row in self.rows],
+        }
 
 
 class Ticks:

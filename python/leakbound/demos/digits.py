@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 
-from leakbound._typing import JsonValue
 from leakbound._validate import integer, real
 from leakbound.audits import audit_one_run
 from leakbound.errors import MissingExtraError
 from leakbound.plan import InclusionPlan
-from leakbound.results import AuditResult
 
 try:
     import torch
@@ -37,8 +36,11 @@ except ImportError as error:
 
 from leakbound.demos._training import (
     DELTA,
+    AuditedModel,
+    DemoReport,
     Progress,
     Ticks,
+    TrainedModel,
     quiet_opacus,
     reproducible,
     write_scores,
@@ -58,89 +60,34 @@ PRIVATE_LEARNING_RATE = 0.5
 GRADIENT_NORM = 1.0
 
 
-@dataclass(frozen=True)
-class DigitsRow:
-    """One model and its audit.
+@dataclass(frozen=True, kw_only=True)
+class DigitsRow(AuditedModel):
+    """One model, and the audit of its logit margins on the canaries.
 
     Parameters
     ----------
-    name : str
-        What the model is, such as "20 epochs" or "DP-SGD, ε = 8".
-    epochs : int
-        Passes over the training set.
-    epsilon : float or None
-        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
     train_accuracy, test_accuracy : float
         Share of right predictions on the training set (wrong labels of included canaries counted
         as right) and on 297 digits that no model sees, in [0, 1].
-    auc : float
-        Probability that a member's score is above a non-member's, in [0, 1].
-    seconds : float
-        Training time until then.
-    result : AuditResult
-        The audit of its logit margins on the canaries.
     """
 
-    name: str
-    epochs: int
-    epsilon: float | None
     train_accuracy: float
     test_accuracy: float
-    auc: float
-    seconds: float
-    result: AuditResult
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            One entry for each field.
-        """
-        return vars(self) | {"result": self.result.to_dict()}
 
 
-@dataclass(frozen=True)
-class DigitsReport:
+@dataclass(frozen=True, kw_only=True)
+class DigitsReport(DemoReport[DigitsRow]):
     """All models of the demo.
 
     Parameters
     ----------
-    rows : tuple of DigitsRow
-        The overfitting sweep by epochs, then DP-SGD by ε.
-    plan : InclusionPlan
-        Which canaries are members.
     training_examples : int
         Size of the training set, included canaries counted.
-    seed : int
-        Seed of everything random.
-    seconds : float
-        Time that all of it took.
     """
 
-    rows: tuple[DigitsRow, ...]
-    plan: InclusionPlan
+    examples: ClassVar[str] = "canaries"
+
     training_examples: int
-    seed: int
-    seconds: float
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything but the plan as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            Seed, sizes, seconds and rows.
-        """
-        return {
-            "seed": self.seed,
-            "canaries": len(self.plan),
-            "included_canaries": self.plan.indices.size,
-            "training_examples": self.training_examples,
-            "seconds": self.seconds,
-            "rows": [row.to_dict() for row in self.rows],
-        }
 
 
 def run(
@@ -203,7 +150,13 @@ def run(
         rows = tuple(_audit(task, model, seed, out) for model in models)
     if out is not None:
         task.plan.save(Path(out) / "plan.npz")
-    return DigitsReport(rows, task.plan, len(task.training), seed, perf_counter() - began)
+    return DigitsReport(
+        rows=rows,
+        plan=task.plan,
+        training_examples=len(task.training),
+        seed=seed,
+        seconds=perf_counter() - began,
+    )
 
 
 @dataclass(frozen=True)
@@ -238,23 +191,12 @@ class _Task:
         )
 
 
-@dataclass(frozen=True)
-class _Model:
-    """A network at some moment of its training."""
-
-    name: str
-    network: nn.Module
-    epochs: int
-    epsilon: float | None
-    seconds: float
-
-
 def _network(seed: int) -> nn.Module:
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))
 
 
-def _overfit(task: _Task, marks: list[int], seed: int, ticks: Ticks) -> Iterator[_Model]:
+def _overfit(task: _Task, marks: list[int], seed: int, ticks: Ticks) -> Iterator[TrainedModel]:
     """Train one network far past its best, and hand it out at each mark."""
     network = _network(seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
@@ -268,10 +210,10 @@ def _overfit(task: _Task, marks: list[int], seed: int, ticks: Ticks) -> Iterator
         ticks(f"training, epoch {epoch} of {last}")
         if epoch in marks:
             name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
-            yield _Model(name, network, epoch, None, seconds)
+            yield TrainedModel(name, network, epoch, None, seconds)
 
 
-def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: Ticks) -> _Model:
+def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: Ticks) -> TrainedModel:
     """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
     began = perf_counter()
     network = _network(seed)
@@ -289,7 +231,7 @@ def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: Ticks
             _train_one_epoch(private, optimizer, loader)
             ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
     name = f"DP-SGD, ε = {epsilon:g}"
-    return _Model(name, private.to_standard_module(), epochs, epsilon, perf_counter() - began)
+    return TrainedModel(name, private.to_standard_module(), epochs, epsilon, perf_counter() - began)
 
 
 def _train_one_epoch(
@@ -303,7 +245,9 @@ def _train_one_epoch(
         optimizer.step()
 
 
-def _audit(task: _Task, model: _Model, seed: int, out: str | os.PathLike[str] | None) -> DigitsRow:
+def _audit(
+    task: _Task, model: TrainedModel, seed: int, out: str | os.PathLike[str] | None
+) -> DigitsRow:
     scores = score(model.network, task.canaries, ids=task.plan.ids, device="cpu", progress=False)
     if out is not None:
         write_scores(Path(out) / "scores", model.name, scores, task.plan)

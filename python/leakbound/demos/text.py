@@ -13,15 +13,14 @@ from itertools import chain
 from pathlib import Path
 from pydoc_data import topics
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 
-from leakbound._typing import JsonValue
 from leakbound._validate import integer, real
 from leakbound.audits import audit_one_run
 from leakbound.errors import MissingExtraError
 from leakbound.plan import InclusionPlan
-from leakbound.results import AuditResult
 
 try:
     import torch
@@ -37,8 +36,11 @@ except ImportError as error:
 from leakbound.demos._gpt import GPT
 from leakbound.demos._training import (
     DELTA,
+    AuditedModel,
+    DemoReport,
     Progress,
     Ticks,
+    TrainedModel,
     quiet_opacus,
     reproducible,
     write_scores,
@@ -58,88 +60,33 @@ PRIVATE_LEARNING_RATE = 3e-3
 GRADIENT_NORM = 1.0
 
 
-@dataclass(frozen=True)
-class TextRow:
-    """One model and its audit.
+@dataclass(frozen=True, kw_only=True)
+class TextRow(AuditedModel):
+    """One model, and the audit of minus the losses of all chunks.
 
     Parameters
     ----------
-    name : str
-        What the model is, such as "20 epochs" or "DP-SGD, ε = 8".
-    epochs : int
-        Passes over the training set.
-    epsilon : float or None
-        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
     train_loss, test_loss : float
         Mean loss of the included and of the excluded chunks, in nats per byte; 5.55 is guessing.
-    auc : float
-        Probability that a member's score is above a non-member's, in [0, 1].
-    seconds : float
-        Training time until then.
-    result : AuditResult
-        The audit of minus the losses of all chunks.
     """
 
-    name: str
-    epochs: int
-    epsilon: float | None
     train_loss: float
     test_loss: float
-    auc: float
-    seconds: float
-    result: AuditResult
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            One entry for each field.
-        """
-        return vars(self) | {"result": self.result.to_dict()}
 
 
-@dataclass(frozen=True)
-class TextReport:
+@dataclass(frozen=True, kw_only=True)
+class TextReport(DemoReport[TextRow]):
     """All models of the demo.
 
     Parameters
     ----------
-    rows : tuple of TextRow
-        The overfitting sweep by epochs, then DP-SGD by ε.
-    plan : InclusionPlan
-        Which chunks are members.
     parameters : int
         Size of the model.
-    seed : int
-        Seed of everything random.
-    seconds : float
-        Time that all of it took.
     """
 
-    rows: tuple[TextRow, ...]
-    plan: InclusionPlan
+    examples: ClassVar[str] = "chunks"
+
     parameters: int
-    seed: int
-    seconds: float
-
-    def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything but the plan as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            Seed, sizes, seconds and rows.
-        """
-        return {
-            "seed": self.seed,
-            "chunks": len(self.plan),
-            "included_chunks": self.plan.indices.size,
-            "parameters": self.parameters,
-            "seconds": self.seconds,
-            "rows": [row.to_dict() for row in self.rows],
-        }
 
 
 def run(
@@ -210,18 +157,9 @@ def run(
         parameters = sum(weight.numel() for weight in _network(seed).parameters())
     if out is not None:
         plan.save(Path(out) / "plan.npz")
-    return TextReport(rows, plan, parameters, seed, perf_counter() - began)
-
-
-@dataclass(frozen=True)
-class _Model:
-    """A network at some moment of its training."""
-
-    name: str
-    network: nn.Module
-    epochs: int
-    epsilon: float | None
-    seconds: float
+    return TextReport(
+        rows=rows, plan=plan, parameters=parameters, seed=seed, seconds=perf_counter() - began
+    )
 
 
 def _text(chunks: int, seed: int) -> Tensor:
@@ -241,7 +179,7 @@ def _network(seed: int) -> nn.Module:
 
 def _overfit(
     training: TensorDataset, marks: list[int], seed: int, ticks: Ticks
-) -> Iterator[_Model]:
+) -> Iterator[TrainedModel]:
     """Train one network far past its best, and hand it out at each mark."""
     network = _network(seed)
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE)
@@ -255,12 +193,12 @@ def _overfit(
         ticks(f"training, epoch {epoch} of {last}")
         if epoch in marks:
             name = f"{epoch} epoch{'' if epoch == 1 else 's'}"
-            yield _Model(name, network, epoch, None, seconds)
+            yield TrainedModel(name, network, epoch, None, seconds)
 
 
 def _privately(
     training: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
-) -> _Model:
+) -> TrainedModel:
     """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
     began = perf_counter()
     network = _network(seed)
@@ -278,7 +216,7 @@ def _privately(
             _train_one_epoch(private, optimizer, loader)
             ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
     name = f"DP-SGD, ε = {epsilon:g}"
-    return _Model(name, private.to_standard_module(), epochs, epsilon, perf_counter() - began)
+    return TrainedModel(name, private.to_standard_module(), epochs, epsilon, perf_counter() - began)
 
 
 def _train_one_epoch(
@@ -296,7 +234,7 @@ def _train_one_epoch(
 def _audit(
     text: Tensor,
     plan: InclusionPlan,
-    model: _Model,
+    model: TrainedModel,
     seed: int,
     out: str | os.PathLike[str] | None,
 ) -> TextRow:
