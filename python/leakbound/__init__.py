@@ -16,7 +16,7 @@ Examples
 'lower_bound'
 """
 
-from leakbound import cuts, stats
+from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
 from leakbound.audits import audit_one_run, audit_panoramia
 from leakbound.claims import ApproxDP, PureDP
@@ -66,5 +66,6 @@ __all__ = [
     "audit_one_run",
     "audit_panoramia",
     "cuts",
+    "simulate",
     "stats",
 ]

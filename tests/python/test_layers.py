@@ -17,7 +17,7 @@ LAYERS = [
     {"_approx", "_json", "_poisson_binomial", "_policy", "_scores", "_zero_run"},
     {"claims", "cuts", "plan"},
     {"results", "stats"},
-    {"audits"},
+    {"audits", "simulate"},
     {"_progress", "_wording"},
     {"attacks", "generators", "torch"},
     {"plots"},

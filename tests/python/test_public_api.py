@@ -7,10 +7,22 @@ from collections.abc import Callable
 import pytest
 
 import leakbound as lb
-from leakbound import audits, claims, cuts, errors, results, stats
+from leakbound import audits, claims, cuts, errors, results, simulate, stats
 
-MODULES = [lb, audits, claims, cuts, errors, results, stats]
-FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *(getattr(stats, n) for n in stats.__all__)]
+MODULES = [lb, audits, claims, cuts, errors, results, simulate, stats]
+GAMES = [
+    simulate.null,
+    simulate.randomized_response,
+    simulate.gaussian,
+    simulate.mixture,
+    simulate.noisy_sum,
+]
+FUNCTIONS = [
+    lb.audit_one_run,
+    lb.audit_panoramia,
+    *GAMES,
+    *(getattr(stats, n) for n in stats.__all__),
+]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {
@@ -22,6 +34,9 @@ SIGNATURES = {
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, tail='exact', "
         "real_nonmembers=False, c_upper=None, ids=None, seed=0)"
     ),
+    simulate.null: "(m, *, seed)",
+    simulate.gaussian: "(m, mu, *, seed, k=2)",
+    simulate.randomized_response: "(m, epsilon, *, fraction=1.0, delta=0.0, seed)",
     stats.normal_cdf: "(x)",
     stats.normal_quantile: "(p)",
     stats.log_normal_cdf: "(x)",

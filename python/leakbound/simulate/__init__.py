@@ -1,0 +1,21 @@
+"""Games with known truth: what audits are tested on, and planned with.
+
+Each function plays one idealised game and returns its scores, its membership and the exact
+guarantee of the mechanism behind them. A bound that an audit derives from the scores and membership
+is false if it exceeds that truth, and may be so no more often than its confidence allows.
+"""
+
+from leakbound.simulate._games import Game, Reconstruction, gaussian, mixture, null
+from leakbound.simulate._noisy_sum import NoisySum, noisy_sum
+from leakbound.simulate._response import randomized_response
+
+__all__ = [
+    "Game",
+    "NoisySum",
+    "Reconstruction",
+    "gaussian",
+    "mixture",
+    "noisy_sum",
+    "null",
+    "randomized_response",
+]
