@@ -1,0 +1,146 @@
+//! A test of the number of right guesses in a few steps, whatever the number of examples.
+
+use super::counts::{Counts, check_tau};
+use super::search::{largest_rejected, smallest_level};
+use super::tradeoff::TradeOff;
+use crate::{AuditError, Interrupt};
+
+/// Steps between two looks at the interrupt.
+const POLL: u64 = 1 << 16;
+
+/// What the test decided, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// The mechanism is not f-DP, or an event of probability below τ happened.
+    Rejected {
+        /// The count i at which the inequalities contradicted each other.
+        exit: u64,
+    },
+    /// The inequalities agree.
+    Kept,
+}
+
+impl Decision {
+    /// Whether f-DP was rejected.
+    ///
+    /// ```
+    /// use leakbound_core::fdp::recursion::Decision;
+    /// assert!(Decision::Rejected { exit: 3 }.rejected() && !Decision::Kept.rejected());
+    /// ```
+    #[must_use]
+    pub fn rejected(self) -> bool {
+        self != Self::Kept
+    }
+}
+
+/// Test whether an f-DP mechanism has at least `counts.correct` right guesses with probability τ.
+///
+/// With p_i = P(W = i) and g(x) = (k − 1) f̄⁻¹(x), every upper set of counts obeys
+/// Σ (c' − i + 1) p_{i−1}/m ≥ g(Σ i p_i/m), the sums over i ≥ j. Suppose P(W ≥ c) ≥ τ. From j = c
+/// down, r_j bounds Σ i p_i/m from below and h_j the other sum; once
+/// r + h > c'/m, of which Σ i p_i/m + Σ (c' − i) p_i/m is a part, or r > 1 ≥ f̄, the supposition is
+/// refuted. Where g(r) ≤ h nothing can change further down.
+///
+/// Source: Mahloujifar, Melis and Chaudhuri (2025), Algorithm 3, with both exits. Neither the
+/// largest h so far nor a strict order of the steps is needed: the decision is the same.
+///
+/// Domain: τ in (0, 1). Direction: [`TradeOff::inverse`] is rounded down, so that roundings keep
+/// rather than reject. Cost: tens to thousands of steps, each one `inverse`.
+///
+/// # Errors
+/// τ outside (0, 1), or an interruption.
+///
+/// ```
+/// use leakbound_core::Interrupt;
+/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
+/// let counts = Counts::new(100.0, 100, 80, 2, false)?;
+/// let decision =
+///     recursion::decide(&counts, &Gaussian::new(0.5, 0.0)?, 0.05, &Interrupt::default())?;
+/// assert_eq!(decision, recursion::Decision::Rejected { exit: 69 });
+/// # Ok::<(), leakbound_core::AuditError>(())
+/// ```
+pub fn decide(
+    counts: &Counts,
+    curve: &(impl TradeOff + ?Sized),
+    tau: f64,
+    interrupt: &Interrupt,
+) -> Result<Decision, AuditError> {
+    interrupt.check()?;
+    let tau = check_tau(tau)?;
+    let (guesses, correct) = (counts.guesses() as f64, counts.correct() as f64);
+    let others = counts.others();
+    let cap = guesses / counts.examples();
+    let mut r = tau * correct / counts.examples();
+    let mut h = tau * (guesses - correct) / counts.examples();
+    if r > 1.0 {
+        return Ok(Decision::Rejected {
+            exit: counts.correct(),
+        });
+    }
+    for i in (0..counts.correct()).rev() {
+        if i % POLL == 0 {
+            interrupt.check()?;
+        }
+        let next = others * curve.inverse(r);
+        if next <= h {
+            return Ok(Decision::Kept);
+        }
+        let right = i as f64;
+        r += right / (guesses - right) * (next - h);
+        h = next;
+        if r + h > cap || r > 1.0 {
+            return Ok(Decision::Rejected { exit: i });
+        }
+    }
+    Ok(Decision::Kept)
+}
+
+/// The smallest level at which an f-DP mechanism is rejected: an upper bound on the probability
+/// that at least `counts.correct` guesses are right.
+///
+/// Direction: rounded up, to the end of a bracket at which [`decide`] rejects; 1 if none does.
+///
+/// # Errors
+/// An interruption.
+///
+/// ```
+/// use leakbound_core::Interrupt;
+/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
+/// let counts = Counts::new(100.0, 100, 60, 2, false)?;
+/// let p = recursion::p_value(&counts, &Gaussian::new(0.0, 0.0)?, &Interrupt::default())?;
+/// assert!((p - 0.0324).abs() < 1e-4);
+/// # Ok::<(), leakbound_core::AuditError>(())
+/// ```
+pub fn p_value(
+    counts: &Counts,
+    curve: &(impl TradeOff + ?Sized),
+    interrupt: &Interrupt,
+) -> Result<f64, AuditError> {
+    smallest_level(|tau| Ok(decide(counts, curve, tau, interrupt)?.rejected()))
+}
+
+/// The largest θ at which the curves `family` are rejected at level τ; none if not even θ = 0.
+///
+/// The curves must allow more the larger θ, from θ = 0 on. Direction: the rejected end of a bracket
+/// 1e-13 wide, relative.
+///
+/// # Errors
+/// Those of `family` and of [`decide`].
+///
+/// ```
+/// use leakbound_core::Interrupt;
+/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
+/// let counts = Counts::new(1000.0, 1000, 1000, 2, false)?;
+/// let gaussian = |mu| Gaussian::new(mu, 0.0);
+/// let mu = recursion::critical(&counts, gaussian, 0.05, &Interrupt::default())?;
+/// assert!(mu.is_some_and(|mu| (mu - 2.368_073_900_4).abs() < 1e-10));
+/// # Ok::<(), leakbound_core::AuditError>(())
+/// ```
+pub fn critical<T: TradeOff>(
+    counts: &Counts,
+    family: impl Fn(f64) -> Result<T, AuditError>,
+    tau: f64,
+    interrupt: &Interrupt,
+) -> Result<Option<f64>, AuditError> {
+    largest_rejected(|theta| Ok(decide(counts, &family(theta)?, tau, interrupt)?.rejected()))
+}
