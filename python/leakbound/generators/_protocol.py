@@ -18,9 +18,9 @@ class Samples:
     Parameters
     ----------
     values : ndarray, shape (n, ...)
-        One example in each row, in the shape and dtype of the members. Read-only.
+        One example in each row, in the shape and dtype of the members.
     labels : ndarray of shape (n,), optional
-        Label of each. Read-only.
+        Label of each.
 
     Examples
     --------
@@ -34,14 +34,6 @@ class Samples:
 
     values: NDArray[Any]
     labels: NDArray[Any] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("values", "labels"):
-            array = getattr(self, name)
-            if array is not None:
-                view = array.view()
-                view.flags.writeable = False
-                object.__setattr__(self, name, view)
 
     def take(self, positions: ArrayInput | slice) -> "Samples":
         """Return some of the samples, such as a part for training and a part for the audit.
