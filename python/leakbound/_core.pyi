@@ -23,8 +23,10 @@ __all__ = [
     "equal_level_scan",
     "kl_curve",
     "kl_scan",
+    "kl_scan_offset_rows",
     "kl_scan_offsets",
     "log_normal_cdf",
+    "matched_counts",
     "normal_cdf",
     "normal_quantile",
     "pointwise_bound",
@@ -132,6 +134,23 @@ def kl_scan(
 def kl_scan_offsets(
     path: Path, offsets: _Floats, *, beta: float, kappa: float | None, min_guesses: int
 ) -> OffsetBound: ...
+def kl_scan_offset_rows(
+    path: Path, offsets: _Floats, *, beta: float, kappa: float | None, min_guesses: int
+) -> _Floats:
+    """Return one epsilon for each row of as many offsets as guesses, laid end to end."""
+
+def matched_counts(
+    scores: _Floats,
+    member: NDArray[np.bool_],
+    log_odds: _Floats,
+    uniforms: _Floats,
+    *,
+    guesses: int,
+    one_sided: bool,
+    residual: bool,
+) -> tuple[_Counts, _Counts, _Counts]:
+    """Return kept, guesses and correct for each row of log-odds and, within, of uniforms."""
+
 def equal_level_scan(
     path: Path, *, beta: float, alpha0: float, min_guesses: int, grid: _Grid
 ) -> Bound: ...

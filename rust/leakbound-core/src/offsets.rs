@@ -2,6 +2,7 @@
 
 use leakbound_math::Probability;
 use leakbound_math::logistic::expit;
+use rayon::prelude::*;
 
 use crate::chances::{Guesses, Sum};
 use crate::statistic::{divergence, is_above, walk_thresholds};
@@ -98,6 +99,34 @@ pub fn scan_offsets(
         cut: Some(cut),
         statistic: level,
     }))
+}
+
+/// [`scan_offsets`] for every row of offsets, such as the replicates of a bootstrap: the values of ε
+/// alone, −∞ where nothing is rejected.
+///
+/// Rows are computed in parallel; the result does not depend on the number of threads.
+///
+/// # Errors
+/// As for [`scan_offsets`]; whole rows are needed.
+pub fn scan_offset_rows(
+    path: &Path,
+    rows: &[f64],
+    statistic: &KlDivergence,
+    beta: f64,
+    min_guesses: u32,
+    interrupt: &Interrupt,
+) -> Result<Vec<f64>, AuditError> {
+    let steps = path.guesses() as usize;
+    if steps == 0 || !rows.len().is_multiple_of(steps) {
+        let given = rows.len();
+        return Err(AuditError::StepMismatch { given, steps });
+    }
+    rows.par_chunks_exact(steps)
+        .map(|offsets| {
+            scan_offsets(path, offsets, statistic, beta, min_guesses, interrupt)
+                .map(|bound| bound.epsilon)
+        })
+        .collect()
 }
 
 fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {

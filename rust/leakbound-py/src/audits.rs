@@ -262,7 +262,7 @@ pub(crate) fn kl_scan_offsets(
     .map(OffsetBound)
 }
 
-fn kl_statistic(beta: f64, kappa: Option<f64>) -> Result<KlDivergence, AuditError> {
+pub(crate) fn kl_statistic(beta: f64, kappa: Option<f64>) -> Result<KlDivergence, AuditError> {
     kappa.map_or_else(|| KlDivergence::for_level(beta), KlDivergence::new)
 }
 

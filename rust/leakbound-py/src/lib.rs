@@ -14,6 +14,7 @@ mod enter;
 mod errors;
 mod poisson_binomial;
 mod tails;
+mod zero_run;
 
 use pyo3::prelude::*;
 
@@ -39,6 +40,9 @@ mod _core {
     use crate::tails::{
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,
     };
+
+    #[pymodule_export]
+    use crate::zero_run::{kl_scan_offset_rows, matched_counts};
 
     use pyo3::prelude::*;
 

@@ -1,0 +1,342 @@
+//! Audits of matched examples, replicate by replicate: how many are kept, and how many guesses of
+//! a fixed number are right.
+//!
+//! Members and non-members are given, and example i is a member with log-odds λᵢ given its
+//! features. A member is kept with probability min(1, e^−λ), a non-member with min(1, e^λ): given
+//! the features and the flags of what is kept, the membership of the kept examples is independent
+//! and fair, since π e^−λ = 1 − π. Any audit of one run then applies to them.
+
+use rayon::prelude::*;
+
+use crate::{AuditError, Interrupt};
+
+/// Examples whose membership is given, in an order that says nothing about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// Higher for likelier members; ±∞ allowed.
+    pub scores: &'a [f64],
+    /// Membership of each.
+    pub member: &'a [bool],
+}
+
+/// How the kept examples are guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guessing {
+    /// Guesses to make, all where fewer examples are kept.
+    pub guesses: u32,
+    /// Guess members only: the top `guesses`. Otherwise the top ⌈r/2⌉ are guessed members and the
+    /// bottom ⌊r/2⌋ not.
+    pub one_sided: bool,
+    /// Rank by the residual of the scores on λ, fitted by least squares to the kept examples,
+    /// instead of the scores.
+    pub residual: bool,
+}
+
+/// What a fixed number of guesses about the kept examples gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatchedCounts {
+    /// Examples kept.
+    pub kept: u32,
+    /// Guesses made.
+    pub guesses: u32,
+    /// Right ones among them.
+    pub correct: u32,
+}
+
+/// Counts for every row of log-odds (a replicate of the propensity model) and every row of
+/// uniforms (a draw of what is kept), the draws of a replicate side by side.
+///
+/// Tied examples come in the order given. Domain: log-odds and uniforms hold whole rows of as many
+/// numbers as there are examples; no NaN. The result does not depend on the number of threads.
+/// Cost: O(m) for each pair of rows.
+///
+/// ```
+/// use leakbound_core::{Guessing, Interrupt, Observed, matched_counts};
+/// let seen = Observed { scores: &[3.0, 2.0, 1.0, 0.0], member: &[true, false, true, false] };
+/// let guessing = Guessing { guesses: 2, one_sided: false, residual: false };
+/// let counts = matched_counts(seen, &[0.0; 4], &[0.5; 4], guessing, &Interrupt::default())?;
+/// assert_eq!((counts[0].kept, counts[0].guesses, counts[0].correct), (4, 2, 2));
+/// # Ok::<(), leakbound_core::AuditError>(())
+/// ```
+///
+/// # Errors
+/// No example, lengths that do not fit, or an interrupt.
+pub fn matched_counts(
+    observed: Observed<'_>,
+    log_odds: &[f64],
+    uniforms: &[f64],
+    guessing: Guessing,
+    interrupt: &Interrupt,
+) -> Result<Vec<MatchedCounts>, AuditError> {
+    let examples = observed.scores.len();
+    check(observed, log_odds, uniforms)?;
+    // U < e^−Sλ, without an exponential for each replicate
+    let margins: Vec<f64> = uniforms.iter().map(|uniform| -uniform.ln()).collect();
+    log_odds
+        .par_chunks_exact(examples)
+        .flat_map_iter(|odds| {
+            margins
+                .chunks_exact(examples)
+                .map(move |drawn| (odds, drawn))
+        })
+        .map(|(odds, drawn)| {
+            interrupt.check()?;
+            Ok(replicate(observed, odds, drawn, guessing))
+        })
+        .collect()
+}
+
+fn check(observed: Observed<'_>, log_odds: &[f64], uniforms: &[f64]) -> Result<(), AuditError> {
+    let examples = observed.scores.len();
+    if examples == 0 {
+        return Err(AuditError::Empty);
+    }
+    if u32::try_from(examples).is_err() {
+        return Err(AuditError::TooManyExamples { examples });
+    }
+    if observed.member.len() != examples {
+        let members = observed.member.len();
+        return Err(AuditError::LengthMismatch {
+            scores: examples,
+            members,
+        });
+    }
+    for given in [log_odds.len(), uniforms.len()] {
+        if !given.is_multiple_of(examples) {
+            return Err(AuditError::StepMismatch {
+                given,
+                steps: examples,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A kept example: what it is ranked by, its place in the order given, whether it is a member.
+#[derive(Clone, Copy)]
+struct Kept {
+    value: f64,
+    place: u32,
+    member: bool,
+}
+
+fn replicate(
+    observed: Observed<'_>,
+    log_odds: &[f64],
+    margins: &[f64],
+    guessing: Guessing,
+) -> MatchedCounts {
+    let examples = observed.scores.iter().zip(observed.member).zip(log_odds);
+    let mut place = 0;
+    let mut kept: Vec<(Kept, f64)> = examples
+        .zip(margins)
+        .filter_map(|(((&value, &member), &odds), &margin)| {
+            let example = Kept {
+                value,
+                place,
+                member,
+            };
+            place += 1;
+            let against = if member { odds } else { -odds };
+            (against < margin).then_some((example, odds))
+        })
+        .collect();
+    if guessing.residual {
+        let slope = slope(&kept);
+        for (example, odds) in &mut kept {
+            example.value -= slope * *odds;
+        }
+    }
+    let mut ranked: Vec<Kept> = kept.into_iter().map(|(example, _)| example).collect();
+    count(&mut ranked, guessing)
+}
+
+/// The least-squares slope of scores on log-odds where scores are finite; 0 where it is undefined.
+fn slope(kept: &[(Kept, f64)]) -> f64 {
+    let finite = || kept.iter().filter(|(example, _)| example.value.is_finite());
+    let (mut number, mut odds, mut scores) = (0.0_f64, 0.0, 0.0);
+    for (example, shift) in finite() {
+        number += 1.0;
+        odds += shift;
+        scores += example.value;
+    }
+    let (centre, level) = (odds / number, scores / number);
+    let (mut spread, mut both) = (0.0, 0.0);
+    for (example, shift) in finite() {
+        let off = shift - centre;
+        spread += off * off;
+        both += off * (example.value - level);
+    }
+    // Below this the log-odds are all the same but for rounding.
+    if spread > 1e-24 * number {
+        both / spread
+    } else {
+        0.0
+    }
+}
+
+fn count(ranked: &mut [Kept], guessing: Guessing) -> MatchedCounts {
+    let kept = ranked.len();
+    let guesses = kept.min(guessing.guesses as usize);
+    let top = if guessing.one_sided {
+        guesses
+    } else {
+        guesses.div_ceil(2)
+    };
+    let order = |a: &Kept, b: &Kept| b.value.total_cmp(&a.value).then(a.place.cmp(&b.place));
+    let mut select = |from: usize, at: usize| {
+        if from < at && at < kept {
+            ranked[from..].select_nth_unstable_by(at - from, order);
+        }
+    };
+    select(0, top);
+    select(top, kept - (guesses - top));
+    let members = |part: &[Kept]| part.iter().filter(|example| example.member).count();
+    let bottom = &ranked[kept - (guesses - top)..];
+    let correct = members(&ranked[..top]) + bottom.len() - members(bottom);
+    // At most the number of examples, which was checked to fit.
+    #[allow(clippy::cast_possible_truncation)]
+    let [kept, guesses, correct] = [kept, guesses, correct].map(|number| number as u32);
+    MatchedCounts {
+        kept,
+        guesses,
+        correct,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plain(guesses: u32, one_sided: bool) -> Guessing {
+        Guessing {
+            guesses,
+            one_sided,
+            residual: false,
+        }
+    }
+
+    fn once(
+        scores: &[f64],
+        member: &[bool],
+        log_odds: &[f64],
+        uniforms: &[f64],
+        guessing: Guessing,
+    ) -> MatchedCounts {
+        let observed = Observed { scores, member };
+        matched_counts(
+            observed,
+            log_odds,
+            uniforms,
+            guessing,
+            &Interrupt::default(),
+        )
+        .unwrap()[0]
+    }
+
+    #[test]
+    fn a_residual_is_free_of_the_shift() {
+        // Scores are 10 λ, but for one unit on members: only the residual sees them.
+        let log_odds: Vec<f64> = (0..200).map(|i| f64::from(i % 20) / 10.0 - 1.0).collect();
+        let member: Vec<bool> = (0..200).map(|i| (i / 20) % 2 == 0).collect();
+        let unit = |&is: &bool| if is { 1.0 } else { 0.0 };
+        let scores: Vec<f64> = log_odds
+            .iter()
+            .zip(&member)
+            .map(|(odds, is)| 10.0 * odds + unit(is))
+            .collect();
+        let uniforms = [0.2; 200];
+        let raw = once(&scores, &member, &log_odds, &uniforms, plain(100, false));
+        let guessing = Guessing {
+            residual: true,
+            ..plain(100, false)
+        };
+        let residual = once(&scores, &member, &log_odds, &uniforms, guessing);
+        assert_eq!(residual.correct, 100);
+        assert!(raw.correct < 60);
+        assert_eq!(raw.kept, residual.kept);
+    }
+
+    #[test]
+    fn infinite_scores_lead_and_do_not_spoil_the_line() {
+        let scores = [f64::INFINITY, 1.0, 2.0, 3.0, f64::NEG_INFINITY];
+        let member = [true, false, true, true, false];
+        let guessing = Guessing {
+            residual: true,
+            ..plain(2, false)
+        };
+        let odds = [0.1, -0.3, 0.2, 0.3, -0.4];
+        assert_eq!(
+            once(&scores, &member, &odds, &[0.1; 5], guessing).correct,
+            2
+        );
+    }
+
+    #[test]
+    fn fewer_kept_than_guesses_means_that_all_are_guessed() {
+        let counts = once(
+            &[2.0, 1.0],
+            &[true, true],
+            &[50.0, 0.0],
+            &[0.5; 2],
+            plain(9, true),
+        );
+        assert_eq!((counts.kept, counts.guesses, counts.correct), (1, 1, 1));
+    }
+
+    #[test]
+    fn lengths_must_fit() {
+        let observed = Observed {
+            scores: &[1.0, 2.0],
+            member: &[true, false],
+        };
+        let run = |odds: &[f64], uniforms: &[f64]| {
+            matched_counts(
+                observed,
+                odds,
+                uniforms,
+                plain(1, true),
+                &Interrupt::default(),
+            )
+        };
+        assert!(matches!(
+            run(&[0.0; 3], &[0.5; 2]),
+            Err(AuditError::StepMismatch { given: 3, steps: 2 })
+        ));
+        assert_eq!(run(&[0.0; 6], &[0.5; 4]).unwrap().len(), 6);
+        let stopped = Interrupt::default();
+        stopped.request();
+        let counts = matched_counts(observed, &[0.0; 2], &[0.5; 2], plain(1, true), &stopped);
+        assert_eq!(counts, Err(AuditError::Interrupted));
+    }
+
+    proptest! {
+        /// The slow and obvious way: keep, sort, guess, count.
+        #[test]
+        fn counts_are_those_of_a_sort(
+            rows in prop::collection::vec((0_i8..6, any::<bool>(), -3.0..3.0_f64, 0.0..1.0_f64), 1..60),
+            guesses in 0_u32..70,
+            one_sided: bool,
+        ) {
+            let scores: Vec<f64> = rows.iter().map(|row| f64::from(row.0)).collect();
+            let member: Vec<bool> = rows.iter().map(|row| row.1).collect();
+            let odds: Vec<f64> = rows.iter().map(|row| row.2).collect();
+            let uniforms: Vec<f64> = rows.iter().map(|row| row.3).collect();
+            let found = once(&scores, &member, &odds, &uniforms, plain(guesses, one_sided));
+            let mut kept: Vec<_> = rows
+                .iter()
+                .filter(|row| row.3 < (if row.1 { -row.2 } else { row.2 }).exp().min(1.0))
+                .collect();
+            kept.sort_by_key(|row| -row.0);
+            let made = kept.len().min(guesses as usize);
+            let top = if one_sided { made } else { made.div_ceil(2) };
+            let right = kept[..top].iter().filter(|row| row.1).count()
+                + kept[kept.len() - (made - top)..].iter().filter(|row| !row.1).count();
+            prop_assert_eq!(found.kept as usize, kept.len());
+            prop_assert_eq!(found.guesses as usize, made);
+            prop_assert_eq!(found.correct as usize, right);
+        }
+    }
+}

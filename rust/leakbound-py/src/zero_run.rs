@@ -1,0 +1,70 @@
+//! Replicates of Zero-Run audits.
+
+use leakbound_core::{
+    Guessing, MatchedCounts, Observed, matched_counts as counts_of, scan_offset_rows,
+};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::audits::{Path, kl_statistic};
+use crate::convert::entries;
+use crate::enter::enter;
+
+type Counts<'py> = Bound<'py, PyArray1<i64>>;
+
+/// Examples kept, guesses made and guesses right, for each row of log-odds and each row of uniforms.
+#[pyfunction]
+#[pyo3(signature = (scores, member, log_odds, uniforms, *, guesses, one_sided, residual))]
+#[allow(clippy::too_many_arguments)] // columns of one table, and how it is read
+pub(crate) fn matched_counts<'py>(
+    py: Python<'py>,
+    scores: PyReadonlyArray1<'_, f64>,
+    member: PyReadonlyArray1<'_, bool>,
+    log_odds: PyReadonlyArray1<'_, f64>,
+    uniforms: PyReadonlyArray1<'_, f64>,
+    guesses: u32,
+    one_sided: bool,
+    residual: bool,
+) -> PyResult<(Counts<'py>, Counts<'py>, Counts<'py>)> {
+    let (scores, member) = (entries(&scores), entries(&member));
+    let (log_odds, uniforms) = (entries(&log_odds), entries(&uniforms));
+    let guessing = Guessing {
+        guesses,
+        one_sided,
+        residual,
+    };
+    let counts = enter(py, |interrupt| {
+        let observed = Observed {
+            scores: &scores,
+            member: &member,
+        };
+        counts_of(observed, &log_odds, &uniforms, guessing, interrupt)
+    })?;
+    let column = |value: fn(&MatchedCounts) -> u32| {
+        PyArray1::from_iter(py, counts.iter().map(|row| i64::from(value(row))))
+    };
+    Ok((
+        column(|row| row.kept),
+        column(|row| row.guesses),
+        column(|row| row.correct),
+    ))
+}
+
+/// The ε of `kl_scan_offsets` for each row of offsets.
+#[pyfunction]
+#[pyo3(signature = (path, offsets, *, beta, kappa, min_guesses))]
+pub(crate) fn kl_scan_offset_rows<'py>(
+    py: Python<'py>,
+    path: &Path,
+    offsets: PyReadonlyArray1<'_, f64>,
+    beta: f64,
+    kappa: Option<f64>,
+    min_guesses: u32,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let offsets = entries(&offsets);
+    let epsilons = enter(py, |interrupt| {
+        let statistic = kl_statistic(beta, kappa)?;
+        scan_offset_rows(&path.0, &offsets, &statistic, beta, min_guesses, interrupt)
+    })?;
+    Ok(PyArray1::from_vec(py, epsilons))
+}
