@@ -17,10 +17,10 @@ from leakbound.errors import (
     OptionTypeError,
     TooFewMembersError,
 )
-from leakbound.generators import GaussianCopula, Generator, Sampler
+from leakbound.generators import ChowLiuTree, GaussianCopula, Generator, Sampler, SequentialCART
 
 Array = NDArray[Any]
-GENERATORS = [GaussianCopula()]
+GENERATORS = [GaussianCopula(), SequentialCART(), ChowLiuTree()]
 ROWS = 2000
 
 generators = pytest.mark.parametrize("generator", GENERATORS, ids=lambda g: type(g).__name__)

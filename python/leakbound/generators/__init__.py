@@ -19,7 +19,24 @@ Examples
 Samples(n=100, shape=(4,), labels=2)
 """
 
+from leakbound.generators._cart import FittedSequentialCART, SequentialCART
+from leakbound.generators._chow_liu import ChowLiuTree, FittedChowLiuTree
 from leakbound.generators._copula import FittedGaussianCopula, GaussianCopula
+from leakbound.generators._duplicates import check_duplicates, find_duplicates
 from leakbound.generators._protocol import Generator, Sampler, Samples
+from leakbound.generators._split import MemberSplit
 
-__all__ = ["FittedGaussianCopula", "GaussianCopula", "Generator", "Sampler", "Samples"]
+__all__ = [
+    "ChowLiuTree",
+    "FittedChowLiuTree",
+    "FittedGaussianCopula",
+    "FittedSequentialCART",
+    "GaussianCopula",
+    "Generator",
+    "MemberSplit",
+    "Sampler",
+    "Samples",
+    "SequentialCART",
+    "check_duplicates",
+    "find_duplicates",
+]

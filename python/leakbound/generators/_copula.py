@@ -26,7 +26,7 @@ import numpy as np
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import integer
 from leakbound.generators._protocol import Samples
-from leakbound.generators._tables import Marginal, Table, read_table
+from leakbound.generators._tables import Marginal, read_table
 from leakbound.stats import normal_cdf, normal_quantile
 
 __all__ = ["FittedGaussianCopula", "GaussianCopula"]
@@ -92,15 +92,12 @@ class GaussianCopula:
             If `categorical` names a column that there is not.
         """
         table = read_table(members, labels)
-        categorical = self._categorical(table)
+        categorical = table.categorical(self.categorical)
         strata = {
             label: _Stratum.fit(rows, categorical, table.dtype) for label, rows in table.classes()
         }
         shares = {label: len(rows) / len(table) for label, rows in table.classes()}
         return FittedGaussianCopula(strata, shares, table.dtype)
-
-    def _categorical(self, table: Table) -> list[bool]:
-        return [bool(one) for one in table.categorical(self.categorical)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +108,9 @@ class _Stratum:
     root: FloatArray
 
     @classmethod
-    def fit(cls, rows: FloatArray, categorical: list[bool], dtype: np.dtype[Any]) -> "_Stratum":
+    def fit(
+        cls, rows: FloatArray, categorical: tuple[bool, ...], dtype: np.dtype[Any]
+    ) -> "_Stratum":
         marginals = tuple(
             Marginal.fit(column, categorical=one, dtype=dtype)
             for column, one in zip(rows.T, categorical, strict=True)

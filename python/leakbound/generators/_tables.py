@@ -7,11 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._typing import ArrayInput, BoolArray, FloatArray, IntArray
+from leakbound._typing import ArrayInput, FloatArray, IntArray
 from leakbound._validate import check_length, vector
 from leakbound.errors import ArrayTypeError, MembersError, OptionError, TooFewMembersError
+from leakbound.generators._protocol import Samples
 
-__all__ = ["LEAST_ROWS", "Marginal", "Table", "check_finite", "read_labels", "read_table"]
+__all__ = [
+    "LEAST_ROWS",
+    "Columns",
+    "Donors",
+    "Marginal",
+    "Table",
+    "check_finite",
+    "read_labels",
+    "read_table",
+]
 
 LEAST_ROWS = 20
 """Fewest rows of one kind that a distribution is learnt from."""
@@ -50,7 +60,7 @@ class Table:
         for label in np.unique(self.labels):
             yield label, self.values[self.labels == label]
 
-    def categorical(self, named: tuple[int, ...]) -> BoolArray:
+    def categorical(self, named: tuple[int, ...]) -> tuple[bool, ...]:
         """Return which columns hold categories: those named, and those with few values."""
         columns = self.values.shape[1]
         for column in named:
@@ -59,9 +69,7 @@ class Table:
                     f"categorical names column {column}, and the columns are 0 to {columns - 1}"
                 )
                 raise OptionError(message)
-        return np.array(
-            [j in named or np.unique(self.values[:, j]).size <= FEW for j in range(columns)]
-        )
+        return tuple(j in named or np.unique(self.values[:, j]).size <= FEW for j in range(columns))
 
 
 def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
@@ -255,13 +263,129 @@ class Marginal:
         code = np.searchsorted(self.cumulative, shares, side="right") - 1
         code = np.clip(code, 0, self.values.size - 1)
         width = self.cumulative[code + 1] - self.cumulative[code]
-        within = np.clip((shares - self.cumulative[code]) / width, 0, 1)
-        found = self.low[code] + within * (self.high[code] - self.low[code])
+        return self.place(code, np.clip((shares - self.cumulative[code]) / width, 0, 1))
+
+    def place(self, codes: IntArray, within: FloatArray) -> FloatArray:
+        """Return points of the neighbourhoods of values.
+
+        Parameters
+        ----------
+        codes : ndarray of int64
+            Positions of the values among the distinct ones.
+        within : ndarray of float64
+            How far from the low end of the neighbourhood to the high end, in [0, 1].
+        """
+        found = self.low[codes] + within * (self.high[codes] - self.low[codes])
         if self.step:
             first = self.values[0]
             found = first + np.round((found - first) / self.step) * self.step
             found = np.round(found, self.decimals)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of a table, the labels as one more: rows are codes of distinct values.
+
+    Parameters
+    ----------
+    marginals : tuple of Marginal
+        The distribution of each column, that of the labels last.
+    categorical : tuple of bool
+        Which hold categories.
+    dtype : dtype
+        Of the members, and so of the samples.
+    classes : ndarray or None
+        Distinct labels, increasing.
+    """
+
+    marginals: tuple[Marginal, ...]
+    categorical: tuple[bool, ...]
+    dtype: np.dtype[Any]
+    classes: NDArray[Any] | None
+
+    @classmethod
+    def fit(cls, table: Table, named: tuple[int, ...]) -> tuple["Columns", IntArray]:
+        """Learn the columns, and return the codes of the members too: shape (n, columns).
+
+        Parameters
+        ----------
+        table : Table
+            The members.
+        named : tuple of int
+            Columns that hold categories, besides those with few values.
+        """
+        kinds = table.categorical(named)
+        marginals = [
+            Marginal.fit(column, categorical=kind, dtype=table.dtype)
+            for column, kind in zip(table.values.T, kinds, strict=True)
+        ]
+        codes = [one.codes(x) for one, x in zip(marginals, table.values.T, strict=True)]
+        classes = None
+        if table.labels is not None:
+            classes, label = np.unique(table.labels, return_inverse=True)
+            one = Marginal.fit(label.astype(np.float64), categorical=True, dtype=label.dtype)
+            marginals, kinds, codes = [*marginals, one], (*kinds, True), [*codes, label]
+        return cls(tuple(marginals), kinds, table.dtype, classes), np.column_stack(codes)
+
+    def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
+        """Return rows of codes as samples, each value somewhere in the neighbourhood of its code.
+
+        Parameters
+        ----------
+        codes : ndarray of int64, shape (n, columns)
+            The rows.
+        rng : numpy.random.Generator
+            Where in the neighbourhoods.
+        """
+        labels = None if self.classes is None else self.classes[codes[:, -1]]
+        width = codes.shape[1] - (self.classes is not None)
+        values = [
+            self.marginals[j].place(codes[:, j], rng.random(len(codes))) for j in range(width)
+        ]
+        return Samples(np.column_stack(values).astype(self.dtype), labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Donors:
+    """Members by group: whom a new row of a group takes its value from.
+
+    Parameters
+    ----------
+    order : ndarray of int64, shape (n,)
+        Members, those of one group side by side.
+    groups : ndarray of int64, shape (n,)
+        The group of each, increasing.
+    """
+
+    order: IntArray
+    groups: IntArray
+
+    @classmethod
+    def fit(cls, groups: IntArray) -> "Donors":
+        """Put members into groups.
+
+        Parameters
+        ----------
+        groups : ndarray of int64, shape (n,)
+            The group of each member.
+        """
+        order = np.argsort(groups, kind="stable")
+        return cls(order, groups[order])
+
+    def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw a member of each group asked for.
+
+        Parameters
+        ----------
+        groups : ndarray of int64
+            Groups that have members.
+        rng : numpy.random.Generator
+            Which member.
+        """
+        first = np.searchsorted(self.groups, groups, side="left")
+        end = np.searchsorted(self.groups, groups, side="right")
+        return self.order[first + (rng.random(groups.size) * (end - first)).astype(np.intp)]
 
 
 def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:

@@ -1,0 +1,147 @@
+"""Members of the generator stay out of the audit, and copies of members out of the samples."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from leakbound.demos._census_data import Census
+from leakbound.errors import (
+    ArrayTypeError,
+    DuplicateIdsError,
+    GeneratedDuplicatesError,
+    LengthMismatchError,
+    OptionError,
+    OptionTypeError,
+    ReusedMembersError,
+    ShapeError,
+)
+from leakbound.generators import (
+    MemberSplit,
+    SequentialCART,
+    check_duplicates,
+    find_duplicates,
+)
+
+# --- the split ----------------------------------------------------------------------------------
+
+
+def test_parts_are_disjoint_complete_and_of_their_sizes() -> None:
+    split = MemberSplit.create(1000, shares={"generator": 3, "train": 2, "test": 5}, seed=3)
+    parts = [split.positions(name) for name in split.names]
+    assert [part.size for part in parts] == [300, 200, 500]
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(1000))
+    assert repr(MemberSplit.create(10)) == "MemberSplit(n=10, generator=4, audit=6)"
+
+
+def test_a_split_is_random_and_reproducible() -> None:
+    first, again, other = (MemberSplit.create(500, seed=seed).part for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    # Two independent splits agree on 0.4² + 0.6² of the members: 260 of 500, give or take 5 sd.
+    assert 205 < np.count_nonzero(first == other) < 315
+
+
+def test_documents_are_not_divided() -> None:
+    rng = np.random.default_rng(0)
+    documents = rng.permutation(np.repeat(np.arange(200), rng.integers(1, 20, 200)))
+    split = MemberSplit.create(documents.size, documents=documents, seed=5)
+    generator, audit = (set(documents[split.positions(name)]) for name in split.names)
+    assert not generator & audit
+    assert split.positions("generator").size == pytest.approx(0.4 * documents.size, abs=20)
+
+
+def test_members_of_the_generator_cannot_be_audited() -> None:
+    ids = np.array([f"person {i}" for i in range(50)])
+    split = MemberSplit.create(50, ids=ids, seed=6)
+    split.check_audited(ids[split.positions("audit")])
+    with pytest.raises(ReusedMembersError, match=r"^20 of .*: person \d+, .*, …; audit only"):
+        split.check_audited(ids)
+    one = ids[split.positions("generator")[:1]]
+    with pytest.raises(ReusedMembersError, match=f"^1 of the audited .* generator: {one[0]};"):
+        split.check_audited(np.concatenate([one, ids[split.positions("audit")]]))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"n": 0}, OptionError, "n must be at least 1"),
+        ({"n": 10, "seed": -1}, OptionError, "seed"),
+        ({"n": 10, "shares": {"audit": 1}}, OptionError, "must name the part 'generator'"),
+        ({"n": 10, "shares": {"generator": 0, "audit": 1}}, OptionError, "share of generator"),
+        ({"n": 10, "shares": {"generator": "x"}}, OptionTypeError, "share of generator"),
+        ({"n": 1}, OptionError, "'generator' would be empty"),
+        ({"n": 9, "documents": [1] * 9}, OptionError, "9 members in 1 documents"),
+        ({"n": 3, "ids": [1, 2]}, LengthMismatchError, "ids has 2"),
+        ({"n": 3, "ids": [1, 2, 2]}, DuplicateIdsError, "2 at rows 1, 2"),
+        ({"n": 3, "documents": [1]}, LengthMismatchError, "documents has 1"),
+    ],
+)
+def test_bad_splits_are_refused(
+    options: dict[str, Any], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        MemberSplit.create(**options)
+
+
+def test_there_is_no_other_part() -> None:
+    with pytest.raises(OptionError, match="no part 'train'; the parts are 'generator', 'audit'"):
+        MemberSplit.create(10).positions("train")
+
+
+# --- copies -------------------------------------------------------------------------------------
+
+
+def images(n: int, seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).random((n, 4, 4)).astype(np.float32)
+
+
+def test_every_copy_is_found_and_nothing_else() -> None:
+    samples, members = images(100, 0), images(300, 1)
+    assert find_duplicates(samples, members).size == 0
+    check_duplicates(samples, members)
+    samples[[7, 40]] = members[[299, 0]]
+    np.testing.assert_array_equal(find_duplicates(samples, members), [7, 40])
+    with pytest.raises(GeneratedDuplicatesError, match=r"2 of 100 samples .* positions 7, 40") as e:
+        check_duplicates(samples, members)
+    assert e.value.indices == (7, 40)
+
+
+def test_a_copy_is_a_copy_in_any_dtype() -> None:
+    members = np.random.default_rng(2).normal(size=(50, 3))
+    np.testing.assert_array_equal(
+        find_duplicates(members[:5].astype(np.float32), members), np.arange(5)
+    )
+    np.testing.assert_array_equal(
+        find_duplicates(np.array([[1, 0], [2, 2]]), [[2.0, 2.0], [1.0, -0.0], [3.0, 0.5]]), [0, 1]
+    )
+
+
+def test_records_with_few_values_may_repeat_by_chance() -> None:
+    people = Census().sample(6000, seed=0)
+    few = people.values[:, [0, 1, 2, 3, 4]]
+    members, fresh = few[:3000], few[3000:]
+    assert find_duplicates(fresh, members).size > 50
+    check_duplicates(fresh, members)
+
+
+def test_a_generator_that_copies_is_refused_all_the_same() -> None:
+    people = Census().sample(3000, seed=1)
+    members = people.values[:, [0, 1, 2, 3, 4]]
+    copying, resting = (
+        SequentialCART(leaf=leaf).fit(members).sample(3000, seed=2).values for leaf in (1, 30)
+    )
+    check_duplicates(resting, members)
+    with pytest.raises(GeneratedDuplicatesError, match="copies what it was trained on"):
+        check_duplicates(copying, members)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ShapeError, match=r"shape \(2, 3\) and members \(2, 4\)"):
+        find_duplicates(np.zeros((2, 3)), np.zeros((2, 4)))
+    with pytest.raises(ShapeError, match="at least one row"):
+        check_duplicates(np.zeros((0, 3)), np.zeros((2, 3)))
+    with pytest.raises(ArrayTypeError, match="samples"):
+        check_duplicates([["a"]], [["b"]])
+    with pytest.raises(OptionError, match="nan at index 0, 0"):
+        check_duplicates([[np.nan]], [[1.0]])
