@@ -19,7 +19,7 @@ LAYERS = [
     {"results", "stats"},
     {"audits", "simulate"},
     {"_progress", "_wording"},
-    {"attacks", "generators", "torch"},
+    {"attacks", "generators", "torch", "validity"},
     {"plots"},
     {"_figures"},
     {"report"},

@@ -7,22 +7,13 @@ from collections.abc import Callable
 import pytest
 
 import leakbound as lb
-from leakbound import audits, claims, cuts, errors, results, simulate, stats
+from leakbound import audits, claims, cuts, errors, results, simulate, stats, validity
 
-MODULES = [lb, audits, claims, cuts, errors, results, simulate, stats]
-GAMES = [
-    simulate.null,
-    simulate.randomized_response,
-    simulate.gaussian,
-    simulate.mixture,
-    simulate.noisy_sum,
-]
-FUNCTIONS = [
-    lb.audit_one_run,
-    lb.audit_panoramia,
-    *GAMES,
-    *(getattr(stats, n) for n in stats.__all__),
-]
+MODULES = [lb, audits, claims, cuts, errors, results, simulate, stats, validity]
+GAMES = [getattr(simulate, name) for name in simulate.__all__ if name.islower()]
+STATS = [getattr(stats, name) for name in stats.__all__]
+SUITE = [validity.attack_cases, validity.run]
+FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *GAMES, *STATS, *SUITE]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {

@@ -1,0 +1,163 @@
+"""The command that counts false claims."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leakbound import validity
+from leakbound.cli import _output
+from leakbound.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.table import Table
+
+VALIDATE = (
+    "Count how often audits claim more than the truth, on simulated games.\n\n"
+    "An audit at 90 % confidence may do so in a tenth of the games; an exact binomial test judges "
+    "each count. Policies offered for comparison only, and traps, should fail. WORDS select cases, "
+    "as in [bold]one-run kl both[/]; none selects all.\n\n"
+    "[dim]Exit code: 0 every valid audit holds and every invalid one fails, 1 not so, "
+    "2 bad input.[/]"
+)
+
+
+def validate(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]...", help="Words a case must have.")
+    ] = None,
+    *,
+    attack: Annotated[
+        str,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="An attack of yours, called as attack(member, seed) for scores, under every "
+            "audit.",
+        ),
+    ] = "",
+    truth: Annotated[
+        float,
+        typer.Option(metavar="E", help="ε of what the attack looks at; 0 if members are ignored."),
+    ] = 0.0,
+    examples: Annotated[
+        int, typer.Option("--examples", "-m", metavar="M", help="Examples of an attack's games.")
+    ] = 200,
+    long: Annotated[
+        bool, typer.Option("--long", metavar="", help="Thousands of games of each case.")
+    ] = False,
+    repetitions: Annotated[
+        int | None, typer.Option(metavar="N", help="Games of each case, instead.", min=1)
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Processes; the counts do not depend on it.", min=1)
+    ] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the games.", min=0)] = 0,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", metavar="", help="Print the counts as JSON to stdout, and nothing else there."
+        ),
+    ] = False,
+) -> None:
+    """Count how often audits claim more than the truth."""
+    with _output.answering():
+        selected = _select(" ".join(words or ()), attack, truth, examples)
+        with _executor(workers) as executor:
+            report = validity.run(
+                selected,
+                repetitions=repetitions or ("long" if long else "quick"),
+                seed=seed,
+                executor=executor,
+                progress=True,
+            )
+        if json:
+            typer.echo(report.to_json())
+        else:
+            _output.say(_table(report))
+            _output.say("")
+            _output.say(_summary(report), "bold" if report.ok else "bold red")
+        raise typer.Exit(0 if report.ok else 1)
+
+
+def _select(words: str, attack: str, truth: float, examples: int) -> Sequence[validity.Case]:
+    if not attack:
+        return validity.cases(words)
+    wanted = set(words.split())
+    mine = validity.attack_cases(_load(attack), truth=truth, m=examples)
+    return [case for case in mine if wanted <= set(case.name.split())]
+
+
+def _load(name: str) -> Callable[..., Any]:
+    """Import a function by the name of its module, which may be in the current folder."""
+    module, _, function = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        message = (
+            f"--attack {name!r} cannot be loaded: {error}; give module:function, with the module "
+            "in the current folder or installed"
+        )
+        raise OptionError(message) from error
+    return found  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _executor(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+    if workers == 1:
+        yield None
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as executor:
+        yield executor
+
+
+def _table(report: validity.ValidityReport) -> Table:
+    headings = [("Audit", False), ("Claim", False), ("Cuts", False), ("Sides", False)]
+    numbers = [("Games", True), ("False", True), ("Allowed", True), ("p", True)]
+    table = _output.grid([*headings, ("Truth", False), *numbers, ("Verdict", False)])
+    for rate in report.rates:
+        table.add_row(
+            rate.audit,
+            rate.claim,
+            rate.cuts,
+            rate.sides,
+            rate.truth,
+            f"{rate.repetitions:,}",
+            f"{100 * rate.rate:.2f} %",
+            f"{100 * rate.error:g} %",
+            f"{rate.p_value:.2g}",
+            _verdict(rate),
+            style=None if rate.expected else "red",
+        )
+    return table
+
+
+def _verdict(rate: validity.Rate) -> str:
+    if rate.valid:
+        return "holds" if rate.expected else "FAILS"
+    return "fails, as it should" if rate.expected else "INVALID, NOT CAUGHT"
+
+
+def _summary(report: validity.ValidityReport) -> str:
+    valid = [rate for rate in report.rates if rate.valid]
+    invalid = [rate for rate in report.rates if not rate.valid]
+    parts = []
+    if valid:
+        parts.append(f"{sum(r.expected for r in valid)} of {len(valid)} valid audits hold")
+    if invalid:
+        parts.append(f"{sum(r.expected for r in invalid)} of {len(invalid)} invalid ones fail")
+    return (
+        f"{', '.join(parts)}: each judged by an exact binomial test, "
+        f"family-wise at {report.family_wise:g}."
+    )

@@ -1,0 +1,303 @@
+"""The table of cases: adding an audit, a policy or a kind of game is adding a line.
+
+The public names are those of `leakbound.validity`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from leakbound import simulate
+from leakbound._typing import Sides
+from leakbound._validate import integer, real
+from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.cuts import (
+    CutPolicy,
+    EqualLevelScan,
+    Fixed,
+    KLScan,
+    Split,
+    Uncorrected,
+    UnionBound,
+    VilleMixture,
+)
+from leakbound.errors import OptionTypeError
+from leakbound.stats import kl_scan
+from leakbound.validity._games import (
+    Attack,
+    Boundary,
+    Play,
+    UserGame,
+    log_odds,
+    two_rankings,
+)
+from leakbound.validity._run import Case
+
+__all__ = ["attack_cases", "cases", "pure_policies"]
+
+_ERROR = 0.1
+"""Share of false claims that every audit here may make."""
+_SIDES: tuple[Sides, ...] = ("both", "member")
+_DELTA = 0.01
+"""δ of the games: so large that failures happen in a few hundred games."""
+
+
+def pure_policies(m: int) -> dict[str, CutPolicy]:
+    return {
+        "kl": KLScan(),
+        "kl-late": KLScan(min_guesses=m // 4, kappa=3.0),
+        "equal-level": EqualLevelScan(),
+        "union": UnionBound(),
+        "geometric": UnionBound(grid="geometric"),
+        "hoeffding": UnionBound(tail="hoeffding"),
+        "fixed": Fixed(m // 2),
+        "split": Split(),
+        "ville": VilleMixture(),
+    }
+
+
+def _approx_policies(m: int) -> dict[str, CutPolicy | None]:
+    return {
+        "planned": None,
+        "fixed": Fixed(m // 2),
+        "kl": KLScan(min_guesses=m // 4),
+        "union": UnionBound(),
+        "geometric": UnionBound(grid="geometric"),
+    }
+
+
+def _boundaries(sides: Sides) -> dict[str, tuple[int, Play]]:
+    """Return kinds of games for pure DP: examples, enough for an error to be within reach."""
+    return {
+        "noise": (60, partial(simulate.null, 60)),
+        "p=0.5": (60, Boundary(m=60, p=0.5, sides=sides)),
+        "p=0.73": (80, Boundary(m=80, p=0.73, sides=sides)),
+        "p=0.95": (300, Boundary(m=300, p=0.95, sides=sides)),
+        "p=0.993": (2000, Boundary(m=2000, p=0.993, sides=sides)),
+        "tied": (80, Boundary(m=80, p=0.73, sides=sides, tied=True)),
+        "wavering": (80, Boundary(m=80, p=0.73, sides=sides, wavering=True)),
+        "response": (80, partial(simulate.randomized_response, 80, 1.0)),
+        "response-30%": (150, partial(simulate.randomized_response, 150, 1.5, fraction=0.3)),
+    }
+
+
+_LEAKS: dict[str, tuple[int, Play]] = {
+    "noise": (150, partial(simulate.null, 150)),
+    "response": (150, partial(simulate.randomized_response, 150, 1.0, delta=_DELTA)),
+    "gaussian": (150, partial(simulate.gaussian, 150, 1.0)),
+    "mixture": (150, partial(simulate.mixture, 150, 1.0)),
+}
+"""Games for claims with δ > 0."""
+
+
+@dataclass(frozen=True)
+class _OneRun:
+    """Whether an audit of one run claims more than the truth."""
+
+    play: Play
+    claim: Claim
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, seed: int) -> bool:
+        game = self.play(seed=2 * seed)
+        result = audit_one_run(
+            game.scores,
+            game.member,
+            claim=self.claim,
+            confidence=1 - _ERROR,
+            seed=2 * seed + 1,
+            **self.options,
+        )
+        return result.bound > game.epsilon(self.claim.delta)
+
+
+def _one_run(
+    truth: tuple[str, Play],
+    claim: Claim,
+    cuts: tuple[str, CutPolicy | None],
+    sides: Sides,
+    **how: Any,
+) -> Case:
+    return Case(
+        audit="one-run",
+        claim=claim.name,
+        cuts=cuts[0],
+        sides=sides,
+        truth=truth[0],
+        error=_ERROR,
+        trial=_OneRun(truth[1], claim, {"cuts": cuts[1], "sides": sides}),
+        **how,
+    )
+
+
+def _pure() -> Iterator[Case]:
+    for sides in _SIDES:
+        for truth, (m, play) in _boundaries(sides).items():
+            how = {"quick": 100, "long": 2000} if m > 200 else {}
+            for cuts in pure_policies(m).items():
+                yield _one_run((truth, play), PureDP(), cuts, sides, **how)
+
+
+def _approx() -> Iterator[Case]:
+    claim = ApproxDP(delta=_DELTA)
+    for sides in _SIDES:
+        for truth, (m, play) in _LEAKS.items():
+            for cuts in _approx_policies(m).items():
+                yield _one_run((truth, play), claim, cuts, sides, quick=100, long=2000)
+
+
+def _uncorrected() -> Iterator[Case]:
+    for sides in _SIDES:
+        for truth, (_, play) in _boundaries(sides).items():
+            if truth.startswith("p="):
+                how = {"valid": False, "quick": 300, "long": 1000}
+                cuts = ("uncorrected", Uncorrected())
+                yield _one_run((truth, play), PureDP(), cuts, sides, **how)
+
+
+@dataclass(frozen=True)
+class _Panoramia:
+    """Whether a PANORAMIA audit claims too much: about ε or, if None, about c or c + ε."""
+
+    baseline: float
+    attack: float
+    epsilon: float | None
+    options: dict[str, Any]
+
+    def __call__(self, seed: int) -> bool:
+        baseline, attack, member = two_rankings(150, self.baseline, self.attack, 2 * seed)
+        result = audit_panoramia(
+            baseline, attack, member, confidence=1 - _ERROR, seed=2 * seed + 1, **self.options
+        )
+        if self.epsilon is not None:
+            return result.bound > self.epsilon
+        return bool(
+            result.c_lb > log_odds(self.baseline)
+            or result.c_plus_epsilon_lb > log_odds(self.attack)
+        )
+
+
+_JOINT: dict[str, dict[str, Any]] = {
+    "kl": {},
+    "equal-level": {"cuts": EqualLevelScan()},
+    "union": {"cuts": UnionBound()},
+    "hoeffding": {"cuts": UnionBound(), "tail": "hoeffding"},
+    "fixed": {"cuts": Fixed(50)},
+    "split": {"cuts": Split()},
+}
+_PAIRS = ((0.5, 0.5), (0.5, 0.73), (0.6, 0.8), (0.8, 0.8), (0.73, 0.95))
+_LIMITS: dict[str, tuple[float, dict[str, Any]]] = {
+    "real-nonmembers": (log_odds(0.73), {"real_nonmembers": True}),
+    "c-upper": (log_odds(0.73) - log_odds(0.6), {"c_upper": log_odds(0.6)}),
+}
+"""What makes c + ε speak of ε, and the true ε, where the attack is right with probability 0.73."""
+
+
+def _panoramia() -> Iterator[Case]:
+    row = partial(Case, audit="panoramia", sides="member", error=_ERROR)
+    for cuts, options in _JOINT.items():
+        for pair in _PAIRS:
+            truth, trial = "p={:g},{:g}".format(*pair), _Panoramia(*pair, None, options)
+            yield row(claim="c, c+ε", cuts=cuts, truth=truth, trial=trial)
+    for limit, (epsilon, options) in _LIMITS.items():
+        trial = _Panoramia(0.5, 0.73, epsilon, options)
+        yield row(claim=f"ε, {limit}", cuts="kl", truth="p=0.5,0.73", trial=trial)
+    # no leakage, and a generator that the attack can tell from the data where the baseline cannot
+    blind = _Panoramia(0.5, 0.8, 0.0, {})
+    yield row(claim="ε̃ as ε", cuts="kl", truth="blind", trial=blind, valid=False, long=2000)
+
+
+def _ties_by_label(seed: int) -> bool:
+    """Whether noise looks like leakage if members come first among equal scores."""
+    rng = np.random.default_rng(seed)
+    member = rng.random(200) < 0.5
+    scores = rng.integers(0, 4, size=200)
+    return kl_scan(member[np.lexsort((~member, -scores))], beta=_ERROR).logit > 0
+
+
+def _half_of_six(seed: int) -> bool:
+    """Whether six right guesses of six count as leakage, if exactly three of them are members."""
+    member = np.random.default_rng(seed).permutation(6) < 3
+    result = audit_one_run(np.arange(6.0), member, cuts=Fixed(6), confidence=0.98)
+    return result.bound > 0
+
+
+def _traps() -> Iterator[Case]:
+    trap = partial(Case, audit="trap", claim="pure DP", truth="noise", valid=False, long=2000)
+    yield trap(cuts="ties-by-label", sides="member", error=_ERROR, trial=_ties_by_label)
+    yield trap(cuts="fixed-size", sides="both", error=0.02, trial=_half_of_six, quick=1000)
+
+
+_TABLES = (_pure, _approx, _uncorrected, _panoramia, _traps)
+
+
+def cases(words: str = "") -> tuple[Case, ...]:
+    """Return the cases of this package's audits.
+
+    Parameters
+    ----------
+    words : str
+        Words that a case must have, all of them, such as "one-run kl both"; all cases if empty.
+
+    Returns
+    -------
+    tuple of Case
+        The cases; empty if no case has these words.
+
+    Examples
+    --------
+    >>> cases("uncorrected")[0].valid
+    False
+    """
+    wanted = set(words.split())
+    return tuple(case for table in _TABLES for case in table() if wanted <= set(case.name.split()))
+
+
+def attack_cases(attack: Attack, *, truth: float = 0.0, m: int = 200) -> tuple[Case, ...]:
+    """Return cases that put an attack of yours, and what it attacks, under every valid audit.
+
+    Parameters
+    ----------
+    attack : callable
+        ``attack(member, seed)`` returns scores, array-like of shape (m,). `member` says what the
+        coins said, a bool array of shape (m,): train on the members, or ignore it to see what your
+        scoring makes of noise. All randomness comes from the integer `seed`.
+    truth : float
+        The ε that your training keeps, at least 0; 0 if it ignores `member`.
+    m : int
+        Examples of each game, at least 8.
+
+    Returns
+    -------
+    tuple of Case
+        One case for each cut policy and choice of sides.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range, or `attack` cannot be called.
+
+    Examples
+    --------
+    >>> def honest(member, seed):
+    ...     return np.random.default_rng(seed).normal(size=member.size)
+    >>> def cheat(member, seed):  # the coins leak through a threshold chosen on them
+    ...     return honest(member, seed) + 0.5 * member
+    >>> from leakbound.validity import run
+    >>> [run(attack_cases(a)[:1], repetitions=50).ok for a in (honest, cheat)]
+    [True, False]
+    """
+    if not callable(cast("object", attack)):
+        message = f"attack must be callable as attack(member, seed), got {attack!r}"
+        raise OptionTypeError(message)
+    size = integer(m, "m", least=8)
+    play = UserGame(attack=attack, m=size, truth=real(truth, "truth", least=0))
+    return tuple(
+        _one_run(("attack", play), PureDP(), cuts, sides)
+        for cuts in pure_policies(size).items()
+        for sides in _SIDES
+    )

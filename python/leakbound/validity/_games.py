@@ -1,0 +1,187 @@
+"""Games at the boundary of a claim, and traps, beside those of `leakbound.simulate`."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from leakbound._typing import ArrayInput, BoolArray, FloatArray, Sides
+from leakbound._validate import check_scores
+
+__all__ = ["Attack", "Audited", "Boundary", "Play", "UserGame", "log_odds", "two_rankings"]
+
+Attack: TypeAlias = Callable[[BoolArray, int], ArrayInput]
+"""From membership and a seed to scores."""
+
+
+class Audited(Protocol):
+    """What a case needs of a game."""
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores of the examples."""
+
+    @property
+    def member(self) -> BoolArray:
+        """Membership of the examples."""
+
+    def epsilon(self, delta: float) -> float:
+        """Return the ε that no bound at δ may exceed."""
+
+
+class Play(Protocol):
+    """Something that plays the game of a seed."""
+
+    def __call__(self, *, seed: int) -> Audited:
+        """Play the game of a seed."""
+
+
+def log_odds(p: float) -> float:
+    """Return ln(p / (1 - p)).
+
+    Parameters
+    ----------
+    p : float
+        A probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        Its log-odds.
+    """
+    return math.log(p) - math.log1p(-p)
+
+
+@dataclass(frozen=True)
+class _Played:
+    scores: FloatArray
+    member: BoolArray
+    truth: float
+
+    def epsilon(self, delta: float) -> float:  # noqa: ARG002 (the same at every δ)
+        return self.truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boundary:
+    """Every guess of the audited kind is right with probability p, given all before: the worst.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    p : float
+        The probability, at least 1/2.
+    sides : {"both", "member"}
+        Which guesses: the upper half as members and the lower half as non-members, or all members.
+    tied : bool
+        Whether sizes of scores take six values only.
+    wavering : bool
+        Whether a guess after a wrong one, in the order of the examples, is right with probability
+        1/2 only: guesses are then dependent, and still dominated.
+    """
+
+    m: int
+    p: float
+    sides: Sides
+    tied: bool = False
+    wavering: bool = False
+
+    def __call__(self, *, seed: int) -> _Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = np.random.default_rng(seed)
+        size = np.ceil(6 * rng.random(self.m)) if self.tied else 1 - rng.random(self.m)
+        right = rng.random(self.m) < self.p
+        if self.wavering:
+            right = self._waver(right, rng.random(self.m) < 0.5 / self.p)
+        if self.sides == "member":
+            return _Played(size, right, log_odds(self.p))
+        upper = rng.permutation(self.m) < self.m // 2
+        return _Played(np.where(upper, size, -size), upper == right, log_odds(self.p))
+
+    def _waver(self, right: BoolArray, kept: BoolArray) -> BoolArray:
+        """Keep a right guess after a wrong one with probability 1/(2p)."""
+        before = True
+        for i in range(self.m):
+            before = bool(right[i] and (before or kept[i]))
+            right[i] = before
+        return right
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserGame:
+    """A game with a user's own attack, on coins that the suite tosses.
+
+    Parameters
+    ----------
+    attack : callable
+        Takes membership, a bool array of shape (m,), and a seed; returns scores.
+    m : int
+        Examples.
+    truth : float
+        ε of whatever the attack looks at.
+    """
+
+    attack: Attack
+    m: int
+    truth: float
+
+    def __call__(self, *, seed: int) -> _Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = np.random.default_rng(seed)
+        member = rng.random(self.m) < 0.5
+        scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
+        return _Played(scores, member, self.truth)
+
+
+def two_rankings(
+    m: int, baseline: float, attack: float, seed: int
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Draw a game whose c and c + ε are exactly the log-odds of two probabilities.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    baseline, attack : float
+        Probability that a guess of either is right.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    tuple of ndarray
+        Scores of the baseline and of the attack, and membership.
+    """
+    rng = np.random.default_rng(seed)
+    member = rng.random(m) < 0.5
+
+    def scores(p: float) -> FloatArray:
+        upper = member == (rng.random(m) < p)
+        return np.where(upper, 1, -1) * rng.random(m)
+
+    return scores(baseline), scores(attack), member

@@ -1,0 +1,186 @@
+"""The suite itself: it counts what it says, whoever plays, and catches what is wrong."""
+
+import json
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from typer.testing import CliRunner
+
+from leakbound import validity
+from leakbound.cli import app
+from leakbound.errors import NaNScoresError, OptionError, OptionTypeError
+from leakbound.validity._games import Boundary
+
+
+def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:
+    return validity.Case(
+        audit=name,
+        claim="none",
+        cuts="none",
+        sides="both",
+        truth="none",
+        error=error,
+        trial=lambda seed: bool(np.random.default_rng(seed).random() < chance),
+        valid=valid,
+    )
+
+
+def test_counts_verdicts_and_expectations() -> None:
+    report = validity.run(
+        [
+            coin(0.1, 0.1, "good"),
+            coin(0.1, 0.3, "bad"),
+            coin(0.1, 0.3, "caught", valid=False),
+            coin(0.1, 0.05, "missed", valid=False),
+        ],
+        repetitions=1000,
+        seed=1,
+    )
+    assert [rate.verdict for rate in report.rates] == ["holds", "fails", "fails", "holds"]
+    assert [rate.expected for rate in report.rates] == [True, False, True, False]
+    assert not report.ok
+    for rate in report.rates:
+        assert rate.repetitions == 1000
+        assert rate.rate == rate.errors / 1000
+        assert rate.p_value == pytest.approx(scipy_stats.binom.sf(rate.errors - 1, 1000, 0.1))
+    assert report.rates[1].errors == pytest.approx(300, abs=60)
+
+
+@pytest.mark.parametrize("repetitions", [1, 37, 2000])
+@pytest.mark.parametrize("error", [0.02, 0.1])
+@pytest.mark.parametrize("tests", [1, 200])
+def test_the_most_errors_are_those_of_the_exact_test(
+    repetitions: int, error: float, tests: int
+) -> None:
+    most = validity.most_errors(repetitions, error, tests)
+    level = 1e-3 / tests
+    assert scipy_stats.binom.sf(most - 1, repetitions, error) >= level
+    assert most == repetitions or scipy_stats.binom.sf(most, repetitions, error) < level
+
+
+def test_counts_do_not_depend_on_who_plays() -> None:
+    selected = validity.cases("one-run fixed p=0.73")
+    alone = validity.run(selected, repetitions=600, seed=3)
+    with ThreadPoolExecutor(3) as executor:
+        together = validity.run(selected, repetitions=600, seed=3, executor=executor)
+    assert together == alone
+    assert validity.run(selected[1:], repetitions=600, seed=3).rates[0].errors == (
+        alone.rates[1].errors
+    )
+    assert validity.run(selected, repetitions=600, seed=4) != alone
+
+
+def test_a_report_goes_to_json_and_back() -> None:
+    report = validity.run(validity.cases("panoramia kl p=0.5,0.5"), repetitions=20)
+    assert validity.ValidityReport.from_json(report.to_json()) == report
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    names = [case.name for case in validity.cases()]
+    assert len(set(names)) == len(names)
+
+
+def test_words_select_cases() -> None:
+    chosen = validity.cases("kl both p=0.95")
+    assert [(case.cuts, case.sides, case.truth) for case in chosen] == [("kl", "both", "p=0.95")]
+    assert validity.cases("no such words") == ()
+
+
+def test_wavering_guesses_are_dependent_and_dominated() -> None:
+    games = [Boundary(m=50, p=0.8, sides="member", wavering=True)(seed=seed) for seed in range(400)]
+    right = np.array([game.member for game in games])
+    after_right = right[:, 1:][right[:, :-1]].mean()
+    after_wrong = right[:, 1:][~right[:, :-1]].mean()
+    assert after_right == pytest.approx(0.8, abs=0.015)
+    assert after_wrong == pytest.approx(0.5, abs=0.03)
+
+
+def noise(member: np.ndarray, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=member.size)
+
+
+def response(member: np.ndarray, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    said = member == (rng.random(member.size) < 1 / (1 + np.exp(-1.0)))
+    return np.asarray(np.where(said, 1, -1) * rng.random(member.size))
+
+
+def centred_on_members(member: np.ndarray, seed: int) -> np.ndarray:
+    """A scoring that standardises members and others apart, and so tells them apart."""
+    scores = noise(member, seed)
+    return np.asarray(np.where(member, scores - scores[member].min(), scores - scores.max()))
+
+
+@pytest.mark.parametrize(("attack", "truth"), [(noise, 0.0), (response, 1.0)])
+def test_an_honest_attack_holds(
+    attack: Callable[[np.ndarray, int], np.ndarray], truth: float
+) -> None:
+    assert validity.run(validity.attack_cases(attack, truth=truth, m=60), repetitions=100).ok
+
+
+@pytest.mark.parametrize(("attack", "truth"), [(centred_on_members, 0.0), (response, 0.2)])
+def test_an_attack_that_leaks_more_than_it_states_is_caught(
+    attack: Callable[[np.ndarray, int], np.ndarray], truth: float
+) -> None:
+    report = validity.run(validity.attack_cases(attack, truth=truth, m=300)[:2], repetitions=50)
+    assert {rate.verdict for rate in report.rates} == {"fails"}
+
+
+def test_bad_attacks_and_options() -> None:
+    with pytest.raises(OptionTypeError, match="attack must be callable"):
+        validity.attack_cases("noise")  # type: ignore[arg-type]
+    broken = validity.attack_cases(lambda member, _: np.full(member.size, np.nan))
+    with pytest.raises(NaNScoresError, match=r"attack\(…\)"):
+        validity.run(broken)
+    with pytest.raises(OptionError, match="no case to run"):
+        validity.run([])
+    with pytest.raises(OptionError, match="repetitions must be at least 1"):
+        validity.run(validity.cases("kl both noise"), repetitions=0)
+    with pytest.raises(OptionError, match="repetitions must be one of"):
+        validity.run(validity.cases("kl both noise"), repetitions="short")  # type: ignore[arg-type]
+
+
+ATTACK = """
+import numpy as np
+def honest(member, seed):
+    return np.random.default_rng(seed).normal(size=member.size)
+def cheat(member, seed):
+    return honest(member, seed) + member
+"""
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_attack.py").write_text(ATTACK, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    shell = CliRunner()
+    mine = ["validate", "kl", "member", "--repetitions", "50", "--attack"]
+    honest = shell.invoke(app, [*mine, "my_attack:honest", "-m", "80"])
+    assert honest.exit_code == 0, honest.output
+    assert "1 of 1 valid audits hold" in honest.stdout
+    cheat = shell.invoke(app, [*mine, "my_attack:cheat"])
+    assert cheat.exit_code == 1
+    assert "FAILS" in cheat.stdout
+    table = shell.invoke(app, ["validate", "p=0.5", "both", "one-run", "--repetitions", "100"])
+    assert table.exit_code == 0, table.output
+    assert "fails, as it should" in table.stdout
+    as_json = shell.invoke(app, ["validate", "fixed-size", "--json"])
+    assert json.loads(as_json.stdout)["rates"][0]["verdict"] == "fails"
+    for words in (["nothing-like-it"], ["--attack", "my_attack:none"], ["--attack", "nowhere"]):
+        bad = shell.invoke(app, ["validate", *words])
+        assert bad.exit_code == 2
+        assert bad.stderr.startswith("leakbound: ")
+
+
+@pytest.mark.validity
+def test_the_command_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["validate", "one-run", "fixed", "p=0.73", "--json", "--repetitions", "600"]
+    one = CliRunner().invoke(app, words)
+    two = CliRunner().invoke(app, [*words, "--workers", "2"])
+    assert one.stdout == two.stdout
