@@ -8,8 +8,10 @@ from leakbound._typing import TailOptions
 
 __all__ = [
     "Bound",
+    "LogisticModel",
     "OffsetBound",
     "Path",
+    "PropensityRows",
     "Ranking",
     "__version__",
     "approx_epsilon",
@@ -25,10 +27,12 @@ __all__ = [
     "kl_scan",
     "kl_scan_offset_rows",
     "kl_scan_offsets",
+    "linear_log_odds",
     "log_normal_cdf",
     "matched_counts",
     "normal_cdf",
     "normal_quantile",
+    "platt_calibration",
     "pointwise_bound",
     "pointwise_curve",
     "poisson_binomial_epsilon",
@@ -262,3 +266,44 @@ def poisson_binomial_prefix_tails(v: _Counts, offsets: _Floats, epsilon: float) 
 
 def threads() -> int: ...
 def set_threads(count: int) -> None: ...
+
+@final
+class PropensityRows:
+    """The rows a propensity model learns from."""
+
+    def __new__(
+        cls,
+        features: _Floats,
+        member: NDArray[np.bool_],
+        *,
+        folds: NDArray[np.uint8] | None,
+        l2: float,
+    ) -> PropensityRows: ...
+    def fit(self, counts: NDArray[np.uint32] | None = None) -> LogisticModel:
+        """Fit all rows, each as often as `counts` says, or once."""
+
+    def coefficients(self, model: LogisticModel) -> _Floats:
+        """Return intercept and slopes of a fit of these rows, calibrated."""
+
+    def resamples(self, *, seed: int, first: int, count: int) -> NDArray[np.uint32]:
+        """Return how often each row occurs in `count` resamples, one row of counts for each."""
+
+    def bootstrap(self, model: LogisticModel, *, seed: int, first: int, count: int) -> _Floats:
+        """Return intercept and slopes of the refits of `count` resamples, one row for each."""
+
+@final
+class LogisticModel:
+    """A fitted propensity model."""
+
+    @property
+    def slope(self) -> float: ...
+    @property
+    def intercept(self) -> float: ...
+
+def linear_log_odds(coefficients: _Floats, features: _Floats) -> _Floats:
+    """Return log-odds of rows of features, one row for each row of coefficients."""
+
+def platt_calibration(
+    scores: _Floats, member: NDArray[np.bool_], counts: NDArray[np.uint32]
+) -> tuple[float, float]:
+    """Return slope and intercept of Platt's calibration of log-odds."""

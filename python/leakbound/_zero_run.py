@@ -5,6 +5,7 @@ The public names are those of `leakbound.stats`. Members and non-members are giv
 """
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ from leakbound._validate import (
     real,
     vector,
 )
-from leakbound.errors import AbstentionError
+from leakbound.errors import AbstentionError, OptionError
 
 __all__ = [
     "bayes_guesses",
+    "bootstrap_quantile",
     "match",
     "residual_scores",
     "tamper",
@@ -336,3 +338,51 @@ def _guesses(values: ArrayInput) -> IntArray:
     made: Any = numbers(vector(values, "guesses"), "guesses", least=-1, most=1, whole=True)
     guesses: IntArray = made.astype(np.int64)
     return guesses
+
+
+def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
+    """Return the lower percentile of bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
+
+    Parameters
+    ----------
+    values : array-like, shape (K,)
+        One bound for each resample; ±inf allowed.
+    p : float
+        Share of the error probability that the bootstrap takes, in (0, 1).
+
+    Returns
+    -------
+    float
+        The percentile; one of the values.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If `values` is not a vector of numbers.
+    NaNScoresError
+        If a value is NaN.
+    OptionError, OptionTypeError
+        If `p` is not strictly between 0 and 1, or so small that not even the least of K values is
+        its percentile.
+
+    Notes
+    -----
+    If a further refit is exchangeable with the K refits, it is below the k-th smallest of them with
+    probability at most k/(K + 1).
+
+    Examples
+    --------
+    >>> bootstrap_quantile(range(600), p=0.025)
+    14.0
+    """
+    bounds = check_scores(values, "values")
+    share = Decimal(repr(real(p, "p", above=0, below=1)))
+    rank = int(share * (bounds.size + 1))
+    if rank == 0:
+        needed = math.ceil(1 / share) - 1
+        message = (
+            f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}: even the "
+            "smallest of them is not a bound at this level"
+        )
+        raise OptionError(message)
+    return float(np.partition(bounds, rank - 1)[rank - 1])

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 __all__ = [
     "AbstentionError",
     "ArrayTypeError",
+    "CheckpointError",
+    "ClassMissingError",
     "ConflictingIdsError",
     "DeviceMemoryError",
     "DuplicateIdsError",
+    "FeaturesError",
     "GeneratedDuplicatesError",
     "IncompatibleOptionsError",
     "InputFileError",
@@ -22,7 +25,9 @@ __all__ = [
     "NaNScoresError",
     "OptionError",
     "OptionTypeError",
+    "OverlappingIdsError",
     "PlanFormatError",
+    "PropensityFitError",
     "ResultFormatError",
     "ReusedMembersError",
     "ShapeError",
@@ -144,3 +149,23 @@ class GeneratedDuplicatesError(LeakboundError, ValueError):
     def __init__(self, message: str, indices: Sequence[int] = ()) -> None:
         super().__init__(message)
         self.indices = tuple(indices)
+
+
+class FeaturesError(LeakboundError, ValueError):
+    """Features that are NaN or infinite; the message names the first row and column."""
+
+
+class ClassMissingError(LeakboundError, ValueError):
+    """Rows of one class only: the odds of membership cannot be learnt from them."""
+
+
+class PropensityFitError(LeakboundError, RuntimeError):
+    """A propensity model without a finite, unique fit; the message says why and what to change."""
+
+
+class OverlappingIdsError(LeakboundError, ValueError):
+    """Examples that are audited and were learnt from: their propensities know their membership."""
+
+
+class CheckpointError(LeakboundError, ValueError):
+    """A checkpoint that was begun with other data, another model or another seed."""

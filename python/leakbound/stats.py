@@ -27,6 +27,7 @@ from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import check_length, check_successes, numbers, real, vector
 from leakbound._zero_run import (
     bayes_guesses,
+    bootstrap_quantile,
     match,
     residual_scores,
     tamper,
@@ -44,6 +45,7 @@ from leakbound.cuts import (
 __all__ = [
     "bayes_guesses",
     "binomial_tail",
+    "bootstrap_quantile",
     "clopper_pearson",
     "crossing_probability",
     "equal_level_scan",

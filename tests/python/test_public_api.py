@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 import leakbound as lb
-from leakbound import audits, claims, cuts, errors, results, simulate, stats, validity
+from leakbound import audits, claims, cuts, errors, propensity, results, simulate, stats, validity
 
-MODULES = [lb, audits, claims, cuts, errors, results, simulate, stats, validity]
+MODULES = [lb, audits, claims, cuts, errors, propensity, results, simulate, stats, validity]
 GAMES = [getattr(simulate, name) for name in simulate.__all__ if name.islower()]
 STATS = [getattr(stats, name) for name in stats.__all__]
 SUITE = [validity.attack_cases, validity.run]
@@ -47,6 +47,7 @@ SIGNATURES = {
     stats.equal_level_scan: "(successes, *, beta, alpha0=0.001)",
     stats.union_bound: "(successes, *, beta, grid='all', ratio=1.5)",
     stats.crossing_probability: "(boundary, p)",
+    stats.bootstrap_quantile: "(values, *, p)",
     lb.AuditResult.check: "(self, *, epsilon, delta=0.0)",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",

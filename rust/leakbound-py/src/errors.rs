@@ -2,6 +2,7 @@
 
 use leakbound_core::AuditError;
 use leakbound_math::MathError;
+use leakbound_propensity::PropensityError;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
@@ -23,6 +24,21 @@ pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
 /// The Python exception for an error of the tails and limits.
 pub(crate) fn math_to_python(py: Python<'_>, error: &MathError) -> PyErr {
     named(py, "OptionError", error.to_string())
+}
+
+/// The Python exception for an error of a propensity model.
+pub(crate) fn propensity_to_python(py: Python<'_>, error: &PropensityError) -> PyErr {
+    let name = match error {
+        PropensityError::LengthMismatch { .. } => "LengthMismatchError",
+        PropensityError::NotFinite { .. } => "FeaturesError",
+        PropensityError::Penalty { .. } => "OptionError",
+        PropensityError::ClassMissing { .. } | PropensityError::ClassTooRare { .. } => {
+            "ClassMissingError"
+        }
+        PropensityError::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        _ => "PropensityFitError",
+    };
+    named(py, name, error.to_string())
 }
 
 fn named(py: Python<'_>, name: &str, message: String) -> PyErr {

@@ -13,6 +13,7 @@ mod convert;
 mod enter;
 mod errors;
 mod poisson_binomial;
+mod propensity;
 mod tails;
 mod zero_run;
 
@@ -36,6 +37,8 @@ mod _core {
         poisson_binomial_tail, poisson_binomial_tail_bound, real_weighted_epsilon,
         real_weighted_tail, replicated_epsilon, weighted_epsilon, weighted_tail,
     };
+    #[pymodule_export]
+    use crate::propensity::{LogisticModel, PropensityRows, linear_log_odds, platt_calibration};
     #[pymodule_export]
     use crate::tails::{
         binomial_tail, clopper_pearson, log_normal_cdf, normal_cdf, normal_quantile,

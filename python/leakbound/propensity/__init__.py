@@ -1,0 +1,43 @@
+"""Propensities: how likely examples with given features are to be members.
+
+Where members and non-members were not drawn by coin tosses, they may differ in what they are, and a
+right guess may owe nothing to the model. The propensity π(x) = P(member | x) says how much. It is
+learnt from examples D' that are not audited, refitted on resamples of D' to see how uncertain it
+is, and put to the test by a sceptic.
+
+Examples
+--------
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> member = rng.random(3000) < 0.5
+>>> features = rng.normal(size=(3000, 4)) + 0.3 * member[:, None]
+>>> learn, audit = hold_out(np.arange(3000), size=1500, seed=0)
+>>> fit = LogisticPropensity().fit(features[learn], member[learn], ids=learn)
+>>> fit.check_disjoint(audit)
+>>> fit.overlap(features[audit], member[audit])
+Overlap(m=1500, m_eff=1194, effective members 709 of 768, non-members 681 of 732)
+>>> draws = fit.bootstrap(features[audit], K=100)
+>>> draws.shape
+(100, 1500)
+>>> fit.falsify(features[audit], member[audit]).refuted
+False
+"""
+
+from leakbound.propensity._falsify import Falsification, falsify
+from leakbound.propensity._fit import PropensityFit
+from leakbound.propensity._models import LogisticPropensity, Propensity, SklearnPropensity
+from leakbound.propensity._overlap import Overlap
+from leakbound.propensity._splits import CrossFit, cross_fit, hold_out
+
+__all__ = [
+    "CrossFit",
+    "Falsification",
+    "LogisticPropensity",
+    "Overlap",
+    "Propensity",
+    "PropensityFit",
+    "SklearnPropensity",
+    "cross_fit",
+    "falsify",
+    "hold_out",
+]

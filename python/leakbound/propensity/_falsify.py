@@ -1,0 +1,235 @@
+"""Trying to refute propensities: an independent model bets against them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakbound._json import Record
+from leakbound._poisson_binomial import poisson_binomial_tail_offsets
+from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound._validate import check_membership, check_scores, integer
+from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
+from leakbound.propensity._engines import probability_log_odds, seeded
+from leakbound.propensity._rows import check_features
+
+__all__ = ["REFUTED_BELOW", "Falsification", "falsify"]
+
+REFUTED_BELOW = 0.01
+"""p-value below which propensities count as refuted."""
+_PARTS = 5
+_LARGEST = 300.0
+"""Log-odds, in absolute value, beyond which nothing is guessed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Falsification(Record):
+    """What came of an attempt to refute propensities.
+
+    Attributes
+    ----------
+    p_value : float
+        At most this is the chance of so many right guesses if the propensities are right.
+    refuted : bool
+        Whether it is below 0.01.
+    guesses : int
+        How often the sceptic bet against the propensities.
+    correct : int
+        How often it was right.
+    expected : float
+        How often it would be right on average if the propensities were.
+    sceptic : str
+        The model that bet, in words.
+    seed : int
+        Seed of the sceptic and of the order of the examples.
+    """
+
+    p_value: float
+    refuted: bool
+    guesses: int
+    correct: int
+    expected: float
+    sceptic: str
+    seed: int
+
+    def __repr__(self) -> str:
+        verdict = "refuted" if self.refuted else "not refuted"
+        return (
+            f"Falsification({verdict}, p={self.p_value:.2g}: {self.correct} of {self.guesses} "
+            f"guesses right, {self.expected:.1f} expected)"
+        )
+
+
+def falsify(
+    log_odds: ArrayInput,
+    X: ArrayInput,
+    member: ArrayInput | HasMember,
+    *,
+    sceptic: Any = None,
+    seed: int = 0,
+) -> Falsification:
+    r"""Test whether P(member | x) are the given propensities, by betting against them.
+
+    The examples are put in random order and cut into five parts. From the second on, a sceptic is
+    trained on the *earlier* parts, with the claimed log-odds as one more feature, and guesses
+    "member" where it finds membership likelier than claimed, "non-member" where less likely; it
+    bets on those examples that make its expected evidence largest. If the propensities are right,
+    then given all earlier labels the guesses of a part are right independently of one another, with
+    probabilities :math:`\sigma(T_i \lambda_i)`: the signed form of the tampered audit at ε = 0
+    (Theorem C.1 of the Zero-Run paper). Its Poisson-binomial tail :math:`P_k` is therefore, given
+    the past, at least as large as a uniform variable, whatever the past; so
+    :math:`-\sum_k \ln P_k` is at most a Gamma(4) variable in distribution, which gives the p-value
+    (Fisher's combination).
+
+    Cross-fitting both ways, where part A is guessed from part B and B from A, would not do: two
+    fair coins each guessed to equal the other are both right half of the time, where two
+    independent guesses are a quarter of it.
+
+    The test sees what its sceptic sees. Not refuted does not mean right: mild misspecification, and
+    shift along features that `X` does not hold, pass. It tests the propensities as numbers: if D'
+    is much smaller than the audit set, their sampling error alone may be refuted.
+
+    Parameters
+    ----------
+    log_odds : array-like, shape (m,)
+        Claimed log-odds of membership, from data other than these. Examples beyond ±300 are left
+        out.
+    X : array-like, shape (m, d)
+        Features.
+    member : array-like, shape (m,)
+        Membership.
+    sceptic : scikit-learn classifier, optional
+        With `predict_proba`; gradient-boosted trees by default. A `random_state` that is None is
+        set from `seed`.
+    seed : int
+        Seed of the sceptic and of the order of the examples.
+
+    Returns
+    -------
+    Falsification
+        The p-value, rounded up, and whether it is below 0.01.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, FeaturesError, MembershipError
+        If the arguments do not describe the same examples.
+    OptionError, OptionTypeError
+        If the sceptic has no `predict_proba`, or the seed is not a whole number.
+    MissingExtraError
+        If scikit-learn is not installed.
+
+    References
+    ----------
+    R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> features = rng.normal(size=(2000, 1))
+    >>> member = rng.random(2000) < 1 / (1 + np.exp(-2 * features[:, 0]))
+    >>> falsify(2 * features[:, 0], features, member).refuted
+    False
+    >>> falsify(np.zeros(2000), features, member).refuted
+    True
+    """
+    claimed = check_scores(log_odds, "log_odds")
+    features = check_features(X, "X")
+    if features.shape[0] != claimed.size:
+        message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
+        raise LengthMismatchError(message)
+    labels = check_membership(member, claimed.size)
+    stream = integer(seed, "seed", least=0)
+    model = _default_sceptic() if sceptic is None else _checked(sceptic)
+    tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
+    order = np.random.default_rng(stream).permutation(tested)
+    table = np.column_stack([features, claimed])
+    bets = []
+    parts = np.array_split(order, _PARTS)
+    for k in range(1, _PARTS):
+        past, rows = np.concatenate(parts[:k]), parts[k]
+        believed = _believed(model, table, labels, past, rows, stream + k)
+        bets.append(_bet(rows, claimed[rows], believed, labels))
+    p_value = min(1.0, _fisher([bet.log_tail for bet in bets]))
+    return Falsification(
+        p_value=p_value,
+        refuted=p_value < REFUTED_BELOW,
+        guesses=sum(bet.guesses for bet in bets),
+        correct=sum(bet.correct for bet in bets),
+        expected=sum(bet.expected for bet in bets),
+        sceptic=" ".join(repr(model).split()),
+        seed=stream,
+    )
+
+
+@dataclass(frozen=True)
+class _Bet:
+    log_tail: float
+    guesses: int
+    correct: int
+    expected: float
+
+
+def _believed(
+    model: Any, table: FloatArray, labels: BoolArray, past: IntArray, rows: IntArray, seed: int
+) -> FloatArray | None:
+    """Return the sceptic's log-odds of some rows, learnt from others; None from one class."""
+    if rows.size == 0 or np.unique(labels[past]).size < 2:
+        return None
+    from sklearn.base import clone
+
+    fitted = seeded(clone(model), seed).fit(table[past], labels[past])
+    return probability_log_odds(fitted, table[rows])
+
+
+def _bet(
+    rows: IntArray, claimed: FloatArray, believed: FloatArray | None, labels: BoolArray
+) -> _Bet:
+    """Guess where belief and claim differ most, and return how likely so many hits are."""
+    if believed is None:
+        return _Bet(0.0, 0, 0, 0.0)
+    chance = _expit(claimed)
+    excess = _expit(believed) - chance
+    variance = chance * _expit(-claimed)
+    ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
+    evidence = np.cumsum(np.abs(excess[ranked])) / np.sqrt(np.cumsum(variance[ranked]))
+    chosen = ranked[: int(np.argmax(evidence)) + 1]
+    guess = np.where(excess[chosen] > 0, 1.0, -1.0)
+    offsets = guess * claimed[chosen]
+    correct = int((labels[rows[chosen]] == (guess > 0)).sum())
+    tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
+    return _Bet(float(tail), chosen.size, correct, float(_expit(offsets).sum()))
+
+
+def _fisher(log_tails: list[float]) -> float:
+    """P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0."""
+    x = -sum(log_tails)
+    series = sum(x**j / math.factorial(j) for j in range(len(log_tails)))
+    return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
+
+
+def _expit(x: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        values: FloatArray = 1.0 / (1.0 + np.exp(-x))
+    return values
+
+
+def _default_sceptic() -> Any:
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    except ImportError as error:
+        message = (
+            "the sceptic is a scikit-learn model, which needs the extra ml: "
+            "pip install 'leakbound[ml]'"
+        )
+        raise MissingExtraError(message) from error
+    return HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
+    )
+
+
+def _checked(sceptic: Any) -> Any:
+    if not all(hasattr(sceptic, name) for name in ("fit", "predict_proba", "get_params")):
+        message = f"sceptic must be a scikit-learn classifier with predict_proba, got {sceptic!r}"
+        raise OptionTypeError(message)
+    return sceptic

@@ -1,0 +1,76 @@
+//! Symmetric positive definite systems of a few dozen unknowns.
+
+/// A factor L of A = L·Lᵀ, by rows, lower triangle in a square.
+#[derive(Debug, Clone)]
+pub(crate) struct Cholesky {
+    factor: Vec<f64>,
+    size: usize,
+}
+
+impl Cholesky {
+    /// Factors the square matrix whose lower triangle is given; `None` where a pivot is not above
+    /// the rounding error of its own diagonal entry, 2⁻⁵² times the size.
+    pub(crate) fn new(mut matrix: Vec<f64>, size: usize) -> Option<Self> {
+        let noise = f64::EPSILON * size as f64;
+        for row in 0..size {
+            let (above, rest) = matrix.split_at_mut(row * size);
+            let this = &mut rest[..size];
+            for column in 0..row {
+                let other = &above[column * size..=column * size + column];
+                let dot = dot(&this[..column], &other[..column]);
+                this[column] = (this[column] - dot) / other[column];
+            }
+            let diagonal = this[row];
+            let pivot = diagonal - dot(&this[..row], &this[..row]);
+            if pivot.is_nan() || pivot <= noise * diagonal {
+                return None;
+            }
+            this[row] = pivot.sqrt();
+        }
+        Some(Self {
+            factor: matrix,
+            size,
+        })
+    }
+
+    /// Replaces b by the x with A·x = b.
+    pub(crate) fn solve(&self, b: &mut [f64]) {
+        let size = self.size;
+        for row in 0..size {
+            let line = &self.factor[row * size..=row * size + row];
+            b[row] = (b[row] - dot(&line[..row], &b[..row])) / line[row];
+        }
+        for row in (0..size).rev() {
+            let line = &self.factor[row * size..=row * size + row];
+            b[row] /= line[row];
+            let value = b[row];
+            for (target, factor) in b[..row].iter_mut().zip(line) {
+                *target -= factor * value;
+            }
+        }
+    }
+}
+
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cholesky;
+
+    #[test]
+    fn solves_a_small_system() {
+        let factor = Cholesky::new(vec![4.0, 0.0, 2.0, 3.0], 2).unwrap();
+        let mut b = [2.0, 5.0];
+        factor.solve(&mut b);
+        assert!((4.0 * b[0] + 2.0 * b[1] - 2.0).abs() < 1e-14);
+        assert!((2.0 * b[0] + 3.0 * b[1] - 5.0).abs() < 1e-14);
+    }
+
+    #[test]
+    fn refuses_a_singular_matrix() {
+        assert!(Cholesky::new(vec![1.0, 0.0, 1.0, 1.0], 2).is_none());
+        assert!(Cholesky::new(vec![f64::NAN], 1).is_none());
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a propensity model cannot be fitted.
+
+/// What is wrong with the data of a fit, or with the fit.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PropensityError {
+    /// Features, classes, folds or counts that do not describe the same rows.
+    #[error("{name} has {given} entries where {needed} are needed")]
+    LengthMismatch {
+        /// The argument.
+        name: &'static str,
+        /// How many entries it has.
+        given: usize,
+        /// How many it should have.
+        needed: usize,
+    },
+    /// A feature that is NaN or infinite.
+    #[error("the feature at row {row}, column {column} is {value}: drop the row or fill it in")]
+    NotFinite {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A penalty below zero, or not a number.
+    #[error("l2 must be a number of at least 0, got {value}")]
+    Penalty {
+        /// The value received.
+        value: f64,
+    },
+    /// No row of one class, in all rows or outside of a fold.
+    #[error(
+        "{}, so the odds of membership cannot be learnt: give rows of both classes, several of \
+         each for every fold",
+        class_missing(*member, *fold)
+    )]
+    ClassMissing {
+        /// Whether it is the members that are missing.
+        member: bool,
+        /// The fold outside of which they are missing, if it is not everywhere.
+        fold: Option<usize>,
+    },
+    /// Resample after resample lacks a class.
+    #[error(
+        "{tried} resamples in a row lack a class outside of some fold: the smaller class has too \
+         few rows for a bootstrap"
+    )]
+    ClassTooRare {
+        /// How many resamples were drawn.
+        tried: u64,
+    },
+    /// Without a penalty, classes that a hyperplane separates have no best fit.
+    #[error(
+        "a plane through the features separates members from non-members, and without a penalty \
+         the fit is then infinite: set l2 above 0"
+    )]
+    Separable,
+    /// Without a penalty, features that depend on one another have no unique fit.
+    #[error(
+        "the features are constant or depend on one another linearly, and without a penalty no fit \
+         is best: set l2 above 0 or drop columns"
+    )]
+    Unidentified,
+    /// Newton's method did not settle.
+    #[error(
+        "the fit did not settle in {iterations} Newton steps: rescale the features, or raise l2"
+    )]
+    NotConverged {
+        /// How many steps were made.
+        iterations: usize,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+fn class_missing(member: bool, fold: Option<usize>) -> String {
+    let class = if member { "members" } else { "non-members" };
+    match fold {
+        None => format!("there are no {class}"),
+        Some(fold) => format!("there are no {class} outside of fold {fold}"),
+    }
+}
