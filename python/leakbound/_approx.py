@@ -43,9 +43,10 @@ def one_run_p_value(
         The claimed δ, in [0, 1).
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
-    bound : {"exact", "steinke", "coupling"}
+    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp"}
         The closed form; the published theorem, which is 1 wherever it would exceed 1/2, since there
-        it can be false; or coupling and knapsack.
+        it can be false; coupling and knapsack; or, for tampered guesses about given members and
+        non-members, the theorem as published or with a smaller allowance, both 1 above 1/2 too.
     one_sided : bool
         Whether no guess but "member" is ever made.
 
@@ -67,7 +68,10 @@ def one_run_p_value(
     T + m δ T (1 - T) / (v P(W' = v)): the largest value that the inequality of Mahloujifar et al.,
     "Auditing f-differential privacy in one run" (2025), Theorem 3.1, allows for the tradeoff curve
     e^ε x + δ. For one-sided guesses m/2 stands for m. "steinke" is Theorem 5.2 of Steinke, Nasr and
-    Jagielski, "Privacy auditing with one (1) training run" (2023).
+    Jagielski, "Privacy auditing with one (1) training run" (2023). "zero_run" is Theorem 5.1 (1) of
+    Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run":
+    T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i, and "zero_run_sharp" has max_i P(v > W' ≥ v - i)/i for
+    the sum. Like "steinke" they take failures to be independent of the coins.
 
     Examples
     --------
@@ -107,7 +111,7 @@ def one_run_epsilon(
         Probability that the bound is above the truth, in (0, 1).
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
-    bound : {"exact", "steinke", "coupling"}
+    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp"}
         As for `one_run_p_value`.
     one_sided : bool
         Whether no guess but "member" is ever made.

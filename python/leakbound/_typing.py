@@ -54,7 +54,7 @@ class HasMember(Protocol):
 Sides: TypeAlias = Literal["both", "member"]
 Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
-TailBound: TypeAlias = Literal["exact", "steinke", "coupling"]
+TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "zero_run_sharp"]
 ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
 TamperVariant: TypeAlias = Literal["directional", "paper", "symmetric"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]

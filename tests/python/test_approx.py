@@ -214,3 +214,22 @@ def test_options_are_checked() -> None:
             stats.one_run_p_value(1, 2, 10, **good, k=3, **more)
     with pytest.raises(errors.OptionTypeError, match="correct"):
         stats.one_run_p_value(1.5, 2, 10, **good)  # type: ignore[arg-type]
+
+
+def test_forms_for_tampered_guesses() -> None:
+    """Theorem 5.1 (1) of the Zero-Run paper and its sharper allowance, added up by hand."""
+    p, pmf = (
+        1 / (1 + np.exp(-0.5)),
+        scipy_stats.binom.pmf(np.arange(61), 60, 1 / (1 + np.exp(-0.5))),
+    )
+    below = pmf[44::-1]  # P(W' = v - 1), P(W' = v - 2), …
+    i = np.arange(1, 46)
+    failures = 100 * 1e-4 / p
+    for bound, allowance in [
+        ("zero_run", (below / i).sum()),
+        ("zero_run_sharp", (below.cumsum() / i).max()),
+    ]:
+        found = stats.one_run_p_value(45, 60, 100, epsilon=0.5, delta=1e-4, bound=bound)  # type: ignore[arg-type]
+        assert found == pytest.approx(pmf[45:].sum() + failures * allowance, rel=1e-9)
+        epsilon = stats.one_run_epsilon(45, 60, 100, delta=1e-4, beta=found, bound=bound)  # type: ignore[arg-type]
+        assert epsilon == pytest.approx(0.5, abs=1e-8)

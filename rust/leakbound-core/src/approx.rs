@@ -23,6 +23,14 @@ pub enum ApproxForm {
     /// W ≤ W' + F with E F ≤ g m δ / (2(1 + e^ε)), g = 1 for guesses of "member" only and else 2;
     /// whatever the dependence of F on W', the knapsack bounds P(W ≥ v).
     Coupling,
+    /// Guesses about given members and non-members, tampered with: Ceberé, Even, Bleistein and
+    /// Bellet, "Privacy auditing with zero (0) training run", Theorem 5.1 (1), as published:
+    /// T + m δ (1 + e^−ε) Σᵢ P(W' = v − i)/i. It takes failures to be independent of the coins;
+    /// above ½ it can be false, so there it counts as 1.
+    ZeroRun,
+    /// The same with the largest P(v − i ≤ W' < v)/i for the sum: never above it, as the mean of
+    /// P(W' = v − 1), …, P(W' = v − i) is at most Σⱼ P(W' = v − j)/j.
+    ZeroRunSharp,
 }
 
 /// Upper tails of the number of right guesses under (ε, δ)-DP.
@@ -111,7 +119,7 @@ impl ApproxTail {
         }
         let value = match self.form {
             ApproxForm::Exact => self.exact(cut, p),
-            ApproxForm::Steinke => {
+            ApproxForm::Steinke | ApproxForm::ZeroRun | ApproxForm::ZeroRunSharp => {
                 let value = self.published(cut, p);
                 if value > 0.5 { 1.0 } else { value }
             }
@@ -147,18 +155,32 @@ impl ApproxTail {
     fn published(&self, cut: Cut, p: Probability) -> f64 {
         let law = Binomial::new(cut.guesses.into(), p);
         let v = u64::from(cut.correct);
-        // Means of P(W' = v − 1), …, P(W' = v − i) grow while the next term is above them.
-        let (mut sum, mut largest) = (0.0, 0.0);
-        for i in 1..=v {
-            sum += law.pmf(v - i);
-            let mean = sum / i as f64;
-            if mean < largest {
-                break;
-            }
-            largest = mean;
-        }
-        law.upper_tail(v) + 2.0 * self.examples * self.delta * largest
+        let gained = match self.form {
+            ApproxForm::ZeroRun => (1..=v).map(|i| law.pmf(v - i) / i as f64).sum(),
+            _ => largest_mean(&law, v),
+        };
+        let failures = match self.form {
+            ApproxForm::Steinke => 2.0,
+            // 1 + e^−ε
+            _ => p.p().recip(),
+        };
+        law.upper_tail(v) + failures * self.examples * self.delta * gained
     }
+}
+
+/// The largest P(v − i ≤ W' < v)/i.
+fn largest_mean(law: &Binomial, v: u64) -> f64 {
+    // Means of P(W' = v − 1), …, P(W' = v − i) grow while the next term is above them.
+    let (mut sum, mut largest) = (0.0, 0.0);
+    for i in 1..=v {
+        sum += law.pmf(v - i);
+        let mean = sum / i as f64;
+        if mean < largest {
+            break;
+        }
+        largest = mean;
+    }
+    largest
 }
 
 /// P(W' ≥ v − k), rounded up, for k = 0, 1, …, v.
@@ -254,6 +276,14 @@ mod tests {
         ApproxTail::new(form, m, delta, k, false).unwrap()
     }
 
+    const FORMS: [ApproxForm; 5] = [
+        ApproxForm::Exact,
+        ApproxForm::Steinke,
+        ApproxForm::Coupling,
+        ApproxForm::ZeroRun,
+        ApproxForm::ZeroRunSharp,
+    ];
+
     #[test]
     fn printed_values() {
         let rows = [
@@ -280,6 +310,33 @@ mod tests {
     }
 
     #[test]
+    fn tampered_guesses() {
+        let cut = Cut {
+            guesses: 60,
+            correct: 45,
+        };
+        let tail = |form| {
+            let tail = tail(form, 100.0, 1e-4, 2);
+            tail.upper_tail(cut, tail.chance(0.5).unwrap())
+        };
+        let (published, sharp) = (tail(ApproxForm::ZeroRun), tail(ApproxForm::ZeroRunSharp));
+        // By the formulas, with P(W' = w) added up one by one.
+        let p = 1.0 / (1.0 + (-0.5_f64).exp());
+        let mut pmf = vec![(1.0 - p).powi(60)];
+        for w in 0..60 {
+            pmf.push(pmf[w] * (60 - w) as f64 / (w + 1) as f64 * p / (1.0 - p));
+        }
+        let above: f64 = pmf[45..].iter().sum();
+        let sum: f64 = (1..=45).map(|i| pmf[45 - i] / i as f64).sum();
+        let largest = (1..=45)
+            .map(|i| pmf[45 - i..45].iter().sum::<f64>() / i as f64)
+            .fold(0.0, f64::max);
+        assert!((published - (above + 1e-2 / p * sum)).abs() < 1e-12);
+        assert!((sharp - (above + 1e-2 / p * largest)).abs() < 1e-12);
+        assert!(sharp < published && published < tail(ApproxForm::Steinke) * 1.5);
+    }
+
+    #[test]
     fn the_published_form_says_nothing_above_one_half() {
         let published = tail(ApproxForm::Steinke, 3.0, 0.005, 2);
         let cut = Cut {
@@ -294,7 +351,7 @@ mod tests {
 
     #[test]
     fn without_failures_every_form_is_the_binomial_tail() {
-        for form in [ApproxForm::Exact, ApproxForm::Steinke, ApproxForm::Coupling] {
+        for form in FORMS {
             let tail = tail(form, 100.0, 0.0, 2);
             for (guesses, correct) in [(100, 80), (5, 5), (60, 35)] {
                 let cut = Cut { guesses, correct };
@@ -311,7 +368,7 @@ mod tests {
 
     #[test]
     fn limits_lie_on_the_verified_side() {
-        for form in [ApproxForm::Exact, ApproxForm::Steinke, ApproxForm::Coupling] {
+        for form in FORMS {
             for delta in [1e-9, 1e-6, 1e-4] {
                 for (guesses, correct) in [(300, 280), (20, 20), (1000, 620), (4, 3)] {
                     let cut = Cut { guesses, correct };

@@ -26,6 +26,8 @@ impl TailOptions {
             "exact" => Ok(ApproxForm::Exact),
             "steinke" => Ok(ApproxForm::Steinke),
             "coupling" => Ok(ApproxForm::Coupling),
+            "zero_run" => Ok(ApproxForm::ZeroRun),
+            "zero_run_sharp" => Ok(ApproxForm::ZeroRunSharp),
             other => Err(PyValueError::new_err(format!("unknown bound {other:?}"))),
         }
     }
