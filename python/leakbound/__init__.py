@@ -19,7 +19,7 @@ Examples
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
 from leakbound.audits import audit_one_run, audit_panoramia
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeOffFamily
 from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
@@ -41,6 +41,7 @@ from leakbound.results import (
     Roc,
     ScoreAudit,
 )
+from leakbound.tradeoff import TradeOff
 
 __all__ = [
     "ApproxDP",
@@ -49,9 +50,11 @@ __all__ = [
     "Curve",
     "EqualLevelScan",
     "Fixed",
+    "GaussianDP",
     "Histogram",
     "InclusionPlan",
     "KLScan",
+    "LaplaceDP",
     "LeakboundError",
     "PanoramiaResult",
     "Provenance",
@@ -59,6 +62,8 @@ __all__ = [
     "Roc",
     "ScoreAudit",
     "Split",
+    "TradeOff",
+    "TradeOffFamily",
     "Uncorrected",
     "UnionBound",
     "VilleMixture",

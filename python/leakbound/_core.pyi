@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._typing import TailOptions
+from leakbound._typing import CountOptions, TailOptions
 
 __all__ = [
     "Bound",
@@ -13,6 +13,7 @@ __all__ = [
     "Path",
     "PropensityRows",
     "Ranking",
+    "TradeOff",
     "__version__",
     "approx_epsilon",
     "approx_p_value",
@@ -23,6 +24,10 @@ __all__ = [
     "crossing_probability",
     "equal_level_curve",
     "equal_level_scan",
+    "fdp_critical_laplace",
+    "fdp_critical_mu",
+    "fdp_p_value",
+    "fdp_rejects",
     "kl_curve",
     "kl_scan",
     "kl_scan_offset_rows",
@@ -124,6 +129,31 @@ class OffsetBound:
     @property
     def statistic(self) -> float: ...
 
+@final
+class TradeOff:
+    """A trade-off function of any family."""
+
+    @staticmethod
+    def gaussian(mu: float, delta: float) -> TradeOff: ...
+    @staticmethod
+    def laplace(epsilon: float) -> TradeOff: ...
+    @staticmethod
+    def approx(epsilon: float, delta: float) -> TradeOff: ...
+    @staticmethod
+    def tabulated(alpha: _Floats, f: _Floats) -> TradeOff: ...
+    @staticmethod
+    def profile(epsilon: _Floats, delta: _Floats) -> TradeOff: ...
+    def f(self, alpha: _Floats) -> _Floats: ...
+    def inverse(self, x: _Floats) -> _Floats: ...
+    def delta(self, epsilon: _Floats) -> _Floats: ...
+    def epsilon(self, delta: _Floats) -> _Floats: ...
+
+def fdp_rejects(counts: CountOptions, curve: TradeOff, tau: float) -> bool: ...
+def fdp_p_value(counts: CountOptions, curve: TradeOff) -> float: ...
+def fdp_critical_mu(counts: CountOptions, delta: float, tau: float) -> float | None:
+    """Return the largest mu rejected, None if there is none."""
+
+def fdp_critical_laplace(counts: CountOptions, tau: float) -> float | None: ...
 def kl_scan(
     path: Path,
     *,

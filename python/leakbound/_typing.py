@@ -10,12 +10,15 @@ __all__ = [
     "ApproxBound",
     "ArrayInput",
     "BoolArray",
+    "CountOptions",
     "Design",
+    "FdpTest",
     "FloatArray",
     "HasMember",
     "IntArray",
     "JsonValue",
     "Kind",
+    "Order",
     "PathName",
     "PathOrder",
     "Sides",
@@ -56,6 +59,8 @@ Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "zero_run_sharp"]
 ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
+FdpTest: TypeAlias = Literal["recursion"]
+Order: TypeAlias = Literal["increasing", "decreasing"]
 TamperVariant: TypeAlias = Literal["directional", "paper", "symmetric"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
@@ -73,5 +78,15 @@ class TailOptions(TypedDict):
     bound: TailBound
     m: float
     delta: float
+    k: int
+    one_sided: bool
+
+
+class CountOptions(TypedDict):
+    """What an audit of f-DP observed: see `leakbound.stats.fdp_p_value`."""
+
+    correct: int
+    guesses: int
+    m: float
     k: int
     one_sided: bool

@@ -4,12 +4,28 @@ A claim turns a value of its parameter into the most that a right guess may be w
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from leakbound._validate import real
+from leakbound._typing import Order, Sides
+from leakbound._validate import instance, real
+from leakbound.errors import OptionError, OptionTypeError
+from leakbound.tradeoff import TradeOff
 
-__all__ = ["CLAIMS", "ApproxDP", "Claim", "PureDP"]
+__all__ = [
+    "CLAIMS",
+    "FAMILIES",
+    "AnyFamily",
+    "ApproxDP",
+    "Claim",
+    "FamilyClaim",
+    "GaussianDP",
+    "LaplaceDP",
+    "PureDP",
+    "TradeOffFamily",
+]
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,234 @@ class ApproxDP:
         return f"approximate DP with delta = {self.delta:g}"
 
 
+class FamilyClaim(ABC):
+    """A family of trade-off functions, ordered by one parameter: the mechanism obeys one of them.
+
+    An audit rejects members of the family that are too private. What it says of (ε, δ) is the
+    conversion of the rejected curve, and holds within the family.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How results and reports call the claim."""
+
+    @property
+    @abstractmethod
+    def order(self) -> Order:
+        """Whether the curves allow more as the parameter increases, or as it decreases."""
+
+    @property
+    @abstractmethod
+    def search(self) -> tuple[float, float]:
+        """The values of the parameter between which audits search."""
+
+    @abstractmethod
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """Return the curve that bounds some guesses.
+
+        Parameters
+        ----------
+        theta : float
+            The parameter.
+        sides : {"both", "member"}
+            Which guesses are made.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+        """
+
+    @property
+    def nothing(self) -> float:
+        """The bound of an audit that rejects nothing."""
+        return 0.0 if self.order == "increasing" else math.inf
+
+
+@dataclass(frozen=True)
+class GaussianDP(FamilyClaim):
+    """Gaussian differential privacy: no test beats that of N(0, 1) against N(μ, 1).
+
+    Parameters
+    ----------
+    delta : float
+        Probability of a failure that tells all, in [0, 1).
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `delta` is outside its range.
+
+    Examples
+    --------
+    >>> GaussianDP().tradeoff(1.0)
+    TradeOff.gaussian(mu=1)
+    """
+
+    parameter: ClassVar[str] = "mu"
+    """The parameter that audits bound from below."""
+    order: ClassVar[Order] = "increasing"
+    """Curves with a larger μ allow more."""
+    search: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    """Every μ is looked at."""
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", real(self.delta, "delta", least=0, below=1))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return "Gaussian DP" + (f" with failures of chance {self.delta:g}" if self.delta else "")
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at a value of the parameter.
+
+        Parameters
+        ----------
+        theta : float
+            μ, at least 0; 0 is no leakage at all.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+        """
+        return TradeOff.gaussian(theta, self.delta)
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+        """See `FamilyClaim.curve`: the curve is its own mirror image."""
+        return self.tradeoff(theta)
+
+
+@dataclass(frozen=True)
+class LaplaceDP(FamilyClaim):
+    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be.
+
+    Examples
+    --------
+    >>> LaplaceDP().tradeoff(1.0)
+    TradeOff.laplace(epsilon=1)
+    """
+
+    name: ClassVar[str] = "Laplace DP"
+    """How results and reports call the claim."""
+    parameter: ClassVar[str] = "epsilon"
+    """The parameter that audits bound from below."""
+    order: ClassVar[Order] = "increasing"
+    """Curves with a larger ε allow more."""
+    search: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    """Every ε is looked at."""
+    delta: ClassVar[float] = 0.0
+    """No failures."""
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at a value of the parameter.
+
+        Parameters
+        ----------
+        theta : float
+            ε, at least 0, in nats.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+        """
+        return TradeOff.laplace(theta)
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+        """See `FamilyClaim.curve`: the curve is its own mirror image."""
+        return self.tradeoff(theta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TradeOffFamily(FamilyClaim):
+    """Any family of trade-off functions, ordered by a parameter.
+
+    Parameters
+    ----------
+    parameter : str
+        What to call the parameter.
+    tradeoff : callable
+        Takes a value of the parameter and returns a `TradeOff`.
+    bracket : tuple of float
+        The smallest and the largest value of the parameter that audits look at: finite, and above
+        0 if `increasing` is false.
+    increasing : bool
+        Whether the curves allow more as the parameter increases; otherwise as it decreases.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `bracket` is not two increasing numbers, or another option is of the wrong type.
+
+    Notes
+    -----
+    The audit takes the order on trust. A result that was read from JSON has the rejected curve, but
+    not the function.
+
+    Examples
+    --------
+    >>> family = TradeOffFamily(
+    ...     parameter="scale",
+    ...     tradeoff=lambda scale: TradeOff.laplace(1 / scale),
+    ...     bracket=(0.01, 100),
+    ...     increasing=False,
+    ... )
+    >>> family.tradeoff(2.0)
+    TradeOff.laplace(epsilon=0.5)
+    """
+
+    delta: ClassVar[float] = 0.0
+    """No failures but those of the curves."""
+    parameter: str
+    tradeoff: Callable[[float], TradeOff]
+    bracket: tuple[float, ...]
+    increasing: bool
+
+    def __post_init__(self) -> None:
+        instance(self.parameter, "parameter", str)
+        instance(self.increasing, "increasing", bool)
+        function: object = self.tradeoff
+        if not callable(function):
+            message = f"tradeoff must be a function of a number, got {function!r}"
+            raise OptionTypeError(message)
+        instance(self.bracket, "bracket", tuple)
+        if len(self.bracket) != 2:
+            message = f"bracket must be two numbers, got {self.bracket!r}"
+            raise OptionError(message)
+        limit = {"least": 0.0} if self.increasing else {"above": 0.0}
+        low = real(self.bracket[0], "bracket[0]", **limit, below=math.inf)
+        high = real(self.bracket[1], "bracket[1]", above=low, below=math.inf)
+        object.__setattr__(self, "bracket", (low, high))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return f"trade-off family in {self.parameter}"
+
+    @property
+    def order(self) -> Order:
+        """Whether the curves allow more as the parameter increases, or as it decreases."""
+        return "increasing" if self.increasing else "decreasing"
+
+    @property
+    def search(self) -> tuple[float, float]:
+        """The bracket."""
+        return self.bracket[0], self.bracket[1]
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+        """See `FamilyClaim.curve`: one curve bounds all guesses."""
+        curve = self.tradeoff(theta)
+        instance(curve, f"tradeoff({theta:g})", TradeOff)
+        return curve
+
+
+AnyFamily: TypeAlias = GaussianDP | LaplaceDP | TradeOffFamily
+"""Any family of trade-off functions that an audit takes."""
+FAMILIES = (GaussianDP, LaplaceDP, TradeOffFamily)
 Claim: TypeAlias = PureDP | ApproxDP
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP)

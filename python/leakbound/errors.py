@@ -35,6 +35,7 @@ __all__ = [
     "TiedScoresError",
     "TooFewMembersError",
     "TooFewSamplesError",
+    "TradeOffError",
     "VisitOrderError",
 ]
 
@@ -133,6 +134,10 @@ class TooFewSamplesError(LeakboundError, ValueError):
 
 class ReusedMembersError(LeakboundError, ValueError):
     """Members that a generator was trained on and that are audited too; the message names some."""
+
+
+class TradeOffError(LeakboundError, ValueError):
+    """A table that is not a trade-off function: not decreasing, not convex, or above 1 - alpha."""
 
 
 class GeneratedDuplicatesError(LeakboundError, ValueError):

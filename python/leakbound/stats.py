@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakbound import _core
 from leakbound._approx import one_run_epsilon, one_run_p_value
+from leakbound._fdp import fdp_lower_bound, fdp_p_value, fdp_rejects
 from leakbound._poisson_binomial import (
     poisson_binomial_epsilon,
     poisson_binomial_pmf,
@@ -49,6 +50,9 @@ __all__ = [
     "clopper_pearson",
     "crossing_probability",
     "equal_level_scan",
+    "fdp_lower_bound",
+    "fdp_p_value",
+    "fdp_rejects",
     "kl_scan",
     "kl_scan_offsets",
     "log_normal_cdf",

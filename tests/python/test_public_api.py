@@ -7,9 +7,32 @@ from collections.abc import Callable
 import pytest
 
 import leakbound as lb
-from leakbound import audits, claims, cuts, errors, propensity, results, simulate, stats, validity
+from leakbound import (
+    audits,
+    claims,
+    cuts,
+    errors,
+    propensity,
+    results,
+    simulate,
+    stats,
+    tradeoff,
+    validity,
+)
 
-MODULES = [lb, audits, claims, cuts, errors, propensity, results, simulate, stats, validity]
+MODULES = [
+    lb,
+    audits,
+    claims,
+    cuts,
+    errors,
+    propensity,
+    results,
+    simulate,
+    stats,
+    tradeoff,
+    validity,
+]
 GAMES = [getattr(simulate, name) for name in simulate.__all__ if name.islower()]
 STATS = [getattr(stats, name) for name in stats.__all__]
 SUITE = [validity.attack_cases, validity.run]
@@ -41,6 +64,15 @@ SIGNATURES = {
     ),
     stats.one_run_epsilon: (
         "(correct, guesses, m, *, delta, beta, k=2, bound='exact', one_sided=False)"
+    ),
+    stats.fdp_rejects: (
+        "(correct, guesses, m, *, tradeoff, tau=0.05, k=2, one_sided=False, test='recursion')"
+    ),
+    stats.fdp_p_value: (
+        "(correct, guesses, m, *, tradeoff, k=2, one_sided=False, test='recursion')"
+    ),
+    stats.fdp_lower_bound: (
+        "(correct, guesses, m, *, claim, tau=0.05, k=2, one_sided=False, test='recursion')"
     ),
     stats.kl_scan_offsets: "(successes, offsets, *, beta, kappa=None, min_guesses=1)",
     stats.ville_mixture: "(successes, *, beta)",
@@ -108,6 +140,8 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception]) -> None:
     [
         lb.PureDP(),
         lb.ApproxDP(delta=1e-5),
+        lb.GaussianDP(),
+        lb.LaplaceDP(),
         lb.KLScan(),
         lb.EqualLevelScan(),
         lb.UnionBound(),

@@ -64,6 +64,13 @@ fn no_privacy_loss_at_all() {
 }
 
 #[test]
+fn full_power_needs_full_level() {
+    let curve = Gaussian::new(1.0, 0.0).unwrap();
+    assert!((curve.inverse(1.0) - 1.0).abs() < 1e-11);
+    assert!((curve.inverse(1.0 - 1e-15) - 1.0).abs() < 1e-11);
+}
+
+#[test]
 fn failures_come_first() {
     let (curve, plain) = (
         Gaussian::new(1.0, 0.1).unwrap(),

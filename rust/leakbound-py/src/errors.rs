@@ -10,9 +10,13 @@ use pyo3::prelude::*;
 pub(crate) fn to_python(py: Python<'_>, error: &AuditError) -> PyErr {
     let name = match error {
         AuditError::Empty => "ShapeError",
-        AuditError::LengthMismatch { .. } | AuditError::StepMismatch { .. } => {
-            "LengthMismatchError"
-        }
+        AuditError::LengthMismatch { .. }
+        | AuditError::StepMismatch { .. }
+        | AuditError::Math(MathError::LengthMismatch { .. }) => "LengthMismatchError",
+        AuditError::TableEnds
+        | AuditError::LevelsNotIncreasing { .. }
+        | AuditError::NotATradeOff { .. }
+        | AuditError::EmptyProfile => "TradeOffError",
         AuditError::ScoreIsNan { .. } => "NaNScoresError",
         AuditError::EveryExampleAbstains { .. } => "AbstentionError",
         AuditError::Interrupted => return PyKeyboardInterrupt::new_err(()),

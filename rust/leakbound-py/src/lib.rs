@@ -12,6 +12,7 @@ mod audits;
 mod convert;
 mod enter;
 mod errors;
+mod fdp;
 mod poisson_binomial;
 mod propensity;
 mod tails;
@@ -31,6 +32,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::enter::{set_threads, threads};
+    #[pymodule_export]
+    use crate::fdp::{Curve, fdp_critical_laplace, fdp_critical_mu, fdp_p_value, fdp_rejects};
     #[pymodule_export]
     use crate::poisson_binomial::{
         poisson_binomial_epsilon, poisson_binomial_pmf, poisson_binomial_prefix_tails,

@@ -54,7 +54,8 @@ impl Gaussian {
             return 0.0;
         };
         let z = normal::quantile(x) - self.mu;
-        normal::cdf(z) * (1.0 - (ROUNDING + ROUNDING_SQUARED * z * z)).max(0.0)
+        let below = z.min(0.0);
+        normal::cdf(z) * (1.0 - (ROUNDING + ROUNDING_SQUARED * below * below)).max(0.0)
     }
 
     /// δ(ε) of the curve without failures, for ε ≥ 0 and μ > 0, and what rounding may add.

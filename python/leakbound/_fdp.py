@@ -1,0 +1,259 @@
+"""f-differential privacy at one number of guesses.
+
+The public names are those of `leakbound.stats`.
+"""
+
+import math
+from collections.abc import Callable
+
+from leakbound import _core
+from leakbound._typing import CountOptions, FdpTest, Sides
+from leakbound._validate import choice, instance, integer, real
+from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.tradeoff import TradeOff
+
+__all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects"]
+
+_MOST = 2**53
+"""The core counts right guesses in doubles."""
+_WIDTH = 1e-9
+"""Relative width at which the search for the parameter of any family ends."""
+
+
+def fdp_rejects(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    tradeoff: TradeOff,
+    tau: float = 0.05,
+    k: int = 2,
+    one_sided: bool = False,
+    test: FdpTest = "recursion",
+) -> bool:
+    """Test whether a mechanism that obeys a trade-off function allows so many right guesses.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses c, in [0, guesses].
+    guesses : int
+        Guesses c', fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive. After weighting, their effective number.
+    tradeoff : TradeOff
+        The curve, from `leakbound.tradeoff`.
+    tau : float
+        Level, in (0, 1): the most that the chance of a false rejection can be.
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    one_sided : bool
+        Whether no guess but "member" is ever made: m/2 then stands for m.
+    test : {"recursion"}
+        Which test.
+
+    Returns
+    -------
+    bool
+        True if the curve is rejected.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses.
+
+    Notes
+    -----
+    Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run" (2025), Theorem
+    3.1 and Algorithm 3.
+
+    Examples
+    --------
+    >>> from leakbound.tradeoff import TradeOff
+    >>> fdp_rejects(80, 100, 100, tradeoff=TradeOff.gaussian(0.5))
+    True
+    """
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
+    instance(tradeoff, "tradeoff", TradeOff)
+    choice(test, "test", FdpTest)
+    return _core.fdp_rejects(counts, tradeoff.core, _level(tau))
+
+
+def fdp_p_value(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    tradeoff: TradeOff,
+    k: int = 2,
+    one_sided: bool = False,
+    test: FdpTest = "recursion",
+) -> float:
+    """Bound the probability of so many right guesses under a trade-off function.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses c, in [0, guesses].
+    guesses : int
+        Guesses c', fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive.
+    tradeoff : TradeOff
+        The curve, from `leakbound.tradeoff`.
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    one_sided : bool
+        Whether no guess but "member" is ever made.
+    test : {"recursion"}
+        Which test.
+
+    Returns
+    -------
+    float
+        An upper bound on the probability of at least c right guesses, rounded up: the smallest
+        level at which the curve is rejected.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses.
+
+    Examples
+    --------
+    >>> from leakbound.tradeoff import TradeOff
+    >>> round(fdp_p_value(60, 100, 100, tradeoff=TradeOff.gaussian(0.0)), 4)
+    0.0324
+    """
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
+    instance(tradeoff, "tradeoff", TradeOff)
+    choice(test, "test", FdpTest)
+    return _core.fdp_p_value(counts, tradeoff.core)
+
+
+def fdp_lower_bound(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    claim: AnyFamily,
+    tau: float = 0.05,
+    k: int = 2,
+    one_sided: bool = False,
+    test: FdpTest = "recursion",
+) -> float:
+    """Return the least private curve of a family that so many right guesses reject.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses c, in [0, guesses].
+    guesses : int
+        Guesses c', fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive.
+    claim : GaussianDP, LaplaceDP or TradeOffFamily
+        The family, from `leakbound.claims`.
+    tau : float
+        Level, in (0, 1): the most that the chance of a false rejection can be.
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    one_sided : bool
+        Whether no guess but "member" is ever made.
+    test : {"recursion"}
+        Which test.
+
+    Returns
+    -------
+    float
+        The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
+        where smaller values are the less private.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses.
+
+    Examples
+    --------
+    >>> from leakbound.claims import GaussianDP
+    >>> round(fdp_lower_bound(80, 100, 100, claim=GaussianDP()), 4)
+    0.5307
+    """
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
+    instance(claim, "claim", FAMILIES)
+    choice(test, "test", FdpTest)
+    found = critical(counts, claim, _level(tau))
+    return claim.nothing if found is None else found
+
+
+def critical(counts: CountOptions, claim: AnyFamily, tau: float) -> float | None:
+    """Return the least private value of a claim's parameter that is rejected.
+
+    Parameters
+    ----------
+    counts : CountOptions
+        What was observed.
+    claim : FamilyClaim
+        The family.
+    tau : float
+        Level, in (0, 1).
+
+    Returns
+    -------
+    float or None
+        The value, None if none is rejected.
+    """
+    if isinstance(claim, GaussianDP):
+        return _core.fdp_critical_mu(counts, claim.delta, tau)
+    if isinstance(claim, LaplaceDP):
+        return _core.fdp_critical_laplace(counts, tau)
+    sides: Sides = "member" if counts["one_sided"] else "both"
+
+    def rejects(theta: float) -> bool:
+        return _core.fdp_rejects(counts, claim.curve(theta, sides).core, tau)
+
+    return _search(rejects, *claim.search, increasing=claim.order == "increasing")
+
+
+def _search(
+    rejects: Callable[[float], bool], low: float, high: float, *, increasing: bool
+) -> float | None:
+    """Halve a bracket from a rejected to a kept end; return the rejected one that remains."""
+    rejected, kept = (low, high) if increasing else (high, low)
+    if not rejects(rejected):
+        return None
+    if rejects(kept):
+        return kept
+    while abs(kept - rejected) > _WIDTH * max(kept, rejected):
+        middle = 0.5 * (rejected + kept)
+        if rejects(middle):
+            rejected = middle
+        else:
+            kept = middle
+    return rejected
+
+
+def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
+    made = integer(guesses, "guesses", least=1, most=_MOST)
+    if integer(k, "k", least=2, most=2**32 - 1) > 2 and one_sided:
+        message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
+        raise IncompatibleOptionsError(message)
+    return {
+        "correct": integer(correct, "correct", least=0, most=made),
+        "guesses": made,
+        "m": real(m, "m", above=0, below=math.inf),
+        "k": k,
+        "one_sided": one_sided,
+    }
+
+
+def _level(tau: float) -> float:
+    return real(tau, "tau", above=0, below=1)

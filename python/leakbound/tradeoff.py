@@ -1,0 +1,354 @@
+"""Trade-off functions f: what a guarantee leaves to the best test of "was this example used?".
+
+f(α) is the smallest error of the second kind of any test at level α, and f̄ = 1 - f its power. Every
+number here errs so that a mechanism is allowed too much rather than too little.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakbound import _core
+from leakbound._json import Record
+from leakbound._typing import FloatArray
+from leakbound._validate import choice, numbers, real, vector
+
+__all__ = ["TradeOff"]
+
+Number: TypeAlias = Any
+"""A float for scalar arguments, else an array of float64."""
+Family: TypeAlias = Literal["gaussian", "laplace", "approx", "table", "profile"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TradeOff(Record):
+    """A convex, decreasing function f on [0, 1] with f(α) ≤ 1 - α; use one of the constructors.
+
+    Parameters
+    ----------
+    family : {"gaussian", "laplace", "approx", "table", "profile"}
+        Which constructor made it.
+    parameters : dict of str to ndarray
+        The constructor's arguments.
+
+    Raises
+    ------
+    TradeOffError, OptionError
+        If the parameters are not those of a trade-off function.
+
+    Examples
+    --------
+    >>> curve = TradeOff.gaussian(1.0)
+    >>> round(curve.epsilon(1e-5), 4)
+    4.3772
+    >>> TradeOff.from_json(curve.to_json()) == curve
+    True
+    """
+
+    family: Family
+    parameters: dict[str, NDArray[np.float64]]
+
+    def __post_init__(self) -> None:
+        choice(self.family, "family", Family)
+        vars(self)["_core"] = self._build()
+
+    @classmethod
+    def gaussian(cls, mu: float, delta: float = 0.0) -> "TradeOff":
+        """Return the curve of N(0, 1) against N(μ, 1): Gaussian differential privacy.
+
+        Parameters
+        ----------
+        mu : float
+            μ, at least 0; 0 means no leakage at all.
+        delta : float
+            Probability of a failure that tells all, in [0, 1). With G the curve without failures,
+            f(α) is then (1 - δ) G(α/(1 - δ)) for α ≤ 1 - δ, and 0 above.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If a parameter is outside its range or no number.
+
+        Examples
+        --------
+        >>> TradeOff.gaussian(1.0)
+        TradeOff.gaussian(mu=1)
+        """
+        mu = real(mu, "mu", least=0, below=math.inf)
+        return cls._of("gaussian", mu=mu, delta=real(delta, "delta", least=0, below=1))
+
+    @classmethod
+    def laplace(cls, epsilon: float) -> "TradeOff":
+        """Return the curve of Laplace noise of scale 1/ε around 0 against around 1.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε, at least 0, in nats.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If `epsilon` is outside its range or no number.
+
+        Examples
+        --------
+        >>> round(TradeOff.laplace(1.0).f(0.5), 4)
+        0.1839
+        """
+        return cls._of("laplace", epsilon=real(epsilon, "epsilon", least=0, below=math.inf))
+
+    @classmethod
+    def approx(cls, epsilon: float, delta: float = 0.0) -> "TradeOff":
+        """Return the curve that (ε, δ)-differential privacy allows.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε, at least 0, in nats.
+        delta : float
+            δ, in [0, 1).
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If a parameter is outside its range or no number.
+
+        Examples
+        --------
+        >>> round(TradeOff.approx(1.0, 0.01).inverse(0.5), 4)
+        0.1803
+        """
+        epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
+        return cls._of("approx", epsilon=epsilon, delta=real(delta, "delta", least=0, below=1))
+
+    @classmethod
+    def table(cls, alpha: ArrayLike, f: ArrayLike) -> "TradeOff":
+        """Return the curve through given points, straight between them.
+
+        Parameters
+        ----------
+        alpha : array-like, shape (n,)
+            Levels, increasing from 0 to 1.
+        f : array-like, shape (n,)
+            Values of f there: decreasing, convex, at most 1 - `alpha`. Where rounding bends them
+            the wrong way by less than 1e-9, the largest convex curve below them is taken.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError
+            If the arrays are not two vectors of one length.
+        TradeOffError
+            If they do not describe a trade-off function.
+        OptionError
+            If a value is outside [0, 1].
+
+        Examples
+        --------
+        >>> TradeOff.table([0, 0.25, 1], [1, 0.25, 0]).f(0.5)
+        0.16666666666666663
+        """
+        return cls._of("table", alpha=_vector(alpha, "alpha"), f=_vector(f, "f"))
+
+    @classmethod
+    def profile(cls, epsilon: ArrayLike, delta: ArrayLike) -> "TradeOff":
+        """Return the curve that pairs (ε, δ) allow together.
+
+        Parameters
+        ----------
+        epsilon : array-like, shape (n,)
+            Any real numbers within ±700, in nats. Negative ones sharpen the curve at high power.
+        delta : array-like, shape (n,)
+            δ(ε) at each, or more: upper bounds, in [0, 1].
+
+        Returns
+        -------
+        TradeOff
+            The curve with f̄⁻¹(y) the largest of (y - δ) e^{-ε} and 0. Whatever the grid, what obeys
+            the pairs obeys the curve.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError
+            If the arrays are not two vectors of one length.
+        OptionError
+            If a value is outside its range.
+
+        Examples
+        --------
+        >>> exact = TradeOff.gaussian(1.0)
+        >>> grid = np.linspace(-8, 8, 1601)
+        >>> curve = TradeOff.profile(grid, exact.delta(grid))
+        >>> abs(exact.inverse(0.5) - curve.inverse(0.5)) < 1e-5
+        True
+        """
+        return cls._of(
+            "profile", epsilon=_vector(epsilon, "epsilon"), delta=_vector(delta, "delta")
+        )
+
+    @classmethod
+    def _of(cls, family: Family, **parameters: float | FloatArray) -> "TradeOff":
+        return cls(family, {name: np.atleast_1d(value) for name, value in parameters.items()})
+
+    def _build(self) -> _core.TradeOff:
+        values = self.parameters
+        if self.family == "table":
+            return _core.TradeOff.tabulated(values["alpha"], values["f"])
+        if self.family == "profile":
+            return _core.TradeOff.profile(values["epsilon"], values["delta"])
+        single = {name: float(value[0]) for name, value in values.items()}
+        build: Callable[..., _core.TradeOff] = getattr(_core.TradeOff, self.family)
+        return build(**single)
+
+    @property
+    def core(self) -> _core.TradeOff:
+        """What the tests of the core take."""
+        core: _core.TradeOff = vars(self)["_core"]
+        return core
+
+    def __repr__(self) -> str:
+        stated = ", ".join(
+            f"{name}={value[0]:g}" if value.size == 1 else f"{name}=<{value.size} values>"
+            for name, value in self.parameters.items()
+            if not (name == "delta" and value.size == 1 and value[0] == 0)
+        )
+        return f"TradeOff.{self.family}({stated})"
+
+    def f(self, alpha: ArrayLike) -> Number:
+        """Return f(α), the smallest error of the second kind at level α.
+
+        Parameters
+        ----------
+        alpha : array-like
+            Levels in [0, 1].
+
+        Returns
+        -------
+        float or ndarray of float64
+            Errors in [0, 1].
+
+        Raises
+        ------
+        ArrayTypeError, OptionError
+            If `alpha` is not made of numbers in [0, 1].
+
+        Examples
+        --------
+        >>> round(TradeOff.gaussian(1.0).f(0.05), 4)
+        0.7405
+        """
+        return _map(self.core.f, _unit(alpha, "alpha"))
+
+    def inverse(self, x: ArrayLike) -> Number:
+        """Return f̄⁻¹(x), the lowest level at which a test can have power x; f̄ is 1 - f.
+
+        Parameters
+        ----------
+        x : array-like
+            Powers in [0, 1].
+
+        Returns
+        -------
+        float or ndarray of float64
+            Levels in [0, 1], rounded down.
+
+        Raises
+        ------
+        ArrayTypeError, OptionError
+            If `x` is not made of numbers in [0, 1].
+
+        Examples
+        --------
+        >>> round(TradeOff.gaussian(1.0).inverse(0.5), 4)
+        0.1587
+        """
+        return _map(self.core.inverse, _unit(x, "x"))
+
+    def delta(self, epsilon: ArrayLike) -> Number:
+        """Return δ(ε): what obeys f is (ε, δ(ε))-differentially private, for every real ε.
+
+        Parameters
+        ----------
+        epsilon : array-like
+            Real numbers, in nats.
+
+        Returns
+        -------
+        float or ndarray of float64
+            The largest f̄(x) - e^ε x, in [0, 1], rounded up.
+
+        Raises
+        ------
+        ArrayTypeError, OptionError
+            If `epsilon` is not made of numbers.
+
+        Examples
+        --------
+        >>> round(TradeOff.gaussian(1.0).delta(1.0), 6)
+        0.126937
+        """
+        return _map(self.core.delta, numbers(epsilon, "epsilon").astype(np.float64))
+
+    def epsilon(self, delta: ArrayLike) -> Number:
+        """Return ε(δ), the least ε ≥ 0 with δ(ε) ≤ δ.
+
+        Parameters
+        ----------
+        delta : array-like
+            Numbers in [0, 1].
+
+        Returns
+        -------
+        float or ndarray of float64
+            ε in nats, rounded down; inf where no ε will do.
+
+        Raises
+        ------
+        ArrayTypeError, OptionError
+            If `delta` is not made of numbers in [0, 1].
+
+        Examples
+        --------
+        >>> round(TradeOff.gaussian(1.0).epsilon(1e-5), 6)
+        4.377178
+        """
+        return _map(self.core.epsilon, _unit(delta, "delta"))
+
+
+def _map(function: Callable[[FloatArray], FloatArray], values: FloatArray) -> Number:
+    mapped = function(values.ravel())
+    return mapped.reshape(values.shape) if values.ndim else float(mapped[0])
+
+
+def _unit(values: ArrayLike, name: str) -> FloatArray:
+    return numbers(values, name, least=0, most=1).astype(np.float64)
+
+
+def _vector(values: ArrayLike, name: str) -> FloatArray:
+    array = np.array(vector(values, name), dtype=np.float64)
+    array.flags.writeable = False
+    return array

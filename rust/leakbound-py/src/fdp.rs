@@ -1,0 +1,176 @@
+//! f-DP: trade-off functions, and tests of the number of right guesses.
+
+use std::sync::Arc;
+
+use leakbound_core::fdp::tradeoff::{Approx, Gaussian, Laplace, Profile, Tabulated};
+use leakbound_core::fdp::{Counts, TradeOff, recursion};
+use leakbound_core::{AuditError, Interrupt};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::convert::entries;
+use crate::enter::enter;
+
+type Column<'py> = Bound<'py, PyArray1<f64>>;
+
+/// A trade-off function of any family.
+#[pyclass(frozen, name = "TradeOff", module = "leakbound._core")]
+pub(crate) struct Curve(Arc<dyn TradeOff>);
+
+impl Curve {
+    fn new<T: TradeOff + 'static>(
+        py: Python<'_>,
+        make: impl FnOnce() -> Result<T, AuditError> + Send,
+    ) -> PyResult<Self> {
+        Ok(Self(Arc::new(enter(py, |_| make())?)))
+    }
+
+    fn map<'py>(
+        &self,
+        py: Python<'py>,
+        values: &PyReadonlyArray1<'_, f64>,
+        function: impl Fn(&dyn TradeOff, f64) -> f64 + Send + Sync,
+    ) -> PyResult<Column<'py>> {
+        let values = entries(values);
+        let mapped = enter(py, |interrupt| {
+            let mut mapped = Vec::with_capacity(values.len());
+            for (index, &value) in values.iter().enumerate() {
+                if index % 4096 == 0 {
+                    interrupt.check()?;
+                }
+                mapped.push(function(self.0.as_ref(), value));
+            }
+            Ok(mapped)
+        })?;
+        Ok(PyArray1::from_vec(py, mapped))
+    }
+}
+
+#[pymethods]
+impl Curve {
+    #[staticmethod]
+    fn gaussian(py: Python<'_>, mu: f64, delta: f64) -> PyResult<Self> {
+        Self::new(py, || Gaussian::new(mu, delta))
+    }
+
+    #[staticmethod]
+    fn laplace(py: Python<'_>, epsilon: f64) -> PyResult<Self> {
+        Self::new(py, || Laplace::new(epsilon))
+    }
+
+    #[staticmethod]
+    fn approx(py: Python<'_>, epsilon: f64, delta: f64) -> PyResult<Self> {
+        Self::new(py, || Approx::new(epsilon, delta))
+    }
+
+    #[staticmethod]
+    fn tabulated(
+        py: Python<'_>,
+        alpha: PyReadonlyArray1<'_, f64>,
+        f: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let (alpha, f) = (entries(&alpha), entries(&f));
+        Self::new(py, || Tabulated::new(&alpha, &f))
+    }
+
+    #[staticmethod]
+    fn profile(
+        py: Python<'_>,
+        epsilon: PyReadonlyArray1<'_, f64>,
+        delta: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let (epsilon, delta) = (entries(&epsilon), entries(&delta));
+        Self::new(py, || Profile::new(&epsilon, &delta))
+    }
+
+    fn f<'py>(&self, py: Python<'py>, alpha: PyReadonlyArray1<'_, f64>) -> PyResult<Column<'py>> {
+        self.map(py, &alpha, |curve, alpha| curve.f(alpha))
+    }
+
+    fn inverse<'py>(&self, py: Python<'py>, x: PyReadonlyArray1<'_, f64>) -> PyResult<Column<'py>> {
+        self.map(py, &x, |curve, x| curve.inverse(x))
+    }
+
+    fn delta<'py>(
+        &self,
+        py: Python<'py>,
+        epsilon: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Column<'py>> {
+        self.map(py, &epsilon, |curve, epsilon| curve.delta(epsilon))
+    }
+
+    fn epsilon<'py>(
+        &self,
+        py: Python<'py>,
+        delta: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Column<'py>> {
+        self.map(py, &delta, |curve, delta| curve.epsilon(delta))
+    }
+}
+
+/// What an audit observed, as a call gives it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct CountOptions {
+    correct: u64,
+    guesses: u64,
+    m: f64,
+    k: u32,
+    one_sided: bool,
+}
+
+impl CountOptions {
+    fn counts(&self) -> Result<Counts, AuditError> {
+        Counts::new(self.m, self.guesses, self.correct, self.k, self.one_sided)
+    }
+}
+
+#[pyfunction]
+pub(crate) fn fdp_rejects(
+    py: Python<'_>,
+    counts: CountOptions,
+    curve: &Curve,
+    tau: f64,
+) -> PyResult<bool> {
+    enter(py, |interrupt| {
+        let decision = recursion::decide(&counts.counts()?, curve.0.as_ref(), tau, interrupt)?;
+        Ok(decision.rejected())
+    })
+}
+
+#[pyfunction]
+pub(crate) fn fdp_p_value(py: Python<'_>, counts: CountOptions, curve: &Curve) -> PyResult<f64> {
+    enter(py, |interrupt| {
+        recursion::p_value(&counts.counts()?, curve.0.as_ref(), interrupt)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn fdp_critical_mu(
+    py: Python<'_>,
+    counts: CountOptions,
+    delta: f64,
+    tau: f64,
+) -> PyResult<Option<f64>> {
+    critical(py, &counts, tau, |mu| Gaussian::new(mu, delta))
+}
+
+#[pyfunction]
+pub(crate) fn fdp_critical_laplace(
+    py: Python<'_>,
+    counts: CountOptions,
+    tau: f64,
+) -> PyResult<Option<f64>> {
+    critical(py, &counts, tau, Laplace::new)
+}
+
+fn critical<T: TradeOff>(
+    py: Python<'_>,
+    counts: &CountOptions,
+    tau: f64,
+    family: impl Fn(f64) -> Result<T, AuditError> + Send,
+) -> PyResult<Option<f64>> {
+    enter(py, |interrupt: &Interrupt| {
+        recursion::critical(&counts.counts()?, family, tau, interrupt)
+    })
+}

@@ -1,0 +1,143 @@
+"""Trade-off functions: conversions, what is refused, and what survives storage."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from leakbound import errors
+from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
+from leakbound.tradeoff import TradeOff
+
+NORMAL = scipy_stats.norm
+LEVELS = np.linspace(0, 1, 101)
+GRID = np.linspace(-8, 8, 1601)
+EXACT = TradeOff.gaussian(1.0)
+CURVES = [
+    EXACT,
+    TradeOff.gaussian(2.0, 0.1),
+    TradeOff.laplace(1.5),
+    TradeOff.approx(0.7, 0.05),
+    TradeOff.table(LEVELS, EXACT.f(LEVELS)),
+    TradeOff.profile(GRID, EXACT.delta(GRID)),
+]
+
+
+def test_the_gaussian_curve_is_that_of_two_normals() -> None:
+    np.testing.assert_allclose(EXACT.f(LEVELS), NORMAL.sf(NORMAL.ppf(LEVELS) + 1), atol=1e-14)
+    np.testing.assert_allclose(
+        EXACT.inverse(LEVELS), NORMAL.cdf(NORMAL.ppf(LEVELS) - 1), atol=1e-11
+    )
+    epsilon = np.array([-2.0, 0.0, 0.5, 3.0])
+    expected = NORMAL.cdf(0.5 - epsilon) - np.exp(epsilon) * NORMAL.cdf(-0.5 - epsilon)
+    np.testing.assert_allclose(EXACT.delta(epsilon), expected, rtol=1e-12)
+    assert EXACT.epsilon(1e-300) == pytest.approx(37.448847912139, rel=1e-12)
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=repr)
+def test_conversions_round_trip(curve: TradeOff) -> None:
+    delta = curve.delta(0.5)
+    assert curve.epsilon(delta) <= 0.5
+    assert curve.epsilon(delta * (1 - 1e-9)) == pytest.approx(0.5, abs=1e-6)
+    powers = 1 - curve.f(curve.inverse(LEVELS))
+    assert np.all(powers >= LEVELS - 1e-9)
+    assert np.all(np.diff(curve.f(LEVELS)) <= 1e-15)
+    assert np.all(curve.f(LEVELS) <= 1 - LEVELS + 1e-15)
+    assert isinstance(curve.f(0.5), float)
+    assert curve.f(LEVELS[:4].reshape(2, 2)).shape == (2, 2)
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=repr)
+def test_storage(curve: TradeOff) -> None:
+    for copy in (TradeOff.from_json(curve.to_json()), pickle.loads(pickle.dumps(curve))):
+        assert copy == curve
+        np.testing.assert_array_equal(copy.inverse(LEVELS), curve.inverse(LEVELS))
+    assert repr(curve).startswith(f"TradeOff.{curve.family}(")
+
+
+def test_nothing_leaks_at_zero() -> None:
+    curve = TradeOff.gaussian(0.0)
+    np.testing.assert_array_equal(curve.inverse(LEVELS), LEVELS)
+    assert curve.epsilon(0.0) == 0.0
+
+
+def test_a_table_keeps_no_reference_to_the_caller() -> None:
+    f = EXACT.f(LEVELS)
+    curve = TradeOff.table(LEVELS, f)
+    before = curve.f(0.3)
+    f[:] = 0
+    assert curve.f(0.3) == before
+    with pytest.raises(ValueError, match="read-only"):
+        curve.parameters["f"][0] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("alpha", "f", "message"),
+    [
+        ([0, 0.5, 1], [1, 0.6, 0], r"f\[1\] lies above 1 - alpha"),
+        ([0, 0.2, 0.5, 1], [0.5, 0.2, 0.3, 0], r"f\[2\] is larger than the value before"),
+        ([0, 0.2, 0.5, 1], [0.5, 0.45, 0.1, 0], r"f\[1\] lies above the line"),
+        ([0, 0.5], [1, 0], "alpha\\[0\\] = 0"),
+        ([0, 0.5, 0.5, 1], [1, 0.2, 0.1, 0], r"alpha\[2\]"),
+    ],
+)
+def test_tables_that_are_no_trade_offs(alpha: list[float], f: list[float], message: str) -> None:
+    with pytest.raises(errors.TradeOffError, match=message):
+        TradeOff.table(alpha, f)
+
+
+def test_bad_parameters() -> None:
+    with pytest.raises(errors.OptionError, match="mu must be at least 0"):
+        TradeOff.gaussian(-1.0)
+    with pytest.raises(errors.OptionError, match="delta"):
+        TradeOff.approx(1.0, 1.0)
+    with pytest.raises(errors.OptionTypeError, match="epsilon"):
+        TradeOff.laplace("1")  # type: ignore[arg-type]
+    with pytest.raises(errors.LengthMismatchError, match="delta must be as long as epsilon"):
+        TradeOff.profile([0.0, 1.0], [0.5])
+    with pytest.raises(errors.OptionError, match=r"epsilon\[0\] = 1000"):
+        TradeOff.profile([1000.0], [0.5])
+    with pytest.raises(errors.OptionError, match=r"f\[1\] = NaN"):
+        TradeOff.table([0, 0.5, 1], [1, np.nan, 0])
+    with pytest.raises(errors.OptionError, match="alpha must be a number in"):
+        EXACT.f(1.5)
+    with pytest.raises(errors.OptionError, match="family"):
+        TradeOff("normal", {})  # type: ignore[arg-type]
+
+
+def test_claims_give_curves() -> None:
+    assert GaussianDP(delta=0.1).tradeoff(1.0) == TradeOff.gaussian(1.0, 0.1)
+    assert LaplaceDP().tradeoff(2.0) == TradeOff.laplace(2.0)
+    assert (GaussianDP().parameter, GaussianDP().order) == ("mu", "increasing")
+    family = TradeOffFamily(
+        parameter="scale",
+        tradeoff=lambda scale: TradeOff.laplace(1 / scale),
+        bracket=(0.1, 10),
+        increasing=False,
+    )
+    assert (family.order, family.nothing) == ("decreasing", float("inf"))
+    assert family.curve(2.0, "member") == TradeOff.laplace(0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"bracket": (1.0, 1.0)}, errors.OptionError),
+        ({"bracket": (1.0,)}, errors.OptionError),
+        ({"bracket": 1.0}, errors.OptionTypeError),
+        ({"bracket": (0.0, 1.0), "increasing": False}, errors.OptionError),
+        ({"increasing": 1}, errors.OptionTypeError),
+        ({"tradeoff": 3}, errors.OptionTypeError),
+        ({"parameter": 3}, errors.OptionTypeError),
+    ],
+)
+def test_bad_families(change: dict[str, object], error: type[Exception]) -> None:
+    fields = {
+        "parameter": "mu",
+        "tradeoff": TradeOff.gaussian,
+        "bracket": (0.0, 10.0),
+        "increasing": True,
+    }
+    with pytest.raises(error):
+        TradeOffFamily(**(fields | change))  # type: ignore[arg-type]
