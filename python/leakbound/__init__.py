@@ -30,6 +30,7 @@ from leakbound.cuts import (
     VilleMixture,
 )
 from leakbound.errors import LeakboundError
+from leakbound.panoramia import Panoramia, PanoramiaReport
 from leakbound.plan import InclusionPlan
 from leakbound.results import (
     Assumption,
@@ -56,6 +57,8 @@ __all__ = [
     "KLScan",
     "LaplaceDP",
     "LeakboundError",
+    "Panoramia",
+    "PanoramiaReport",
     "PanoramiaResult",
     "Provenance",
     "PureDP",

@@ -173,4 +173,4 @@ class OverlappingIdsError(LeakboundError, ValueError):
 
 
 class CheckpointError(LeakboundError, ValueError):
-    """A checkpoint that was begun with other data, another model or another seed."""
+    """A checkpoint of other data, another model, options or seed than this run, or a damaged one."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from leakbound._wording import Result
 
-__all__ = ["render", "write"]
+__all__ = ["environment", "render", "write"]
 
 
 def write(
@@ -118,7 +118,7 @@ def render(
     ]
     lead = max(models, key=lambda model: (leaks(model.result), model.result.bound))
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             title=title,
@@ -320,7 +320,14 @@ def _provenance(result: Result) -> dict[str, str]:
     }
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what renders the package's templates.
+
+    Returns
+    -------
+    jinja2.Environment
+        With the filters that keep numbers with their signs and units.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -25,6 +25,7 @@ LAYERS = [
     {"plots"},
     {"_figures"},
     {"report"},
+    {"panoramia"},
     {"demos"},
     {"cli"},
 ]

@@ -1,0 +1,131 @@
+"""Rows of a table: trees boosted on columns and signals, stacked with trees on signals alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from leakbound._typing import FloatArray
+from leakbound.errors import MissingExtraError
+from leakbound.panoramia._sample import Examples, Sample
+from leakbound.panoramia._stack import Candidate, Stack
+
+__all__ = ["candidates"]
+
+GRID = (
+    {"learning_rate": 0.05, "max_leaf_nodes": 7},
+    {"learning_rate": 0.05, "max_leaf_nodes": 15},
+    {"learning_rate": 0.1, "max_leaf_nodes": 31},
+)
+STAGES = (20, 40, 80, 150)
+"""Numbers of trees that compete: where boosting might stop."""
+FEW = 40
+"""Trees on signals alone, which are few."""
+
+
+def candidates(train: Sample, validation: Sample, seed: int) -> Iterator[Candidate]:
+    """Boost trees with each setting of a small grid, and offer them at several sizes.
+
+    Parameters
+    ----------
+    train, validation : Sample
+        What the trees, and what the stacking regression is fitted to.
+    seed : int
+        Seed of the trees.
+
+    Yields
+    ------
+    Candidate
+        An attack.
+    """
+    signals = _signals(validation.signals)
+    alone = _Trees.grow(_signals(train.signals), train, GRID[0], seed) if signals.size else None
+    for options in GRID:
+        trees = _Trees.grow(_columns(train.examples, train.signals), train, options, seed)
+        staged = trees.staged(_columns(validation.examples, validation.signals))
+        for stage, logits in staged.items():
+            attack = _Attack.fitted(trees, stage, alone, logits, validation)
+            yield Candidate(
+                {**options, "trees": stage},
+                attack.stacked(logits, validation.signals),
+                attack.score,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Trees:
+    """Boosted trees, all of them or the first few."""
+
+    model: Any
+
+    @classmethod
+    def grow(cls, table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Self:
+        try:
+            from sklearn.ensemble import HistGradientBoostingClassifier
+        except ImportError as error:
+            message = (
+                "attacks need scikit-learn, which is not installed: pip install 'leakbound[ml]'"
+            )
+            raise MissingExtraError(message) from error
+        model = HistGradientBoostingClassifier(
+            max_iter=max(STAGES),
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=seed,
+            **options,
+        )
+        return cls(model.fit(table, train.member))
+
+    def staged(self, table: FloatArray) -> dict[int, FloatArray]:
+        """Return the log-odds after each number of trees that competes."""
+        stages = enumerate(self.model.staged_decision_function(table), start=1)
+        return {stage: logits.ravel() for stage, logits in stages if stage in STAGES}
+
+    def logits(self, table: FloatArray, stage: int) -> FloatArray:
+        stages = self.model.staged_decision_function(table)
+        return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """Trees on everything, trees on signals alone if there are any, and their weights."""
+
+    trees: _Trees
+    stage: int
+    alone: _Trees | None
+    weights: Stack
+
+    @classmethod
+    def fitted(
+        cls, trees: _Trees, stage: int, alone: _Trees | None, logits: FloatArray, sample: Sample
+    ) -> Self:
+        parts = _parts(logits, alone, sample.signals)
+        return cls(trees, stage, alone, Stack.fit(parts, sample.member))
+
+    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
+        logits = self.trees.logits(_columns(examples, signals), self.stage)
+        return self.stacked(logits, signals)
+
+    def stacked(self, logits: FloatArray, signals: FloatArray) -> FloatArray:
+        return self.weights.logits(_parts(logits, self.alone, signals))
+
+
+def _parts(logits: FloatArray, alone: _Trees | None, signals: FloatArray) -> FloatArray:
+    if alone is None:
+        return logits[:, None]
+    return np.column_stack([logits, alone.logits(_signals(signals), FEW)])
+
+
+def _columns(examples: Examples, signals: FloatArray) -> FloatArray:
+    """Return the rows of the table, with the label and the signals beside them."""
+    table = examples.x.reshape(len(examples), -1)
+    parts = [table] if examples.y is None else [table, examples.y]
+    return np.column_stack([*parts, _signals(signals)]).astype(np.float64)
+
+
+def _signals(signals: FloatArray) -> FloatArray:
+    """Return what each model says, and what each says beyond the one before."""
+    flat = (signals, np.diff(signals, axis=1))
+    return np.concatenate([part.reshape(len(signals), -1) for part in flat], axis=1)

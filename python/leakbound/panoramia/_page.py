@@ -1,0 +1,238 @@
+"""The report of a run as one self-contained HTML file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from leakbound import _figures, plots
+from leakbound._files import write_text
+from leakbound._wording import figure_of, number
+from leakbound.panoramia._report import HEADINGS, NOTE
+from leakbound.report import environment
+from leakbound.results import PanoramiaResult
+
+if TYPE_CHECKING:
+    import os
+
+    from matplotlib.axes import Axes
+
+    from leakbound.panoramia._report import PanoramiaReport, PanoramiaRow
+
+__all__ = ["plot_saturation", "plot_targets", "write"]
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What the page shows of one target."""
+
+    name: str
+    words: str
+    figures: tuple[_figures.Drawn, ...]
+
+
+def write(
+    path: str | os.PathLike[str], found: PanoramiaReport, *, title: str, summary: str
+) -> None:
+    """Write the report of a run, all of it or nothing.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File to write.
+    found : PanoramiaReport
+        What was found.
+    title, summary : str
+        Title of the document, and a paragraph about what was audited.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    OSError
+        If the file cannot be written.
+    """
+    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
+    lead = max(rows, key=_estimate)
+    result = cast("PanoramiaResult", lead.results[0])
+    text = (
+        environment()
+        .get_template("panoramia.html.j2")
+        .render(
+            title=title,
+            summary=summary,
+            headline=headline(found),
+            explanation=_explanation(found, lead),
+            confidence=result.confidence,
+            found=found,
+            headings=HEADINGS,
+            lines=found.table(),
+            note=NOTE,
+            shared=_shared(found),
+            least=min(map(_estimate, rows)),
+            targets=[_target(row, f"t{i}") for i, row in enumerate(rows)],
+            theorem=result.theorem,
+            assumptions=result.assumptions,
+            options={**found.sizes, **found.options},
+            version=result.provenance.leakbound,
+        )
+    )
+    write_text(path, text)
+
+
+def headline(found: PanoramiaReport) -> str:
+    """Return what a run found in a sentence or two.
+
+    Parameters
+    ----------
+    found : PanoramiaReport
+        What was found.
+
+    Returns
+    -------
+    str
+        The largest estimate, and what it is not.
+    """
+    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
+    lead = max(rows, key=_estimate)
+    if _estimate(lead) <= 0:
+        return (
+            "No leakage estimated: the attack with the model proves no more than the baseline "
+            "proves without it."
+        )
+    of = "" if len(rows) == 1 else f" for “{lead.target}”"
+    return (
+        f"Estimated leakage{of}: ε̃ = {number(_estimate(lead))} in the mean over "
+        f"{len(found.seeds)} seeds. This is not a lower bound on ε."
+    )
+
+
+def plot_saturation(found: PanoramiaReport, ax: Axes) -> Axes:
+    """Draw c_lb against the training data of the baseline, one line for each seed and their mean.
+
+    Parameters
+    ----------
+    found : PanoramiaReport
+        What was found.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+    """
+    saturation = found.saturation
+    for line in saturation.c_lb:
+        ax.plot(saturation.examples, line, color=plots.MUTED, linewidth=0.8)
+    means = [spread.mean for spread in saturation.spreads]
+    ax.plot(saturation.examples, means, color=plots.OTHER, marker="o", markersize=3.5)
+    ax.set_ylim(0, max(0.2, 1.15 * float(np.max(saturation.c_lb))))
+    ax.set_xlim(0, None)
+    ax.set_title("c against training data")
+    ax.set_xlabel("examples that train the baseline")
+    ax.set_ylabel("lower bound on c")
+    return ax
+
+
+def plot_targets(found: PanoramiaReport, ax: Axes) -> Axes:
+    """Draw c_lb and what the attack proves beyond it, target by target.
+
+    Parameters
+    ----------
+    found : PanoramiaReport
+        What was found.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+    """
+    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
+    for place, row in enumerate(rows):
+        pairs = [(r.c_lb, r.c_plus_epsilon_lb) for r in _estimates(row)]
+        c, both = np.mean(pairs, axis=0)
+        ax.barh(place, c, height=0.5, color=plots.RULE)
+        ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=plots.MEMBER)
+        ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=plots.INK)
+    ax.set_yticks(range(len(rows)), [row.target for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlim(0, None)
+    ax.set_title("c and ε̃ by target")
+    ax.set_xlabel("c proved by the baseline, then ε̃; marks: c + ε of each seed")
+    return ax
+
+
+def _shared(found: PanoramiaReport) -> list[_figures.Drawn]:
+    """Draw what is about all targets."""
+    sizes, spreads = found.saturation.examples, found.saturation.spreads
+    grown = ", ".join(f"{s.mean:.2f} at {n:,}" for n, s in zip(sizes, spreads, strict=True))
+    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
+    targets = "; ".join(f"{row.target}: {row.epsilon_tilde}" for row in rows)
+    figures = (
+        (
+            "saturation",
+            "c against training data",
+            plot_saturation,
+            f"Lower bound on c against training examples of the baseline: {grown}.",
+            (
+                "Each grey line is a seed, the dots their mean. Where the line still rises at the "
+                "right end, c is larger than shown, and ε̃ smaller."
+            ),
+        ),
+        (
+            "targets",
+            "c and ε̃ by target",
+            plot_targets,
+            f"Estimates by target: {targets}.",
+            (
+                "Grey: what the baseline proves without the model. Blue: what the attack proves "
+                "beyond it. Grey that fills the axis is a generator that is easily told from real "
+                "data, and leaves no room for ε̃."
+            ),
+        ),
+    )
+    return [
+        _figures.Drawn(
+            kind=kind,
+            title=title,
+            svg=_figures.inline(
+                _figures.svg(cast("Any", plot), cast("Any", found), heading=False), kind, words
+            ),
+            words=words,
+            caption=caption,
+        )
+        for kind, title, plot, words, caption in figures
+    ]
+
+
+def _target(row: PanoramiaRow, ident: str) -> _Target:
+    first = _estimates(row)[0]
+    return _Target(row.target, figure_of(first), _figures.draw(first, ident))
+
+
+def _estimates(row: PanoramiaRow) -> list[PanoramiaResult]:
+    return [result for result in row.results if isinstance(result, PanoramiaResult)]
+
+
+def _estimate(row: PanoramiaRow) -> float:
+    return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
+
+
+def _explanation(found: PanoramiaReport, lead: PanoramiaRow) -> str:
+    both = (
+        f"Without the model the baseline proves c ≥ {lead.c_lb}, with it the attack proves "
+        f"c + ε ≥ {lead.c_plus_epsilon_lb}"
+    )
+    rows = {row.audit: row for row in found.rows if row.target == lead.target}
+    if "RM;RN" not in rows:
+        return f"{both}."
+    return (
+        f"{both}. Against real non-members, where c = 0, the same kind of attack proves "
+        f"ε ≥ {rows['RM;RN'].epsilon}, and guesses of members and non-members by the loss alone "
+        f"ε ≥ {rows['O(1)'].epsilon}."
+    )

@@ -1,0 +1,494 @@
+"""The phases of a run: generate, train the helper, ask the targets, play the games, audit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from leakbound._validate import check_ids, check_length, complement, vector
+from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
+from leakbound.generators import MemberSplit, check_duplicates
+from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
+from leakbound.panoramia._game import Game, Parts, Side
+from leakbound.panoramia._report import (
+    Audit,
+    PanoramiaReport,
+    PanoramiaRow,
+    Saturation,
+    warnings_of,
+)
+from leakbound.panoramia._sample import Examples
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from leakbound._typing import ArrayInput, FloatArray, IntArray
+    from leakbound.panoramia._run import Panoramia
+    from leakbound.results import AuditResult, PanoramiaResult
+
+__all__ = ["Progress", "Run"]
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Called with what is being done and the share of the work done so far, from 0 to 1."""
+
+SPLIT, SAMPLES, HELPER = 0, 1, 2
+"""Seeds of what all seeds of a run share."""
+LEAST = 20
+"""Fewest pairs in a part."""
+
+
+class Ticks:
+    """Counts steps and reports the share of them done.
+
+    Parameters
+    ----------
+    progress : callable or None
+        Whom to tell.
+    total : int
+        Number of steps.
+    """
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def __call__(self, what: str) -> None:
+        """Say that a step begins.
+
+        Parameters
+        ----------
+        what : str
+            The step.
+        """
+        if self._progress is not None:
+            self._progress(what, min(1.0, self._done / self._total))
+        self._done += 1
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Options and data of a run, checked.
+
+    Parameters
+    ----------
+    options : Panoramia
+        How.
+    targets : dict of str to nn.Module
+        Trained models.
+    members : Examples
+        What they were trained on.
+    nonmembers : Examples or None
+        What they were not.
+    initial : nn.Module or None
+        A target before training.
+    teaching : ndarray of int64
+        Rows of the members that train the generator.
+    ticks : Ticks
+        Told of each step.
+    """
+
+    options: Panoramia
+    targets: dict[str, nn.Module]
+    members: Examples
+    nonmembers: Examples | None
+    initial: nn.Module | None
+    teaching: IntArray
+    ticks: Ticks
+
+    @classmethod
+    def of(
+        cls,
+        options: Panoramia,
+        targets: dict[str, nn.Module],
+        members: Examples,
+        nonmembers: Examples | None,
+        initial: nn.Module | None,
+        ids: ArrayInput | None,
+        documents: ArrayInput | None,
+        generator_ids: ArrayInput | None,
+        progress: Progress | None,
+    ) -> Run:
+        """Check what there is to check before hours of work.
+
+        Parameters
+        ----------
+        options, targets, members, nonmembers, initial, ids, documents, generator_ids, progress
+            As for `Panoramia.run`.
+
+        Returns
+        -------
+        Run
+            Ready to go.
+
+        Raises
+        ------
+        LeakboundError
+            As `Panoramia.run` does.
+        """
+        if not targets:
+            message = "target must be a model, or several by name, got none"
+            raise OptionError(message)
+        if nonmembers is None and options.helper and options.helper.trained_on == "real":
+            message = "a helper trained on real non-members needs some: pass nonmembers"
+            raise IncompatibleOptionsError(message)
+        _check_alike(members, nonmembers)
+        games = len(options.seeds) * (1 if nonmembers is None else 2) * (1 + len(targets))
+        epochs = 0 if options.helper is None else options.helper.epochs
+        steps = 2 + len(targets) + epochs + games + len(options.seeds) * len(options.saturation)
+        run = cls(
+            options,
+            targets,
+            members,
+            nonmembers,
+            initial,
+            _teaching(options, len(members), ids, documents, generator_ids),
+            Ticks(progress, steps),
+        )
+        for others in (run.audited.size, len(run.held_out or members)):
+            _check_parts(run.parts.within(others))
+        return run
+
+    @property
+    def audited(self) -> IntArray:
+        """Rows of the members that did not train the generator."""
+        return np.setdiff1d(np.arange(len(self.members)), self.teaching)
+
+    @property
+    def parts(self) -> Parts:
+        """Sizes of the parts of a game."""
+        options, left = self.options, self.audited.size
+        whole = len(self.members)
+        train, validation = (
+            round(share * whole) for share in (options.train_share, options.validation_share)
+        )
+        return Parts(train, validation, left - train - validation)
+
+    @property
+    def held_out(self) -> Examples | None:
+        """Non-members that did not train the helper."""
+        if self.nonmembers is None or not self._from_real:
+            return self.nonmembers
+        return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))
+
+    def made_of(self) -> dict[str, str]:
+        """Return what the outcome depends on, in words and digests.
+
+        Returns
+        -------
+        dict of str to str
+            By name.
+        """
+        from leakbound.panoramia._models import fingerprint
+
+        others = self.nonmembers
+        models = {**self.targets, "": self.initial}
+        return {
+            **{f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
+            "members": digest(self.members.x, self.members.y, self.teaching),
+            "nonmembers": "none" if others is None else digest(others.x, others.y),
+            "targets": " ".join(
+                f"{name}:{fingerprint(model)}" for name, model in models.items() if model
+            ),
+        }
+
+    def report(self, kept: Checkpoints) -> PanoramiaReport:
+        """Go through all phases.
+
+        Parameters
+        ----------
+        kept : Checkpoints
+            Outcomes of phases that were done before.
+
+        Returns
+        -------
+        PanoramiaReport
+            The table.
+
+        Raises
+        ------
+        LeakboundError
+            As `Panoramia.run` does.
+        """
+        samples = _examples(kept.phase("generated", self._generate))
+        pool = samples.take(slice(self.parts.all))
+        sides = {"members": self.members.take(self.audited), "generated": pool}
+        if self.held_out is not None:
+            sides["nonmembers"] = self.held_out
+        said = kept.phase("helper", lambda: self._ask_helper(samples, sides))
+        said |= kept.phase("targets", lambda: self._ask_targets(sides))
+        seen = {name: self._side(name, one, said) for name, one in sides.items()}
+        games = [self._games(seed, seen, kept) for seed in self.options.seeds]
+        return self._summary(games, seen, said)
+
+    @property
+    def _from_real(self) -> bool:
+        return self.options.helper is not None and self.options.helper.trained_on == "real"
+
+    def _generate(self) -> Arrays:
+        """Fit the generator, and draw what the audit and the helper need."""
+        self.ticks("fitting the generator")
+        generator, lesson = self.options.generator, self.members.take(self.teaching)
+        fitted = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
+        helper = self.options.helper_examples or len(self.members)
+        needed = self.parts.all + (helper if self._helps_from_generated else 0)
+        drawn = fitted.sample(needed, seed=SAMPLES)
+        both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
+        samples = Examples.read(both, "the generator")
+        _check_alike(self.members, samples, "the generator's samples")
+        if len(samples) != needed:
+            message = f"the generator returned {len(samples)} samples and not {needed}"
+            raise LengthMismatchError(message)
+        check_duplicates(samples.x, self.members.x)
+        return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
+
+    @property
+    def _helps_from_generated(self) -> bool:
+        return self.options.helper is not None and not self._from_real
+
+    def _ask_helper(self, samples: Examples, sides: Mapping[str, Examples]) -> Arrays:
+        """Train the helper, and ask it of every example."""
+        from leakbound.panoramia import _models
+
+        options, inputs = self.options.helper, self.options.inputs
+        if options is None:
+            return {}
+        lesson = samples.take(slice(self.parts.all, None))
+        if self._from_real and self.nonmembers is not None:
+            lesson = self.nonmembers.take(slice(len(self.nonmembers) // 2))
+        target = next(iter(self.targets.values()))
+        model = _models.train(options, target, lesson, inputs, HELPER, self.ticks)
+        return {
+            f"helper {name}": _models.signals(model, one, inputs) for name, one in sides.items()
+        }
+
+    def _ask_targets(self, sides: Mapping[str, Examples]) -> Arrays:
+        """Ask every target of every example, and the model before training of those of O(1)."""
+        from leakbound.panoramia import _models
+
+        said: Arrays = {}
+        for target, model in self.targets.items():
+            self.ticks(f"asking {target}")
+            for name, one in sides.items():
+                said[f"target {target} {name}"] = _models.signals(model, one, self.options.inputs)
+        if self.initial is not None and "nonmembers" in sides:
+            for name in ("members", "nonmembers"):
+                said[f"initial {name}"] = _models.signals(
+                    self.initial, sides[name], self.options.inputs
+                )
+        return said
+
+    def _side(self, name: str, examples: Examples, said: Arrays) -> Side:
+        targets = {target: said[f"target {target} {name}"][:, None] for target in self.targets}
+        first = next(iter(targets.values()))
+        helper = said.get(f"helper {name}")
+        return Side(examples, first[:, :0] if helper is None else helper[:, None], targets)
+
+    def _games(self, seed: int, seen: Mapping[str, Side], kept: Checkpoints) -> dict[str, Arrays]:
+        """Play against generated non-members, and against real ones where there are some."""
+        played = {}
+        for others in ("generated", "nonmembers"):
+            if others not in seen:
+                continue
+            parts = self.parts.within(len(seen[others]))
+            game = Game(
+                self.options.attack,
+                parts,
+                self._sizes(parts) if others == "generated" else (),
+                complement(self.options.confidence) / 2,
+                self.options.cuts,
+                seed,
+            )
+            played[others] = kept.phase(
+                f"game-{seed}-{others}",
+                lambda game=game, others=others: game.play(  # type: ignore[misc]
+                    seen["members"], seen[others], self.ticks
+                ),
+            )
+        return played
+
+    def _sizes(self, parts: Parts) -> tuple[int, ...]:
+        sizes = {max(LEAST, round(share * parts.train)) for share in self.options.saturation}
+        return tuple(sorted(size for size in sizes if size < parts.train))
+
+    def _summary(
+        self, games: list[dict[str, Arrays]], seen: Mapping[str, Side], said: Arrays
+    ) -> PanoramiaReport:
+        rows = tuple(
+            PanoramiaRow(
+                target=target,
+                audit=audit,
+                results=tuple(
+                    result_of(seed, played)
+                    for seed, played in zip(self.options.seeds, games, strict=True)
+                ),
+            )
+            for target in self.targets
+            for audit, result_of in self._audits(target, seen, said).items()
+        )
+        saturation = self._saturation(games)
+        parts = self.parts
+        return PanoramiaReport(
+            rows=rows,
+            saturation=saturation,
+            seeds=self.options.seeds,
+            sizes={
+                "generator": self.teaching.size,
+                "train": parts.train,
+                "validation": parts.validation,
+                "test": parts.test,
+            },
+            options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
+            warnings=warnings_of(rows, saturation),
+        )
+
+    def _audits(
+        self, target: str, seen: Mapping[str, Side], said: Arrays
+    ) -> dict[Audit, Callable[[int, dict[str, Arrays]], PanoramiaResult | AuditResult]]:
+        def compare(seed: int, game: Arrays, *, real: bool) -> PanoramiaResult:
+            return audit_panoramia(
+                game["baseline"],
+                game[f"attack-{target}"],
+                game["coins"],
+                confidence=self.options.confidence,
+                cuts=self.options.cuts,
+                real_nonmembers=real,
+                seed=seed,
+            )
+
+        def by_loss(seed: int, games: dict[str, Arrays]) -> AuditResult:
+            game = games["nonmembers"]
+            scores = [
+                _loss_scores(side.targets[target][:, 0], said.get(f"initial {name}"))[game[rows]]
+                for name, rows, side in (
+                    ("members", "rows", seen["members"]),
+                    ("nonmembers", "others", seen["nonmembers"]),
+                )
+            ]
+            return audit_one_run(
+                np.where(game["coins"], *scores),
+                game["coins"],
+                confidence=self.options.confidence,
+                seed=seed,
+            )
+
+        audits: dict[Audit, Any] = {
+            "PANORAMIA": lambda seed, games: compare(seed, games["generated"], real=False)
+        }
+        if "nonmembers" in seen:
+            audits["RM;RN"] = lambda seed, games: compare(seed, games["nonmembers"], real=True)
+            audits["O(1)"] = by_loss
+        return audits
+
+    def _saturation(self, games: list[dict[str, Arrays]]) -> Saturation:
+        """Audit the further baselines as the baseline is."""
+        sizes = self._sizes(self.parts)
+
+        def c_lb(game: Arrays, key: str, seed: int) -> float:
+            return audit_panoramia(
+                game[key],
+                game[key],
+                game["coins"],
+                confidence=self.options.confidence,
+                cuts=self.options.cuts,
+                seed=seed,
+            ).c_lb
+
+        return Saturation(
+            2 * np.array([*sizes, self.parts.train], dtype=np.int64),
+            tuple(
+                np.array(
+                    [
+                        c_lb(played["generated"], key, seed)
+                        for key in (*(f"baseline-{size}" for size in sizes), "baseline")
+                    ]
+                )
+                for seed, played in zip(self.options.seeds, games, strict=True)
+            ),
+        )
+
+
+def _loss_scores(said: FloatArray, before: FloatArray | None) -> FloatArray:
+    """Return how far the loss fell since initialisation, or how small it is where none is known."""
+    if before is None:
+        return said[:, 0] if said.shape[1] == 1 else -said.mean(axis=1)
+    return _losses(before) - _losses(said)
+
+
+def _losses(said: FloatArray) -> FloatArray:
+    """Turn log-odds of labels into losses, -ln σ, or take the mean loss of tokens."""
+    losses: FloatArray = np.logaddexp(0.0, -said[:, 0]) if said.shape[1] == 1 else said.mean(axis=1)
+    return losses
+
+
+def _examples(arrays: Arrays) -> Examples:
+    return Examples(arrays["x"], arrays.get("y"))
+
+
+def _teaching(
+    options: Panoramia,
+    members: int,
+    ids: ArrayInput | None,
+    documents: ArrayInput | None,
+    generator_ids: ArrayInput | None,
+) -> IntArray:
+    """Return the rows of the members that train the generator."""
+    labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
+    check_length(labels, members, "ids")
+    check_ids(labels, np.ones(members, dtype=np.bool_))
+    if generator_ids is not None:
+        chosen = vector(generator_ids, "generator_ids", kinds="biufSU")
+        unknown = np.setdiff1d(chosen, labels)
+        if unknown.size:
+            message = f"generator_ids names {unknown[0]!r}, which is no member's id"
+            raise OptionError(message)
+        return np.flatnonzero(np.isin(labels, chosen))
+    if not hasattr(options.generator, "fit"):
+        message = (
+            "the generator is fitted already: pass generator_ids, the ids of the members that it "
+            "was fitted to, so that they are not audited"
+        )
+        raise IncompatibleOptionsError(message)
+    share = options.generator_share
+    split = MemberSplit.create(
+        members,
+        shares={"generator": share, "audit": 1 - share},
+        ids=labels,
+        documents=documents,
+        seed=SPLIT,
+    )
+    return split.positions("generator")
+
+
+def _check_alike(members: Examples, others: Examples | None, name: str = "nonmembers") -> None:
+    if others is None:
+        return
+    if members.x.shape[1:] != others.x.shape[1:]:
+        message = (
+            f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
+            f"{members.x.shape[1:]}; both must be of one kind"
+        )
+        raise LengthMismatchError(message)
+    if (members.y is None) != (others.y is None):
+        message = f"{name} must have labels if and only if members have"
+        raise IncompatibleOptionsError(message)
+
+
+def _check_parts(parts: Parts) -> None:
+    least = min(parts.train, parts.validation, parts.test)
+    if least < LEAST:
+        message = (
+            f"every part needs at least {LEAST} pairs, got {parts}; pass more members and "
+            "non-members, or other shares"
+        )
+        raise IncompatibleOptionsError(message)
+
+
+def _words(value: object) -> str:
+    """Name an option by its value, without the place in memory that a repr may hold."""
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

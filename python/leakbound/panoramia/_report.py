@@ -1,0 +1,326 @@
+"""What a run finds: every seed's result, their spread, and how the baseline grew."""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from leakbound._json import Record
+from leakbound._typing import FloatArray, IntArray
+from leakbound._wording import number
+from leakbound.errors import OptionError
+from leakbound.results import AuditResult, PanoramiaResult
+
+__all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Saturation", "Spread"]
+
+Audit: TypeAlias = Literal["PANORAMIA", "RM;RN", "O(1)"]
+
+GROWTH = 0.05
+"""Gain of c_lb from the last doubling of the training data that is still growth."""
+CROWDED = 2 / 3
+"""Share of its ceiling above which c_lb leaves little room for ε̃."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean over seeds, and how far seeds scatter.
+
+    Parameters
+    ----------
+    mean : float
+        Over seeds.
+    half_width : float or None
+        Half of the 95 % t-interval around it; None with one seed. It says how much splits, coins
+        and training matter: it is not the confidence of a bound, which every seed has by itself.
+    """
+
+    mean: float
+    half_width: float | None
+
+    @classmethod
+    def of(cls, values: list[float]) -> "Spread":
+        """Summarise one value for each seed.
+
+        Parameters
+        ----------
+        values : list of float
+            Finite; at least one.
+
+        Returns
+        -------
+        Spread
+            Mean and interval.
+
+        Examples
+        --------
+        >>> print(Spread.of([1.0, 2.0, 3.0]))
+        2.00 ± 2.48
+        """
+        mean = float(np.mean(values))
+        if len(values) == 1:
+            return cls(mean, None)
+        from scipy.special import stdtrit
+
+        error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+        return cls(mean, float(stdtrit(len(values) - 1, 0.975)) * error)
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return number(self.mean)
+        return f"{number(self.mean)} ± {self.half_width:.2f}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PanoramiaRow(Record):
+    """One target under one audit, with every seed's result.
+
+    Parameters
+    ----------
+    target : str
+        Name of the target.
+    audit : {"PANORAMIA", "RM;RN", "O(1)"}
+        Against generated non-members; the same attack against real ones; or guessing members and
+        non-members by the loss, less that at initialisation where it is known.
+    results : tuple of PanoramiaResult or AuditResult
+        One for each seed, each at its own confidence.
+    """
+
+    target: str
+    audit: Audit
+    results: tuple[PanoramiaResult | AuditResult, ...]
+
+    @property
+    def m(self) -> int:
+        """Examples tested with each seed."""
+        return self.results[0].m
+
+    @property
+    def c_lb(self) -> Spread | None:
+        """Lower bounds on c, for PANORAMIA."""
+        return self._of(lambda result: result.c_lb) if self.audit == "PANORAMIA" else None
+
+    @property
+    def c_plus_epsilon_lb(self) -> Spread | None:
+        """Lower bounds on c + ε; None for O(1), which has no baseline."""
+        return None if self.audit == "O(1)" else self._of(lambda result: result.c_plus_epsilon_lb)
+
+    @property
+    def epsilon_tilde(self) -> Spread | None:
+        """Estimates of ε, for PANORAMIA."""
+        return self._of(lambda result: result.epsilon_tilde) if self.audit == "PANORAMIA" else None
+
+    @property
+    def epsilon(self) -> Spread | None:
+        """Lower bounds on ε; None for PANORAMIA, which gives an estimate."""
+        return None if self.audit == "PANORAMIA" else self._of(lambda result: result.bound)
+
+    def _of(self, value: Callable[[Any], float]) -> Spread:
+        return Spread.of([value(result) for result in self.results])
+
+
+@dataclass(frozen=True, eq=False)
+class Saturation:
+    """How c_lb grows with the training data of the baseline.
+
+    Parameters
+    ----------
+    examples : ndarray of int64, shape (k,)
+        Training examples, half of them members, increasing.
+    c_lb : tuple of ndarray of float64, shape (k,)
+        For each seed the bound on c of a baseline trained on so many, on the same test data.
+    """
+
+    examples: IntArray
+    c_lb: tuple[FloatArray, ...]
+
+    @property
+    def spreads(self) -> list[Spread]:
+        """Mean and interval at each size."""
+        return [Spread.of(column.tolist()) for column in np.stack(self.c_lb).T]
+
+    @property
+    def growth(self) -> float:
+        """Mean gain of c_lb from the last step to the whole training data; 0 with one size."""
+        table = np.stack(self.c_lb)
+        return float((table[:, -1] - table[:, -2]).mean()) if table.shape[1] > 1 else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PanoramiaReport(Record):
+    """What `Panoramia.run` finds.
+
+    Parameters
+    ----------
+    rows : tuple of PanoramiaRow
+        Each target under each audit.
+    saturation : Saturation
+        c_lb against the baseline's training data.
+    seeds : tuple of int
+        Of splits, coins and training.
+    sizes : dict of str to int
+        Examples in each part.
+    options : dict
+        Every option in force.
+    warnings : tuple of str
+        What a reader should know; none of it changes a bound.
+    """
+
+    rows: tuple[PanoramiaRow, ...]
+    saturation: Saturation
+    seeds: tuple[int, ...]
+    sizes: dict[str, int]
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+
+    def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
+        """Return one row of the table.
+
+        Parameters
+        ----------
+        target : str
+            Name of the target.
+        audit : {"PANORAMIA", "RM;RN", "O(1)"}
+            Which audit of it.
+
+        Returns
+        -------
+        PanoramiaRow
+            Its results.
+
+        Raises
+        ------
+        OptionError
+            If there is no such row.
+        """
+        for row in self.rows:
+            if (row.target, row.audit) == (target, audit):
+                return row
+        known = ", ".join(f"({row.target!r}, {row.audit!r})" for row in self.rows)
+        message = f"there is no row ({target!r}, {audit!r}); rows: {known}"
+        raise OptionError(message)
+
+    def table(self) -> list[tuple[str, ...]]:
+        """Return the table of the paper (its Table 3) in words.
+
+        Returns
+        -------
+        list of tuple of str
+            Target, audit, examples, c, c + ε, ε̃ and ε; "-" where an audit has no such number.
+        """
+        return [
+            (row.target, row.audit, f"{row.m:,}", *("-" if x is None else str(x) for x in spreads))
+            for row in self.rows
+            for spreads in [(row.c_lb, row.c_plus_epsilon_lb, row.epsilon_tilde, row.epsilon)]
+        ]
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "", summary: str = "") -> None:
+        """Write a self-contained HTML report, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write.
+        title, summary : str
+            Title of the document, and a paragraph about what was audited.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
+        """
+        from leakbound.panoramia._page import write
+
+        write(path, self, title=title or "PANORAMIA", summary=summary)
+
+    def __str__(self) -> str:
+        lines = [HEADINGS, *self.table()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*padded, "", NOTE, *(f"warning: {text}" for text in self.warnings)])
+
+    def __repr__(self) -> str:
+        targets = len({row.target for row in self.rows})
+        return f"PanoramiaReport(targets={targets}, rows={len(self.rows)}, seeds={self.seeds})"
+
+
+HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
+NOTE = (
+    "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
+    "what the attack proves beyond the baseline, put down to the model."
+)
+
+
+def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple[str, ...]:
+    """Return what a reader should know of baseline and generator.
+
+    Parameters
+    ----------
+    rows : tuple of PanoramiaRow
+        All rows.
+    saturation : Saturation
+        The growth of c_lb.
+
+    Returns
+    -------
+    tuple of str
+        Sentences.
+    """
+    return (*_growing(saturation), *_crowded(rows), *_contradicted(rows))
+
+
+def _growing(saturation: Saturation) -> tuple[str, ...]:
+    if saturation.growth <= GROWTH:
+        return ()
+    before, last = saturation.examples[-2:]
+    note = (
+        f"c_lb still grows with the baseline's training data: by {saturation.growth:.2f} from "
+        f"{before:,} to {last:,} examples; with more of it c_lb would be larger and ε̃ smaller"
+    )
+    return (note,)
+
+
+def _crowded(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
+    audits = [row for row in rows if row.audit == "PANORAMIA"]
+    pairs = [
+        (result.c_lb, result.baseline.ceiling)
+        for row in audits[:1]
+        for result in row.results
+        if isinstance(result, PanoramiaResult)
+    ]
+    c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
+    if c_lb <= CROWDED * ceiling:
+        return ()
+    note = (
+        f"the generator is easily told from real data: c_lb = {number(c_lb)}, and a perfect attack "
+        f"on these examples reaches {number(ceiling)}, so that ε̃ cannot exceed "
+        f"{number(ceiling - c_lb)} whatever the model leaks; use a better generator, or more "
+        "examples"
+    )
+    return (note,)
+
+
+def _contradicted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
+    """Say where a baseline tells real non-members from members, which it should not."""
+    audits = [row for row in rows if row.audit == "RM;RN"]
+    bounds = [
+        result.baseline.bound
+        for row in audits[:1]
+        for result in row.results
+        if isinstance(result, PanoramiaResult)
+    ]
+    if not bounds or float(np.median(bounds)) <= 0:
+        return ()
+    note = (
+        "the real non-members are not like the members: a baseline without the model tells them "
+        f"apart (c >= {number(float(np.median(bounds)))} in the median over seeds), so that RM;RN "
+        "and O(1) overstate ε; draw both from one distribution"
+    )
+    return (note,)

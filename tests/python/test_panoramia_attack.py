@@ -1,0 +1,91 @@
+"""Baseline and attack: what they find, that they find nothing in noise, and what they refuse."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.errors import LengthMismatchError, MembershipError, OptionError, OptionTypeError
+from leakbound.panoramia import Examples, Sample, StackedAttack
+
+
+def game(n: int, seed: int, *, by_signal: float = 0.0, by_table: float = 0.0) -> Sample:
+    """Members differ from others in what two models say of them, or in how two columns agree."""
+    rng = np.random.default_rng(seed)
+    member = np.arange(2 * n) < n
+    table = rng.normal(size=(2 * n, 3))
+    agree = member & (rng.random(2 * n) < by_table)
+    table[agree, 1] = np.abs(table[agree, 1]) * np.sign(table[agree, 0])
+    signals = rng.normal(size=(2 * n, 1, 1)) + np.zeros((1, 2, 1))
+    signals[:, 1, 0] += rng.normal(size=2 * n) * 0.3 + by_signal * member
+    return Sample(Examples(table, rng.integers(0, 2, 2 * n)), signals, member)
+
+
+def bound(train: Sample, validation: Sample, test: Sample, **options: Any) -> float:
+    scores = StackedAttack().fit(train, validation, **options).score(test.examples, test.signals)
+    noise = np.random.default_rng(0).random(len(test))
+    return lb.audit_panoramia(noise, scores, test.member, real_nonmembers=True).bound
+
+
+@pytest.mark.parametrize("kind", ["by_signal", "by_table"])
+def test_it_finds_what_signals_and_columns_say(kind: str) -> None:
+    train, validation, test = (game(n, n, **{kind: 0.9}) for n in (400, 150, 600))
+    assert bound(train, validation, test) > 0.4
+
+
+def test_it_sees_what_one_model_says_beyond_the_other() -> None:
+    train, validation, test = (game(n, n, by_signal=0.9) for n in (400, 150, 600))
+    alone = [replace(one, signals=one.signals[:, 1:]) for one in (train, validation, test)]
+    assert bound(train, validation, test) > bound(*alone) + 0.2
+
+
+def test_hyper_parameters_are_chosen_on_validation_data() -> None:
+    train, validation = game(300, 1, by_signal=1.0), game(150, 2, by_signal=1.0)
+    fitted = StackedAttack().fit(train, validation, seed=1)
+    assert set(fitted.options) == {"learning_rate", "max_leaf_nodes", "trees"}
+    other = StackedAttack().fit(train, game(150, 9), seed=1)
+    assert fitted.options != other.options
+    np.testing.assert_array_equal(
+        fitted.score(validation.examples, validation.signals), fitted.chosen.validation
+    )
+
+
+def test_signals_are_needed_by_none_but_the_attack() -> None:
+    train, validation, test = (
+        replace(one, signals=np.empty((len(one), 0, 0)))
+        for one in (game(n, n, by_table=0.9) for n in (400, 150, 600))
+    )
+    assert bound(train, validation, test) > 0.4
+
+
+def test_same_seed_same_scores() -> None:
+    train, validation = game(200, 1, by_signal=0.5), game(100, 2, by_signal=0.5)
+
+    def scores(seed: int) -> Any:
+        attack = StackedAttack().fit(train, validation, seed=seed)
+        return attack.score(validation.examples, validation.signals)
+
+    np.testing.assert_array_equal(scores(3), scores(3))
+
+
+@pytest.mark.parametrize(
+    ("part", "options", "error", "message"),
+    [
+        ({"member": np.ones(80, bool)}, {}, MembershipError, "validation must hold members and"),
+        ({"signals": np.zeros((80, 1, 1))}, {}, LengthMismatchError, "pass the same models"),
+        ({"signals": np.zeros((79, 2, 1))}, {}, LengthMismatchError, "describe the same examples"),
+        ({}, {"seed": -1}, OptionError, "seed"),
+        ({}, {"level": 1.0}, OptionError, "level"),
+        ({}, {"cuts": 3}, OptionTypeError, "cuts"),
+    ],
+)
+def test_bad_input(part: Any, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        StackedAttack().fit(game(40, 0), replace(game(40, 1), **part), **options)
+
+
+def test_there_are_no_other_modalities() -> None:
+    with pytest.raises(OptionError, match="modality must be one of"):
+        StackedAttack("sound")  # type: ignore[arg-type]

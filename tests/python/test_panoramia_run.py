@@ -1,0 +1,383 @@
+"""PANORAMIA from members to bounds: targets that remember or never saw, seeds, checkpoints."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import leakbound as lb
+from leakbound.demos._census_data import Census, features
+from leakbound.errors import (
+    CheckpointError,
+    DuplicateIdsError,
+    GeneratedDuplicatesError,
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    NaNScoresError,
+    OptionError,
+    OptionTypeError,
+    ShapeError,
+)
+from leakbound.generators import Samples
+from leakbound.panoramia import Helper, Panoramia, PanoramiaReport
+
+if TYPE_CHECKING:
+    from leakbound.panoramia._report import Audit
+
+MEMBERS = 1000
+
+
+class Memory(nn.Module):
+    """Knows the labels of its members by heart, and guesses those of anybody else."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        super().__init__()
+        self.x = nn.Parameter(torch.tensor(features(x)), requires_grad=False)
+        self.y = nn.Parameter(torch.tensor(y, dtype=torch.float32), requires_grad=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        distance, nearest = torch.cdist(inputs, self.x).min(1)
+        sure = 4 * (distance < 1e-3) * (2 * self.y[nearest] - 1)
+        return torch.stack([-sure, sure], 1)
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 2))
+
+
+def untrained(seed: int = 0) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return mlp()
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """The census with older people in it: a generator that is easily told from real data."""
+
+    by: float
+
+    def fit(self, *_: Any) -> "Spoilt":
+        return self
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        drawn = Census().sample(n, seed=seed)
+        values = drawn.values.copy()
+        values[:, 0] += self.by
+        return Samples(values, drawn.labels)
+
+
+def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    drawn = Census().sample(n, seed=seed)
+    assert drawn.labels is not None
+    return drawn.values, drawn.labels
+
+
+HELPER = Helper(network=mlp, epochs=1)
+AUDIT = Panoramia(Census(), inputs=features, helper=HELPER, saturation=(0.5,), seeds=(0, 1))
+X, Y = census(MEMBERS, 77)
+OTHERS = census(600, 78)
+
+
+@pytest.fixture(scope="module")
+def report() -> PanoramiaReport:
+    targets = {"by heart": Memory(X, Y), "never saw": untrained()}
+    return AUDIT.run(target=targets, members=(X, Y), nonmembers=OTHERS, initial=untrained(1))
+
+
+def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -> None:
+    assert [(row.target, row.audit) for row in report.rows] == [
+        (target, audit)
+        for target in ("by heart", "never saw")
+        for audit in ("PANORAMIA", "RM;RN", "O(1)")
+    ]
+    assert all(len(row.results) == 2 for row in report.rows)
+    assert report.row("by heart").m == report.sizes["test"] == 420
+    assert report.row("by heart", "RM;RN").m == report.row("by heart", "O(1)").m
+    with pytest.raises(OptionError, match="there is no row"):
+        report.row("somebody")
+
+
+def test_a_target_that_remembers_leaks_and_one_that_never_saw_does_not(
+    report: PanoramiaReport,
+) -> None:
+    remembered, unseen = report.row("by heart"), report.row("never saw")
+    assert all(result.epsilon_tilde > 2 for result in remembered.results)  # type: ignore[union-attr]
+    assert all(result.kind == "estimate" for result in remembered.results)
+    audits: tuple[Audit, ...] = ("RM;RN", "O(1)")
+    for audit in audits:
+        row = report.row("by heart", audit)
+        assert all(result.kind == "lower_bound" for result in row.results)
+        assert all(result.bound > 2 for result in row.results)
+    for result in unseen.results:
+        assert isinstance(result, lb.PanoramiaResult)
+        assert result.c_plus_epsilon_lb <= result.c_lb + 0.1
+
+
+def test_the_two_results_that_share_a_baseline_share_c(report: PanoramiaReport) -> None:
+    one, two = report.row("by heart"), report.row("never saw")
+    assert one.c_lb == two.c_lb
+    assert one.epsilon is None
+    assert report.row("by heart", "O(1)").c_plus_epsilon_lb is None
+    assert report.row("by heart", "RM;RN").c_lb is None
+    assert [s.mean for s in report.saturation.spreads][-1] == one.c_lb.mean  # type: ignore[union-attr]
+    assert report.saturation.examples.tolist() == [200, 400]
+
+
+def test_the_report_goes_to_json_and_back_and_is_written(
+    report: PanoramiaReport, tmp_path: Path
+) -> None:
+    assert PanoramiaReport.from_json(report.to_json()) == report
+    text = str(report)
+    assert text.splitlines()[0].split() == [
+        "Target",
+        "Audit",
+        "m",
+        "c",
+        "≥",
+        "c",
+        "+",
+        "ε",
+        "≥",
+        "ε̃",
+        "ε",
+        "≥",
+    ]
+    assert "not a lower bound on ε" in text
+    report.report(tmp_path / "report.html", title="Two targets", summary="Made up.")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert html.count("<svg") == 2 + 2 * 4
+    assert "Estimated leakage for “by\u00a0heart”" in html
+    assert "Why the estimate is 0" in html
+
+
+def test_one_target_without_non_members_has_one_row() -> None:
+    audit = replace(AUDIT, seeds=(3,), saturation=(), helper=None)
+    found = audit.run(target=untrained(), members=(X, Y))
+    assert [(row.target, row.audit) for row in found.rows] == [("target", "PANORAMIA")]
+    assert found.rows[0].c_lb is not None
+    assert found.rows[0].c_lb.half_width is None
+    assert found.saturation.growth == 0
+
+
+def test_a_saturated_generator_is_named() -> None:
+    audit = replace(AUDIT, generator=Spoilt(60.0), seeds=(0,))
+    found = audit.run(target=Memory(X, Y), members=(X, Y))
+    row = found.row("target")
+    assert row.c_lb is not None
+    assert row.c_lb.mean > 3
+    assert row.epsilon_tilde is not None
+    assert row.epsilon_tilde.mean < 0.1
+    assert any("easily told from real data" in text for text in found.warnings)
+
+
+def test_real_non_members_of_another_distribution_are_named() -> None:
+    older = OTHERS[0] + np.array([25.0, 0, 0, 0, 0, 0, 0])
+    found = replace(AUDIT, seeds=(0,)).run(
+        target=untrained(), members=(X, Y), nonmembers=(older, OTHERS[1])
+    )
+    assert any("not like the members" in text for text in found.warnings)
+
+
+def test_members_of_the_generator_are_not_audited() -> None:
+    seen: list[np.ndarray] = []
+
+    class Spy(Census):
+        def fit(self, members: Any, labels: Any = None) -> "Spy":  # noqa: ARG002
+            seen.append(np.array(members))
+            return self
+
+    ids = np.array([f"p{i}" for i in range(MEMBERS)])
+    chosen = ids[[5, 17, *range(400, 700)]]
+    options = replace(AUDIT, generator=Spy(), seeds=(0,), saturation=(), helper=None)
+    found = options.run(target=untrained(), members=(X, Y), ids=ids, generator_ids=chosen)
+    np.testing.assert_array_equal(seen[0], X[[5, 17, *range(400, 700)]])
+    assert sum(found.sizes.values()) == MEMBERS
+    assert found.sizes["generator"] == 302
+
+
+class StopError(Exception):
+    """What interrupts a run."""
+
+
+def stopping(at: str) -> Callable[[str, float], None]:
+    def progress(what: str, share: float) -> None:
+        assert 0 <= share <= 1
+        if what == at:
+            raise StopError
+
+    return progress
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    target, whole = untrained(), replace(AUDIT, saturation=())
+    expected = whole.run(target=target, members=(X, Y))
+    for at in ("training the helper, epoch 1 of 1", "seed 1: the attack on target"):
+        with pytest.raises(StopError):
+            whole.run(target=target, members=(X, Y), checkpoints=tmp_path, progress=stopping(at))
+    done = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert set(done) == {
+        "made-of.json",
+        "generated.npz",
+        "helper.npz",
+        "targets.npz",
+        "game-0-generated.npz",
+    }
+    steps: list[str] = []
+    found = whole.run(
+        target=target,
+        members=(X, Y),
+        checkpoints=tmp_path,
+        progress=lambda what, _: steps.append(what),
+    )
+    assert found == expected
+    assert steps == ["seed 1: the baseline", "seed 1: the attack on target"]
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in done} == done
+
+
+@pytest.mark.parametrize(
+    ("changed", "data", "named"),
+    [
+        ({"confidence": 0.9}, {}, "confidence"),
+        ({"helper": None}, {}, "helper"),
+        ({}, {"members": (X[::-1].copy(), Y)}, "members"),
+        ({}, {"target": untrained(5)}, "targets"),
+        ({}, {"nonmembers": OTHERS}, "nonmembers"),
+    ],
+)
+def test_checkpoints_of_other_data_or_options_are_refused(
+    tmp_path: Path, changed: Any, data: Any, named: str
+) -> None:
+    given: dict[str, Any] = {"target": untrained(), "members": (X, Y), "checkpoints": tmp_path}
+    with pytest.raises(StopError):
+        AUDIT.run(**given, progress=stopping("fitting the generator"))
+    with pytest.raises(CheckpointError, match=f"of another {named};"):
+        replace(AUDIT, **changed).run(**(given | data))
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        AUDIT.run(
+            target=untrained(),
+            members=(X, Y),
+            checkpoints=tmp_path,
+            progress=stopping("asking target"),
+        )
+    (tmp_path / "generated.npz").write_bytes(b"half of a file")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        AUDIT.run(target=untrained(), members=(X, Y), checkpoints=tmp_path)
+    (tmp_path / "made-of.json").write_text("[]")
+    with pytest.raises(CheckpointError, match="not a record"):
+        AUDIT.run(target=untrained(), members=(X, Y), checkpoints=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"generator": 3}, OptionTypeError, "a method fit or sample"),
+        ({"attack": "tabular"}, OptionTypeError, "attack"),
+        ({"helper": "generated"}, OptionTypeError, "helper"),
+        ({"train_share": 0.0}, OptionError, "train_share must be above 0"),
+        ({"train_share": 0.7}, IncompatibleOptionsError, "leave members to audit"),
+        ({"saturation": (0.5, 0.25)}, OptionError, "saturation must increase"),
+        ({"seeds": ()}, OptionError, "seeds must be different"),
+        ({"seeds": (1, 1)}, OptionError, "seeds must be different"),
+        ({"confidence": 1.0}, OptionError, "confidence"),
+        ({"cuts": "all"}, OptionTypeError, "cuts"),
+        ({"helper_examples": 3}, OptionError, "helper_examples"),
+    ],
+)
+def test_bad_options(options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        replace(AUDIT, **options)
+
+
+class Sampler:
+    """A generator that is fitted already."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        return Census().sample(n, seed=seed)
+
+
+class Copier(Census):
+    """A generator that returns members."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        rows = np.random.default_rng(seed).integers(0, MEMBERS, n)
+        return Samples(X[rows], Y[rows])
+
+
+class Short(Census):
+    """A generator that draws too few."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        return Census().sample(n - 1, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "error", "message"),
+    [
+        ({}, {"target": {}}, OptionError, "target must be a model"),
+        ({}, {"members": X}, IncompatibleOptionsError, "must have labels if and only if"),
+        ({}, {"members": (X, Y[:-1])}, LengthMismatchError, "labels has 999 values"),
+        ({}, {"members": (X, Y + 0.5)}, ShapeError, "one whole number for each"),
+        ({}, {"members": (X[:, 0], Y)}, ShapeError, "a row for each example"),
+        ({}, {"members": (X[:60], Y[:60])}, IncompatibleOptionsError, "at least 20 pairs"),
+        ({}, {"nonmembers": (OTHERS[0][:, :3], OTHERS[1])}, LengthMismatchError, "of shape"),
+        ({}, {"ids": np.zeros(MEMBERS)}, DuplicateIdsError, "occur more than once"),
+        ({}, {"generator_ids": [-1]}, OptionError, "no member's id"),
+        ({"generator": Sampler()}, {}, IncompatibleOptionsError, "pass generator_ids"),
+        ({"generator": Short()}, {}, LengthMismatchError, "returned 1699 samples and not 1700"),
+        ({"generator": Copier()}, {}, GeneratedDuplicatesError, "copies what it was trained on"),
+        ({"helper": Helper(trained_on="real")}, {}, IncompatibleOptionsError, "pass nonmembers"),
+        ({"helper": Helper()}, {"target": Memory(X, Y)}, IncompatibleOptionsError, "anew"),
+    ],
+)
+def test_bad_data(options: Any, data: Any, error: type[Exception], message: str) -> None:
+    given = {"target": untrained(), "members": (X, Y)} | data
+    with pytest.raises(error, match=message):
+        replace(AUDIT, **options).run(**given)
+
+
+def test_a_model_that_says_nan_is_named() -> None:
+    target = untrained()
+    with torch.no_grad():
+        next(target.parameters()).fill_(float("nan"))
+    with pytest.raises(NaNScoresError, match="the first in row 0"):
+        AUDIT.run(target=target, members=(X, Y))
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [Helper(epochs=2), replace(HELPER, trained_on="real"), None],
+    ids=["the target's architecture", "real", "none"],
+)
+def test_every_helper_gives_a_baseline(helper: Helper | None) -> None:
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    audit = replace(AUDIT, helper=helper, seeds=(0,), saturation=())
+    found = audit.run(target=untrained(), members=(X, Y), nonmembers=OTHERS)
+    assert torch.equal(torch.get_rng_state(), state)
+    for row in found.rows:
+        assert row.results[0].bound < 0.4
+
+
+def test_same_seed_same_numbers() -> None:
+    audit = replace(AUDIT, seeds=(4,), saturation=())
+    one, two = (audit.run(target=untrained(), members=(X, Y)) for _ in range(2))
+    assert one == two
+    other = replace(audit, seeds=(5,)).run(target=untrained(), members=(X, Y))
+    assert other.rows[0].results[0].auc != one.rows[0].results[0].auc
+
+
+def test_the_stored_form_is_plain_data(report: PanoramiaReport) -> None:
+    content = json.loads(report.to_json())
+    assert content["rows"][0]["results"][0]["type"] == "PanoramiaResult"
+    assert content["rows"][2]["results"][0]["type"] == "AuditResult"
+    assert content["options"]["inputs"] == "leakbound.demos._census_data.features"
