@@ -173,4 +173,4 @@ class OverlappingIdsError(LeakboundError, ValueError):
 
 
 class CheckpointError(LeakboundError, ValueError):
-    """A checkpoint of other data, another model, options or seed than this run, or a damaged one."""
+    """A checkpoint of other data, models, options or seeds than the run has, or a damaged one."""
