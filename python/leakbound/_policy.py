@@ -4,12 +4,14 @@ The public names are those of `leakbound.cuts`.
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
+
+import numpy as np
 
 from leakbound import _core
 from leakbound._typing import FloatArray, IntArray, Kind, PathOrder, Sides
 
-__all__ = ["ORDERS", "CurvePoints", "PathPolicy"]
+__all__ = ["ORDERS", "BestCut", "CurvePoints", "PathPolicy"]
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, right guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
@@ -19,6 +21,22 @@ ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
     "both": ("member_half", "nonmember_half", "interleaved"),
 }
 """The paths of a ranking that serve a choice of sides, the longest last."""
+
+
+class BestCut(Protocol):
+    """A bound and the cut that gave it."""
+
+    @property
+    def logit(self) -> float:
+        """The bound, on the log-odds of a right guess; not clipped."""
+
+    @property
+    def cut(self) -> int:
+        """Guesses made; 0 if no cut stands out."""
+
+    @property
+    def successes(self) -> int:
+        """Guesses right."""
 
 
 class PathPolicy(ABC):
@@ -33,7 +51,7 @@ class PathPolicy(ABC):
         """How the bound is valid, in a sentence of the result."""
 
     @abstractmethod
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
+    def bound(self, path: _core.Path, level: float) -> BestCut:
         """Return the best bound on the log-odds of a right guess, wrong with probability `level`.
 
         Parameters
@@ -45,7 +63,7 @@ class PathPolicy(ABC):
 
         Returns
         -------
-        Bound
+        BestCut
             The bound, with the cut that gave it.
         """
 
@@ -83,6 +101,61 @@ class PathPolicy(ABC):
         """
         return ORDERS[sides]
 
+    def path(self, ranking: _core.Ranking, order: PathOrder) -> _core.Path:
+        """Return a path as the policy visits it.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            The ranked examples.
+        order : str
+            Name of the path.
+
+        Returns
+        -------
+        Path
+            Guesses in visiting order.
+        """
+        return ranking.path(order)
+
+    def along(self, order: PathOrder) -> "PathPolicy":  # noqa: ARG002 (most treat all paths alike)
+        """Return the policy for one path.
+
+        Parameters
+        ----------
+        order : str
+            Name of the path.
+
+        Returns
+        -------
+        PathPolicy
+            The policy that bounds it.
+        """
+        return self
+
+    def perfect(self, order: PathOrder, examples: int, level: float) -> float:
+        """Return what a perfect attack proves on as many members as non-members.
+
+        Parameters
+        ----------
+        order : str
+            Name of the path.
+        examples : int
+            m.
+        level : float
+            Probability of error, in (0, 1).
+
+        Returns
+        -------
+        float
+            The bound on the log-odds of a right guess; not clipped.
+        """
+        half = examples // 2
+        right = examples if order == "interleaved" else half
+        successes = np.zeros(half if order.endswith("half") else examples, dtype=np.bool_)
+        successes[:right] = True
+        return self.bound(_core.Path.from_successes(successes), level).logit
+
     def level(self, beta: float, paths: int) -> float:
         """Return the probability of error of each path.
 
@@ -100,14 +173,14 @@ class PathPolicy(ABC):
         """
         return beta / paths
 
-    def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:  # noqa: ARG002
+    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:  # noqa: ARG002
         """Return the cut that the bound speaks of.
 
         Parameters
         ----------
         path : Path
             Guesses in visiting order.
-        best : Bound
+        best : BestCut
             What `bound` returned.
 
         Returns

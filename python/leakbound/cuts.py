@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from leakbound import _core
-from leakbound._policy import ORDERS, CurvePoints, PathPolicy
+from leakbound._policy import ORDERS, BestCut, CurvePoints, PathPolicy
 from leakbound._typing import Kind, PathOrder, Sides, Tail
 from leakbound._validate import choice, integer, real
 from leakbound.errors import OptionError, OptionTypeError
@@ -20,6 +20,7 @@ from leakbound.errors import OptionError, OptionTypeError
 __all__ = [
     "CUT_POLICIES",
     "ORDERS",
+    "BestCut",
     "CurvePoints",
     "CutPolicy",
     "EqualLevelScan",
@@ -342,7 +343,7 @@ class Fixed(PathPolicy):
         guesses, correct = path.sample(points)
         return guesses, correct, np.full(guesses.size, np.nan)
 
-    def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:  # noqa: ARG002
+    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:  # noqa: ARG002
         """See `PathPolicy.chosen`."""
         return self.cut(path)
 

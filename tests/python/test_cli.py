@@ -290,6 +290,25 @@ def test_warnings_are_printed(table: Callable[[str], Path]) -> None:
     assert "\nwarning: " in answer.out
 
 
+def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    member = rng.random(200) < 0.3
+    columns = {"loss": member + rng.normal(size=200), "margin": rng.normal(size=200)}
+    file = tmp_path / "scores.npz"
+    np.savez(file, member=member, chance=np.full(200, 0.3), **columns)
+    expected = lb.audit_one_run(columns, member, prior=0.3)
+    for prior in ("0.3", "chance"):
+        options = ("--attacks", "margin,loss", "--prior", prior, "--json")
+        answer = json.loads(leakbound("one-run", file, *options).out)
+        assert answer["bound"] == expected.bound
+        assert answer["options"]["attack"] == "loss"
+        assert answer["options"]["prior"] == 0.3
+    for options in (("--attacks", "loss,other"), ("--prior", "other", "--attacks", "loss")):
+        assert "has no column 'other'" in leakbound("one-run", file, *options).refusal
+    alone = json.loads(leakbound("one-run", file, "--attacks", "loss", "--json").out)
+    assert alone["bound"] == lb.audit_one_run(columns["loss"], member).bound
+
+
 def test_json_is_all_there_is_on_standard_output(scores: Path, tmp_path: Path) -> None:
     out = tmp_path / "bundle"
     answer = spawn("one-run", scores, "--json", "--out", out)
@@ -452,6 +471,8 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
     [
         (("--cuts", "best"), "--cuts must be one of auto, kl, equal-level"),
         (("--cuts", "kl:3"), "--cuts must be one of"),
+        (("--attacks", "score,score"), "must name different columns"),
+        (("--prior", "1.5"), "prior must be"),
         (("--cuts", "fixed"), "--cuts must be one of"),
         (("--cuts", "fixed:0"), "guesses"),
         (("--cuts", "fixed:301"), "301"),

@@ -257,6 +257,7 @@ def test_options_are_stated_in_full(game: Game) -> None:
         "paths": ["members", "non-members", "interleaved"],
         "level": pytest.approx(0.1 / 3),
         "sides": "both",
+        "prior": 0.5,
         "design": "coins",
         "seed": 3,
     }

@@ -102,6 +102,19 @@ def test_a_coarse_grid_of_cuts_changes_a_scan_with_failures_little() -> None:
     assert some.logit > 0.5
 
 
+@given(
+    path=st.lists(st.booleans(), min_size=1, max_size=80),
+    offset=st.floats(-6, 6),
+    beta=st.sampled_from([0.3, 0.05, 1e-3]),
+)
+def test_equal_offsets_only_shift_a_scan(path: list[bool], offset: float, beta: float) -> None:
+    plain = stats.kl_scan(path, beta=beta)
+    shifted = stats.kl_scan_offsets(path, [offset] * len(path), beta=beta)
+    assert (shifted.cut, shifted.successes) == (plain.cut, plain.successes)
+    if plain.cut:
+        assert shifted.epsilon == pytest.approx(plain.logit - offset, abs=1e-9)
+
+
 def test_offsets_are_checked() -> None:
     with pytest.raises(errors.LengthMismatchError, match="offsets"):
         stats.kl_scan_offsets([True, False], [0.0], beta=0.05)

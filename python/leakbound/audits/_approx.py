@@ -23,7 +23,7 @@ from leakbound._typing import (
     TailOptions,
 )
 from leakbound.claims import ApproxDP
-from leakbound.cuts import CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
+from leakbound.cuts import BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats import normal_cdf, normal_quantile
 
@@ -122,7 +122,7 @@ class ApproxPolicy(PathPolicy):
         """See `PathPolicy.settled`."""
         return self.base.settled(level)
 
-    def chosen(self, path: _core.Path, best: _core.Bound) -> tuple[int, int]:
+    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:
         """See `PathPolicy.chosen`."""
         return self.base.chosen(path, best)
 

@@ -39,7 +39,7 @@ def curve(trial: Trial) -> Curve:
     Curve
         At most `POINTS` cuts.
     """
-    points = trial.cuts.curve(trial.path, trial.level, POINTS - 1)
+    points = trial.cuts.along(trial.order).curve(trial.path, trial.level, POINTS - 1)
     guesses, correct, logit = _with_chosen(points, trial)
     ranking = trial.ranking
     others = ranking.examples - ranking.members

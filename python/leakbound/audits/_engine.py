@@ -12,7 +12,7 @@ from leakbound._json import Lazy, encode
 from leakbound._typing import BoolArray, FloatArray, JsonValue, PathName, PathOrder, Sides
 from leakbound.audits._details import POINTS, curve, histogram, roc
 from leakbound.audits._warnings import ranking_warnings, tie_warnings
-from leakbound.cuts import ORDERS, CutPolicy, Fixed, PathPolicy, Split
+from leakbound.cuts import ORDERS, BestCut, CutPolicy, Fixed, PathPolicy, Split
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.results import ScoreAudit
 
@@ -36,7 +36,7 @@ class Trial:
     level: float
     order: PathOrder
     path: _core.Path
-    best: _core.Bound
+    best: BestCut
 
     @property
     def cut(self) -> tuple[int, int]:
@@ -53,19 +53,14 @@ class Trial:
     ) -> "Trial":
         """Bound every path at its share of `beta` and keep the best; on equality the first."""
         level = cuts.level(beta, len(orders))
-        paths = {order: ranking.path(order) for order in orders}
-        bounds = {order: cuts.bound(path, level) for order, path in paths.items()}
+        paths = {order: cuts.path(ranking, order) for order in orders}
+        bounds = {order: cuts.along(order).bound(path, level) for order, path in paths.items()}
         winner = max(orders, key=lambda order: bounds[order].logit)
         return cls(ranking, cuts, orders, level, winner, paths[winner], bounds[winner])
 
     def perfect(self, cuts: PathPolicy, examples: int) -> float:
-        """Return the log-odds bound of a perfect attack on as many members as non-members."""
-        order, half = self.orders[-1], examples // 2
-        right = examples if order == "interleaved" else half
-        guesses = half if order.endswith("half") else examples
-        successes = np.zeros(guesses, dtype=np.bool_)
-        successes[:right] = True
-        return cuts.bound(_core.Path.from_successes(successes), self.level).logit
+        """Return what a perfect attack proves on the longest path."""
+        return cuts.perfect(self.orders[-1], examples, self.level)
 
 
 def audit_scores(

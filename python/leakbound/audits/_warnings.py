@@ -11,6 +11,7 @@ from leakbound.results import down
 if TYPE_CHECKING:
     from leakbound import _core
     from leakbound._json import Lazy
+    from leakbound._typing import FloatArray
     from leakbound.audits._engine import Trial
 
 __all__ = ["coin_warnings", "delta_warnings", "ranking_warnings", "tie_warnings"]
@@ -48,25 +49,31 @@ def ranking_warnings(trial: Trial, ceiling: Lazy[float]) -> tuple[str, ...]:
     return tuple(note for note in notes if note)
 
 
-def coin_warnings(members: int, examples: int) -> tuple[str, ...]:
-    """Say that the number of members is not one that fair coins would give.
+def coin_warnings(members: int, examples: int, prior: FloatArray | None = None) -> tuple[str, ...]:
+    """Say that the number of members is not one that the coins would give.
 
     Parameters
     ----------
     members, examples : int
         Members among the examples.
+    prior : ndarray of float64, shape (m,), optional
+        Probability of each coin to include; ½ if None.
 
     Returns
     -------
     tuple of str
         One warning, or none.
     """
-    spread = math.sqrt(examples) / 2
-    if abs(members - examples / 2) <= _COINS * spread and 0 < members < examples:
+    expected, variance, coin = examples / 2, examples / 4, "fair coin"
+    if prior is not None:
+        expected, variance = float(prior.sum()), float((prior * (1 - prior)).sum())
+        coin = "coin"
+    spread = math.sqrt(variance)
+    if abs(members - expected) <= _COINS * spread and 0 < members < examples:
         return ()
     note = (
-        f"{members} of {examples} examples are members, where fair coins give "
-        f"{examples / 2:g} ± {spread:.1f}: the result holds only if a fair coin of its own decided "
+        f"{members} of {examples} examples are members, where {coin}s give "
+        f"{expected:g} ± {spread:.1f}: the result holds only if a {coin} of its own decided "
         "on each example"
     )
     return (note,)

@@ -1,18 +1,30 @@
-"""Audits of one training run in which a fair coin decided on each example."""
+"""Audits of one training run in which a coin of its own decided on each example."""
 
-from leakbound._typing import ApproxBound, ArrayInput, Design, HasMember, JsonValue, Sides
+from collections.abc import Mapping
+
+from leakbound._typing import (
+    ApproxBound,
+    ArrayInput,
+    BoolArray,
+    Design,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Sides,
+)
 from leakbound._validate import (
     check_ids,
     check_membership,
-    check_scores,
     choice,
     complement,
     instance,
     integer,
 )
 from leakbound.audits._approx import ApproxPolicy, approx_policy
+from leakbound.audits._attacks import Attacks, Proof
 from leakbound.audits._details import provenance
-from leakbound.audits._engine import audit_scores
+from leakbound.audits._engine import audit_scores, untied
+from leakbound.audits._priors import check_prior, describe, prior_policy
 from leakbound.audits._warnings import coin_warnings, delta_warnings
 from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy
@@ -34,6 +46,12 @@ _APPROX_THEOREM = (
     "e^ε / (1 + e^ε), but for failures that (ε, δ)-DP makes rare. "
 )
 
+_PRIOR_THEOREM = (
+    "Given the trained model and the coins of the guesses before, each guess is right with odds of "
+    "at most e^ε times those of its example's own coin if training is ε-DP (as Steinke, Nasr and "
+    "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
+)
+
 _FIXED_SIZE = (
     "exactly so many examples were included, not each by its own coin: the guesses are dependent "
     "and the confidence is approximate, in either direction; draw coins next time"
@@ -41,7 +59,7 @@ _FIXED_SIZE = (
 
 
 def audit_one_run(
-    scores: ArrayInput,
+    scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
     *,
     claim: Claim = _PURE_DP,
@@ -49,7 +67,9 @@ def audit_one_run(
     cuts: CutPolicy | None = None,
     sides: Sides = "both",
     bound: ApproxBound = "auto",
+    prior: float | ArrayInput = 0.5,
     design: Design = "coins",
+    assume: str | None = None,
     ids: ArrayInput | None = None,
     seed: int = 0,
 ) -> AuditResult:
@@ -62,8 +82,11 @@ def audit_one_run(
 
     Parameters
     ----------
-    scores : array-like, shape (m,)
-        Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads.
+    scores : array-like of shape (m,) or (A, m), or mapping of str to array-like
+        Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads. Rows,
+        or a mapping from names, are attacks to audit together: each has its share of the
+        probability of error, the best wins, and `options` tells which it is and what the others
+        cost.
     member : array-like of shape (m,), or InclusionPlan
         What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
         the same ids, such as those of `leakbound.torch.score`.
@@ -80,13 +103,20 @@ def audit_one_run(
     bound : {"auto", "exact", "steinke", "coupling"}
         For δ > 0, the bound on so many right guesses: the closed form for `Fixed` and
         `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
+    prior : float or array-like, shape (m,)
+        Probability of each coin to include, in (0, 1), in the order of the scores. Other than ½
+        it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by the seed.
     design : {"coins", "fixed_size"}
         How the members were drawn: by independent fair coins, or as a random subset of fixed size
         (then the bound is approximate).
+    assume : None
+        Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
+        independent given the model, is refused: for pure DP it adds nothing, and otherwise it
+        needs that no example abstains.
     ids : array-like, shape (m,), optional
         One id for each example; checked for repetition.
     seed : int
-        Seed of whatever the audit draws: the parts of `Split`.
+        Seed of whatever the audit draws: the parts of `Split`, the order of ties.
 
     Returns
     -------
@@ -104,7 +134,7 @@ def audit_one_run(
     ConflictingIdsError, DuplicateIdsError
         If an id is repeated.
     IncompatibleOptionsError
-        If claim, cuts and bound do not go together.
+        If claim, cuts, bound and prior do not go together, or `assume` is given.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 
@@ -139,43 +169,103 @@ def audit_one_run(
     choice(sides, "sides", Sides)
     choice(bound, "bound", ApproxBound)
     choice(design, "design", Design)
+    _refuse_assumptions(assume)
     beta = complement(confidence)
     seed = integer(seed, "seed", least=0)
-    values = check_scores(scores)
-    included = check_membership(member, values.size, scores)
+    attacks = Attacks.read(scores)
+    included = check_membership(member, attacks.examples, attacks.carrier)
     if ids is not None:
         check_ids(ids, included)
-    policy, more = _policy(cuts, claim, bound, examples=values.size, sides=sides, beta=beta)
+    chances = _chances(prior, attacks.examples, claim, bound)
 
-    def prove(policy: CutPolicy | PathPolicy) -> ScoreAudit:
-        return audit_scores(
-            values,
-            included,
-            cuts=policy,
-            sides=sides,
-            beta=beta,
-            seed=seed,
-            break_ties=claim.delta > 0,
-        )
+    def prove(values: FloatArray, beta: float) -> Proof:
+        def audit(policy: CutPolicy | PathPolicy) -> ScoreAudit:
+            return audit_scores(
+                values,
+                included,
+                cuts=policy,
+                sides=sides,
+                beta=beta,
+                seed=seed,
+                break_ties=claim.delta > 0 or chances is not None,
+            )
 
-    audit = prove(policy)
-    if isinstance(policy, ApproxPolicy):
-        more = {**more, "bound_at_delta_0": prove(policy.base).bound}
+        if chances is not None:
+            ranks = untied(values, seed)
+            biased = prior_policy(cuts, ranks, included, chances, sides=sides)
+            return Proof(audit(biased), biased.kind, biased.method, {})
+        policy, more = _policy(cuts, claim, bound, examples=values.size, sides=sides, beta=beta)
+        if isinstance(policy, ApproxPolicy):
+            more = {**more, "bound_at_delta_0": audit(policy.base).bound}
+        return Proof(audit(policy), policy.kind, policy.method, more)
+
+    proof = attacks.prove(beta, prove)
+    audit = proof.audit
+    told: dict[str, JsonValue] = {
+        "sides": sides,
+        "prior": describe(chances),
+        "design": design,
+        "seed": seed,
+    }
     fields = vars(audit) | {
-        "options": audit.options | {"sides": sides, "design": design, "seed": seed} | more,
+        "options": audit.options | told | proof.options,
         "warnings": audit.warnings
-        + _design_warnings(design, int(included.sum()), values.size)
-        + delta_warnings(claim.delta, values.size),
+        + _design_warnings(design, included, chances)
+        + delta_warnings(claim.delta, attacks.examples),
     }
     return AuditResult(
         **fields,
-        kind=policy.kind,
+        kind=proof.kind,
         claim=claim,
         confidence=float(confidence),
-        theorem=(_APPROX_THEOREM if claim.delta else _THEOREM) + policy.method,
-        assumptions=_assumptions(claim, design),
-        _provenance=provenance(seed, scores=values, member=included),
+        theorem=_theorem(claim, chances) + proof.method,
+        assumptions=_assumptions(claim, design, chances, len(attacks.scores)),
+        _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
     )
+
+
+def _refuse_assumptions(assume: str | None) -> None:
+    if assume is None:
+        return
+    message = (
+        f"assume={assume!r} has no bound here: under pure DP independent guesses are what the "
+        "certified bound already allows for, and under other claims a product of channels says "
+        "nothing about examples that abstain; leave it out"
+    )
+    raise IncompatibleOptionsError(message)
+
+
+def _chances(
+    prior: float | ArrayInput, examples: int, claim: Claim, bound: ApproxBound
+) -> FloatArray | None:
+    """Return the probabilities of the coins, or None if all are fair."""
+    chances = check_prior(prior, examples)
+    if chances is None:
+        return None
+    if not isinstance(claim, PureDP):
+        message = (
+            f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure "
+            "can make right depends on the scores, and the bounds here need coins that are fair"
+        )
+        raise IncompatibleOptionsError(message)
+    _no_form(bound)
+    return chances
+
+
+def _no_form(bound: ApproxBound) -> None:
+    if bound != "auto":
+        message = f'bound="{bound}" is for claims with delta > 0: leave it out for PureDP()'
+        raise IncompatibleOptionsError(message)
+
+
+def _digested(chances: FloatArray | None) -> dict[str, FloatArray]:
+    return {} if chances is None else {"prior": chances}
+
+
+def _theorem(claim: Claim, chances: FloatArray | None) -> str:
+    if chances is not None:
+        return _PRIOR_THEOREM
+    return _APPROX_THEOREM if claim.delta else _THEOREM
 
 
 def _policy(
@@ -190,23 +280,28 @@ def _policy(
     """Return the policy in force, fixed before labels are seen, and what to say of the choice."""
     if isinstance(claim, ApproxDP):
         return approx_policy(cuts, claim, bound, examples=examples, sides=sides, beta=beta)
-    if bound != "auto":
-        message = f'bound="{bound}" is for claims with delta > 0: leave it out for PureDP()'
-        raise IncompatibleOptionsError(message)
+    _no_form(bound)
     return (KLScan() if cuts is None else cuts), {}
 
 
-def _design_warnings(design: Design, members: int, examples: int) -> tuple[str, ...]:
+def _design_warnings(
+    design: Design, included: BoolArray, chances: FloatArray | None
+) -> tuple[str, ...]:
     if design == "coins":
-        return coin_warnings(members, examples)
+        return coin_warnings(int(included.sum()), included.size, chances)
     return (_FIXED_SIZE,)
 
 
-def _assumptions(claim: Claim, design: Design) -> tuple[Assumption, ...]:
+def _assumptions(
+    claim: Claim, design: Design, chances: FloatArray | None, attacks: int
+) -> tuple[Assumption, ...]:
+    coins = "fair coin" if chances is None else "coin, of the probability given,"
+    others = "no other attack was" if attacks == 1 else f"no attack but these {attacks} was"
+    apart = claim.delta > 0 or chances is not None
     return (
         Assumption(
-            "independent fair coins",
-            "Each example was in the training set if its own fair coin said so; the bound is over "
+            "independent fair coins" if chances is None else "independent coins of known odds",
+            f"Each example was in the training set if its own {coins} said so; the bound is over "
             "these coins and whatever training draws, given everything else.",
             "declared" if design == "coins" else "approximate",
         ),
@@ -224,14 +319,14 @@ def _assumptions(claim: Claim, design: Design) -> tuple[Assumption, ...]:
         ),
         Assumption(
             "options before the look",
-            "Policy, sides and confidence were chosen before membership was looked at, and no "
-            "other attack was tried on it.",
+            "Policy, sides and confidence were chosen before membership was looked at, and "
+            f"{others} tried on it.",
             "declared",
         ),
         Assumption(
             "order from scores alone",
             "Cuts, sides and order of the guesses depend on scores only; "
-            + ("ties are broken by the seed." if claim.delta else "ties stay together."),
+            + ("ties are broken by the seed." if apart else "ties stay together."),
             "checked",
         ),
     )

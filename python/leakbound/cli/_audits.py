@@ -11,7 +11,7 @@ import typer
 from leakbound import ApproxDP, PureDP, audit_one_run, audit_panoramia
 from leakbound.cli import _output
 from leakbound.cli._input import Table, read
-from leakbound.cli._options import CUTS, parse_claim, parse_cuts
+from leakbound.cli._options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
 from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
@@ -40,8 +40,8 @@ _ABOUT_DATA = (
 ONE_RUN = (
     "Audit one training run: how much ε do the scores prove?\n\n"
     "A fair coin decided for each example whether it was trained on. FILE has a column "
-    "[bold]score[/] (higher: more likely a member), a column [bold]member[/] (0/1, -1/1 or "
-    "false/true) and optionally [bold]id[/].\n\n"
+    "[bold]score[/] (higher: more likely a member; --attacks names several), a column "
+    "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/].\n\n"
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach.[/]"
 )
 PANORAMIA = (
@@ -105,6 +105,20 @@ def one_run(
         Literal["both", "member"],
         typer.Option(help="Guess members and non-members, or members only."),
     ] = "both",
+    attacks: Annotated[
+        str,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of scores to audit together: the best wins, the choice is paid for.",
+        ),
+    ] = "score",
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="P",
+            help="Probability of each coin to include, or the column that holds one for each.",
+        ),
+    ] = "0.5",
     design: Annotated[
         Literal["coins", "fixed_size"],
         typer.Option(help="How members were drawn: by independent fair coins, or a fixed number."),
@@ -117,16 +131,20 @@ def one_run(
     with _output.answering():
         goal = parse_claim(claim, ("eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
-        table = _table(file, {"score": ("score",)}, out)
+        names, chance = parse_columns(attacks), parse_prior(prior)
+        wanted = [*names, chance] if isinstance(chance, str) else names
+        table = _table(file, {name: (name,) for name in wanted}, out)
+        scores = {name: table.scores[name] for name in names}
         with _auditing(file, table):
             delta = goal.get("delta", 0.0)
             result = audit_one_run(
-                table.scores["score"],
+                scores if len(names) > 1 else scores[names[0]],
                 table.member,
                 claim=ApproxDP(delta=delta) if delta else PureDP(),
                 confidence=confidence,
                 cuts=policy,
                 sides=sides,
+                prior=table.scores[chance] if isinstance(chance, str) else chance,
                 design=design,
                 ids=table.ids,
                 seed=seed,

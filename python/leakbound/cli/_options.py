@@ -103,6 +103,60 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
     return claim
 
 
+def parse_columns(text: str) -> list[str]:
+    """Return the names of columns, separated by commas.
+
+    Parameters
+    ----------
+    text : str
+        Such as loss,margin.
+
+    Returns
+    -------
+    list of str
+        At least one name.
+
+    Raises
+    ------
+    OptionError
+        If a name is empty or repeated.
+
+    Examples
+    --------
+    >>> parse_columns("loss, margin")
+    ['loss', 'margin']
+    """
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        message = f"--attacks must name different columns, such as loss,margin; got {text!r}"
+        raise OptionError(message)
+    return names
+
+
+def parse_prior(text: str) -> float | str:
+    """Return a prior probability, or the name of the column that holds one for each example.
+
+    Parameters
+    ----------
+    text : str
+        A number, or a name.
+
+    Returns
+    -------
+    float or str
+        Which of the two it is.
+
+    Examples
+    --------
+    >>> parse_prior("0.1"), parse_prior("chance")
+    (0.1, 'chance')
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
 def _form(allowed: tuple[str, ...]) -> str:
     return ",".join(f"{name}=…" for name in allowed)
 

@@ -219,7 +219,7 @@ impl Search<'_> {
             return Ok(None);
         };
         let (mut low, mut high) = (-MAX_EPSILON, MAX_EPSILON);
-        let mut epsilon = 0.0;
+        let (mut epsilon, mut back) = (0.0, 1.0);
         for _ in 0..MAX_STEPS {
             interrupt.check()?;
             let largest = self.largest(epsilon)?;
@@ -232,13 +232,19 @@ impl Search<'_> {
             let newton = largest.map_or(f64::NAN, |deviation| {
                 epsilon + (self.target - deviation.root) / deviation.slope
             });
-            let next = if newton > low && newton < high {
+            let mut next = if newton > low && newton < high {
                 newton
             } else {
                 0.5 * (low + high)
             };
-            if (next - epsilon).abs() <= TOLERANCE * epsilon.abs().max(1.0) {
-                break;
+            let hair = TOLERANCE * epsilon.abs().max(1.0);
+            if (next - epsilon).abs() <= hair {
+                if epsilon == low || high - low <= hair {
+                    break;
+                }
+                // Newton's steps have come from above and stay there: step over the solution.
+                next = (high - back * hair).max(0.5 * (low + high));
+                back *= 2.0;
             }
             epsilon = next;
         }
@@ -269,5 +275,35 @@ impl Search<'_> {
             }
         }
         Ok(largest)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statistic_is_found_from_either_side() {
+        let successes: Vec<bool> = (0..300).map(|i| i < 12 || (i * 37) % 10 < 2).collect();
+        let path = Path::from_successes(&successes);
+        let statistic = KlDivergence::for_level(0.05).unwrap();
+        let bound = |offset: f64| {
+            let offsets = vec![offset; 300];
+            scan_offsets(&path, &offsets, &statistic, 0.05, 1, &Interrupt::default()).unwrap()
+        };
+        let plain = bound(0.0);
+        for offset in [-20.0, -2.2, -0.3, 0.7, 3.0, 40.0] {
+            let shifted = bound(offset);
+            assert_eq!(shifted.cut, plain.cut, "{offset}");
+            assert!(
+                (shifted.statistic + offset - plain.statistic).abs() < 1e-11,
+                "{offset}"
+            );
+            assert!(
+                (shifted.epsilon + offset - plain.epsilon).abs() < 1e-10,
+                "{offset}"
+            );
+        }
     }
 }

@@ -1,0 +1,146 @@
+"""Several attacks audited together: each at its share of the level, and the best wins."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from leakbound._typing import ArrayInput, FloatArray, JsonValue
+from leakbound._validate import check_length, check_scores
+from leakbound.errors import IncompatibleOptionsError, ShapeError
+from leakbound.results import ScoreAudit
+
+__all__ = ["Attacks", "Proof"]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What one attack proves, and how.
+
+    Parameters
+    ----------
+    audit : ScoreAudit
+        The bound and where it comes from.
+    kind, method : str
+        What the bound is, and how it is valid.
+    options : dict
+        What is to be said of the choice of policy.
+    """
+
+    audit: ScoreAudit
+    kind: Any
+    method: str
+    options: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, eq=False)
+class Attacks:
+    """The scores of one attack or of several, by name.
+
+    Parameters
+    ----------
+    scores : dict of str to ndarray of float64, each of shape (m,)
+        Validated scores; the name of an attack that is alone is empty.
+    carrier : object
+        What was passed for the scores, or for those that carry ids.
+    """
+
+    scores: dict[str, FloatArray]
+    carrier: object
+
+    @classmethod
+    def read(cls, scores: ArrayInput | Mapping[str, ArrayInput]) -> "Attacks":
+        """Read one vector of scores, rows of them, or a mapping from names.
+
+        Parameters
+        ----------
+        scores : array-like of shape (m,) or (A, m), or mapping
+            Real numbers, higher for likelier members.
+
+        Returns
+        -------
+        Attacks
+            Scores by name.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, NaNScoresError, LengthMismatchError
+            If scores cannot be read, or are not all about the same examples.
+        IncompatibleOptionsError
+            If scores carry their ids in different orders.
+        """
+        if isinstance(scores, Mapping):
+            return cls._of(dict(scores))
+        if _has_rows(scores):
+            return cls._of(
+                {f"attack {row}": values for row, values in enumerate(cast("Any", scores))}
+            )
+        return cls({"": check_scores(scores)}, scores)
+
+    @classmethod
+    def _of(cls, named: dict[str, ArrayInput]) -> "Attacks":
+        if not named:
+            message = "scores is empty: at least one attack is needed"
+            raise ShapeError(message)
+        read = {name: check_scores(raw, f"scores of {name!r}") for name, raw in named.items()}
+        examples = next(iter(read.values())).size
+        for name, values in read.items():
+            check_length(values, examples, f"scores of {name!r}")
+        carriers = [raw for raw in named.values() if getattr(raw, "ids", None) is not None]
+        ids = [np.asarray(cast("Any", raw).ids) for raw in carriers]
+        if any(not np.array_equal(ids[0], other) for other in ids[1:]):
+            message = (
+                "the attacks list their examples in different orders: put the scores of each in "
+                "the order of the same ids"
+            )
+            raise IncompatibleOptionsError(message)
+        return cls(read, carriers[0] if carriers else None)
+
+    @property
+    def examples(self) -> int:
+        """Number of examples."""
+        return next(iter(self.scores.values())).size
+
+    @property
+    def digested(self) -> dict[str, FloatArray]:
+        """The scores under the names of their digests."""
+        return {f"scores of {name}" if name else "scores": v for name, v in self.scores.items()}
+
+    def prove(self, beta: float, prove: Callable[[FloatArray, float], Proof]) -> Proof:
+        """Audit every attack at its share of the level and keep the best; on equality the first.
+
+        Parameters
+        ----------
+        beta : float
+            Probability of error of all together.
+        prove : callable
+            Audits scores at a level.
+
+        Returns
+        -------
+        Proof
+            The winner; its options tell which it is and what the others cost.
+        """
+        share = beta / len(self.scores)
+        proofs = {name: prove(values, share) for name, values in self.scores.items()}
+        best = max(proofs, key=lambda name: proofs[name].audit.bound)
+        winner = proofs[best]
+        if len(proofs) == 1 and not best:
+            return winner
+        alone = prove(self.scores[best], beta).audit.bound
+        told: dict[str, JsonValue] = {
+            "attack": best,
+            "attacks": {name: proof.audit.bound for name, proof in proofs.items()},
+            "attacks_level": share,
+            "attacks_cost": max(0.0, alone - winner.audit.bound),
+        }
+        return Proof(winner.audit, winner.kind, winner.method, winner.options | told)
+
+
+def _has_rows(scores: Any) -> bool:
+    """Return whether scores are rows; a single column is no such thing, and refused as it is."""
+    if isinstance(scores, list | tuple):
+        return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
+    shape: tuple[int, ...] = getattr(scores, "shape", ())
+    return len(shape) == 2 and shape[1] != 1

@@ -1,0 +1,126 @@
+"""Several attacks on the same examples: the best one wins, and the choice is paid for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound import errors
+from leakbound._scores import Scores
+
+SHIFTS = {"weak": 0.5, "strong": 2.0, "noise": 0.0}
+
+
+@pytest.fixture
+def member() -> np.ndarray:
+    return np.random.default_rng(8).random(500) < 0.5
+
+
+@pytest.fixture
+def scores(member: np.ndarray) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(9)
+    return {name: rng.normal(size=500) + shift * member for name, shift in SHIFTS.items()}
+
+
+@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5)], ids=repr)
+def test_the_best_attack_wins_at_its_share(
+    scores: dict[str, np.ndarray], member: np.ndarray, claim: Any
+) -> None:
+    result = lb.audit_one_run(scores, member, claim=claim)
+    share = 1 - 0.05 / 3
+    alone = {
+        name: lb.audit_one_run(values, member, claim=claim, confidence=share).bound
+        for name, values in scores.items()
+    }
+    assert result.options["attack"] == "strong"
+    assert result.options["attacks"] == pytest.approx(alone, abs=1e-9)
+    assert result.bound == pytest.approx(alone["strong"], abs=1e-9)
+    only = lb.audit_one_run(scores["strong"], member, claim=claim).bound
+    assert result.options["attacks_cost"] == pytest.approx(only - result.bound, abs=1e-9)
+    assert result.options["attacks_level"] == pytest.approx(0.05 / 3)
+    assert 0 < result.bound < only
+    assert result.confidence == 0.95
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_rows_are_attacks(scores: dict[str, np.ndarray], member: np.ndarray) -> None:
+    table = np.stack(list(scores.values()))
+    result = lb.audit_one_run(table, member)
+    assert result.options["attack"] == "attack 1"
+    assert result.bound == lb.audit_one_run(scores, member).bound
+    assert lb.audit_one_run(list(table), member) == result
+    assert lb.audit_one_run(table.tolist(), member) == result
+
+
+def test_one_attack_by_name_costs_nothing(
+    scores: dict[str, np.ndarray], member: np.ndarray
+) -> None:
+    result = lb.audit_one_run({"strong": scores["strong"]}, member)
+    assert result.bound == lb.audit_one_run(scores["strong"], member).bound
+    assert (result.options["attack"], result.options["attacks_cost"]) == ("strong", 0.0)
+
+
+def test_what_is_said_of_several_attacks(scores: dict[str, np.ndarray], member: np.ndarray) -> None:
+    result = lb.audit_one_run(scores, member)
+    (options,) = (a for a in result.assumptions if a.name == "options before the look")
+    assert "no attack but these 3 was tried" in options.statement
+    digests = result.provenance.sha256
+    assert {"scores of weak", "scores of strong", "scores of noise", "member"} == set(digests)
+
+
+def test_attacks_of_a_plan_are_joined_by_their_ids() -> None:
+    plan = lb.InclusionPlan.create(200, seed=1)
+    rng = np.random.default_rng(10)
+    order = rng.permutation(200)
+    values = plan.member + rng.normal(size=200) / 3
+    shuffled = {
+        name: Scores(values[order] * scale, plan.ids[order], name)
+        for name, scale in (("a", 1.0), ("b", 0.5))
+    }
+    result = lb.audit_one_run(shuffled, plan)
+    assert result.bound == lb.audit_one_run({"a": values, "b": values / 2}, plan).bound
+    mixed = {"a": shuffled["a"], "b": Scores(values, plan.ids, "b")}
+    with pytest.raises(errors.IncompatibleOptionsError, match="different orders"):
+        lb.audit_one_run(mixed, plan)
+
+
+@pytest.mark.parametrize(
+    ("scores", "error", "words"),
+    [
+        ({}, errors.ShapeError, "at least one attack"),
+        ({"a": [1.0, 2.0], "b": [1.0]}, errors.LengthMismatchError, "scores of 'b'"),
+        ({"a": [1.0, np.nan]}, errors.NaNScoresError, "scores of 'a'"),
+        ([[1.0, 2.0], [3.0, 3.0]], errors.AbstentionError, "equal"),
+        (np.ones((2, 1)), errors.ShapeError, "one-dimensional"),
+        (np.ones((2, 2, 2)), errors.ShapeError, "one-dimensional"),
+    ],
+)
+def test_bad_scores_are_refused(
+    scores: Any | Mapping[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_one_run(scores, [0, 1])
+
+
+def false_claims(repetitions: int) -> int:
+    """Pick among four attacks that see only noise, and a fifth that is a copy of one of them."""
+    rng = np.random.default_rng(repetitions)
+    claims = 0
+    for _ in range(repetitions):
+        noise = rng.normal(size=(4, 60))
+        member = rng.random(60) < 0.5
+        scores = np.vstack([noise, noise[0] + 1e-3 * noise[1]])
+        claims += lb.audit_one_run(scores, member, confidence=0.9, sides="member").bound > 0
+    return claims
+
+
+def test_the_best_of_several_attacks_on_noise_proves_nothing() -> None:
+    assert false_claims(300) <= scipy_stats.binom.isf(1e-3, 300, 0.1)
+
+
+@pytest.mark.validity
+def test_the_best_of_several_attacks_on_noise_proves_nothing_at_length() -> None:
+    assert false_claims(20_000) <= scipy_stats.binom.isf(1e-3, 20_000, 0.1)

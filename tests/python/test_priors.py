@@ -1,0 +1,218 @@
+"""Coins that are not fair: bounds against definitions, and how often they are wrong."""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound import errors, stats
+
+Sides = Literal["both", "member"]
+PRIORS: dict[str, float | str] = {"low": 0.1, "high": 0.9, "mixed": "mixed"}
+FAMILY_WISE = 1e-3
+
+
+def log_odds(p: np.ndarray) -> np.ndarray:
+    return np.log(p) - np.log1p(-p)
+
+
+def priors_of(kind: float | str, m: int) -> np.ndarray:
+    mixed = np.resize([0.02, 0.3, 0.5, 0.7, 0.95], m)
+    return mixed if kind == "mixed" else np.full(m, kind)
+
+
+def boundary(
+    prior: np.ndarray, epsilon: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Randomised response: the score's sign tells a coin apart at a likelihood ratio of e^ε."""
+    member = rng.random(prior.size) < prior
+    truthful = rng.random(prior.size) < 1 / (1 + math.exp(-epsilon))
+    return np.where(member == truthful, 1.0, -1.0) * (1 + rng.random(prior.size)), member
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.5001, 0.9])
+def test_member_guesses_with_one_prior_are_the_scan_shifted(prior: float) -> None:
+    rng = np.random.default_rng(1)
+    scores, member = boundary(np.full(600, prior), 2.0, rng)
+    result = lb.audit_one_run(scores, member, prior=prior, sides="member")
+    path = stats.kl_scan(member[np.argsort(-scores)], beta=0.05)
+    shift = math.log(prior / (1 - prior))
+    assert result.bound == pytest.approx(max(0.0, path.logit - shift), abs=1e-9)
+    assert result.options["prior"] == prior
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_a_fixed_number_of_guesses_is_a_poisson_binomial_limit(sides: Sides) -> None:
+    rng = np.random.default_rng(2)
+    prior = priors_of("mixed", 400)
+    scores, member = boundary(prior, 3.0, rng)
+    result = lb.audit_one_run(scores, member, prior=prior, cuts=lb.Fixed(100), sides=sides)
+    down, a = np.argsort(-scores), log_odds(prior)
+    rows, sign = down[:100], np.ones(100)
+    if sides == "both":
+        rows = np.ravel(np.column_stack([down[:50], down[::-1][:50]]))
+        sign = np.tile([1.0, -1.0], 50)
+    right = int((member[rows] == (sign > 0)).sum())
+    expected = stats.poisson_binomial_epsilon(right, sign * a[rows], beta=0.05)
+    assert (result.guesses, result.correct) == (100, right)
+    assert result.bound == pytest.approx(max(0.0, expected), abs=1e-9)
+
+
+def test_the_scan_is_the_best_of_three_paths_with_offsets() -> None:
+    rng = np.random.default_rng(3)
+    prior = priors_of("mixed", 500)
+    scores, member = boundary(prior, 2.0, rng)
+    result = lb.audit_one_run(scores, member, prior=prior)
+    down, a = np.argsort(-scores), log_odds(prior)
+    upper = round(prior.sum())
+    top, bottom = down[:upper], down[upper:][::-1]
+    n = min(top.size, bottom.size)
+    both = [*np.ravel(np.column_stack([top[:n], bottom[:n]])), *top[n:], *bottom[n:]]
+    sign = np.isin(np.arange(500), top)
+    bounds = {
+        name: stats.kl_scan_offsets(
+            (member == sign)[rows], np.where(sign, a, -a)[rows], beta=0.05 / 3
+        ).epsilon
+        for name, rows in (("members", top), ("non-members", bottom), ("interleaved", both))
+    }
+    assert result.bound == pytest.approx(max(bounds.values()), abs=1e-9)
+    assert result.path == max(bounds, key=lambda name: bounds[name])
+    assert result.bound > 0.5
+
+
+def test_fair_coins_are_the_ordinary_audit() -> None:
+    rng = np.random.default_rng(4)
+    scores, member = boundary(np.full(300, 0.5), 2.0, rng)
+    plain = lb.audit_one_run(scores, member)
+    assert lb.audit_one_run(scores, member, prior=np.full(300, 0.5)) == plain
+    nearly = np.full(300, 0.5)
+    nearly[0] += 1e-9
+    assert lb.audit_one_run(scores, member, prior=nearly).bound == pytest.approx(
+        plain.bound, abs=1e-6
+    )
+
+
+def test_what_is_said_of_coins_that_are_not_fair() -> None:
+    rng = np.random.default_rng(5)
+    prior = priors_of("mixed", 500)
+    scores, member = boundary(prior, 2.0, rng)
+    result = lb.audit_one_run(np.round(scores, 1), member, prior=prior)
+    assert result.options["prior"] == {"least": 0.02, "most": 0.95, "mean": pytest.approx(0.494)}
+    assert result.assumptions[0].name == "independent coins of known odds"
+    assert "those of its example's own coin" in result.theorem
+    assert any("drawn at random" in text for text in result.warnings)
+    assert "prior" in result.provenance.sha256
+    assert result.bound <= result.ceiling
+    assert result.curve.bound[np.isfinite(result.curve.bound)] == pytest.approx([result.bound])
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    rare = lb.audit_one_run(scores, rng.random(500) < 0.9, prior=0.1)
+    assert any("coins give 50 ± 6.7" in text for text in rare.warnings)
+
+
+def test_a_ceiling_is_what_the_attack_that_knows_reaches() -> None:
+    rng = np.random.default_rng(6)
+    prior = priors_of(0.1, 400)
+    member = rng.random(400) < prior
+    known = np.where(member, 1.0, -1.0)
+    result = lb.audit_one_run(known + rng.random(400) / 10, member, prior=prior)
+    assert result.bound == pytest.approx(result.ceiling, abs=0.2)
+    noise = lb.audit_one_run(rng.random(400), member, prior=prior)
+    assert noise.ceiling == pytest.approx(result.ceiling, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"claim": lb.ApproxDP(delta=1e-5)}, "prior other than 1/2 is for PureDP"),
+        ({"cuts": lb.UnionBound()}, "take KLScan or Fixed"),
+        ({"cuts": lb.Split()}, "take KLScan or Fixed"),
+        ({"bound": "exact"}, "claims with delta > 0"),
+    ],
+)
+def test_what_has_no_form_is_refused(options: dict[str, Any], words: str) -> None:
+    scores, member = np.arange(20.0), np.arange(20) % 5 == 0
+    with pytest.raises(errors.IncompatibleOptionsError, match=words):
+        lb.audit_one_run(scores, member, prior=0.2, **options)
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, -0.1, math.nan, [0.5, 0.0], [0.5, 1.5]])
+def test_priors_are_probabilities_of_coins(prior: Any) -> None:
+    with pytest.raises(errors.OptionError, match="prior"):
+        lb.audit_one_run([1.0, 2.0], [0, 1], prior=prior)
+
+
+def test_priors_describe_the_same_examples() -> None:
+    with pytest.raises(errors.LengthMismatchError, match="prior"):
+        lb.audit_one_run([1.0, 2.0], [0, 1], prior=[0.5])
+    with pytest.raises(errors.OptionTypeError, match="prior"):
+        lb.audit_one_run([1.0, 2.0], [0, 1], prior=True)
+
+
+def test_guesses_that_are_independent_are_nothing_to_assume() -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match="leave it out"):
+        lb.audit_one_run([1.0, 2.0], [0, 1], assume="product")
+
+
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from([0.1, 0.9, "mixed"]))
+def test_any_increasing_map_of_the_scores_changes_nothing(seed: int, kind: float | str) -> None:
+    rng = np.random.default_rng(seed)
+    prior = priors_of(kind, 60)
+    scores, member = boundary(prior, 1.0, rng)
+    bounds = [lb.audit_one_run(s, member, prior=prior).bound for s in (scores, np.exp(scores) - 3)]
+    assert bounds[0] == bounds[1] >= 0
+
+
+CUTS = {"scan": None, "fixed": lb.Fixed(40)}
+CASES = [
+    (kind, cuts, sides, epsilon)
+    for kind in PRIORS
+    for cuts in CUTS
+    for sides in ("both", "member")
+    for epsilon in (0.0, 1.0)
+]
+every_case = pytest.mark.parametrize(("kind", "cuts", "sides", "epsilon"), CASES)
+
+
+def check_case(kind: str, cuts: str, sides: Sides, epsilon: float, repetitions: int) -> None:
+    rng = np.random.default_rng([repetitions, len(kind), len(cuts), len(sides), int(epsilon)])
+    prior = priors_of(PRIORS[kind], 120)
+    errors = sum(
+        lb.audit_one_run(
+            *boundary(prior, epsilon, rng),
+            prior=prior,
+            cuts=CUTS[cuts],
+            sides=sides,
+            confidence=0.9,
+        ).bound
+        > epsilon
+        for _ in range(repetitions)
+    )
+    assert errors <= scipy_stats.binom.isf(FAMILY_WISE / len(CASES), repetitions, 0.1)
+
+
+@every_case
+def test_the_bound_holds_at_the_boundary(
+    kind: str, cuts: str, sides: Sides, epsilon: float
+) -> None:
+    check_case(kind, cuts, sides, epsilon, 150)
+
+
+@pytest.mark.validity
+@every_case
+def test_the_bound_holds_at_the_boundary_at_length(
+    kind: str, cuts: str, sides: Sides, epsilon: float
+) -> None:
+    check_case(kind, cuts, sides, epsilon, 5_000)
+
+
+def test_why_a_prior_must_be_told() -> None:
+    """With nine of ten included, nine of ten guesses of "member" are right without a look."""
+    rng = np.random.default_rng(7)
+    scores, member = boundary(np.full(300, 0.9), 0.0, rng)
+    assert lb.audit_one_run(scores, member).bound > 1
+    assert lb.audit_one_run(scores, member, prior=0.9).bound == 0
