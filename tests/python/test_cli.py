@@ -295,7 +295,13 @@ def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
     member = rng.random(200) < 0.3
     columns = {"loss": member + rng.normal(size=200), "margin": rng.normal(size=200)}
     file = tmp_path / "scores.npz"
-    np.savez(file, member=member, chance=np.full(200, 0.3), **columns)
+    np.savez(
+        file,
+        member=member,
+        chance=np.full(200, 0.3),
+        loss=columns["loss"],
+        margin=columns["margin"],
+    )
     expected = lb.audit_one_run(columns, member, prior=0.3)
     for prior in ("0.3", "chance"):
         options = ("--attacks", "margin,loss", "--prior", prior, "--json")
@@ -303,8 +309,8 @@ def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
         assert answer["bound"] == expected.bound
         assert answer["options"]["attack"] == "loss"
         assert answer["options"]["prior"] == 0.3
-    for options in (("--attacks", "loss,other"), ("--prior", "other", "--attacks", "loss")):
-        assert "has no column 'other'" in leakbound("one-run", file, *options).refusal
+    for bad in (("--attacks", "loss,other"), ("--prior", "other", "--attacks", "loss")):
+        assert "has no column 'other'" in leakbound("one-run", file, *bad).refusal
     alone = json.loads(leakbound("one-run", file, "--attacks", "loss", "--json").out)
     assert alone["bound"] == lb.audit_one_run(columns["loss"], member).bound
 

@@ -18,7 +18,7 @@ FAMILY_WISE = 1e-3
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
-    return np.log(p) - np.log1p(-p)
+    return np.subtract(np.log(p), np.log1p(-p))
 
 
 def priors_of(kind: float | str, m: int) -> np.ndarray:
