@@ -18,7 +18,8 @@ FAMILY_WISE = 1e-3
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
-    return np.subtract(np.log(p), np.log1p(-p))
+    odds: np.ndarray = np.log(p) - np.log1p(-p)
+    return odds
 
 
 def priors_of(kind: float | str, m: int) -> np.ndarray:

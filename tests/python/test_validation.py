@@ -27,7 +27,7 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     (np.full(9, np.nan), errors.NaNScoresError, r"rows 0, 1, 2, 3, 4, …"),
     ([], errors.ShapeError, "scores is empty"),
     (3.0, errors.ShapeError, r"one-dimensional.*shape \(\)"),
-    ([[1.0, 2.0], [3.0, 4.0]], errors.ShapeError, r"shape \(2, 2\); pick a column"),
+    (np.ones((1, 2, 2)), errors.ShapeError, r"shape \(1, 2, 2\); pick a column"),
     (np.ones((4, 1)), errors.ShapeError, r"shape \(4, 1\)"),
     (["a", "b", "c", "d"], errors.ArrayTypeError, r"real numbers, got dtype <U1"),
     ([1.0, None, 2.0, 3.0], errors.ArrayTypeError, "got dtype object"),
