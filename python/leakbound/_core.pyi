@@ -38,6 +38,7 @@ __all__ = [
     "normal_cdf",
     "normal_quantile",
     "platt_calibration",
+    "play",
     "pointwise_bound",
     "pointwise_curve",
     "poisson_binomial_epsilon",
@@ -154,6 +155,11 @@ def fdp_critical_mu(counts: CountOptions, delta: float, tau: float) -> float | N
     """Return the largest mu rejected, None if there is none."""
 
 def fdp_critical_laplace(counts: CountOptions, tau: float) -> float | None: ...
+def play(
+    value: float, *, fraction: float | None, examples: int, seed: int, first: int, count: int
+) -> list[Ranking]:
+    """Play games: Gaussian of μ = `value`, or with a fraction randomised response of ε."""
+
 def kl_scan(
     path: Path,
     *,

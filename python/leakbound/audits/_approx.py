@@ -15,29 +15,21 @@ import numpy as np
 from leakbound import _core
 from leakbound._typing import (
     ApproxBound,
-    FloatArray,
     JsonValue,
     PathOrder,
     Sides,
     TailBound,
     TailOptions,
 )
+from leakbound.audits._reference import REFERENCE, Reference, best_fixed
 from leakbound.claims import ApproxDP
 from leakbound.cuts import BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.stats import normal_cdf, normal_quantile
 
 __all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "plan_fixed"]
 
-_SHIFT = 1.0
-"""Scores of the reference: N(½, 1) for members and N(-½, 1) for others, so a Gaussian μ of 1."""
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
-_CANDIDATES = 60
-"""Numbers of guesses that planning compares."""
-_COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)
-"""Standard scores of the counts of right guesses over which planning averages."""
-
 _FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of so many right guesses that Theorem 3.1 of Mahloujifar et al. "
@@ -266,7 +258,7 @@ def plan_cuts(
     scan = KLScan(min_guesses=min(_FEWEST, examples))
     together = _scan_at_reference(scan, examples, beta, delta, sides)
     planned: dict[str, JsonValue] = {
-        "reference": "Gaussian, mu = 1",
+        "reference": REFERENCE.name,
         "fixed": alone,
         "scan": together,
     }
@@ -274,7 +266,9 @@ def plan_cuts(
 
 
 @lru_cache(maxsize=256)
-def plan_fixed(examples: int, beta: float, delta: float, sides: Sides) -> tuple[Fixed, float]:
+def plan_fixed(
+    examples: int, beta: float, delta: float, sides: Sides, reference: Reference = REFERENCE
+) -> tuple[Fixed, float]:
     """Return the number of guesses that proves most at the reference, and what it proves there.
 
     Parameters
@@ -287,13 +281,14 @@ def plan_fixed(examples: int, beta: float, delta: float, sides: Sides) -> tuple[
         δ.
     sides : {"both", "member"}
         Whether non-members are guessed too.
+    reference : Reference
+        The truth that is planned for.
 
     Returns
     -------
     tuple of Fixed and float
         The policy and its mean bound on ε.
     """
-    candidates = np.unique(np.rint(np.geomspace(1, examples, _CANDIDATES)).astype(int))
     options: TailOptions = {
         "bound": "exact",
         "m": examples,
@@ -301,20 +296,11 @@ def plan_fixed(examples: int, beta: float, delta: float, sides: Sides) -> tuple[
         "k": 2,
         "one_sided": sides == "member",
     }
-    share, right = _reference(sides)
-    precision = np.interp(candidates / examples, share, right / share)
-
-    def mean(guesses: int, p: float) -> float:
-        counts = np.rint(guesses * p + _COUNTS * math.sqrt(guesses * p * (1 - p)))
-        bounds = [
-            _core.approx_epsilon(int(count), guesses, beta, options)
-            for count in np.clip(counts, 0, guesses)
-        ]
-        return float(np.mean(bounds))
-
-    proved = [mean(int(r), float(p)) for r, p in zip(candidates, precision, strict=True)]
-    best = int(np.argmax(proved))
-    return Fixed(int(candidates[best])), proved[best]
+    return best_fixed(
+        examples,
+        reference.curve(sides),
+        lambda correct, guesses: _core.approx_epsilon(correct, guesses, beta, options),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -324,7 +310,7 @@ def _scan_at_reference(
     """Return what a scan proves if each count of right guesses is the one expected."""
     claim = _Claim(delta=delta, examples=examples, sides=sides, form="coupling")
     policy = ApproxPolicy(base=scan, claim=claim)
-    share, right = _reference(sides)
+    share, right = REFERENCE.curve(sides)
 
     def path(guesses: int, examples: int) -> _core.Path:
         expected = np.interp(np.arange(guesses + 1) / examples, share, right) * examples
@@ -335,12 +321,3 @@ def _scan_at_reference(
     half = examples // 2
     paths = [path(half, half), path(examples, examples)] if half else [path(examples, examples)]
     return max(0.0, *(policy.bound(one, beta / 3).logit for one in paths))
-
-
-def _reference(sides: Sides) -> tuple[FloatArray, FloatArray]:
-    """Return shares of all examples guessed, and guessed right, as a threshold falls."""
-    threshold = np.linspace(8.0, 0.0 if sides == "both" else -8.0, 4001)
-    right = normal_cdf(_SHIFT / 2 - threshold)
-    wrong = normal_cdf(-_SHIFT / 2 - threshold)
-    scale = 1.0 if sides == "both" else 0.5
-    return scale * (right + wrong), scale * right

@@ -16,7 +16,7 @@ use crate::errors::{math_to_python, to_python};
 
 /// Membership in order of score, highest first.
 #[pyclass(frozen, module = "leakbound._core")]
-pub(crate) struct Ranking(leakbound_core::Ranking);
+pub(crate) struct Ranking(pub(crate) leakbound_core::Ranking);
 
 #[pymethods]
 impl Ranking {

@@ -13,6 +13,7 @@ mod convert;
 mod enter;
 mod errors;
 mod fdp;
+mod games;
 mod poisson_binomial;
 mod propensity;
 mod tails;
@@ -34,6 +35,8 @@ mod _core {
     use crate::enter::{set_threads, threads};
     #[pymodule_export]
     use crate::fdp::{Curve, fdp_critical_laplace, fdp_critical_mu, fdp_p_value, fdp_rejects};
+    #[pymodule_export]
+    use crate::games::play;
     #[pymodule_export]
     use crate::poisson_binomial::{
         poisson_binomial_epsilon, poisson_binomial_pmf, poisson_binomial_prefix_tails,
