@@ -7,9 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "Adversary",
     "ApproxBound",
     "ArrayInput",
     "BoolArray",
+    "BootstrapMethod",
+    "Correction",
+    "CorrectionChoice",
     "CountOptions",
     "Design",
     "FdpTest",
@@ -28,6 +32,7 @@ __all__ = [
     "TailOptions",
     "TamperVariant",
     "Verdict",
+    "ZeroRunVariant",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -62,9 +67,16 @@ ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
 FdpTest: TypeAlias = Literal["recursion"]
 Order: TypeAlias = Literal["increasing", "decreasing"]
 TamperVariant: TypeAlias = Literal["directional", "paper", "symmetric"]
+ZeroRunVariant: TypeAlias = Literal["directional", "paper", "symmetric", "absolute"]
+Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]
+CorrectionChoice: TypeAlias = Literal[
+    "conditional", "match", "poisson_binomial", "tamper", "composition"
+]
+Adversary: TypeAlias = Literal["raw", "paper_aware", "residual", "bayes"]
+BootstrapMethod: TypeAlias = Literal["percentile", "recentred", "basic"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
-Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable"]
+Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "refuted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[
     "lower_bound", "family_lower_bound", "conditional_lower_bound", "estimate", "invalid"

@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._poisson_binomial import poisson_binomial_tail
 from leakbound._typing import (
     ArrayInput,
     BoolArray,
+    BootstrapMethod,
     FloatArray,
     HasMember,
     IntArray,
+    Sides,
     TamperVariant,
 )
 from leakbound._validate import (
@@ -28,13 +31,15 @@ from leakbound._validate import (
     real,
     vector,
 )
-from leakbound.errors import AbstentionError, OptionError
+from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionError
 
 __all__ = [
     "bayes_guesses",
     "bootstrap_quantile",
     "match",
     "residual_scores",
+    "survival",
+    "surviving_guesses",
     "tamper",
     "tamper_probability",
 ]
@@ -142,7 +147,26 @@ def tamper_probability(
         excess = np.abs(odds)
     if variant == "paper" and epsilon is None:
         return np.exp(-excess)
-    return (1.0 + np.exp(-claimed - excess)) / (1.0 + math.exp(-claimed))
+    return survival(excess, np.array(claimed))
+
+
+def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """Return (1 + e^(-ε-s)) / (1 + e^-ε).
+
+    Parameters
+    ----------
+    excess : ndarray of float64
+        s, at least 0: how much shift speaks for a guess, in nats.
+    epsilon : ndarray of float64
+        ε, at least 0, of a shape that broadcasts.
+
+    Returns
+    -------
+    ndarray of float64
+        In (0, 1].
+    """
+    kept: FloatArray = (1.0 + np.exp(-epsilon - excess)) / (1.0 + np.exp(-epsilon))
+    return kept
 
 
 def tamper(
@@ -188,6 +212,48 @@ def tamper(
     kept = tamper_probability(guesses, log_odds, variant=variant, epsilon=epsilon)
     made = _guesses(guesses)
     return np.where(_uniforms(uniforms, made.size) < kept, made, 0)
+
+
+def surviving_guesses(probabilities: ArrayInput, *, share: float = 0.5) -> int:
+    """Return how many guesses survive tampering in at least a share of all draws.
+
+    Parameters
+    ----------
+    probabilities : array-like, shape (n,)
+        Probability of survival of each right guess; none is needed.
+    share : float
+        α, in (0, 1).
+
+    Returns
+    -------
+    int
+        The largest v with P(V ≥ v) ≥ α, V the number that survive, each independently. Tested at
+        the level αp in place of a random count it makes an error with probability p at most:
+        the share of draws that refute is at least α, and its mean at most αp.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If `probabilities` is not a vector of numbers.
+    OptionError, OptionTypeError
+        If a probability is outside [0, 1], or `share` outside its range.
+
+    Examples
+    --------
+    >>> surviving_guesses([0.5, 0.5, 1.0])
+    2
+    """
+    least = real(share, "share", above=0, below=1)
+    if np.size(np.asarray(probabilities)) == 0:
+        return 0
+    chances = numbers(vector(probabilities, "probabilities"), "probabilities", least=0, most=1)
+    low, high = 0, chances.size
+    while low < high:
+        middle = (low + high + 1) // 2
+        # a tail may come out 1e-15 too small
+        enough = poisson_binomial_tail(middle, chances) >= least - 1e-14
+        low, high = (middle, high) if enough else (low, middle - 1)
+    return low
 
 
 def residual_scores(
@@ -254,6 +320,7 @@ def bayes_guesses(
     *,
     variant: TamperVariant = "directional",
     epsilon: float | None = None,
+    sides: Sides = "both",
     max_log_odds: float = math.inf,
 ) -> IntArray:
     """Guess where a guess is most likely to be right and to survive tampering.
@@ -270,6 +337,8 @@ def bayes_guesses(
         How guesses will be tampered with: see `tamper_probability`.
     epsilon : float, optional
         As for `tamper_probability`.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
     max_log_odds : float
         No guess is made where |λ| is above this.
 
@@ -302,7 +371,9 @@ def bayes_guesses(
         kept = tamper_probability(made, odds, variant=variant, epsilon=epsilon)
         return kept / (1.0 + np.exp(np.clip(-guess * (beyond + odds), -700.0, 700.0)))
 
-    as_member, as_other = worth(1), worth(-1)
+    choice(sides, "sides", Sides)
+    as_member = worth(1)
+    as_other = worth(-1) if sides == "both" else np.full(odds.size, -np.inf)
     best = np.maximum(as_member, as_other)
     allowed = np.flatnonzero(np.abs(odds) <= limit)
     chosen = allowed[np.argsort(-best[allowed], kind="stable")][:wanted]
@@ -340,8 +411,14 @@ def _guesses(values: ArrayInput) -> IntArray:
     return guesses
 
 
-def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
-    """Return the lower percentile of bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
+def bootstrap_quantile(
+    values: ArrayInput,
+    *,
+    p: float,
+    method: BootstrapMethod = "percentile",
+    estimate: float | None = None,
+) -> float:
+    """Return a lower bound from bootstrapped bounds: by default the ⌊p (K + 1)⌋-th smallest of K.
 
     Parameters
     ----------
@@ -349,11 +426,17 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
         One bound for each resample; ±inf allowed.
     p : float
         Share of the error probability that the bootstrap takes, in (0, 1).
+    method : {"percentile", "recentred", "basic"}
+        The percentile; that of the values moved so that their median is the estimate (the
+        published algorithm, with its quantile at the lower end); or twice the estimate less the
+        upper percentile. The latter two are 0 at least.
+    estimate : float, optional
+        The bound that the data themselves give, for the latter two.
 
     Returns
     -------
     float
-        The percentile; one of the values.
+        The percentile is one of the values.
 
     Raises
     ------
@@ -363,7 +446,9 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
         If a value is NaN.
     OptionError, OptionTypeError
         If `p` is not strictly between 0 and 1, or so small that not even the least of K values is
-        its percentile.
+        its percentile; or another option outside its range.
+    IncompatibleOptionsError
+        If a method that needs an estimate comes without.
 
     Notes
     -----
@@ -374,9 +459,12 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     --------
     >>> bootstrap_quantile(range(600), p=0.025)
     14.0
+    >>> bootstrap_quantile(range(600), p=0.025, method="recentred", estimate=299.5)
+    14.0
     """
     bounds = check_scores(values, "values")
     share = Decimal(repr(real(p, "p", above=0, below=1)))
+    choice(method, "method", BootstrapMethod)
     rank = int(share * (bounds.size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
@@ -385,4 +473,16 @@ def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
             "smallest of them is not a bound at this level"
         )
         raise OptionError(message)
-    return float(np.partition(bounds, rank - 1)[rank - 1])
+    if method == "percentile":
+        return _smallest(bounds, rank)
+    if estimate is None:
+        message = f'method="{method}" needs the estimate that the bootstrap is about'
+        raise IncompatibleOptionsError(message)
+    centre = real(estimate, "estimate")
+    if method == "recentred":
+        return max(0.0, _smallest(bounds, rank) + centre - float(np.median(bounds)))
+    return max(0.0, 2 * centre - _smallest(bounds, bounds.size + 1 - rank))
+
+
+def _smallest(values: FloatArray, rank: int) -> float:
+    return float(np.partition(values, rank - 1)[rank - 1])

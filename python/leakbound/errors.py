@@ -23,6 +23,7 @@ __all__ = [
     "MembershipError",
     "MissingExtraError",
     "NaNScoresError",
+    "NoOverlapError",
     "OptionError",
     "OptionTypeError",
     "OverlappingIdsError",
@@ -74,6 +75,10 @@ class ConflictingIdsError(DuplicateIdsError):
 
 class AbstentionError(LeakboundError, ValueError):
     """Scores that order nothing: every example abstains."""
+
+
+class NoOverlapError(LeakboundError, ValueError):
+    """Members and non-members that have no features in common: nothing can be concluded."""
 
 
 class OptionError(LeakboundError, ValueError):

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakbound import _core
 from leakbound._approx import one_run_epsilon, one_run_p_value
+from leakbound._composition import composition_bound, shift_delta, shift_mu
 from leakbound._fdp import fdp_lower_bound, fdp_p_value, fdp_rejects
 from leakbound._poisson_binomial import (
     poisson_binomial_epsilon,
@@ -31,6 +32,7 @@ from leakbound._zero_run import (
     bootstrap_quantile,
     match,
     residual_scores,
+    surviving_guesses,
     tamper,
     tamper_probability,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "binomial_tail",
     "bootstrap_quantile",
     "clopper_pearson",
+    "composition_bound",
     "crossing_probability",
     "equal_level_scan",
     "fdp_lower_bound",
@@ -69,6 +72,9 @@ __all__ = [
     "poisson_binomial_tail_bound",
     "poisson_binomial_tail_offsets",
     "residual_scores",
+    "shift_delta",
+    "shift_mu",
+    "surviving_guesses",
     "tamper",
     "tamper_probability",
     "union_bound",

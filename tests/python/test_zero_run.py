@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import leakbound as lb
 from leakbound import errors, stats
 
 DATASETS = ["dataset_A_tiny", "dataset_B_mid", "dataset_D_iid"]
@@ -201,3 +202,112 @@ def test_infinite_scores_stay_infinite() -> None:
 def test_bad_input_is_named(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", ["c_tampered", "derandomised"])
+def test_surviving_guesses(data: Data, name: str) -> None:
+    right = stats.tamper_probability(data.T, data.odds)[data.T == data.S]
+    if name == "derandomised":
+        expected = data.expected["derandomised_count_alpha_.5_.9_dir"]
+        assert [stats.surviving_guesses(right, share=a) for a in (0.5, 0.9)] == expected
+    tail = stats.poisson_binomial_tail(np.arange(right.size + 1), right)
+    for share in (0.05, 0.3, 0.5, 0.95):
+        assert stats.surviving_guesses(right, share=share) == np.flatnonzero(tail >= share).max()
+    assert stats.surviving_guesses([]) == 0
+
+
+def test_gaussian_bounds(data: Data) -> None:
+    gaussian, m = lb.GaussianDP(), data.Y.size
+    expected = data.expected["gdp_lb"]
+    variants = {"paper": "paper", "half": "symmetric", "dir": "directional"}
+    counts = {
+        name: data.counts(stats.tamper(data.T, data.odds, data.U, variant=variant))  # type: ignore[arg-type]
+        for name, variant in variants.items()
+    }
+    for name, c in {"one_run": data.counts(data.T), **counts}.items():
+        found = stats.fdp_lower_bound(c, data.r, m, claim=gaussian, tau=data.p)
+        assert found == pytest.approx(expected[name], rel=1e-8, abs=1e-9)
+    matched = data.expected["match"]
+    found = stats.fdp_lower_bound(
+        matched["c"], matched["r"], matched["kept"], claim=gaussian, tau=data.p
+    )
+    assert found == pytest.approx(matched["mu_lb"], rel=1e-8)
+
+
+def test_composition(data: Data) -> None:
+    expected, c = data.expected["composition"], data.expected["c_raw"]
+    worst, m = float(np.abs(data.odds).max()), data.Y.size
+    assert worst == pytest.approx(expected["eps_ds_sup"], rel=1e-12, abs=1e-12)
+    assert stats.shift_mu(worst) == pytest.approx(expected["mu_ds"], rel=1e-9, abs=1e-12)
+
+    def composed(claim: Any, **shift: Any) -> float:
+        return stats.composition_bound(c, data.r, m, claim=claim, tau=data.p, **shift)
+
+    gaussian = lb.GaussianDP()
+    assert composed(lb.PureDP(), epsilon_ds=worst) == pytest.approx(expected["eps_lb"], rel=1e-9)
+    assert composed(gaussian, epsilon_ds=worst) == pytest.approx(expected["mu_lb"], rel=1e-8)
+    assert composed(gaussian, mu_ds=0.2) == pytest.approx(
+        expected["mu_lb_with_mu_ds_0.2"], rel=1e-8
+    )
+
+
+def test_poisson_binomial_bounds(data: Data) -> None:
+    made = data.T != 0
+    correct = data.expected["c_raw"]
+    signed, absolute = (data.T * data.odds)[made], np.abs(data.odds[made])
+    for name, offsets in {"dir": signed, "sym": absolute}.items():
+        epsilon = stats.poisson_binomial_epsilon(correct, offsets, beta=data.p)
+        assert epsilon == pytest.approx(data.expected["eps_lb"][f"D1_poibin_{name}"], rel=1e-8)
+        p = stats.poisson_binomial_tail_offsets(correct, offsets, 0.0)
+        assert p == pytest.approx(data.expected["poibin_tail_at_c_eps0"][name], rel=1e-9)
+
+
+def test_algorithm_8_as_printed_would_claim_leakage_of_nothing(cases: dict[str, Any]) -> None:
+    """A trivial model, and features that give a hundredth of the examples away."""
+    given, expected = (
+        cases["prop6_counterexample"]["input"],
+        cases["prop6_counterexample"]["output"],
+    )
+    c, r, m = given["c"], given["r"], given["m"]
+    printed = stats.fdp_lower_bound(c, r, m, claim=lb.GaussianDP(), tau=given["p"])
+    assert printed == pytest.approx(expected["alg8_as_printed_mu_lb"], rel=1e-8)
+    valid = stats.composition_bound(
+        c, r, m, claim=lb.GaussianDP(), mu_ds=0.0, delta_ds=given["delta_ds"], tau=given["p"]
+    )
+    assert valid == expected["alg7_mu_lb"] == 0.0
+
+
+def test_shift_as_a_mechanism(cases: dict[str, Any]) -> None:
+    listed = cases["tradeoff_inverse"]["output"]["mu_from_eps_0.5_1_3"]
+    assert [stats.shift_mu(e) for e in (0.5, 1, 3)] == pytest.approx(listed, rel=1e-12)
+    assert stats.shift_mu(0.0) == 0.0
+    assert stats.shift_mu(1e4) == math.inf
+    rng = np.random.default_rng(5)
+    values, member = 2 * rng.normal(size=400), rng.random(400) < 0.5
+    deltas = [stats.shift_delta(values, member, e) for e in (0.0, 1.0, 2.0, 50.0)]
+    assert deltas == sorted(deltas, reverse=True)
+    assert deltas[-1] == 0.0
+    loss = np.where(member, values, -values)
+    assert deltas[1] <= max((loss[member] > 1).mean(), (loss[~member] > 1).mean())
+
+
+@pytest.mark.parametrize("method", ["percentile", "recentred", "basic"])
+def test_bootstrap_quantiles(cases: dict[str, Any], method: Any) -> None:
+    case = cases["bootstrap_quantiles"]
+    values = np.maximum(0, 0.5 + 0.1 * np.random.default_rng(22).standard_normal(600))
+    found = stats.bootstrap_quantile(values, p=0.025, method=method, estimate=case["input"]["v"])
+    assert found == pytest.approx(case["output"][method], rel=1e-12)
+
+
+def test_the_options_of_composition_and_bootstrap() -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match="either epsilon_ds or mu_ds"):
+        stats.composition_bound(5, 9, 9, claim=lb.PureDP())
+    with pytest.raises(errors.IncompatibleOptionsError, match="mu_ds is for Gaussian"):
+        stats.composition_bound(5, 9, 9, claim=lb.PureDP(), mu_ds=1.0)
+    with pytest.raises(errors.IncompatibleOptionsError, match="needs the estimate"):
+        stats.bootstrap_quantile([1.0] * 99, p=0.05, method="basic")
+    for delta in (0.0, 1e-5):
+        claim = lb.ApproxDP(delta=delta) if delta else lb.PureDP()
+        found = stats.composition_bound(95, 100, 1000, claim=claim, epsilon_ds=0.5, delta_ds=1e-4)
+        exact = stats.one_run_epsilon(95, 100, 1000, delta=1 - (1 - delta) * (1 - 1e-4), beta=0.05)
+        assert found == pytest.approx(exact - 0.5)
