@@ -87,7 +87,7 @@ def composition_bound(
     Examples
     --------
     >>> round(composition_bound(95, 100, 1000, claim=PureDP(), epsilon_ds=0.5), 4)
-    1.6933
+    1.6724
     >>> composition_bound(60, 100, 1000, claim=GaussianDP(), epsilon_ds=2.0)
     0.0
     """
