@@ -135,7 +135,7 @@ def test_generators_are_values(generator: Generator) -> None:
     [
         (lambda x, y: (np.where(x > 5, np.nan, x), y), MembersError, r"nan at index \d+, \d"),
         (lambda x, y: (np.where(x > 5, np.inf, x), y), MembersError, "inf at index"),
-        (lambda x, y: (x[:, 0], y), MembersError, "must be a table"),
+        (lambda x, y: (x[..., None], y), MembersError, "must be a table"),
         (lambda x, y: (x[:19], y[:19]), TooFewMembersError, "19 members"),
         (lambda x, y: (x, y.cumsum() < 5), TooFewMembersError, "merge rare labels"),
         (lambda x, y: (x, y[1:]), LengthMismatchError, "labels has 99"),

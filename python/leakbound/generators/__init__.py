@@ -23,17 +23,29 @@ from leakbound.generators._cart import FittedSequentialCART, SequentialCART
 from leakbound.generators._chow_liu import ChowLiuTree, FittedChowLiuTree
 from leakbound.generators._copula import FittedGaussianCopula, GaussianCopula
 from leakbound.generators._duplicates import check_duplicates, find_duplicates
+from leakbound.generators._filter import Filtered, FittedFiltered
+from leakbound.generators._folder import FittedFolderOfSamples, FolderOfSamples
+from leakbound.generators._labels import FittedLabeler, Labeler
+from leakbound.generators._mixture import FittedPCAMixture, PCAMixture
 from leakbound.generators._protocol import Generator, Sampler, Samples
 from leakbound.generators._split import MemberSplit
 
 __all__ = [
     "ChowLiuTree",
+    "Filtered",
     "FittedChowLiuTree",
+    "FittedFiltered",
+    "FittedFolderOfSamples",
     "FittedGaussianCopula",
+    "FittedLabeler",
+    "FittedPCAMixture",
     "FittedSequentialCART",
+    "FolderOfSamples",
     "GaussianCopula",
     "Generator",
+    "Labeler",
     "MemberSplit",
+    "PCAMixture",
     "Sampler",
     "Samples",
     "SequentialCART",

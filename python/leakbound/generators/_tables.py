@@ -18,7 +18,7 @@ __all__ = [
     "Donors",
     "Marginal",
     "Table",
-    "check_finite",
+    "read_array",
     "read_labels",
     "read_table",
 ]
@@ -96,18 +96,60 @@ def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
     TooFewMembersError
         If there are fewer than 20, or fewer than 20 of one label.
     """
-    rows = _read(members, "members")
-    if rows.ndim != 2 or rows.shape[1] == 0:
+    rows = read_array(members)
+    if rows.ndim != 2:
         message = (
-            f"members must be a table with one row for each and at least one column, got shape "
-            f"{rows.shape}; flatten images, or use a generator of images"
+            f"members must be a table with one row for each, got shape {rows.shape}; flatten "
+            "images, or use a generator of images"
         )
         raise MembersError(message)
     values = rows.astype(np.float64)
-    check_finite(values)
     classes = read_labels(labels, len(values))
-    _check_sizes(len(values), classes)
+    if classes is not None:
+        _check_classes(classes)
     return Table(values, classes, rows.dtype)
+
+
+def read_array(members: ArrayInput) -> NDArray[Any]:
+    """Read members of any one shape.
+
+    Parameters
+    ----------
+    members : array-like, shape (n, ...)
+        Finite numbers.
+
+    Returns
+    -------
+    ndarray
+        The members.
+
+    Raises
+    ------
+    ArrayTypeError
+        If NumPy cannot read them as real numbers.
+    MembersError
+        If they are not finite, or there is nothing in them.
+    TooFewMembersError
+        If there are fewer than 20.
+    """
+    array = np.asarray(members)
+    if array.dtype.kind not in "biuf":
+        message = (
+            f"members must hold real numbers, got dtype {array.dtype}; encode strings as codes "
+            "first, for example with pandas.factorize"
+        )
+        raise ArrayTypeError(message)
+    if array.ndim < 2 or 0 in array.shape[1:]:
+        message = (
+            "members must have a row for each and at least one value in it, got shape "
+            f"{array.shape}"
+        )
+        raise MembersError(message)
+    _check_finite(array)
+    if len(array) < LEAST_ROWS:
+        message = f"there are {len(array)} members, and a generator needs at least {LEAST_ROWS}"
+        raise TooFewMembersError(message)
+    return array
 
 
 def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None:
@@ -143,19 +185,7 @@ def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None
     return classes
 
 
-def check_finite(values: NDArray[Any]) -> None:
-    """Check that all numbers are finite.
-
-    Parameters
-    ----------
-    values : ndarray of floats
-        The members.
-
-    Raises
-    ------
-    MembersError
-        If one is NaN or infinite; the message says where.
-    """
+def _check_finite(values: NDArray[Any]) -> None:
     strange = ~np.isfinite(values)
     if strange.any():
         index = tuple(np.argwhere(strange)[0].tolist())
@@ -167,23 +197,7 @@ def check_finite(values: NDArray[Any]) -> None:
         raise MembersError(message)
 
 
-def _read(values: ArrayInput, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        message = (
-            f"{name} must hold real numbers, got dtype {array.dtype}; encode strings as codes "
-            "first, for example with pandas.factorize"
-        )
-        raise ArrayTypeError(message)
-    return array
-
-
-def _check_sizes(rows: int, labels: NDArray[Any] | None) -> None:
-    if rows < LEAST_ROWS:
-        message = f"there are {rows} members, and a generator needs at least {LEAST_ROWS}"
-        raise TooFewMembersError(message)
-    if labels is None:
-        return
+def _check_classes(labels: NDArray[Any]) -> None:
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.min() < LEAST_ROWS:
         message = (

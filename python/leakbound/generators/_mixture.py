@@ -1,0 +1,171 @@
+"""Images, or anything of fixed shape, as a mixture of normal distributions."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leakbound._typing import ArrayInput, FloatArray
+from leakbound._validate import instance, integer
+from leakbound.generators._extras import needs
+from leakbound.generators._labels import FittedLabeler, Labeler
+from leakbound.generators._protocol import Samples
+from leakbound.generators._shapes import Shape
+from leakbound.generators._tables import read_array, read_labels
+
+__all__ = ["FittedPCAMixture", "PCAMixture"]
+
+RIDGE = 1e-3
+"""Variance added to every component, as a share of the mean variance of the principal ones."""
+
+
+@dataclass(frozen=True)
+class PCAMixture:
+    """Images: a mixture of normal distributions on principal components.
+
+    Each image becomes its first principal components, whose distribution is a mixture of normals
+    with full covariances; what is left over is independent noise in every pixel. It is fitted in
+    seconds and has no network to train, and suits small images.
+
+    Parameters
+    ----------
+    components : int
+        Most principal components.
+    mixtures : int
+        Most normal distributions; at least 20 members for each.
+    labeler : Labeler
+        What labels samples, if the members have labels.
+    seed : int
+        Seed of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = np.random.default_rng(0).normal(size=(200, 4, 4)).astype(np.float32)
+    >>> PCAMixture(components=5, mixtures=3).fit(images).sample(10, seed=0)
+    Samples(n=10, shape=(4, 4))
+    """
+
+    components: int = 40
+    mixtures: int = 40
+    labeler: Labeler = field(default_factory=Labeler)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        integer(self.components, "components", least=1)
+        integer(self.mixtures, "mixtures", least=1)
+        instance(self.labeler, "labeler", Labeler)
+        integer(self.seed, "seed", least=0)
+
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedPCAMixture":
+        """Find components and mixture.
+
+        Parameters
+        ----------
+        members : array-like, shape (n, ...)
+            At least 20 images, in any layout: finite numbers.
+        labels : array-like of shape (n,), optional
+            Classes: integers, booleans or strings.
+
+        Returns
+        -------
+        FittedPCAMixture
+            What draws samples.
+
+        Raises
+        ------
+        ArrayTypeError, MembersError, TooFewMembersError
+            If the members are not such images.
+        ShapeError, LengthMismatchError
+            If the labels are not one for each.
+        MissingExtraError
+            If scikit-learn is not installed.
+        """
+        array = read_array(members)
+        classes = read_labels(labels, len(array))
+        with needs("ml", "PCAMixture"):
+            from sklearn.decomposition import PCA
+            from sklearn.mixture import GaussianMixture
+        flat = array.reshape(len(array), -1).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
+            pca = PCA(min(self.components, *flat.shape), random_state=self.seed).fit(flat)
+        reduced = pca.transform(flat)
+        mixture = GaussianMixture(
+            min(self.mixtures, len(flat) // 20),
+            reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
+            random_state=self.seed,
+            max_iter=100,
+            tol=1e-2,
+        ).fit(reduced)
+        return FittedPCAMixture(
+            shape=Shape.of(array),
+            mean=pca.mean_,
+            directions=pca.components_,
+            noise=(flat - pca.inverse_transform(reduced)).std(0),
+            weights=mixture.weights_,
+            centres=mixture.means_,
+            roots=np.linalg.cholesky(mixture.covariances_),
+            labeler=None if classes is None else self.labeler.fit(array, classes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPCAMixture:
+    """What `PCAMixture.fit` returns.
+
+    Parameters
+    ----------
+    shape : Shape
+        Shape, dtype and range of the images.
+    mean, noise : ndarray of float64, shape (pixels,)
+        Mean image, and the standard deviation of what the components leave over.
+    directions : ndarray of float64, shape (components, pixels)
+        Principal components.
+    weights : ndarray of float64, shape (mixtures,)
+        Probability of each normal distribution.
+    centres : ndarray of float64, shape (mixtures, components)
+        Their means.
+    roots : ndarray of float64, shape (mixtures, components, components)
+        Square roots of their covariances.
+    labeler : FittedLabeler or None
+        What labels samples.
+    """
+
+    shape: Shape
+    mean: FloatArray
+    directions: FloatArray
+    noise: FloatArray
+    weights: FloatArray
+    centres: FloatArray
+    roots: FloatArray
+    labeler: FittedLabeler | None
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        """Draw new images.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        seed : int
+            The same seed gives the same images.
+
+        Returns
+        -------
+        Samples
+            The images, with labels if there were labels.
+
+        Raises
+        ------
+        OptionTypeError, OptionError
+            If `n` or `seed` is not an integer in its range.
+        """
+        n = integer(n, "n", least=1)
+        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        which = rng.choice(self.weights.size, n, p=self.weights / self.weights.sum())
+        reduced = self.centres[which]
+        for k in range(self.weights.size):
+            rows = np.flatnonzero(which == k)
+            reduced[rows] += rng.standard_normal((rows.size, reduced.shape[1])) @ self.roots[k].T
+        flat = self.mean + reduced @ self.directions
+        flat += rng.standard_normal(flat.shape) * self.noise
+        return self.shape.samples(flat, self.labeler, seed)

@@ -1,0 +1,253 @@
+"""Generators of images, labels for what they make, filters, and samples from files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from leakbound.demos._census_data import Census
+from leakbound.demos._glyphs_data import Glyphs
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    InputFileError,
+    LengthMismatchError,
+    MembersError,
+    OptionError,
+    OptionTypeError,
+    TooFewMembersError,
+    TooFewSamplesError,
+)
+from leakbound.generators import (
+    Filtered,
+    FolderOfSamples,
+    GaussianCopula,
+    Generator,
+    Labeler,
+    PCAMixture,
+    Sampler,
+    Samples,
+)
+
+Array = NDArray[Any]
+GENERATORS = [PCAMixture(components=20, mixtures=8)]
+
+generators = pytest.mark.parametrize("generator", GENERATORS, ids=lambda g: type(g).__name__)
+
+
+@pytest.fixture(scope="module")
+def glyphs() -> Samples:
+    return Glyphs().sample(600, seed=0)
+
+
+def labels_of(samples: Samples) -> Array:
+    assert samples.labels is not None
+    return samples.labels
+
+
+# --- what all generators of images do -----------------------------------------------------------
+
+
+@generators
+def test_images_have_the_members_mean_and_covariance(generator: Generator, glyphs: Samples) -> None:
+    made = generator.fit(glyphs.values).sample(4000, seed=1).values.reshape(-1, 64)
+    real = glyphs.values.reshape(-1, 64)
+    assert np.abs(made.mean(0) - real.mean(0)).max() < 0.06
+    spread = np.linalg.norm(np.cov(real.T))
+    assert np.linalg.norm(np.cov(made.T) - np.cov(real.T)) < 0.2 * spread
+
+
+@generators
+def test_shape_dtype_range_count_and_seed(generator: Generator, glyphs: Samples) -> None:
+    pixels = np.round(np.clip(glyphs.values, 0, 1) * 255).astype(np.uint8)[:, None]
+    members = pixels[:100]
+    sampler = generator.fit(members)
+    first, again, other = (sampler.sample(17, seed=seed) for seed in (3, 3, 4))
+    assert first.values.shape == (17, 1, 8, 8)
+    assert first.values.dtype == np.uint8
+    assert first.labels is None
+    assert first.values.max() <= members.max()
+    np.testing.assert_array_equal(first.values, again.values)
+    assert not np.array_equal(first.values, other.values)
+    refitted = generator.fit(members).sample(17, seed=3)
+    np.testing.assert_array_equal(first.values, refitted.values)
+    assert isinstance(generator, Generator)
+    assert isinstance(sampler, Sampler)
+
+
+@generators
+def test_labels_come_from_the_labeler(generator: Generator, glyphs: Samples) -> None:
+    sampler = generator.fit(glyphs.values, glyphs.labels)
+    samples = sampler.sample(2000, seed=2)
+    counts = np.bincount(labels_of(samples), minlength=10) / 2000
+    real = np.bincount(labels_of(glyphs), minlength=10) / 600
+    assert np.abs(counts - real).max() < 0.06
+
+
+@generators
+def test_bad_images_are_refused(generator: Generator) -> None:
+    images = np.zeros((30, 2, 2))
+    with pytest.raises(MembersError, match="nan at index 3, 1, 0"):
+        generator.fit(np.where(np.arange(120).reshape(30, 2, 2) == 14, np.nan, images))
+    with pytest.raises(TooFewMembersError, match="19 members"):
+        generator.fit(images[:19])
+    with pytest.raises(MembersError, match=r"shape \(30,\)"):
+        generator.fit(np.zeros(30))
+    with pytest.raises(LengthMismatchError, match="labels has 3"):
+        generator.fit(images, [1, 2, 3])
+    with pytest.raises(OptionError, match="n must be"):
+        generator.fit(images).sample(0, seed=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"components": 0}, {"mixtures": 0}, {"seed": -1}, {"labeler": 3}], ids=str
+)
+def test_bad_options_of_the_mixture_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises((OptionError, OptionTypeError), match=next(iter(options))):
+        PCAMixture(**options)
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def test_labels_are_drawn_and_not_the_likeliest() -> None:
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(4000, 2))
+    high = rng.random(4000) < 1 / (1 + np.exp(-2 * values[:, 0]))
+    labels = np.where(high, "high", "low")
+    fitted = Labeler().fit(values, labels)
+    drawn = fitted.sample(values, seed=0)
+    # Some real labels are on the unlikely side, and as many of the drawn ones must be.
+    unlikely = (high != (values[:, 0] > 0)).mean()
+    assert unlikely > 0.15
+    assert ((drawn == "high") != (values[:, 0] > 0)).mean() == pytest.approx(unlikely, abs=0.03)
+    likeliest = fitted.classes[fitted.probabilities(values).argmax(1)]
+    assert ((likeliest == "high") != (values[:, 0] > 0)).mean() < 0.02
+    np.testing.assert_array_equal(drawn, fitted.sample(values, seed=0))
+    assert (drawn != fitted.sample(values, seed=1)).any()
+
+
+def test_any_classifier_labels_and_is_not_changed() -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    values = np.random.default_rng(6).normal(size=(200, 2))
+    classifier = GaussianNB()
+    fitted = Labeler(classifier).fit(values, values[:, 1] > 0)
+    assert not hasattr(classifier, "classes_")
+    assert (fitted.sample(values, seed=0) == (values[:, 1] > 0)).mean() > 0.9
+    one = Labeler().fit(values, np.full(200, 3))
+    assert set(one.sample(values, seed=0)) == {3}
+    with pytest.raises(OptionTypeError, match="unfitted classifier"):
+        Labeler(3)
+    with pytest.raises(LengthMismatchError, match="labels has 199"):
+        Labeler().fit(values, values[1:, 1] > 0)
+
+
+# --- the filter ---------------------------------------------------------------------------------
+
+
+class Sloppy:
+    """The census, and now and then somebody aged 300."""
+
+    def fit(self, members: object, labels: object = None) -> "Sloppy":  # noqa: ARG002
+        return self
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        people = Census().sample(n, seed=seed)
+        people.values[np.random.default_rng(seed).random(n) < 0.2, 0] = 300
+        return people
+
+
+def test_a_filter_drops_what_no_member_looks_like() -> None:
+    people = Census().sample(1500, seed=7)
+    sampler = Filtered(Sloppy(), share=0.01).fit(people.values, people.labels)
+    kept = sampler.sample(2000, seed=8)
+    assert len(kept) == 2000
+    assert kept.values[:, 0].max() <= 90
+    assert labels_of(kept).mean() == pytest.approx(0.5, abs=0.06)
+    again = sampler.sample(2000, seed=8)
+    np.testing.assert_array_equal(kept.values, again.values)
+
+
+def test_a_filter_keeps_nearly_all_that_a_good_generator_makes() -> None:
+    people = Census().sample(1500, seed=9)
+    sampler = Filtered(Census(), share=0.02).fit(people.values, people.labels)
+    fresh = Census().sample(3000, seed=10)
+    assert (sampler.realness(fresh) >= sampler.least).mean() > 0.93
+
+
+def test_a_filter_that_keeps_nothing_is_an_error() -> None:
+    class Awful(Sloppy):
+        def sample(self, n: int, *, seed: int) -> Samples:
+            people = Census().sample(n, seed=seed)
+            return Samples(people.values + 1e6)
+
+    with pytest.raises(TooFewSamplesError, match="kept 0 of 200"):
+        Filtered(Awful()).fit(Census().sample(300, seed=0).values).sample(10, seed=0)
+
+
+def test_bad_filters_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionTypeError, match="generator"):
+        Filtered(3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="share"):
+        Filtered(GaussianCopula(), share=1)
+    with pytest.raises(IncompatibleOptionsError, match="filter before"):
+        Filtered(FolderOfSamples(tmp_path))
+
+
+# --- files --------------------------------------------------------------------------------------
+
+
+def test_a_folder_gives_each_sample_once(tmp_path: Path, glyphs: Samples) -> None:
+    values, labels = glyphs.values, labels_of(glyphs)
+    np.savez(tmp_path / "b.npz", values=values[300:], labels=labels[300:])
+    np.savez(tmp_path / "a.npz", values=values[:300], labels=labels[:300])
+    (tmp_path / "notes.txt").write_text("not a sample")
+    sampler = FolderOfSamples(tmp_path).fit(values[:50] + 1, labels[:50])
+    np.testing.assert_array_equal(sampler.pool.values, values)
+    drawn = sampler.sample(600, seed=0)
+    np.testing.assert_array_equal(np.sort(drawn.values.ravel()), np.sort(values.ravel()))
+    again = sampler.sample(600, seed=0)
+    np.testing.assert_array_equal(drawn.values, again.values)
+    np.testing.assert_array_equal(labels_of(drawn), labels_of(again))
+    with pytest.raises(TooFewSamplesError, match=r"601 samples .* hold 600"):
+        sampler.sample(601, seed=0)
+    unlabelled = FolderOfSamples(tmp_path).fit(values[:50])
+    assert unlabelled.sample(5, seed=0).labels is None
+
+
+def test_images_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 4, 4, 3)).astype(np.uint8)
+    for name, image in zip(("2.png", "10.png", "1.png"), pixels, strict=True):
+        Image.fromarray(image).save(tmp_path / name)
+    members = np.zeros((20, 4, 4, 3), np.uint8)
+    sampler = FolderOfSamples(tmp_path).fit(members)
+    np.testing.assert_array_equal(sampler.pool.values, pixels[[2, 1, 0]])
+    with pytest.raises(InputFileError, match=r"1\.png .*holds uint8 and the members float64"):
+        FolderOfSamples(tmp_path).fit(members / 255)
+    with pytest.raises(InputFileError, match=r"shape \(1, 4, 4, 3\).*\(20, 4, 4\)"):
+        FolderOfSamples(tmp_path).fit(members[..., 0])
+
+
+def test_samples_without_labels_get_them_from_the_members(tmp_path: Path, glyphs: Samples) -> None:
+    np.save(tmp_path / "made.npy", glyphs.values)
+    sampler = FolderOfSamples(tmp_path / "made.npy").fit(glyphs.values, glyphs.labels)
+    assert set(labels_of(sampler.sample(300, seed=0))) <= set(range(10))
+
+
+def test_what_holds_no_samples_is_refused(tmp_path: Path) -> None:
+    members = np.zeros((20, 2))
+    with pytest.raises(InputFileError, match="holds no samples"):
+        FolderOfSamples(tmp_path).fit(members)
+    (tmp_path / "a.npy").write_bytes(b"nothing")
+    with pytest.raises(InputFileError, match=r"a\.npy cannot be read"):
+        FolderOfSamples(tmp_path).fit(members)
+    np.savez(tmp_path / "a.npz", other=members)
+    with pytest.raises(InputFileError, match=r"a\.npz cannot be read as samples: .*values"):
+        FolderOfSamples(tmp_path / "a.npz").fit(members)
+    np.save(tmp_path / "a.npy", members)
+    np.savez(tmp_path / "a.npz", values=members, labels=np.arange(20))
+    with pytest.raises(InputFileError, match="some files have labels"):
+        FolderOfSamples(tmp_path).fit(members, np.arange(20))
