@@ -5,10 +5,12 @@
 //! f̄(x) = 1 − f(x). Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run"
 //! (2025), turn this into inequalities between the probabilities of so many right guesses.
 
+pub mod certificate;
 mod counts;
 pub mod recursion;
 pub mod search;
 pub mod tradeoff;
 
+pub use certificate::Certificate;
 pub use counts::Counts;
 pub use tradeoff::TradeOff;

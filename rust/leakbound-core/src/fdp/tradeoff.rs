@@ -41,6 +41,11 @@ pub trait TradeOff: std::fmt::Debug + Send + Sync {
     /// An x at which f̄(x) − e^ε x is largest: −dδ/dλ at λ = e^ε, where that exists; no direction.
     fn tangent(&self, epsilon: f64) -> f64;
 
+    /// The ε of slopes e^ε that f̄ has on whole intervals: with tangents at these it is known there.
+    fn straight(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
     /// δ(ε) = sup over x of f̄(x) − e^ε x: f-DP implies (ε, δ(ε))-DP for every real ε.
     ///
     /// Direction: rounded up. Source: Dong, Roth and Su, "Gaussian differential privacy" (2022),

@@ -79,6 +79,10 @@ impl TradeOff for Laplace {
         )
     }
 
+    fn straight(&self) -> Vec<f64> {
+        vec![self.epsilon, -self.epsilon]
+    }
+
     fn tangent(&self, epsilon: f64) -> f64 {
         if epsilon > self.epsilon {
             0.0

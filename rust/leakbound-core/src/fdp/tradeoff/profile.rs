@@ -150,6 +150,11 @@ impl TradeOff for Profile {
         ((value - error).max(0.0), (value + error).min(1.0))
     }
 
+    fn straight(&self) -> Vec<f64> {
+        let rising = self.hull.iter().filter(|point| point.0 > 0.0);
+        rising.map(|point| point.0.ln()).collect()
+    }
+
     fn tangent(&self, epsilon: f64) -> f64 {
         let next = self.passed(epsilon.exp());
         self.tangents.get(next - 1).copied().unwrap_or(0.0)

@@ -154,6 +154,11 @@ impl TradeOff for Tabulated {
         )
     }
 
+    fn straight(&self) -> Vec<f64> {
+        let rising = self.slopes.iter().filter(|&&slope| slope > 0.0);
+        rising.map(|slope| slope.ln()).collect()
+    }
+
     fn tangent(&self, epsilon: f64) -> f64 {
         self.touched(epsilon).0
     }
