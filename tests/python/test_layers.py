@@ -23,7 +23,7 @@ LAYERS = [
     {"results", "stats"},
     {"audits", "simulate"},
     {"_wording"},
-    {"attacks", "generators", "torch", "validity"},
+    {"attacks", "generators", "planning", "torch", "validity"},
     {"plots"},
     {"_figures"},
     {"report"},

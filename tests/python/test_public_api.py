@@ -12,6 +12,7 @@ from leakbound import (
     claims,
     cuts,
     errors,
+    planning,
     propensity,
     results,
     simulate,
@@ -32,11 +33,13 @@ MODULES = [
     stats,
     tradeoff,
     validity,
+    planning,
 ]
 GAMES = [getattr(simulate, name) for name in simulate.__all__ if name.islower()]
 STATS = [getattr(stats, name) for name in stats.__all__]
 SUITE = [validity.attack_cases, validity.run]
-FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *GAMES, *STATS, *SUITE]
+PLANNING = [planning.best_guesses, planning.canaries_needed, planning.ceiling, planning.power]
+FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *GAMES, *STATS, *SUITE, *PLANNING]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {

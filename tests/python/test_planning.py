@@ -1,0 +1,173 @@
+"""Plans agree with audits of games that are played, and with closed forms; they see no label."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from typer.testing import CliRunner
+
+import leakbound as lb
+from leakbound import _core, planning, simulate, stats
+from leakbound.cli import app
+from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
+
+APPROX = lb.ApproxDP(delta=1e-5)
+GDP = lb.GaussianDP()
+
+
+def test_ceilings_are_those_of_closed_forms() -> None:
+    p = 0.05 ** (1 / 40)
+    assert planning.ceiling(100, 40, 0.95) == pytest.approx(math.log(p / (1 - p)))
+    for one_sided, sides in ((False, "both"), (True, "member")):
+        approx = planning.ceiling(1000, 40, 0.95, APPROX, sides=sides)  # type: ignore[arg-type]
+        expected = stats.one_run_epsilon(40, 40, 1000, delta=1e-5, beta=0.05, one_sided=one_sided)
+        assert approx == expected
+    # the ceiling of Gaussian DP at m = 10,000 and p = .025, as printed in figures
+    for guesses, mu in ((25, 0.49), (100, 0.92), (1000, 1.72)):
+        assert planning.ceiling(10_000, guesses, 0.975, GDP) == pytest.approx(mu, abs=0.01)
+
+
+@pytest.mark.parametrize("claim", [lb.PureDP(), APPROX, GDP], ids=lambda claim: claim.name)
+def test_the_best_number_of_guesses_beats_others(claim: planning.PlannedClaim) -> None:
+    best = planning.best_guesses(2000, 0.95, claim)
+
+    def mean(guesses: int) -> float:
+        return planning.power(
+            2000,
+            planning.Gaussian(1.0),
+            claim=claim,
+            cuts=lb.Fixed(guesses),
+            simulations=150,
+        ).mean
+
+    assert mean(best) > max(mean(max(1, best // 8)), mean(min(2000, best * 8)))
+
+
+def test_audits_plan_with_the_same_numbers() -> None:
+    game = simulate.gaussian(1000, 1.0, seed=0)
+    result = lb.audit_one_run(game.scores, game.member, claim=APPROX)
+    assert result.options["cuts"]["guesses"] == planning.best_guesses(1000, 0.95, APPROX)
+
+
+@pytest.mark.parametrize(
+    ("claim", "truth"),
+    [
+        (lb.PureDP(), planning.Response(2.0)),
+        (lb.PureDP(), planning.Response(2.0, fraction=0.3)),
+        (lb.PureDP(), planning.Gaussian(1.0)),
+        (APPROX, planning.Gaussian(1.0)),
+    ],
+    ids=repr,
+)
+def test_power_is_that_of_audits(claim: lb.PureDP, truth: planning.Truth) -> None:
+    planned = planning.power(300, truth, target=1.0, claim=claim, simulations=400)
+
+    def bound(seed: int) -> float:
+        game = (
+            simulate.gaussian(300, truth.mu, seed=seed)
+            if isinstance(truth, planning.Gaussian)
+            else simulate.randomized_response(
+                300, truth.epsilon, fraction=truth.fraction, seed=seed
+            )
+        )
+        return lb.audit_one_run(game.scores, game.member, claim=claim).bound
+
+    bounds = np.array([bound(seed) for seed in range(150)])
+    spread = bounds.std() * math.sqrt(1 / 150 + 1 / 400)
+    assert planned.mean == pytest.approx(bounds.mean(), abs=4 * spread + 1e-9)
+    assert planned.probability == pytest.approx(np.mean(bounds >= 1.0), abs=0.16)
+    assert planned.low <= planned.median <= planned.high <= planned.ceiling + 1e-12
+
+
+def test_a_plan_does_not_depend_on_threads() -> None:
+    threads = _core.threads()
+    try:
+        plans = []
+        for count in (1, 3):
+            _core.set_threads(count)
+            plans.append(planning.power(200, 1.5, simulations=30, seed=5))
+    finally:
+        _core.set_threads(threads)
+    assert plans[0] == plans[1]
+    assert planning.power(200, 1.5, simulations=30, seed=6) != plans[0]
+
+
+def test_simulated_games_have_their_law() -> None:
+    gaussian = _core.play(1.2, fraction=None, examples=20_000, seed=1, first=0, count=1)[0]
+    assert gaussian.auc == pytest.approx(scipy_stats.norm.cdf(1.2 / math.sqrt(2)), abs=0.015)
+    assert gaussian.tied == 0
+    response = _core.play(1.0, fraction=0.25, examples=20_000, seed=1, first=3, count=1)[0]
+    guesses, correct = response.path("interleaved").count(5000)
+    assert correct / guesses == pytest.approx(1 / (1 + math.exp(-1)), abs=0.03)
+    alone = _core.play(1.0, fraction=0.25, examples=20_000, seed=1, first=2, count=2)[1]
+    assert alone.auc == response.auc
+
+
+def test_a_number_stands_for_the_truth_of_the_claim() -> None:
+    def found(claim: planning.PlannedClaim) -> planning.Truth:
+        return planning.power(20, 2.0, claim=claim, simulations=1).truth
+
+    assert found(lb.PureDP()) == planning.Response(2.0)
+    assert found(GDP) == planning.Gaussian(2.0)
+    approx = found(APPROX)
+    assert isinstance(approx, planning.Gaussian)
+    assert simulate.gaussian(1, approx.mu, seed=0).epsilon(1e-5) == pytest.approx(2.0)
+
+
+def test_canaries_needed_are_enough_and_not_many_more() -> None:
+    needed = planning.canaries_needed(2.0, 3.0, simulations=150)
+    assert needed.m is not None
+    assert needed.power.probability >= 0.8
+    fewer = planning.power(int(0.8 * needed.m), 3.0, target=2.0, simulations=150)
+    assert fewer.probability < 0.8
+    more = planning.canaries_needed(2.0, 3.0, probability=0.95, simulations=150)
+    assert more.m is not None
+    assert more.m > needed.m
+    assert planning.canaries_needed(0.01, 20.0, probability=0.1, simulations=20).m == 8
+
+
+def test_a_target_out_of_reach() -> None:
+    needed = planning.canaries_needed(2.5, 2.0, most=500, simulations=20)
+    assert needed.m is None
+    assert needed.power.m == 500
+    assert planning.CanariesNeeded.from_json(needed.to_json()) == needed
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"m": 4}, OptionError, "m must be at least 8"),
+        ({"truth": -1.0}, OptionError, "truth must be at least 0"),
+        ({"truth": "3"}, OptionTypeError, "truth must be a real number"),
+        ({"target": -1.0}, OptionError, "target must be at least 0"),
+        ({"claim": lb.LaplaceDP()}, OptionTypeError, "claim must be one of"),
+        ({"cuts": lb.Split()}, IncompatibleOptionsError, "Split is not planned for"),
+        ({"cuts": lb.KLScan(), "claim": GDP}, IncompatibleOptionsError, "take Fixed"),
+        ({"cuts": lb.Fixed(101)}, OptionError, "101"),
+    ],
+)
+def test_bad_options(options: dict[str, object], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        planning.power(**{"m": 100, "truth": 2.0, "simulations": 1, **options})  # type: ignore[arg-type]
+
+
+def test_the_command() -> None:
+    shell = CliRunner()
+    needed = shell.invoke(app, ["plan", "--truth", "3", "--target", "2", "--simulations", "50"])
+    assert needed.exit_code == 0, needed.output
+    assert "canaries prove ε ≥ 2" in needed.stdout
+    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "gdp", "-m", "500"])
+    assert table.exit_code == 0, table.output
+    assert "500 canaries prove μ ≥ 0.5" in table.stdout
+    assert "best fixed guesses" in table.stdout
+    both = ["plan", "--truth", "2", "--json", "--simulations", "20"]
+    assert json.loads(shell.invoke(app, [*both, "-m", "50"]).stdout)["m"] == 50
+    assert json.loads(shell.invoke(app, both).stdout)["power"]["target"] == 1.0
+    far = shell.invoke(app, ["plan", "--truth", "1", "--target", "2", "--most", "50"])
+    assert "not 80 %" in far.stdout
+    some = shell.invoke(app, ["plan", "--truth", "2", "-m", "80", "--fraction", "0.5"])
+    assert "fraction=0.5" in some.stdout
+    bad = shell.invoke(app, ["plan", "--truth", "2", "--fraction", "0.5", "--delta", "1e-5"])
+    assert bad.exit_code == 2
