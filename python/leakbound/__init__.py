@@ -18,7 +18,7 @@ Examples
 
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
-from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeOffFamily
 from leakbound.cuts import (
     EqualLevelScan,
@@ -57,6 +57,7 @@ __all__ = [
     "KLScan",
     "LaplaceDP",
     "LeakboundError",
+    "OneRunStream",
     "Panoramia",
     "PanoramiaReport",
     "PanoramiaResult",

@@ -53,6 +53,7 @@ __all__ = [
     "threads",
     "union_bound",
     "union_curve",
+    "ville_bound_of_cuts",
     "weighted_epsilon",
     "weighted_tail",
 ]
@@ -230,6 +231,9 @@ def union_curve(
     tail: Literal["exact", "hoeffding"],
     points: int,
 ) -> tuple[_Counts, _Counts, _Floats]: ...
+def ville_bound_of_cuts(guesses: _Counts, correct: _Counts, *, beta: float) -> Bound:
+    """Return the best of some cuts of a path by the mixture at the level `beta`."""
+
 def pointwise_curve(
     path: Path, *, beta: float, statistic: _Statistic, points: int
 ) -> tuple[_Counts, _Counts, _Floats]: ...

@@ -86,6 +86,10 @@ SIGNATURES = {
     stats.tamper: "(guesses, log_odds, uniforms, *, variant='directional', epsilon=None)",
     stats.tamper_probability: "(guesses, log_odds, *, variant='directional', epsilon=None)",
     stats.bootstrap_quantile: "(values, *, p, method='percentile', estimate=None)",
+    lb.OneRunStream: (
+        "(claim=PureDP(), confidence=0.95, *, sides='both', shares=(1.0, 0.25, 0.0625))"
+    ),
+    lb.OneRunStream.update: "(self, scores, member, *, ids=None)",
     lb.AuditResult.check: "(self, *, epsilon, delta=0.0)",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",

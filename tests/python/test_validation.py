@@ -32,7 +32,7 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     (["a", "b", "c", "d"], errors.ArrayTypeError, r"real numbers, got dtype <U1"),
     ([1.0, None, 2.0, 3.0], errors.ArrayTypeError, "got dtype object"),
     (np.array([1j, 2, 3, 4]), errors.ArrayTypeError, "got dtype complex128"),
-    ([[1.0], [2.0, 3.0]], errors.ArrayTypeError, "cannot be read as an array"),
+    ([[1.0], [2.0, 3.0]], errors.LengthMismatchError, "scores of 'attack 1' has 2 values"),
     (np.array(["2024-01-01"] * 4, dtype="M8[D]"), errors.ArrayTypeError, "datetime64"),
     (np.ma.masked_greater(np.array(GOOD), 2), errors.ArrayTypeError, "masked entries; drop them"),
     (torch.tensor(GOOD, requires_grad=True), errors.ArrayTypeError, r"pass \.detach\(\)"),

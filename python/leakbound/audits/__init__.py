@@ -1,6 +1,7 @@
-"""Audits: one function for each game that a membership test can be."""
+"""Audits: one function for each game that a membership test can be, and one that goes on."""
 
 from leakbound.audits.one_run import audit_one_run
 from leakbound.audits.panoramia import audit_panoramia
+from leakbound.audits.stream import OneRunStream
 
-__all__ = ["audit_one_run", "audit_panoramia"]
+__all__ = ["OneRunStream", "audit_one_run", "audit_panoramia"]

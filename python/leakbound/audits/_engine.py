@@ -16,9 +16,9 @@ from leakbound.cuts import ORDERS, BestCut, CutPolicy, Fixed, PathPolicy, Split
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.results import ScoreAudit
 
-__all__ = ["audit_scores"]
+__all__ = ["PATH_NAMES", "audit_scores", "reason", "untied"]
 
-_NAMES: dict[PathOrder, PathName] = {
+PATH_NAMES: dict[PathOrder, PathName] = {
     "member": "member",
     "member_half": "members",
     "nonmember_half": "non-members",
@@ -212,17 +212,17 @@ def _summary(trial: Trial, scores: FloatArray, member: BoolArray, **more: JsonVa
     ceiling = Lazy(lambda: max(bound, trial.perfect(trial.cuts, ranking.examples)))
     options = {
         "cuts": encode(trial.cuts.settled(trial.level)),
-        "paths": [_NAMES[order] for order in trial.orders],
+        "paths": [PATH_NAMES[order] for order in trial.orders],
         "level": trial.level,
     }
     return ScoreAudit(
         bound=bound,
-        reason="" if bound else _reason(guesses, correct),
+        reason="" if bound else reason(guesses, correct),
         m=ranking.examples,
         members=ranking.members,
         guesses=guesses,
         correct=correct,
-        path=_NAMES[trial.order],
+        path=PATH_NAMES[trial.order],
         auc=ranking.auc,
         options=options | more,
         warnings=ranking_warnings(trial, ceiling),
@@ -233,7 +233,19 @@ def _summary(trial: Trial, scores: FloatArray, member: BoolArray, **more: JsonVa
     )
 
 
-def _reason(guesses: int, correct: int) -> str:
+def reason(guesses: int, correct: int) -> str:
+    """Say why nothing is proved.
+
+    Parameters
+    ----------
+    guesses, correct : int
+        Guesses made and guesses right at the best cut; zeros if no cut stands out.
+
+    Returns
+    -------
+    str
+        A clause.
+    """
     if guesses == 0:
         return "no tested cut has enough right guesses to count against chance"
     return (

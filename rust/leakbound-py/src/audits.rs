@@ -1,7 +1,7 @@
 //! Rankings, paths and the bounds over their cuts.
 
 use leakbound_core::{
-    AuditError, CurvePoint, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
+    AuditError, CurvePoint, Cut, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
     KlDivergence, Order, VilleMixture, best_cut, pointwise_curve, scan, scan_curve, scan_offsets,
     scan_with_failures,
 };
@@ -454,6 +454,32 @@ pub(crate) fn pointwise_bound(
     statistic: &str,
 ) -> PyResult<LowerBound> {
     at_every_cut(py, path, beta, statistic, Best).map(LowerBound)
+}
+
+/// The best of some cuts of a longer path, by the mixture at one level.
+#[pyfunction]
+#[pyo3(signature = (guesses, correct, *, beta))]
+pub(crate) fn ville_bound_of_cuts(
+    py: Python<'_>,
+    guesses: PyReadonlyArray1<'_, i64>,
+    correct: PyReadonlyArray1<'_, i64>,
+    beta: f64,
+) -> PyResult<LowerBound> {
+    let (guesses, correct) = (entries(&guesses), entries(&correct));
+    let cuts = guesses
+        .iter()
+        .zip(correct.iter())
+        .map(|(&guesses, &correct)| {
+            Ok(Cut {
+                guesses: u32::try_from(guesses)?,
+                correct: u32::try_from(correct)?,
+            })
+        })
+        .collect::<Result<Vec<_>, std::num::TryFromIntError>>()?;
+    enter(py, |interrupt| {
+        best_cut(&cuts, &VilleMixture::new(beta)?, interrupt)
+    })
+    .map(LowerBound)
 }
 
 #[pyfunction(name = "pointwise_curve")]

@@ -1,0 +1,216 @@
+"""A stream's bound: the same as a batch's where there is one, and right at the worst moment."""
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound import errors, stats
+from leakbound._typing import Sides
+
+Batch = tuple[np.ndarray, np.ndarray]
+
+
+def batches(shift: float, sizes: list[int], seed: int = 0) -> list[Batch]:
+    rng = np.random.default_rng(seed)
+    coins = [rng.random(size) < 0.5 for size in sizes]
+    return [(rng.normal(size=member.size) + shift * member, member) for member in coins]
+
+
+def fed(stream: lb.OneRunStream, data: list[Batch]) -> lb.OneRunStream:
+    for scores, member in data:
+        stream.update(scores, member)
+    return stream
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+@given(seed=st.integers(0, 2**32), tied=st.booleans())
+def test_one_batch_is_the_mixture_over_its_cuts(sides: Sides, seed: int, *, tied: bool) -> None:
+    ((scores, member),) = batches(1.0, [80], seed)
+    scores = np.round(scores) if tied else scores
+    stream = lb.OneRunStream(sides=sides, shares=[1.0]).update(scores, member)
+    whole = lb.audit_one_run(scores, member, cuts=lb.VilleMixture(), sides=sides)
+    result = stream.result()
+    assert stream.bound == result.bound == pytest.approx(whole.bound, abs=1e-12)
+    assert (result.guesses, result.correct, result.path) == (
+        whole.guesses,
+        whole.correct,
+        whole.path,
+    )
+    assert result.auc == pytest.approx(whole.auc, abs=1e-12)
+    assert result.ceiling == pytest.approx(max(whole.ceiling, result.bound), abs=1e-9)
+
+
+def test_the_sequences_go_on_from_batch_to_batch() -> None:
+    data = batches(1.5, [60, 33, 100])
+    stream = fed(lb.OneRunStream(sides="member", shares=[1.0, 0.25]), data)
+    bounds = []
+    for share in (1.0, 0.25):
+        path = [
+            member[np.argsort(-scores)][: math.ceil(share * scores.size)] for scores, member in data
+        ]
+        bounds.append(stats.ville_mixture(np.concatenate(path), beta=0.05 / 2).logit)
+    assert stream.bound == pytest.approx(max(0.0, *bounds), abs=1e-12)
+    assert (stream.m, stream.batches) == (193, 3)
+
+
+def test_the_bound_never_falls_and_says_what_it_is() -> None:
+    stream, seen = lb.OneRunStream(), [0.0]
+    assert "m=0, batches=0" in repr(stream)
+    for scores, member in batches(2.0, [50] * 12):
+        seen.append(stream.update(scores, member).bound)
+    assert seen == sorted(seen)
+    assert seen[-1] > 0.5
+    result = stream.result()
+    assert (result.kind, result.confidence, result.m) == ("lower_bound", 0.95, 600)
+    assert result.curve.bound.max() == result.bound < result.ceiling
+    assert result.options["shares"] == [1.0, 0.25, 0.0625]
+    assert result.options["level"] == pytest.approx(0.05 / 9)
+    assert "every moment together" in result.theorem
+    assert {a.name for a in result.assumptions} >= {"labels after scores"}
+    assert result.warnings == ()
+    assert result.check(epsilon=0.1) == "refuted"
+    assert result.histogram.members.sum() == result.members
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def test_nothing_is_proved_of_noise_and_the_reason_is_told() -> None:
+    result = fed(lb.OneRunStream(), batches(0.0, [40, 40])).result()
+    assert result.bound == 0
+    assert "guesses are right" in result.reason
+
+
+def test_a_stream_is_kept_on_disk_and_in_a_pickle(tmp_path: Path) -> None:
+    data = batches(1.5, [60, 1, 70])
+    stream = lb.OneRunStream(confidence=0.9, sides="member", shares=(0.5, 1.0))
+    stream.update(*data[0], ids=np.arange(60))
+    fed(stream, data[1:])
+    stream.save(tmp_path / "stream.npz")
+    for again in (
+        lb.OneRunStream.load(tmp_path / "stream.npz"),
+        pickle.loads(pickle.dumps(stream)),
+    ):
+        assert again.result() == stream.result()
+        with pytest.raises(errors.DuplicateIdsError, match="such as 3"):
+            again.update([0.1, 0.2], [0, 1], ids=[3, 99])
+        ((scores, member),) = batches(1.5, [50], seed=7)
+        assert again.update(scores, member).m == 181
+    assert stream.m == 131
+    assert [file.name for file in tmp_path.iterdir()] == ["stream.npz"]
+
+
+def test_an_empty_stream_is_kept_too(tmp_path: Path) -> None:
+    lb.OneRunStream().save(tmp_path / "empty.npz")
+    again = lb.OneRunStream.load(tmp_path / "empty.npz")
+    assert (again.m, again.bound) == (0, 0.0)
+    with pytest.raises(errors.OptionError, match="before the first batch"):
+        again.result()
+
+
+@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 cut off"])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "stream.npz").write_bytes(content)
+    with pytest.raises(errors.ResultFormatError, match=r"stream\.npz is not a saved"):
+        lb.OneRunStream.load(tmp_path / "stream.npz")
+
+
+def test_another_archive_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", scores=np.zeros(3))
+    np.savez(tmp_path / "b.npz", one_run_stream=np.int64(99))
+    for name in ("a", "b"):
+        with pytest.raises(errors.ResultFormatError, match="is not a saved"):
+            lb.OneRunStream.load(tmp_path / f"{name}.npz")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"claim": lb.ApproxDP(delta=1e-5)}, errors.IncompatibleOptionsError, "use audit_one_run"),
+        ({"claim": "pure"}, errors.OptionTypeError, "claim"),
+        ({"confidence": 1.0}, errors.OptionError, "confidence"),
+        ({"sides": "left"}, errors.OptionError, "sides"),
+        ({"shares": []}, errors.OptionError, "at least one"),
+        ({"shares": [1.5]}, errors.OptionError, "in \\(0, 1\\]"),
+        ({"shares": [0.0]}, errors.OptionError, "shares"),
+        ({"shares": [0.5, 0.5]}, errors.OptionError, "different"),
+    ],
+)
+def test_bad_options_are_refused(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        lb.OneRunStream(**options)
+
+
+@pytest.mark.parametrize(
+    ("scores", "member", "ids", "error"),
+    [
+        ([1.0, math.nan], [0, 1], None, errors.NaNScoresError),
+        ([1.0, 2.0], [0], None, errors.LengthMismatchError),
+        ([1.0, 2.0], [0, 3], None, errors.MembershipError),
+        ([1.0, 2.0], [0, 1], [7, 7], errors.ConflictingIdsError),
+        ([1.0, 2.0], [0, 1], [0, 5], errors.DuplicateIdsError),
+    ],
+)
+def test_a_batch_that_is_refused_changes_nothing(
+    scores: Any, member: Any, ids: Any, error: type[Exception]
+) -> None:
+    ((first, coins),) = batches(2.0, [50])
+    stream = lb.OneRunStream().update(first, coins, ids=np.arange(50) - 49)
+    before = pickle.dumps(stream)
+    with pytest.raises(error):
+        stream.update(scores, member, ids=ids)
+    assert pickle.dumps(stream) == before
+
+
+def test_equal_scores_abstain() -> None:
+    stream = fed(lb.OneRunStream(), batches(3.0, [60]))
+    before = stream.bound
+    result = stream.update(np.ones(20), np.arange(20) < 10).result()
+    assert stream.bound == before
+    assert "20 examples abstained" in result.warnings[-1]
+
+
+def ever_wrong(epsilon: float, sides: Sides, repetitions: int) -> int:
+    """Count the streams whose bound was above the truth at any time.
+
+    Every guess is right with the largest probability that the claim allows. The attack learns from
+    the labels of earlier batches whether to trust its scores, as it may.
+    """
+    rng = np.random.default_rng([repetitions, int(10 * epsilon), len(sides)])
+    wrong = 0
+    for _ in range(repetitions):
+        stream, right, seen = lb.OneRunStream(confidence=0.9, sides=sides, shares=(1, 0.2)), 0.0, 0
+        for size in (5, 5, 10, 20, 20, 40, 40, 60):
+            truthful = rng.random(size) < 1 / (1 + math.exp(-epsilon))
+            member = rng.random(size) < 0.5
+            sure = rng.random(size) ** (2 if right > seen / 2 else 1)
+            stream.update(np.where(member == truthful, 1, -1) * sure, member)
+            right, seen = right + truthful.sum(), seen + size
+            if stream.bound > epsilon:  # the worst moment to stop
+                wrong += 1
+                break
+    return wrong
+
+
+STREAMS: list[tuple[float, Sides]] = [(e, s) for e in (0.0, 1.0, 3.0) for s in ("both", "member")]
+
+
+@pytest.mark.parametrize(("epsilon", "sides"), STREAMS)
+def test_the_bound_holds_at_the_worst_moment(epsilon: float, sides: Sides) -> None:
+    most = scipy_stats.binom.isf(1e-3 / len(STREAMS), 200, 0.1)
+    assert ever_wrong(epsilon, sides, 200) <= most
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize(("epsilon", "sides"), STREAMS)
+def test_the_bound_holds_at_the_worst_moment_at_length(epsilon: float, sides: Sides) -> None:
+    most = scipy_stats.binom.isf(1e-3 / len(STREAMS), 5_000, 0.1)
+    assert ever_wrong(epsilon, sides, 5_000) <= most
