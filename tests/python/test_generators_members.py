@@ -1,4 +1,4 @@
-"""Members of the generator stay out of the audit, and copies of members out of the samples."""
+"""Members kept out of the audit, copies of members, and what gives samples away."""
 
 from typing import Any
 
@@ -18,9 +18,11 @@ from leakbound.errors import (
     ShapeError,
 )
 from leakbound.generators import (
+    FeatureExtreme,
     MemberSplit,
     SequentialCART,
     check_duplicates,
+    feature_extremes,
     find_duplicates,
 )
 
@@ -145,3 +147,55 @@ def test_what_cannot_be_compared_is_refused() -> None:
         check_duplicates([["a"]], [["b"]])
     with pytest.raises(OptionError, match="nan at index 0, 0"):
         check_duplicates([[np.nan]], [[1.0]])
+
+
+# --- extremes -----------------------------------------------------------------------------------
+
+
+def heavy(m: int = 2000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return members whose second column has a heavy tail, and samples that stop short of it."""
+    rng = np.random.default_rng(seed)
+    member = rng.random(m) < 0.5
+    tail = 1 + rng.pareto(1.2, m)
+    return np.column_stack([rng.normal(size=m), np.where(member, tail, tail.clip(1, 8))]), member
+
+
+def test_the_feature_that_gives_samples_away_comes_first() -> None:
+    values, member = heavy()
+    found = feature_extremes(values, member, names=["age", "gains"], baseline_scores=values[:, 1])
+    assert len(found) == 4
+    first = found[0]
+    assert (first.name, first.side, first.limit) == ("gains", "high", 8.0)
+    assert first.beyond == np.count_nonzero(values[:, 1] > 8) == first.guesses
+    assert first.c_lb > 1.5
+    assert str(first).startswith(f"gains > 8: {first.beyond} members, nothing generated; ")
+    assert all(end.c_lb == 0 for end in found[1:])
+
+
+def test_low_ends_count_too_and_a_perfect_generator_has_none() -> None:
+    values, member = heavy(seed=1)
+    first = feature_extremes(-values, member)[0]
+    assert (first.name, first.side, first.limit) == ("feature 1", "low", -8.0)
+    assert first.guesses is None
+    fresh = np.random.default_rng(2).pareto(1.2, (2000, 5))
+    assert all(end.c_lb == 0 for end in feature_extremes(fresh, member))
+
+
+def test_equal_values_are_ordered_without_looking_at_membership() -> None:
+    member = np.arange(1000) < 500
+    assert all(end.c_lb == 0 for end in feature_extremes(np.zeros((1000, 2)), member))
+
+
+def test_bad_audit_sets_have_no_extremes() -> None:
+    values, member = heavy(50)
+    with pytest.raises(ShapeError, match="members and of generated"):
+        feature_extremes(values, np.ones(50))
+    with pytest.raises(ShapeError, match=r"shape \(50,\)"):
+        feature_extremes(values[:, 0], member)
+    with pytest.raises(LengthMismatchError, match="1 names for 2 features"):
+        feature_extremes(values, member, names=["age"])
+    with pytest.raises(LengthMismatchError, match="baseline_scores has 49"):
+        feature_extremes(values, member, baseline_scores=values[1:, 0])
+    with pytest.raises(LengthMismatchError, match="member has 50"):
+        feature_extremes(values[1:], member)
+    assert isinstance(feature_extremes(values, member)[0], FeatureExtreme)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
-import torch
 from torch import nn
 
 from leakbound._files import write_text
@@ -15,6 +14,7 @@ from leakbound._scores import Scores
 from leakbound._typing import JsonValue
 from leakbound.plan import InclusionPlan
 from leakbound.results import AuditResult
+from leakbound.torch._placement import reproducible
 
 __all__ = [
     "DELTA",
@@ -178,26 +178,6 @@ def write_scores(folder: Path, name: str, scores: Scores, plan: InclusionPlan) -
     lines = [f"{label},{int(member)},{value!r}" for label, member, value in columns]
     file = name.lower().replace(", ε = ", "-epsilon-").replace(" ", "-")
     write_text(folder / f"{file}.csv", "\n".join(["id,member,score", *lines, ""]))
-
-
-@contextmanager
-def reproducible() -> Iterator[None]:
-    """Run on one thread, with random streams of our own: same seed, same bits.
-
-    One thread is also fastest for networks this small.
-
-    Yields
-    ------
-    None
-        Nothing; threads and random state are given back after.
-    """
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]):
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
 
 
 @contextmanager

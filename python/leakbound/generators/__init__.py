@@ -22,7 +22,9 @@ Samples(n=100, shape=(4,), labels=2)
 from leakbound.generators._cart import FittedSequentialCART, SequentialCART
 from leakbound.generators._chow_liu import ChowLiuTree, FittedChowLiuTree
 from leakbound.generators._copula import FittedGaussianCopula, GaussianCopula
+from leakbound.generators._diffusion import Diffusion, FittedDiffusion
 from leakbound.generators._duplicates import check_duplicates, find_duplicates
+from leakbound.generators._extremes import FeatureExtreme, feature_extremes
 from leakbound.generators._filter import Filtered, FittedFiltered
 from leakbound.generators._folder import FittedFolderOfSamples, FolderOfSamples
 from leakbound.generators._labels import FittedLabeler, Labeler
@@ -32,8 +34,11 @@ from leakbound.generators._split import MemberSplit
 
 __all__ = [
     "ChowLiuTree",
+    "Diffusion",
+    "FeatureExtreme",
     "Filtered",
     "FittedChowLiuTree",
+    "FittedDiffusion",
     "FittedFiltered",
     "FittedFolderOfSamples",
     "FittedGaussianCopula",
@@ -50,5 +55,6 @@ __all__ = [
     "Samples",
     "SequentialCART",
     "check_duplicates",
+    "feature_extremes",
     "find_duplicates",
 ]

@@ -8,6 +8,7 @@ from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import instance, integer
 from leakbound.generators._extras import needs
 from leakbound.generators._labels import FittedLabeler, Labeler
+from leakbound.generators._principal import Principal
 from leakbound.generators._protocol import Samples
 from leakbound.generators._shapes import Shape
 from leakbound.generators._tables import read_array, read_labels
@@ -83,12 +84,9 @@ class PCAMixture:
         array = read_array(members)
         classes = read_labels(labels, len(array))
         with needs("ml", "PCAMixture"):
-            from sklearn.decomposition import PCA
             from sklearn.mixture import GaussianMixture
         flat = array.reshape(len(array), -1).astype(np.float64)
-        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
-            pca = PCA(min(self.components, *flat.shape), random_state=self.seed).fit(flat)
-        reduced = pca.transform(flat)
+        principal, reduced = Principal.fit(flat, self.components, seed=self.seed, what="PCAMixture")
         mixture = GaussianMixture(
             min(self.mixtures, len(flat) // 20),
             reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
@@ -98,9 +96,7 @@ class PCAMixture:
         ).fit(reduced)
         return FittedPCAMixture(
             shape=Shape.of(array),
-            mean=pca.mean_,
-            directions=pca.components_,
-            noise=(flat - pca.inverse_transform(reduced)).std(0),
+            principal=principal,
             weights=mixture.weights_,
             centres=mixture.means_,
             roots=np.linalg.cholesky(mixture.covariances_),
@@ -116,10 +112,8 @@ class FittedPCAMixture:
     ----------
     shape : Shape
         Shape, dtype and range of the images.
-    mean, noise : ndarray of float64, shape (pixels,)
-        Mean image, and the standard deviation of what the components leave over.
-    directions : ndarray of float64, shape (components, pixels)
-        Principal components.
+    principal : Principal
+        The components.
     weights : ndarray of float64, shape (mixtures,)
         Probability of each normal distribution.
     centres : ndarray of float64, shape (mixtures, components)
@@ -131,9 +125,7 @@ class FittedPCAMixture:
     """
 
     shape: Shape
-    mean: FloatArray
-    directions: FloatArray
-    noise: FloatArray
+    principal: Principal
     weights: FloatArray
     centres: FloatArray
     roots: FloatArray
@@ -166,6 +158,4 @@ class FittedPCAMixture:
         for k in range(self.weights.size):
             rows = np.flatnonzero(which == k)
             reduced[rows] += rng.standard_normal((rows.size, reduced.shape[1])) @ self.roots[k].T
-        flat = self.mean + reduced @ self.directions
-        flat += rng.standard_normal(flat.shape) * self.noise
-        return self.shape.samples(flat, self.labeler, seed)
+        return self.shape.samples(self.principal.restore(reduced, rng), self.labeler, seed)

@@ -1,0 +1,70 @@
+"""Vectors as coordinates along principal components, and back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leakbound._typing import FloatArray
+from leakbound.generators._extras import needs
+
+__all__ = ["Principal"]
+
+
+@dataclass(frozen=True, eq=False)
+class Principal:
+    """Principal components, and what they leave over: independent noise in every value.
+
+    Parameters
+    ----------
+    mean, noise : ndarray of float64, shape (values,)
+        Mean, and the standard deviation of what the components leave over.
+    directions : ndarray of float64, shape (components, values)
+        Principal components.
+    """
+
+    mean: FloatArray
+    noise: FloatArray
+    directions: FloatArray
+
+    @classmethod
+    def fit(
+        cls, flat: FloatArray, components: int, *, seed: int, what: str
+    ) -> tuple["Principal", FloatArray]:
+        """Find the components, and return the coordinates of the rows too.
+
+        Parameters
+        ----------
+        flat : ndarray of float64, shape (n, values)
+            Rows.
+        components : int
+            Most components.
+        seed : int
+            Seed of the search.
+        what : str
+            What needs them, for the message.
+
+        Raises
+        ------
+        MissingExtraError
+            If scikit-learn is not installed.
+        """
+        with needs("ml", what):
+            from sklearn.decomposition import PCA
+        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
+            pca = PCA(min(components, *flat.shape), random_state=seed).fit(flat)
+        reduced: FloatArray = pca.transform(flat)
+        left = flat - pca.inverse_transform(reduced)
+        return cls(pca.mean_, left.std(0), pca.components_), reduced
+
+    def restore(self, reduced: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return rows with these coordinates.
+
+        Parameters
+        ----------
+        reduced : ndarray of float64, shape (n, components)
+            Coordinates.
+        rng : numpy.random.Generator
+            The noise.
+        """
+        flat: FloatArray = self.mean + reduced @ self.directions
+        return flat + rng.standard_normal(flat.shape) * self.noise
