@@ -1,5 +1,7 @@
 //! Symmetric positive definite systems of a few dozen unknowns.
 
+use leakbound_simd::REPLICATES;
+
 /// A factor L of A = L·Lᵀ, by rows, lower triangle in a square.
 #[derive(Debug, Clone)]
 pub(crate) struct Cholesky {
@@ -49,6 +51,34 @@ impl Cholesky {
             }
         }
     }
+
+    /// Replaces sixteen right-hand sides side by side by the solutions.
+    pub(crate) fn solve_lanes(&self, b: &mut [[f64; REPLICATES]]) {
+        let size = self.size;
+        for row in 0..size {
+            let line = &self.factor[row * size..=row * size + row];
+            let (above, rest) = b.split_at_mut(row);
+            for (other, factor) in above.iter().zip(line) {
+                subtract(&mut rest[0], other, *factor);
+            }
+            rest[0] = rest[0].map(|x| x / line[row]);
+        }
+        for row in (0..size).rev() {
+            let line = &self.factor[row * size..=row * size + row];
+            let (above, rest) = b.split_at_mut(row);
+            rest[0] = rest[0].map(|x| x / line[row]);
+            for (target, factor) in above.iter_mut().zip(line) {
+                subtract(target, &rest[0], *factor);
+            }
+        }
+    }
+}
+
+/// Subtracts `factor` times `other`, lane by lane.
+fn subtract(from: &mut [f64; REPLICATES], other: &[f64; REPLICATES], factor: f64) {
+    for (x, y) in from.iter_mut().zip(other) {
+        *x -= factor * y;
+    }
 }
 
 pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
@@ -57,7 +87,7 @@ pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Cholesky;
+    use super::{Cholesky, REPLICATES};
 
     #[test]
     fn solves_a_small_system() {
@@ -66,6 +96,22 @@ mod tests {
         factor.solve(&mut b);
         assert!((4.0 * b[0] + 2.0 * b[1] - 2.0).abs() < 1e-14);
         assert!((2.0 * b[0] + 3.0 * b[1] - 5.0).abs() < 1e-14);
+    }
+
+    #[test]
+    fn solves_lane_by_lane() {
+        let factor = Cholesky::new(vec![4.0, 0.0, 2.0, 3.0], 2).unwrap();
+        let mut lanes = [[0.0; REPLICATES]; 2];
+        lanes[0] = std::array::from_fn(|k| k as f64);
+        lanes[1] = [1.0; REPLICATES];
+        let before = lanes;
+        factor.solve_lanes(&mut lanes);
+        let columns = before[0].iter().zip(before[1]).enumerate();
+        for (k, (&first, second)) in columns {
+            let mut alone = [first, second];
+            factor.solve(&mut alone);
+            assert!((0..2).all(|j| (lanes[j][k] - alone[j]).abs() < 1e-13));
+        }
     }
 
     #[test]

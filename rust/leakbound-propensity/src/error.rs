@@ -64,13 +64,8 @@ pub enum PropensityError {
     )]
     Unidentified,
     /// Newton's method did not settle.
-    #[error(
-        "the fit did not settle in {iterations} Newton steps: rescale the features, or raise l2"
-    )]
-    NotConverged {
-        /// How many steps were made.
-        iterations: usize,
-    },
+    #[error("the fit does not settle: rescale the features, or raise l2")]
+    NotConverged,
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -1,9 +1,12 @@
 //! The fit of all rows, its calibration, and refits of resamples.
 
 use leakbound_math::logistic::logit;
+use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
+use crate::cholesky::{Cholesky, dot};
 use crate::newton::Problem;
+use crate::panel::Panel;
 use crate::{PropensityError, Training};
 
 /// A logistic regression of membership on features, and its calibration.
@@ -11,9 +14,10 @@ use crate::{PropensityError, Training};
 pub struct LogisticFit {
     /// Standardised coefficients of the fit of all rows.
     pub(crate) full: Vec<f64>,
-    /// Those of the fits outside of each fold.
-    pub(crate) folds: Vec<Vec<f64>>,
     pub(crate) calibration: Calibration,
+    /// Factors of the Hessian of all rows at `full`, and of those outside of each fold.
+    pub(crate) curvature: Cholesky,
+    pub(crate) fold_curvatures: Vec<Cholesky>,
 }
 
 /// Log-odds η become `slope`·η + `intercept`.
@@ -57,38 +61,31 @@ impl LogisticFit {
     /// Counts of another length, a class missing, or a fit that is not finite, not unique or does
     /// not settle.
     pub fn new(training: &Training, counts: Option<&[u32]>) -> Result<Self, PropensityError> {
-        let mut weights = vec![1.0; training.count()];
-        if let Some(counts) = counts {
-            training.check_counts(counts)?;
-            training.weigh(counts, &mut weights);
-        }
-        let full = minimum(training, &weights, vec![0.0; training.width()])?;
-        let starts = vec![full.clone(); training.folds.len()];
-        Self::complete(training, &weights, full, starts)
+        let ones = vec![1; training.count()];
+        let counts = counts.unwrap_or(&ones);
+        training.check_counts(counts)?;
+        let weights: Vec<f64> = training.weights(counts).map(f64::from).collect();
+        Self::weighted(training, &weights, None)
     }
 
-    /// The fit of a resample, begun at this one.
-    pub(crate) fn refit(
-        &self,
+    /// The fit of all rows with weights, in the order of the training rows, begun at `near`.
+    pub(crate) fn weighted(
         training: &Training,
         weights: &[f64],
+        near: Option<&Self>,
     ) -> Result<Self, PropensityError> {
-        let full = minimum(training, weights, self.full.clone())?;
-        Self::complete(training, weights, full, self.folds.clone())
-    }
-
-    /// Adds the fits outside of the folds, begun at `starts`, and the calibration.
-    fn complete(
-        training: &Training,
-        weights: &[f64],
-        full: Vec<f64>,
-        starts: Vec<Vec<f64>>,
-    ) -> Result<Self, PropensityError> {
-        let folds = (training.folds.par_iter().zip(starts))
-            .map(|(range, start)| {
+        let problem = problem(training, weights);
+        let mut full = near.map_or_else(|| vec![0.0; training.width()], |near| near.full.clone());
+        problem.minimise(&mut full, near.map(|near| &near.curvature))?;
+        let scores = training.panel.times(0..training.panel.rows(), &full);
+        let (curvature, fold_curvatures) = curvatures(training, &problem, &scores)?;
+        let folds = (training.folds.par_iter().zip(&fold_curvatures))
+            .map(|(range, curvature)| {
                 let mut outside = weights.to_vec();
                 outside[range.clone()].fill(0.0);
-                minimum(training, &outside, start)
+                let mut beta = full.clone();
+                self::problem(training, &outside).minimise(&mut beta, Some(curvature))?;
+                Ok(beta)
             })
             .collect::<Result<Vec<_>, PropensityError>>()?;
         let calibration = if folds.is_empty() {
@@ -98,8 +95,9 @@ impl LogisticFit {
         };
         Ok(Self {
             full,
-            folds,
             calibration,
+            curvature,
+            fold_curvatures,
         })
     }
 
@@ -122,35 +120,48 @@ impl LogisticFit {
     }
 }
 
-/// The coefficients of the best fit, sought from `start`.
-fn minimum(
-    training: &Training,
-    weights: &[f64],
-    mut start: Vec<f64>,
-) -> Result<Vec<f64>, PropensityError> {
+fn problem<'a>(training: &'a Training, weights: &'a [f64]) -> Problem<'a> {
     Problem {
-        rows: &training.rows,
-        width: training.width(),
+        panel: &training.panel,
         targets: &training.targets,
         weights,
         penalty: &training.penalty,
     }
-    .minimise(&mut start)?;
-    Ok(start)
+}
+
+/// Factors of the Hessian of all rows, and of those outside of each fold.
+fn curvatures(
+    training: &Training,
+    problem: &Problem<'_>,
+    scores: &[f64],
+) -> Result<(Cholesky, Vec<Cholesky>), PropensityError> {
+    if training.folds.is_empty() {
+        let hessian = problem.hessian(0..training.panel.rows(), scores);
+        return Ok((problem.factor(hessian, scores)?, Vec::new()));
+    }
+    let parts: Vec<Vec<f64>> = (training.folds.iter())
+        .map(|range| problem.hessian(range.clone(), scores))
+        .collect();
+    let mut total = vec![0.0; parts[0].len()];
+    for part in &parts {
+        for (sum, term) in total.iter_mut().zip(part) {
+            *sum += term;
+        }
+    }
+    let outside = (parts.iter())
+        .map(|part| {
+            let rest = total.iter().zip(part).map(|(sum, term)| sum - term);
+            problem.factor(rest.collect(), scores)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok((problem.factor(total, scores)?, outside))
 }
 
 /// The log-odds of each row under the fit outside of its fold.
 fn held_out(training: &Training, folds: &[Vec<f64>]) -> Vec<f64> {
-    let width = training.width();
-    let mut scores = Vec::with_capacity(training.count());
-    for (range, beta) in training.folds.iter().zip(folds) {
-        let rows = &training.rows[range.start * width..range.end * width];
-        scores.extend(
-            rows.chunks_exact(width)
-                .map(|row| crate::cholesky::dot(row, beta)),
-        );
-    }
-    scores
+    (training.folds.iter().zip(folds))
+        .flat_map(|(range, beta)| training.panel.times(range.clone(), beta))
+        .collect()
 }
 
 /// Platt's calibration of log-odds against classes (1 and 0), with weights.
@@ -164,7 +175,7 @@ pub fn calibrate(
 ) -> Result<Calibration, PropensityError> {
     let (members, others) = class_weights(classes, weights);
     let (high, low) = ((members + 1.0) / (members + 2.0), 1.0 / (others + 2.0));
-    let targets: Vec<f64> = (classes.iter())
+    let mut targets: Vec<f64> = (classes.iter())
         .map(|&class| if class == 1.0 { high } else { low })
         .collect();
     let total = members + others;
@@ -181,18 +192,23 @@ pub fn calibrate(
             intercept: logit(share) - mean,
         });
     }
-    let rows: Vec<f64> = (scores.iter())
-        .flat_map(|score| [1.0, (score - mean) / spread])
-        .collect();
-    let mut line = [mean, spread];
+    let rows = scores.len().next_multiple_of(GROUP);
+    let mut panel = Panel::zeros(rows, 2);
+    for (row, score) in scores.iter().enumerate() {
+        panel.set(row, 0, 1.0);
+        panel.set(row, 1, (score - mean) / spread);
+    }
+    let mut weights = weights.to_vec();
+    weights.resize(rows, 0.0);
+    targets.resize(rows, 0.0);
+    let mut line = [0.0, 0.0];
     Problem {
-        rows: &rows,
-        width: 2,
+        panel: &panel,
         targets: &targets,
-        weights,
+        weights: &weights,
         penalty: &[0.0, 0.0],
     }
-    .minimise(&mut line)?;
+    .minimise(&mut line, None)?;
     let slope = line[1] / spread;
     Ok(Calibration {
         slope,
@@ -207,5 +223,5 @@ fn class_weights(classes: &[f64], weights: &[f64]) -> (f64, f64) {
 }
 
 fn weighted_sum(values: &[f64], weights: &[f64]) -> f64 {
-    crate::cholesky::dot(values, weights)
+    dot(values, weights)
 }

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use leakbound_simd::GROUP;
+
 use crate::PropensityError;
+use crate::panel::Panel;
 use crate::resample::{Stream, draw};
 
 /// Rows of features with their classes, standardised and sorted by fold.
@@ -11,16 +14,17 @@ use crate::resample::{Stream, draw};
 /// square: the fit is the same as that of the features as given, its arithmetic is better.
 #[derive(Debug, Clone)]
 pub struct Training {
-    /// Rows of 1 followed by the standardised features, sorted by fold.
-    pub(crate) rows: Vec<f64>,
-    /// 1 for members, 0 for non-members, in the same order.
+    /// Rows of 1 followed by the standardised features, sorted by fold, each fold padded.
+    pub(crate) panel: Panel,
+    /// 1 for members, 0 for non-members and padding, in the same order.
     pub(crate) targets: Vec<f64>,
     /// Penalty of each standardised coefficient; none of the intercept.
     pub(crate) penalty: Vec<f64>,
     /// The rows of each fold; empty without folds.
     pub(crate) folds: Vec<Range<usize>>,
-    /// Position in the data as given of each row here.
-    order: Vec<usize>,
+    /// Position in the data as given of each row here; none of padding.
+    slots: Vec<Option<usize>>,
+    count: usize,
     centre: Vec<f64>,
     scale: Vec<f64>,
 }
@@ -46,44 +50,31 @@ impl Training {
         if !(l2 >= 0.0 && l2.is_finite()) {
             return Err(PropensityError::Penalty { value: l2 });
         }
-        let mut order: Vec<usize> = (0..count).collect();
-        let mut ranges = Vec::new();
-        if let Some(folds) = folds {
-            check_length("folds", folds.len(), count)?;
-            order.sort_by_key(|&row| folds[row]);
-            ranges = order
-                .chunk_by(|&one, &next| folds[one] == folds[next])
-                .scan(0, |end, chunk| {
-                    let start = *end;
-                    *end += chunk.len();
-                    Some(start..*end)
-                })
-                .collect();
-        }
+        let (slots, ranges) = slots(count, folds)?;
         let (centre, scale) = moments(features, columns, count);
-        let mut rows = Vec::with_capacity(count * (columns + 1));
-        for &row in &order {
-            rows.push(1.0);
-            let line = &features[row * columns..(row + 1) * columns];
-            rows.extend(
-                line.iter()
-                    .enumerate()
-                    .map(|(j, x)| (x - centre[j]) / scale[j]),
-            );
+        let mut panel = Panel::zeros(slots.len(), columns + 1);
+        let mut targets = vec![0.0; slots.len()];
+        for (slot, row) in slots.iter().enumerate() {
+            let Some(row) = *row else { continue };
+            targets[slot] = f64::from(u8::from(member[row]));
+            panel.set(slot, 0, 1.0);
+            for (j, x) in features[row * columns..(row + 1) * columns]
+                .iter()
+                .enumerate()
+            {
+                panel.set(slot, j + 1, (x - centre[j]) / scale[j]);
+            }
         }
         let penalty = std::iter::once(0.0)
             .chain(scale.iter().map(|s| l2 / (s * s)))
             .collect();
-        let targets = order
-            .iter()
-            .map(|&row| f64::from(u8::from(member[row])))
-            .collect();
         let training = Self {
-            rows,
+            panel,
             targets,
             penalty,
             folds: ranges,
-            order,
+            slots,
+            count,
             centre,
             scale,
         };
@@ -94,7 +85,7 @@ impl Training {
     /// Number of rows.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.targets.len()
+        self.count
     }
 
     /// Number of coefficients, the intercept among them.
@@ -112,35 +103,22 @@ impl Training {
     /// # Errors
     /// [`PropensityError::ClassTooRare`] if a thousand resamples lack a class.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
-        let mut counts = vec![0; self.count()];
-        let mut sorted = vec![0; self.count()];
+        let mut counts = vec![0; self.count];
         draw(&mut Stream::new(seed, replicate), &mut counts, |counts| {
-            self.sort(counts, &mut sorted);
-            self.check_classes(&sorted).is_ok()
+            self.check_classes(counts).is_ok()
         })?;
         Ok(counts)
     }
 
     /// Checks that counts of the rows as given can be fitted.
     pub(crate) fn check_counts(&self, counts: &[u32]) -> Result<(), PropensityError> {
-        check_length("counts", counts.len(), self.count())?;
-        let mut sorted = vec![0; counts.len()];
-        self.sort(counts, &mut sorted);
-        self.check_classes(&sorted)
+        check_length("counts", counts.len(), self.count)?;
+        self.check_classes(counts)
     }
 
-    /// Puts counts of the rows as given, as weights, in the order of the rows here.
-    pub(crate) fn weigh(&self, counts: &[u32], weights: &mut [f64]) {
-        for (weight, &row) in weights.iter_mut().zip(&self.order) {
-            *weight = f64::from(counts[row]);
-        }
-    }
-
-    /// Puts counts of the rows as given in the order of the rows here.
-    pub(crate) fn sort(&self, counts: &[u32], sorted: &mut [u32]) {
-        for (to, &row) in sorted.iter_mut().zip(&self.order) {
-            *to = counts[row];
-        }
+    /// The weight of each row here, from counts of the rows as given.
+    pub(crate) fn weights<'a>(&'a self, counts: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        (self.slots.iter()).map(|slot| slot.map_or(0, |row| counts[row]))
     }
 
     /// Intercept and slopes for the features as given, from those for standardised ones.
@@ -156,19 +134,17 @@ impl Training {
 
     /// Checks that both classes occur, and do so outside of every fold.
     fn check_classes(&self, counts: &[u32]) -> Result<(), PropensityError> {
-        for member in [true, false] {
-            let tally = |range: Range<usize>| -> u64 {
-                (counts[range.clone()].iter().zip(&self.targets[range]))
-                    .filter(|&(_, &target)| (target == 1.0) == member)
-                    .map(|(&count, _)| u64::from(count))
-                    .sum()
-            };
-            let all = tally(0..self.count());
-            if all == 0 {
+        let everywhere = 0..self.slots.len();
+        let all = self.class_counts(counts, everywhere);
+        for (total, member) in all.into_iter().zip([false, true]) {
+            if total == 0 {
                 return Err(PropensityError::ClassMissing { member, fold: None });
             }
-            for (fold, range) in self.folds.iter().enumerate() {
-                if tally(range.clone()) == all {
+        }
+        for (fold, range) in self.folds.iter().enumerate() {
+            let inside = self.class_counts(counts, range.clone());
+            for ((inside, all), member) in inside.into_iter().zip(all).zip([false, true]) {
+                if inside == all {
                     let fold = Some(fold);
                     return Err(PropensityError::ClassMissing { member, fold });
                 }
@@ -176,9 +152,49 @@ impl Training {
         }
         Ok(())
     }
+
+    /// How many non-members and members some rows here stand for.
+    fn class_counts(&self, counts: &[u32], rows: Range<usize>) -> [u64; 2] {
+        let mut tally = [0; 2];
+        for (slot, &target) in self.slots[rows.clone()].iter().zip(&self.targets[rows]) {
+            tally[usize::from(target == 1.0)] += slot.map_or(0, |row| u64::from(counts[row]));
+        }
+        tally
+    }
 }
 
-fn check_length(name: &'static str, given: usize, needed: usize) -> Result<(), PropensityError> {
+/// Which row as given lies at each place, if any, and where each fold lies.
+type Slots = (Vec<Option<usize>>, Vec<Range<usize>>);
+
+/// The rows as given sorted by fold, each fold padded to whole groups, and where the folds lie.
+fn slots(count: usize, folds: Option<&[u8]>) -> Result<Slots, PropensityError> {
+    let mut order: Vec<usize> = (0..count).collect();
+    let Some(folds) = folds else {
+        return Ok((padded(&order), Vec::new()));
+    };
+    check_length("folds", folds.len(), count)?;
+    order.sort_by_key(|&row| folds[row]);
+    let mut slots = Vec::with_capacity(count);
+    let mut ranges = Vec::new();
+    for fold in order.chunk_by(|&one, &next| folds[one] == folds[next]) {
+        let start = slots.len();
+        slots.extend(padded(fold));
+        ranges.push(start..slots.len());
+    }
+    Ok((slots, ranges))
+}
+
+fn padded(rows: &[usize]) -> Vec<Option<usize>> {
+    let mut slots: Vec<Option<usize>> = rows.iter().copied().map(Some).collect();
+    slots.resize(rows.len().next_multiple_of(GROUP), None);
+    slots
+}
+
+pub(crate) fn check_length(
+    name: &'static str,
+    given: usize,
+    needed: usize,
+) -> Result<(), PropensityError> {
     if given == needed {
         Ok(())
     } else {
@@ -219,10 +235,15 @@ fn moments(features: &[f64], columns: usize, count: usize) -> (Vec<f64>, Vec<f64
             *s += (x - c).powi(2) / n;
         }
     }
-    for (s, c) in scale.iter_mut().zip(&centre) {
+    for (j, s) in scale.iter_mut().enumerate() {
         *s = s.sqrt();
-        // The rounding error of the mean of a constant column.
-        if *s <= 1e-14 * c.abs() || *s == 0.0 {
+        if features
+            .iter()
+            .skip(j)
+            .step_by(columns)
+            .all(|&x| x == features[j])
+        {
+            centre[j] = features[j];
             *s = 1.0;
         }
     }

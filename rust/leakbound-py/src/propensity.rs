@@ -120,7 +120,10 @@ pub(crate) fn linear_log_odds<'py>(
     let (rows, columns) = features.as_array().dim();
     let count = coefficients.as_array().nrows();
     let (coefficients, features) = (table(&coefficients), table(&features));
-    let values = run(py, |_| log_odds(&coefficients, &features, columns))?;
+    let values = run(py, |interrupt| {
+        let stop = || interrupt.check().is_err();
+        log_odds(&coefficients, &features, columns, &stop)
+    })?;
     reshaped(py, values, count, rows)
 }
 

@@ -66,6 +66,18 @@ pub(crate) trait Vector: Copy {
         }
         Self::load(&lanes)
     }
+    /// 1.5·2⁵²: adding it rounds to a whole number, which is then in the last bits.
+    const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+    /// 2 to the power of k, where each lane is `ROUNDER` + k for a whole k between -1022 and 1023.
+    #[inline(always)]
+    fn power_of_rounded(self) -> Self {
+        let mut lanes = self.to_lanes();
+        for lane in &mut lanes[..Self::LANES] {
+            *lane = f64::from_bits(lane.to_bits().wrapping_add(1023) << 52);
+        }
+        Self::load(&lanes)
+    }
     /// `self + y` and the error of that sum (Knuth's `TwoSum`).
     #[inline(always)]
     fn two_sum(self, y: Self) -> (Self, Self) {

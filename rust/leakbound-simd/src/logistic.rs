@@ -1,0 +1,485 @@
+//! Logistic regressions of one set of rows under many weightings, sixteen at a time.
+//!
+//! The rows lie in a *panel*: groups of [`GROUP`] rows, in each group column by column, the entries
+//! of the group's rows side by side. Rows and columns are padded with zeros to whole groups. Every
+//! weighting (a *replicate*) has a lane of its own, and no sum crosses lanes: a replicate's result
+//! does not depend on its neighbours, nor on the number of lanes of the machine.
+
+use crate::dispatch::dispatch;
+use crate::vector::Vector;
+
+/// Replicates handled together.
+pub const REPLICATES: usize = 16;
+/// Rows, and columns, of a group.
+pub const GROUP: usize = 6;
+
+/// Groups of rows whose residuals are kept near before they are summed.
+const TILE: usize = 4;
+
+type Lanes = [f64; REPLICATES];
+type Group = [f64; GROUP];
+
+dispatch! {
+    /// Adds Σᵢ wᵢ (σ(zᵢ·b) − yᵢ) zᵢ of each replicate to `gradient`.
+    ///
+    /// `panel` holds the rows zᵢ in `width` columns, a whole number of groups; `coefficients` and
+    /// `gradient` hold `width` entries of sixteen replicates each, `targets` the yᵢ and `weights`
+    /// the wᵢ of sixteen replicates each. Log-odds are limited to ±700.
+    ///
+    /// # Panics
+    /// If the slices do not fit together.
+    pub fn logistic_gradient(
+        panel: &[f64],
+        width: usize,
+        coefficients: &[Lanes],
+        targets: &[f64],
+        weights: &[[f32; REPLICATES]],
+        gradient: &mut [Lanes],
+    ) = gradient_kernel;
+}
+
+dispatch! {
+    /// Writes the log-odds zᵢ·b of each replicate to `scores`, one row of sixteen for each row.
+    ///
+    /// # Panics
+    /// If the slices do not fit together.
+    pub fn linear_scores(
+        panel: &[f64],
+        width: usize,
+        coefficients: &[Lanes],
+        scores: &mut [Lanes],
+    ) = scores_kernel;
+}
+
+/// Sums over rows that a step of Newton's method for a line A·η + B needs, of each replicate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LineSums {
+    /// Σ w (p − t) η and Σ w (p − t).
+    pub gradient: [Lanes; 2],
+    /// Σ w p q η², Σ w p q η and Σ w p q.
+    pub hessian: [Lanes; 3],
+}
+
+dispatch! {
+    /// Sums over rows for p = σ(A·η + B), q = 1 − p, with A, B in `line`, and targets t that are
+    /// `ends[1]` where yᵢ = 1 and `ends[0]` where yᵢ = 0.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
+    pub fn line_sums(
+        scores: &[Lanes],
+        targets: &[f64],
+        weights: &[[f32; REPLICATES]],
+        line: &[Lanes; 2],
+        ends: &[Lanes; 2],
+        sums: &mut LineSums,
+    ) = line_kernel;
+}
+
+#[inline(always)]
+fn gradient_kernel<V: Vector>(
+    panel: &[f64],
+    width: usize,
+    coefficients: &[Lanes],
+    targets: &[f64],
+    weights: &[[f32; REPLICATES]],
+    gradient: &mut [Lanes],
+) {
+    check(panel, width, coefficients, targets.len());
+    assert!(weights.len() == targets.len() && gradient.len() == width);
+    let mut residuals = [[0.0; REPLICATES]; TILE * GROUP];
+    let tiles = panel.chunks(TILE * GROUP * width);
+    let rows = targets
+        .chunks(TILE * GROUP)
+        .zip(weights.chunks(TILE * GROUP));
+    for (tile, (targets, weights)) in tiles.zip(rows) {
+        let residuals = &mut residuals[..targets.len()];
+        scores_kernel::<V>(tile, width, coefficients, residuals);
+        let mut row = 0;
+        while row < targets.len() {
+            residual::<V>(&mut residuals[row], targets[row], &weights[row]);
+            row += 1;
+        }
+        let mut column = 0;
+        while column < width {
+            let out = &mut gradient[column..column + GROUP];
+            let mut at = 0;
+            while at < REPLICATES {
+                add_products::<V>(tile, width, column, residuals, out, at);
+                at += 2 * V::LANES;
+            }
+            column += GROUP;
+        }
+    }
+}
+
+/// Replaces log-odds by w (σ(log-odds) − y).
+#[inline(always)]
+fn residual<V: Vector>(scores: &mut Lanes, target: f64, weights: &[f32; REPLICATES]) {
+    let mut at = 0;
+    while at < REPLICATES {
+        let p = sigmoid(V::load(&scores[at..]));
+        let weighted = p.sub(V::splat(target)).mul(V::load_f32(&weights[at..]));
+        weighted.store(&mut scores[at..]);
+        at += V::LANES;
+    }
+}
+
+/// Adds, for the six columns from `column` and two vectors from replicate `at`, the products of
+/// the rows of a tile with their residuals.
+#[inline(always)]
+fn add_products<V: Vector>(
+    tile: &[f64],
+    width: usize,
+    column: usize,
+    residuals: &[Lanes],
+    out: &mut [Lanes],
+    at: usize,
+) {
+    let mut sums = [[V::zero(); 2]; GROUP];
+    for c in 0..GROUP {
+        sums[c] = [V::load(&out[c][at..]), V::load(&out[c][at + V::LANES..])];
+    }
+    let groups = tile.chunks_exact(GROUP * width);
+    // Chunks of a length unknown to the compiler: unrolled over rows too, the sums would not stay in
+    // registers.
+    for (group, residuals) in groups.zip(residuals.chunks(GROUP)) {
+        let (columns, _) = group[column * GROUP..].as_chunks::<GROUP>();
+        let columns = &columns[..GROUP];
+        for (r, residual) in residuals.iter().enumerate() {
+            let left = V::load(&residual[at..]);
+            let right = V::load(&residual[at + V::LANES..]);
+            for c in 0..GROUP {
+                let z = V::splat(columns[c][r]);
+                sums[c][0] = z.mul_add(left, sums[c][0]);
+                sums[c][1] = z.mul_add(right, sums[c][1]);
+            }
+        }
+    }
+    for c in 0..GROUP {
+        sums[c][0].store(&mut out[c][at..]);
+        sums[c][1].store(&mut out[c][at + V::LANES..]);
+    }
+}
+
+#[inline(always)]
+fn scores_kernel<V: Vector>(
+    panel: &[f64],
+    width: usize,
+    coefficients: &[Lanes],
+    scores: &mut [Lanes],
+) {
+    check(panel, width, coefficients, scores.len());
+    let (columns, _) = panel.as_chunks::<GROUP>();
+    let mut row = 0;
+    while row < scores.len() {
+        let columns = &columns[row / GROUP * width..];
+        let scores = &mut scores[row..row + GROUP];
+        let mut at = 0;
+        while at < REPLICATES {
+            group_scores::<V>(columns, coefficients, scores, at);
+            at += 2 * V::LANES;
+        }
+        row += GROUP;
+    }
+}
+
+/// The log-odds of six rows under two vectors of replicates.
+#[inline(always)]
+fn group_scores<V: Vector>(
+    columns: &[Group],
+    coefficients: &[Lanes],
+    scores: &mut [Lanes],
+    at: usize,
+) {
+    let mut sums = [[V::zero(); 2]; GROUP];
+    let columns = &columns[..coefficients.len()];
+    let mut j = 0;
+    while j < coefficients.len() {
+        let left = V::load(&coefficients[j][at..]);
+        let right = V::load(&coefficients[j][at + V::LANES..]);
+        for r in 0..GROUP {
+            let z = V::splat(columns[j][r]);
+            sums[r][0] = z.mul_add(left, sums[r][0]);
+            sums[r][1] = z.mul_add(right, sums[r][1]);
+        }
+        j += 1;
+    }
+    for r in 0..GROUP {
+        sums[r][0].store(&mut scores[r][at..]);
+        sums[r][1].store(&mut scores[r][at + V::LANES..]);
+    }
+}
+
+#[inline(always)]
+fn line_kernel<V: Vector>(
+    scores: &[Lanes],
+    targets: &[f64],
+    weights: &[[f32; REPLICATES]],
+    line: &[Lanes; 2],
+    ends: &[Lanes; 2],
+    sums: &mut LineSums,
+) {
+    assert!(scores.len() == targets.len() && scores.len() == weights.len());
+    let mut at = 0;
+    while at < REPLICATES {
+        let (slope, intercept) = (V::load(&line[0][at..]), V::load(&line[1][at..]));
+        let low = V::load(&ends[0][at..]);
+        let range = V::load(&ends[1][at..]).sub(low);
+        let (mut g0, mut g1) = (V::zero(), V::zero());
+        let (mut h0, mut h1, mut h2) = (V::zero(), V::zero(), V::zero());
+        for (row, (&y, weight)) in scores.iter().zip(targets.iter().zip(weights)) {
+            let (score, weight) = (V::load(&row[at..]), V::load_f32(&weight[at..]));
+            let p = sigmoid(score.mul_add(slope, intercept));
+            let target = V::splat(y).mul_add(range, low);
+            let residual = p.sub(target).mul(weight);
+            let curvature = p.neg_mul_add(p, p).mul(weight);
+            let scaled = curvature.mul(score);
+            g0 = residual.mul_add(score, g0);
+            g1 = residual.add(g1);
+            h0 = scaled.mul_add(score, h0);
+            h1 = scaled.add(h1);
+            h2 = curvature.add(h2);
+        }
+        g0.store(&mut sums.gradient[0][at..]);
+        g1.store(&mut sums.gradient[1][at..]);
+        h0.store(&mut sums.hessian[0][at..]);
+        h1.store(&mut sums.hessian[1][at..]);
+        h2.store(&mut sums.hessian[2][at..]);
+        at += V::LANES;
+    }
+}
+
+/// ln 2 in two parts; whole multiples of the first up to 2²⁰ are exact.
+const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+/// Limit of log-odds, below the ±709 at which e^x leaves the doubles.
+const LIMIT: f64 = 700.0;
+
+/// 1/n! for n = 12, 11, …, 0: with |r| ≤ ½ ln 2 the next term of exp is below 2·10⁻¹⁶.
+const INVERSE_FACTORIALS: [f64; 13] = [
+    2.087_675_698_786_81e-9,
+    2.505_210_838_544_172e-8,
+    2.755_731_922_398_589e-7,
+    2.755_731_922_398_589_3e-6,
+    2.480_158_730_158_73e-5,
+    1.984_126_984_126_984e-4,
+    1.388_888_888_888_889e-3,
+    8.333_333_333_333_333e-3,
+    4.166_666_666_666_666_4e-2,
+    0.166_666_666_666_666_66,
+    0.5,
+    1.0,
+    1.0,
+];
+
+/// σ(x) = 1/(1 + e^−x) to 1e-15 of itself, for x limited to ±700.
+#[inline(always)]
+fn sigmoid<V: Vector>(x: V) -> V {
+    let (lowest, minus) = (V::splat(-LIMIT), V::zero().sub(x));
+    let minus = V::zero().sub(V::zero().sub(minus).max(lowest)).max(lowest);
+    // −x = k ln 2 + r
+    let shifted = minus.mul_add(V::splat(std::f64::consts::LOG2_E), V::splat(V::ROUNDER));
+    let k = shifted.sub(V::splat(V::ROUNDER));
+    let r = k.neg_mul_add(V::splat(LN_2_HIGH), minus);
+    let r = k.neg_mul_add(V::splat(LN_2_LOW), r);
+    let mut series = V::zero();
+    for coefficient in INVERSE_FACTORIALS {
+        series = series.mul_add(r, V::splat(coefficient));
+    }
+    let e = series.mul(shifted.power_of_rounded());
+    V::one().div(V::one().add(e))
+}
+
+fn check(panel: &[f64], width: usize, coefficients: &[Lanes], rows: usize) {
+    assert!(width.is_multiple_of(GROUP) && rows.is_multiple_of(GROUP));
+    assert!(coefficients.len() == width && panel.len() == rows * width);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    const WIDTH: usize = 12;
+    const ROWS: usize = 54;
+
+    /// Numbers in (−1, 1) that look random.
+    fn noise(count: usize, seed: u64) -> Vec<f64> {
+        let mut state = seed;
+        let next = || {
+            state = state
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+        };
+        std::iter::repeat_with(next).take(count).collect()
+    }
+
+    fn lanes(count: usize, seed: u64) -> Vec<Lanes> {
+        let flat = noise(count * REPLICATES, seed);
+        flat.as_chunks::<REPLICATES>().0.to_vec()
+    }
+
+    fn entry(panel: &[f64], row: usize, column: usize) -> f64 {
+        panel[(row / GROUP * WIDTH + column) * GROUP + row % GROUP]
+    }
+
+    struct Case {
+        panel: Vec<f64>,
+        coefficients: Vec<Lanes>,
+        targets: Vec<f64>,
+        weights: Vec<[f32; REPLICATES]>,
+    }
+
+    fn case() -> Case {
+        Case {
+            panel: noise(ROWS * WIDTH, 1),
+            coefficients: lanes(WIDTH, 2),
+            targets: noise(ROWS, 3)
+                .iter()
+                .map(|x| f64::from(u8::from(*x > 0.0)))
+                .collect(),
+            weights: lanes(ROWS, 4)
+                .iter()
+                .map(|row| row.map(|x| (3.0 * x.abs()).floor() as f32))
+                .collect(),
+        }
+    }
+
+    fn close(one: f64, other: f64) -> bool {
+        (one - other).abs() <= 1e-13 * other.abs().max(1.0)
+    }
+
+    #[test]
+    fn gradients_are_sums_over_rows() {
+        let case = case();
+        for level in Level::available() {
+            let mut gradient = lanes(WIDTH, 5);
+            let before = gradient.clone();
+            logistic_gradient(
+                level,
+                &case.panel,
+                WIDTH,
+                &case.coefficients,
+                &case.targets,
+                &case.weights,
+                &mut gradient,
+            );
+            for (column, k) in (0..WIDTH).flat_map(|c| (0..REPLICATES).map(move |k| (c, k))) {
+                let sum: f64 = (0..ROWS)
+                    .map(|row| {
+                        let score: f64 = (0..WIDTH)
+                            .map(|c| entry(&case.panel, row, c) * case.coefficients[c][k])
+                            .sum();
+                        let residual = 1.0 / (1.0 + (-score).exp()) - case.targets[row];
+                        f64::from(case.weights[row][k]) * residual * entry(&case.panel, row, column)
+                    })
+                    .sum();
+                assert!(
+                    close(gradient[column][k], before[column][k] + sum),
+                    "{level}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn scores_are_products() {
+        let case = case();
+        for level in Level::available() {
+            let mut scores = vec![[0.0; REPLICATES]; ROWS];
+            linear_scores(level, &case.panel, WIDTH, &case.coefficients, &mut scores);
+            for (row, k) in (0..ROWS).flat_map(|r| (0..REPLICATES).map(move |k| (r, k))) {
+                let score: f64 = (0..WIDTH)
+                    .map(|c| entry(&case.panel, row, c) * case.coefficients[c][k])
+                    .sum();
+                assert!(close(scores[row][k], score), "{level}");
+            }
+        }
+    }
+
+    #[test]
+    fn line_sums_are_sums_over_rows() {
+        let case = case();
+        let scores: Vec<Lanes> = lanes(ROWS, 6)
+            .iter()
+            .map(|row| row.map(|x| 9.0 * x))
+            .collect();
+        let line = [lanes(1, 7)[0], lanes(1, 8)[0]];
+        let ends = [[0.1; REPLICATES], [0.8; REPLICATES]];
+        for level in Level::available() {
+            let mut sums = LineSums::default();
+            line_sums(
+                level,
+                &scores,
+                &case.targets,
+                &case.weights,
+                &line,
+                &ends,
+                &mut sums,
+            );
+            for k in 0..REPLICATES {
+                let mut wanted = [0.0; 5];
+                let rows = scores.iter().zip(case.targets.iter().zip(&case.weights));
+                for (scores, (target, weights)) in rows {
+                    let (eta, w) = (scores[k], f64::from(weights[k]));
+                    let p = 1.0 / (1.0 + (-(line[0][k] * eta + line[1][k])).exp());
+                    let residual = w * (p - (0.1 + 0.7 * target));
+                    let curvature = w * p * (1.0 - p);
+                    let terms = [
+                        residual * eta,
+                        residual,
+                        curvature * eta * eta,
+                        curvature * eta,
+                        curvature,
+                    ];
+                    for (sum, term) in wanted.iter_mut().zip(terms) {
+                        *sum += term;
+                    }
+                }
+                let got = sums
+                    .gradient
+                    .iter()
+                    .chain(&sums.hessian)
+                    .map(|lanes| lanes[k]);
+                assert!(
+                    got.zip(wanted).all(|(got, wanted)| close(got, wanted)),
+                    "{level}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_logistic_function_is_right_everywhere() {
+        let points = [
+            0.0, 1e-9, 0.3, -0.3, 5.5, -20.0, 36.8, -36.8, 650.0, -650.0, 1e9, -1e9,
+        ];
+        for level in Level::available() {
+            for x in points {
+                // One row of one, so that its gradient is σ(x).
+                let mut panel = vec![0.0; GROUP * GROUP];
+                panel[0] = 1.0;
+                let mut coefficients = vec![[0.0; REPLICATES]; GROUP];
+                coefficients[0] = [x; REPLICATES];
+                let mut weights = vec![[0.0; REPLICATES]; GROUP];
+                weights[0] = [1.0; REPLICATES];
+                let mut gradient = vec![[0.0; REPLICATES]; GROUP];
+                let targets = [0.0; GROUP];
+                logistic_gradient(
+                    level,
+                    &panel,
+                    GROUP,
+                    &coefficients,
+                    &targets,
+                    &weights,
+                    &mut gradient,
+                );
+                let wanted = 1.0 / (1.0 + (-x.clamp(-700.0, 700.0)).exp());
+                let error = (gradient[0][0] / wanted - 1.0).abs();
+                assert!(error < 4e-15, "{level}: {x} {error:e}");
+            }
+        }
+    }
+}
