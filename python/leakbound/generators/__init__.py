@@ -31,9 +31,11 @@ from leakbound.generators._labels import FittedLabeler, Labeler
 from leakbound.generators._mixture import FittedPCAMixture, PCAMixture
 from leakbound.generators._protocol import Generator, Sampler, Samples
 from leakbound.generators._split import MemberSplit
+from leakbound.generators._text import Chunks, FittedLanguageModel, LanguageModel, chunk_texts
 
 __all__ = [
     "ChowLiuTree",
+    "Chunks",
     "Diffusion",
     "FeatureExtreme",
     "Filtered",
@@ -43,18 +45,21 @@ __all__ = [
     "FittedFolderOfSamples",
     "FittedGaussianCopula",
     "FittedLabeler",
+    "FittedLanguageModel",
     "FittedPCAMixture",
     "FittedSequentialCART",
     "FolderOfSamples",
     "GaussianCopula",
     "Generator",
     "Labeler",
+    "LanguageModel",
     "MemberSplit",
     "PCAMixture",
     "Sampler",
     "Samples",
     "SequentialCART",
     "check_duplicates",
+    "chunk_texts",
     "feature_extremes",
     "find_duplicates",
 ]
