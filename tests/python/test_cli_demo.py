@@ -97,10 +97,10 @@ def test_the_demo_shows_its_progress_on_a_terminal_only(monkeypatch: pytest.Monk
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _demo._bar() as progress:
+    with _demo.bar() as progress:
         assert progress is not None
         progress("training, epoch 1 of 2", 0.5)
     assert "training, epoch 1 of 2" in terminal.getvalue()
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with _demo._bar() as progress:
+    with _demo.bar() as progress:
         assert progress is None

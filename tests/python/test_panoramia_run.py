@@ -80,7 +80,9 @@ def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 HELPER = Helper(network=mlp, epochs=1)
-AUDIT = Panoramia(Census(), inputs=features, helper=HELPER, saturation=(0.5,), seeds=(0, 1))
+AUDIT = Panoramia(
+    Census(), inputs=features, helper=HELPER, saturation=(0.5,), seeds=(0, 1), union=True
+)
 X, Y = census(MEMBERS, 77)
 OTHERS = census(600, 78)
 
@@ -95,7 +97,7 @@ def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -
     assert [(row.target, row.audit) for row in report.rows] == [
         (target, audit)
         for target in ("by heart", "never saw")
-        for audit in ("PANORAMIA", "RM;RN", "O(1)")
+        for audit in ("PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)")
     ]
     assert all(len(row.results) == 2 for row in report.rows)
     assert report.row("by heart").m == report.sizes["test"] == 420
@@ -158,7 +160,7 @@ def test_the_report_goes_to_json_and_back_and_is_written(
 
 
 def test_one_target_without_non_members_has_one_row() -> None:
-    audit = replace(AUDIT, seeds=(3,), saturation=(), helper=None)
+    audit = replace(AUDIT, seeds=(3,), saturation=(), helper=None, union=False)
     found = audit.run(target=untrained(), members=(X, Y))
     assert [(row.target, row.audit) for row in found.rows] == [("target", "PANORAMIA")]
     assert found.rows[0].c_lb is not None
@@ -379,5 +381,5 @@ def test_same_seed_same_numbers() -> None:
 def test_the_stored_form_is_plain_data(report: PanoramiaReport) -> None:
     content = json.loads(report.to_json())
     assert content["rows"][0]["results"][0]["type"] == "PanoramiaResult"
-    assert content["rows"][2]["results"][0]["type"] == "AuditResult"
+    assert content["rows"][3]["results"][0]["type"] == "AuditResult"
     assert content["options"]["inputs"] == "leakbound.demos._census_data.features"

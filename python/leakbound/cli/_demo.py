@@ -146,7 +146,7 @@ def _perform(demo: _Demo, out: Path, *, seed: int, as_json: bool) -> None:
         _output.prepare(out)
         with _output.waiting("Loading PyTorch"):
             run = demo.load()
-        with _bar() as progress:
+        with bar() as progress:
             found = run(out, seed=seed, progress=progress)
         _answer(demo, found, out, as_json=as_json)
 
@@ -163,7 +163,7 @@ def _answer(demo: _Demo, found: Report, out: Path, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[str, float], None] | None]:
+def bar() -> Iterator[Callable[[str, float], None] | None]:
     """Lend a progress bar on standard error, where somebody is looking."""
     if not sys.stderr.isatty():
         yield None

@@ -8,7 +8,7 @@ show little: the network predicts them nearly as well unseen.)
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,10 +24,11 @@ from leakbound.plan import InclusionPlan
 
 try:
     import torch
-    from opacus import PrivacyEngine
     from sklearn.datasets import load_digits
-    from torch import Tensor, nn
-    from torch.utils.data import DataLoader, TensorDataset
+    from torch import nn
+    from torch.utils.data import TensorDataset
+
+    from leakbound.demos._classifier import Recipe, accuracy
 except ImportError as error:
     message = (
         f"the digits demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
@@ -35,13 +36,11 @@ except ImportError as error:
     raise MissingExtraError(message) from error
 
 from leakbound.demos._training import (
-    DELTA,
     AuditedModel,
     DemoReport,
     Progress,
     Ticks,
     TrainedModel,
-    quiet_opacus,
     reproducible,
     write_scores,
 )
@@ -52,12 +51,11 @@ __all__ = ["DigitsReport", "DigitsRow", "Progress", "run"]
 CANARIES = 300
 TEST_EXAMPLES = 297
 
-BATCH_SIZE = 64
-LEARNING_RATE = 3e-3
-
-PRIVATE_BATCH_SIZE = 256
-PRIVATE_LEARNING_RATE = 0.5
-GRADIENT_NORM = 1.0
+RECIPE = Recipe(
+    lambda: nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10)),
+    batch_size=64,
+    learning_rate=3e-3,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +142,11 @@ def run(
     with reproducible():
         task = _Task.create(seed)
         models = chain(
-            _overfit(task, marks, seed, ticks),
-            (_privately(task, epsilon, private_epochs, seed, ticks) for epsilon in budgets),
+            RECIPE.overfit(task.training, marks, seed, ticks),
+            (
+                RECIPE.privately(task.training, epsilon, private_epochs, seed, ticks)
+                for epsilon in budgets
+            ),
         )
         rows = tuple(_audit(task, model, seed, out) for model in models)
     if out is not None:
@@ -191,60 +192,6 @@ class _Task:
         )
 
 
-def _network(seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))
-
-
-def _overfit(task: _Task, marks: list[int], seed: int, ticks: Ticks) -> Iterator[TrainedModel]:
-    """Train one network far past its best, and hand it out at each mark."""
-    network = _network(seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
-    loader = DataLoader(task.training, batch_size=BATCH_SIZE, shuffle=True)
-    seconds = 0.0
-    last = max(marks, default=0)
-    for epoch in range(1, last + 1):
-        began = perf_counter()
-        _train_one_epoch(network, optimizer, loader)
-        seconds += perf_counter() - began
-        ticks(f"training, epoch {epoch} of {last}")
-        if epoch in marks:
-            name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
-            yield TrainedModel(name, network, epoch, None, seconds)
-
-
-def _privately(task: _Task, epsilon: float, epochs: int, seed: int, ticks: Ticks) -> TrainedModel:
-    """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
-    began = perf_counter()
-    network = _network(seed)
-    with quiet_opacus():
-        private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
-            module=network,
-            optimizer=torch.optim.SGD(network.parameters(), lr=PRIVATE_LEARNING_RATE),
-            data_loader=DataLoader(task.training, batch_size=PRIVATE_BATCH_SIZE, shuffle=True),
-            target_epsilon=epsilon,
-            target_delta=DELTA,
-            epochs=epochs,
-            max_grad_norm=GRADIENT_NORM,
-        )
-        for epoch in range(1, epochs + 1):
-            _train_one_epoch(private, optimizer, loader)
-            ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
-    name = f"DP-SGD, ε = {epsilon:g}"
-    return TrainedModel(name, private.to_standard_module(), epochs, epsilon, perf_counter() - began)
-
-
-def _train_one_epoch(
-    network: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[tuple[Tensor, ...]]
-) -> None:
-    network.train()
-    for inputs, targets in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(network(inputs), targets)
-        torch.autograd.backward(loss)
-        optimizer.step()
-
-
 def _audit(
     task: _Task, model: TrainedModel, seed: int, out: str | os.PathLike[str] | None
 ) -> DigitsRow:
@@ -256,17 +203,9 @@ def _audit(
         name=model.name,
         epochs=model.epochs,
         epsilon=model.epsilon,
-        train_accuracy=_accuracy(model.network, task.training),
-        test_accuracy=_accuracy(model.network, task.test),
+        train_accuracy=accuracy(model.network, task.training),
+        test_accuracy=accuracy(model.network, task.test),
         auc=result.auc,
         seconds=model.seconds,
         result=result,
     )
-
-
-def _accuracy(network: nn.Module, data: TensorDataset) -> float:
-    inputs, targets = data.tensors
-    network.eval()
-    with torch.no_grad():
-        right = network(inputs).argmax(1) == targets
-    return float(right.double().mean())

@@ -13,11 +13,21 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 
 from leakbound.panoramia._attack import FittedAttack, StackedAttack
 from leakbound.panoramia._options import Helper
-from leakbound.panoramia._report import PanoramiaReport, PanoramiaRow, Saturation, Spread
+from leakbound.panoramia._report import (
+    HEADINGS,
+    NOTE,
+    PanoramiaReport,
+    PanoramiaRow,
+    Saturation,
+    Spread,
+    headline,
+)
 from leakbound.panoramia._run import Panoramia
 from leakbound.panoramia._sample import Examples, Sample
 
 __all__ = [
+    "HEADINGS",
+    "NOTE",
     "Examples",
     "FittedAttack",
     "Helper",
@@ -28,4 +38,5 @@ __all__ = [
     "Saturation",
     "Spread",
     "StackedAttack",
+    "headline",
 ]

@@ -9,8 +9,8 @@ import numpy as np
 
 from leakbound import _figures, plots
 from leakbound._files import write_text
-from leakbound._wording import figure_of, number
-from leakbound.panoramia._report import HEADINGS, NOTE
+from leakbound._wording import figure_of
+from leakbound.panoramia._report import HEADINGS, NOTE, estimate, headline
 from leakbound.report import environment
 from leakbound.results import PanoramiaResult
 
@@ -55,7 +55,7 @@ def write(
         If the file cannot be written.
     """
     rows = [row for row in found.rows if row.audit == "PANORAMIA"]
-    lead = max(rows, key=_estimate)
+    lead = max(rows, key=estimate)
     result = cast("PanoramiaResult", lead.results[0])
     text = (
         environment()
@@ -71,7 +71,7 @@ def write(
             lines=found.table(),
             note=NOTE,
             shared=_shared(found),
-            least=min(map(_estimate, rows)),
+            least=min(map(estimate, rows)),
             targets=[_target(row, f"t{i}") for i, row in enumerate(rows)],
             theorem=result.theorem,
             assumptions=result.assumptions,
@@ -80,33 +80,6 @@ def write(
         )
     )
     write_text(path, text)
-
-
-def headline(found: PanoramiaReport) -> str:
-    """Return what a run found in a sentence or two.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-
-    Returns
-    -------
-    str
-        The largest estimate, and what it is not.
-    """
-    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
-    lead = max(rows, key=_estimate)
-    if _estimate(lead) <= 0:
-        return (
-            "No leakage estimated: the attack with the model proves no more than the baseline "
-            "proves without it."
-        )
-    of = "" if len(rows) == 1 else f" for “{lead.target}”"
-    return (
-        f"Estimated leakage{of}: ε̃ = {number(_estimate(lead))} in the mean over "
-        f"{len(found.seeds)} seeds. This is not a lower bound on ε."
-    )
 
 
 def plot_saturation(found: PanoramiaReport, ax: Axes) -> Axes:
@@ -217,10 +190,6 @@ def _target(row: PanoramiaRow, ident: str) -> _Target:
 
 def _estimates(row: PanoramiaRow) -> list[PanoramiaResult]:
     return [result for result in row.results if isinstance(result, PanoramiaResult)]
-
-
-def _estimate(row: PanoramiaRow) -> float:
-    return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
 
 
 def _explanation(found: PanoramiaReport, lead: PanoramiaRow) -> str:

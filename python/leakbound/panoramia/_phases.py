@@ -11,6 +11,7 @@ import numpy as np
 
 from leakbound._validate import check_ids, check_length, complement, vector
 from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.cuts import CutPolicy, UnionBound
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
@@ -348,13 +349,15 @@ class Run:
     def _audits(
         self, target: str, seen: Mapping[str, Side], said: Arrays
     ) -> dict[Audit, Callable[[int, dict[str, Arrays]], PanoramiaResult | AuditResult]]:
-        def compare(seed: int, game: Arrays, *, real: bool) -> PanoramiaResult:
+        def compare(
+            seed: int, game: Arrays, *, real: bool = False, cuts: CutPolicy = self.options.cuts
+        ) -> PanoramiaResult:
             return audit_panoramia(
                 game["baseline"],
                 game[f"attack-{target}"],
                 game["coins"],
                 confidence=self.options.confidence,
-                cuts=self.options.cuts,
+                cuts=cuts,
                 real_nonmembers=real,
                 seed=seed,
             )
@@ -376,8 +379,12 @@ class Run:
             )
 
         audits: dict[Audit, Any] = {
-            "PANORAMIA": lambda seed, games: compare(seed, games["generated"], real=False)
+            "PANORAMIA": lambda seed, games: compare(seed, games["generated"])
         }
+        if self.options.union:
+            audits["PANORAMIA, union"] = lambda seed, games: compare(
+                seed, games["generated"], cuts=UnionBound()
+            )
         if "nonmembers" in seen:
             audits["RM;RN"] = lambda seed, games: compare(seed, games["nonmembers"], real=True)
             audits["O(1)"] = by_loss

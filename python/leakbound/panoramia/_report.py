@@ -16,7 +16,7 @@ from leakbound.results import AuditResult, PanoramiaResult
 
 __all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Saturation", "Spread"]
 
-Audit: TypeAlias = Literal["PANORAMIA", "RM;RN", "O(1)"]
+Audit: TypeAlias = Literal["PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
 
 GROWTH = 0.05
 """Gain of c_lb from the last doubling of the training data that is still growth."""
@@ -81,9 +81,10 @@ class PanoramiaRow(Record):
     ----------
     target : str
         Name of the target.
-    audit : {"PANORAMIA", "RM;RN", "O(1)"}
-        Against generated non-members; the same attack against real ones; or guessing members and
-        non-members by the loss, less that at initialisation where it is known.
+    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"}
+        Against generated non-members; the same scores with the paper's union bound over all cuts;
+        the same attack against real non-members; or guessing members and non-members by the loss,
+        less that at initialisation where it is known.
     results : tuple of PanoramiaResult or AuditResult
         One for each seed, each at its own confidence.
     """
@@ -100,7 +101,7 @@ class PanoramiaRow(Record):
     @property
     def c_lb(self) -> Spread | None:
         """Lower bounds on c, for PANORAMIA."""
-        return self._of(lambda result: result.c_lb) if self.audit == "PANORAMIA" else None
+        return self._of(lambda result: result.c_lb) if self._estimated else None
 
     @property
     def c_plus_epsilon_lb(self) -> Spread | None:
@@ -110,12 +111,16 @@ class PanoramiaRow(Record):
     @property
     def epsilon_tilde(self) -> Spread | None:
         """Estimates of ε, for PANORAMIA."""
-        return self._of(lambda result: result.epsilon_tilde) if self.audit == "PANORAMIA" else None
+        return self._of(lambda result: result.epsilon_tilde) if self._estimated else None
 
     @property
     def epsilon(self) -> Spread | None:
         """Lower bounds on ε; None for PANORAMIA, which gives an estimate."""
-        return None if self.audit == "PANORAMIA" else self._of(lambda result: result.bound)
+        return None if self._estimated else self._of(lambda result: result.bound)
+
+    @property
+    def _estimated(self) -> bool:
+        return self.audit.startswith("PANORAMIA")
 
     def _of(self, value: Callable[[Any], float]) -> Spread:
         return Spread.of([value(result) for result in self.results])
@@ -182,7 +187,7 @@ class PanoramiaReport(Record):
         ----------
         target : str
             Name of the target.
-        audit : {"PANORAMIA", "RM;RN", "O(1)"}
+        audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"}
             Which audit of it.
 
         Returns
@@ -256,6 +261,49 @@ NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
     "what the attack proves beyond the baseline, put down to the model."
 )
+
+
+def headline(found: PanoramiaReport) -> str:
+    """Return what a run found in a sentence or two.
+
+    Parameters
+    ----------
+    found : PanoramiaReport
+        What was found.
+
+    Returns
+    -------
+    str
+        The largest estimate, and what it is not.
+    """
+    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
+    lead = max(rows, key=estimate)
+    if estimate(lead) <= 0:
+        return (
+            "No leakage estimated: the attack with the model proves no more than the baseline "
+            "proves without it."
+        )
+    of = "" if len(rows) == 1 else f" for “{lead.target}”"
+    return (
+        f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in the mean over "
+        f"{len(found.seeds)} seeds. This is not a lower bound on ε."
+    )
+
+
+def estimate(row: PanoramiaRow) -> float:
+    """Return the mean of ε̃ over seeds.
+
+    Parameters
+    ----------
+    row : PanoramiaRow
+        A target under an audit.
+
+    Returns
+    -------
+    float
+        At least 0; 0 for an audit that gives bounds.
+    """
+    return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple[str, ...]:

@@ -65,6 +65,8 @@ class Panoramia:
         Of every result, in (0, 1).
     cuts : CutPolicy
         Which cuts of each ranking are tested.
+    union : bool
+        Whether the table also has the paper's union bound over all cuts, on the same scores.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Panoramia:
     seeds: tuple[int, ...] = (0, 1, 2)
     confidence: float = 0.95
     cuts: CutPolicy = field(default_factory=KLScan)
+    union: bool = False
 
     def __post_init__(self) -> None:
         if not (hasattr(self.generator, "fit") or hasattr(self.generator, "sample")):
