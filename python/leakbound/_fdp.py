@@ -13,7 +13,7 @@ from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.tradeoff import TradeOff
 
-__all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects"]
+__all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects", "rejects"]
 
 _MOST = 2**53
 """The core counts right guesses in doubles."""
@@ -79,7 +79,7 @@ def fdp_rejects(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
-    return _core.fdp_rejects(counts, tradeoff.core, _level(tau))
+    return rejects(counts, tradeoff, _level(tau))
 
 
 def fdp_p_value(
@@ -217,24 +217,44 @@ def critical(counts: CountOptions, claim: AnyFamily, tau: float) -> float | None
         return _core.fdp_critical_laplace(counts, tau)
     sides: Sides = "member" if counts["one_sided"] else "both"
 
-    def rejects(theta: float) -> bool:
-        return _core.fdp_rejects(counts, claim.curve(theta, sides).core, tau)
+    def refuted(theta: float) -> bool:
+        return rejects(counts, claim.curve(theta, sides), tau)
 
-    return _search(rejects, *claim.search, increasing=claim.order == "increasing")
+    return _search(refuted, *claim.search, increasing=claim.order == "increasing")
+
+
+def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float) -> bool:
+    """Return whether a curve is rejected.
+
+    Parameters
+    ----------
+    counts : CountOptions
+        What was observed.
+    tradeoff : TradeOff
+        The curve.
+    tau : float
+        Level, in (0, 1).
+
+    Returns
+    -------
+    bool
+        True if it is.
+    """
+    return _core.fdp_rejects(counts, tradeoff.core, tau)
 
 
 def _search(
-    rejects: Callable[[float], bool], low: float, high: float, *, increasing: bool
+    refuted: Callable[[float], bool], low: float, high: float, *, increasing: bool
 ) -> float | None:
     """Halve a bracket from a rejected to a kept end; return the rejected one that remains."""
     rejected, kept = (low, high) if increasing else (high, low)
-    if not rejects(rejected):
+    if not refuted(rejected):
         return None
-    if rejects(kept):
+    if refuted(kept):
         return kept
     while abs(kept - rejected) > _WIDTH * max(kept, rejected):
         middle = 0.5 * (rejected + kept)
-        if rejects(middle):
+        if refuted(middle):
             rejected = middle
         else:
             kept = middle

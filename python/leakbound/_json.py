@@ -174,6 +174,8 @@ def encode(value: object) -> JsonValue:
         return {"type": type(value).__name__, **content}
     if isinstance(value, float):
         return _encode_float(float(value))
+    if callable(value):
+        return getattr(value, "__qualname__", type(value).__name__)
     return cast("JsonValue", value)
 
 
@@ -210,6 +212,17 @@ def decode(kind: Any, data: JsonValue, where: str = "result") -> Any:
     return _decode_generic(get_origin(kind), get_args(kind), data, where)
 
 
+class _Forgotten:
+    """Stands for a function that was stored by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.__qualname__ = name
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        message = f"the function {self.__qualname__} was not stored, only its name: make it anew"
+        raise ResultFormatError(message)
+
+
 def _decode_generic(origin: Any, arguments: tuple[Any, ...], data: JsonValue, where: str) -> Any:
     if origin is Lazy:
         value = decode(arguments[0], data, where)
@@ -224,6 +237,8 @@ def _decode_generic(origin: Any, arguments: tuple[Any, ...], data: JsonValue, wh
         return {key: decode(arguments[1], x, f"{where}.{key}") for key, x in content.items()}
     if origin is Literal:
         return _decode_literal(arguments, data, where)
+    if origin is Callable:
+        return _Forgotten(_expect(str, data, where))
     if data is None and type(None) in arguments:
         return None
     kinds = [kind for kind in arguments if kind is not type(None)]

@@ -28,7 +28,7 @@ class BestCut(Protocol):
 
     @property
     def logit(self) -> float:
-        """The bound, on the log-odds of a right guess; not clipped."""
+        """The bound: on the log-odds of a right guess, or what `strength` says; not clipped."""
 
     @property
     def cut(self) -> int:
@@ -203,6 +203,11 @@ class PathPolicy(ABC):
         OptionError
             If it asks for more guesses than there are examples.
         """
+
+    @property
+    def strength(self) -> str:
+        """What the bounds are on, by name: the larger, the less private."""
+        return "epsilon"
 
     @property
     def horizon(self) -> int:

@@ -336,6 +336,6 @@ class TradeOffFamily(FamilyClaim):
 AnyFamily: TypeAlias = GaussianDP | LaplaceDP | TradeOffFamily
 """Any family of trade-off functions that an audit takes."""
 FAMILIES = (GaussianDP, LaplaceDP, TradeOffFamily)
-Claim: TypeAlias = PureDP | ApproxDP
+Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
-CLAIMS = (PureDP, ApproxDP)
+CLAIMS = (PureDP, ApproxDP, *FAMILIES)

@@ -13,7 +13,7 @@ import numpy as np
 
 from leakbound import _core
 from leakbound._policy import ORDERS, BestCut, CurvePoints, PathPolicy
-from leakbound._typing import Kind, PathOrder, Sides, Tail
+from leakbound._typing import FloatArray, IntArray, Kind, PathOrder, Sides, Tail
 from leakbound._validate import choice, integer, real
 from leakbound.errors import OptionError, OptionTypeError
 
@@ -355,6 +355,24 @@ class Fixed(PathPolicy):
     def with_guesses(self, guesses: int, examples: int) -> "Fixed":  # noqa: ARG002
         """See `PathPolicy.with_guesses`."""
         return Fixed(guesses)
+
+    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
+        """Return the Clopper-Pearson limit of each of some cuts.
+
+        Parameters
+        ----------
+        guesses, correct : ndarray of int64, shape (k,)
+            The cuts.
+        level : float
+            Probability of error of each.
+
+        Returns
+        -------
+        ndarray of float64, shape (k,)
+            Lower limits on the probability of a right guess.
+        """
+        counts = correct.astype(np.uint64), guesses.astype(np.uint64)
+        return _core.clopper_pearson(*counts, beta=np.full(guesses.size, level))
 
     def cut(self, path: _core.Path) -> tuple[int, int]:
         """Return the cut on a path: the first allowed one with so many guesses.

@@ -9,14 +9,16 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from leakbound._json import Lazy, Record
-from leakbound._typing import FloatArray, IntArray, Kind, PathName, Status, Verdict
+from leakbound._parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound._rounding import down, up
+from leakbound._typing import Kind, PathName, Verdict
 from leakbound._validate import real
-from leakbound.claims import Claim, PureDP
+from leakbound.claims import FAMILIES, Claim, PureDP
 from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.tradeoff import TradeOff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,107 +34,6 @@ __all__ = [
     "Roc",
     "ScoreAudit",
 ]
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """Something that must hold for the result to mean what it says.
-
-    Parameters
-    ----------
-    name : str
-        A few words.
-    statement : str
-        What exactly is assumed.
-    status : {"checked", "declared", "approximate", "unverifiable"}
-        Whether the audit made sure of it, was told so, knows that it holds only roughly, or cannot
-        know.
-    """
-
-    name: str
-    statement: str
-    status: Status
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a result comes from.
-
-    Parameters
-    ----------
-    leakbound, python, numpy : str
-        Versions.
-    seed : int
-        Seed of every random choice of the audit.
-    sha256 : dict of str to str
-        Hexadecimal digest of each input: scores as little-endian float64, membership as one byte
-        per example.
-    """
-
-    leakbound: str
-    python: str
-    numpy: str
-    seed: int
-    sha256: dict[str, str]
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The winning path at no more than 2,000 cuts, picked without looking at membership.
-
-    Parameters
-    ----------
-    guesses, correct : ndarray of int64, shape (k,)
-        Guesses made and guesses right at each cut, increasing.
-    precision : ndarray of float64, shape (k,)
-        Share of the guesses made that are right, in [0, 1].
-    recall : ndarray of float64, shape (k,)
-        Right guesses as a share of all examples that the path could guess right, in [0, 1].
-    bound : ndarray of float64, shape (k,)
-        What the policy would report had this cut been the best one, at least 0; NaN where the
-        policy does not test the cut. The largest is the result's bound.
-    """
-
-    guesses: IntArray
-    correct: IntArray
-    precision: FloatArray
-    recall: FloatArray
-    bound: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Roc:
-    """The ranking as a membership test, at label-free thresholds from the highest score down.
-
-    Parameters
-    ----------
-    guesses, members : ndarray of int64, shape (k,)
-        Examples at or above each threshold, and the members among them.
-    false_positive_rate, true_positive_rate : ndarray of float64, shape (k,)
-        Shares of all non-members and of all members at or above it, in [0, 1].
-    """
-
-    guesses: IntArray
-    members: IntArray
-    false_positive_rate: FloatArray
-    true_positive_rate: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Histogram:
-    """Finite scores of members and non-members in 60 bins.
-
-    Parameters
-    ----------
-    edges : ndarray of float64, shape (61,)
-        From the 0.1 % to the 99.9 % quantile of the finite scores.
-    members, non_members : ndarray of int64, shape (60,)
-        Counts; scores beyond the quantiles, ±inf included, are in the end bins.
-    """
-
-    edges: FloatArray
-    members: IntArray
-    non_members: IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -306,16 +207,19 @@ class AuditResult(Result, ScoreAudit):
     Parameters
     ----------
     kind : str
-        "lower_bound": holds for every mechanism that satisfies the claim; "invalid": an
+        "lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":
+        holds among the trade-off functions of the claim, and ε is a conversion; "invalid": an
         uncorrected policy was asked for by name, and the number proves nothing.
-    claim : PureDP or ApproxDP
-        The family of guarantees whose parameter is bounded.
+    claim : PureDP, ApproxDP or a family of trade-off functions
+        The guarantees whose parameter is bounded: `bound` and `ceiling` are in its units.
     confidence : float
         Probability, over the coins, that the bound is not above the truth.
     theorem : str
         Why the bound holds.
     assumptions : tuple of Assumption
         What must be true for it.
+    rejected : TradeOff or None
+        For a family of trade-off functions, the least private curve that is rejected, if any.
 
     Examples
     --------
@@ -331,32 +235,107 @@ class AuditResult(Result, ScoreAudit):
     confidence: float
     theorem: str
     assumptions: tuple[Assumption, ...]
+    rejected: TradeOff | None = None
     _provenance: Lazy[Provenance] = field(repr=False)
+    _rejectable: Lazy[TradeOff | None] = field(default_factory=lambda: Lazy(lambda: None))
 
-    def check(self, *, epsilon: float, delta: float = 0.0) -> Verdict:
-        """Say whether the audit refutes a claimed ε.
+    @property
+    def rejectable(self) -> TradeOff | None:
+        """The curve that a perfect attack would have rejected; None if none, or no family."""
+        return self._rejectable.value
+
+    @property
+    def is_family(self) -> bool:
+        """Whether the claim is a family of trade-off functions."""
+        return isinstance(self.claim, FAMILIES)
+
+    @property
+    def parameter(self) -> str:
+        """The claim's parameter, with its sign: a bound from below, or from above."""
+        if self.bounds_above:
+            return f"{self.claim.parameter} <="
+        return f"{self.claim.parameter} {_sign(self.kind)}"
+
+    @property
+    def bounds_above(self) -> bool:
+        """Whether smaller values of the parameter are the less private."""
+        return getattr(self.claim, "order", "increasing") == "decreasing"
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Return the bound as an ε of (ε, δ)-differential privacy.
 
         Parameters
         ----------
-        epsilon : float
-            The claimed value, at least 0.
         delta : float
-            The claimed δ, at most that of the result's claim; a bound on pure DP speaks of 0 only.
+            δ in [0, 1). For `PureDP` and `ApproxDP` at most that of the claim. For a family the
+            rejected curve is converted, which holds within the family.
+
+        Returns
+        -------
+        float
+            ε, in nats; 0 if nothing is rejected.
+
+        Raises
+        ------
+        OptionError
+            If `delta` is outside [0, 1).
+        IncompatibleOptionsError
+            If the claim says nothing about this δ.
+        """
+        if not self.is_family:
+            return super().epsilon(delta)
+        return _converted(self.rejected, delta)
+
+    def check(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        parameter: float | None = None,
+    ) -> Verdict:
+        """Say whether the audit refutes a claimed ε, or a claimed parameter.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            The claimed ε, at least 0.
+        delta : float
+            The claimed δ; for `PureDP` and `ApproxDP` at most that of the result's claim.
+        parameter : float, optional
+            In place of ε, the claimed value of the claim's own parameter, such as μ.
 
         Returns
         -------
         {"refuted", "not refuted", "inconclusive"}
             "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack
-            could not have refuted it, or the audit is of kind "invalid".
+            could not have refuted it, or the audit is of kind "invalid". Of a family, what is
+            refuted is the family's own curve with this ε and δ.
 
         Raises
         ------
         OptionError, OptionTypeError
-            If `epsilon` is negative or no number, or `delta` is outside [0, 1).
+            If a claimed value is negative or no number, or `delta` is outside [0, 1).
         IncompatibleOptionsError
-            If the claim says nothing about this δ.
+            If the claim says nothing about this δ, or not one of ε and parameter is given.
         """
+        if (epsilon is None) == (parameter is None):
+            message = "claim either epsilon or parameter, one of them"
+            raise IncompatibleOptionsError(message)
+        if parameter is not None:
+            claimed = real(parameter, "parameter", least=0)
+            sign = -1 if self.bounds_above else 1
+            return _verdict(
+                self.kind,
+                refuted=sign * self.bound > sign * claimed,
+                refutable=lambda: sign * self.ceiling > sign * claimed,
+            )
         claimed = real(epsilon, "epsilon", least=0)
+        if self.is_family:
+            return _verdict(
+                self.kind,
+                refuted=self.epsilon(delta) > claimed,
+                refutable=lambda: _converted(self.rejectable, delta) > claimed,
+            )
         _check_delta(delta, self.claim)
         return _verdict(
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
@@ -364,19 +343,25 @@ class AuditResult(Result, ScoreAudit):
 
     def __repr__(self) -> str:
         return (
-            f"AuditResult(epsilon {_sign(self.kind)} {down(self.bound)} @ "
+            f"AuditResult({self.parameter} {self._rounded(self.bound)} @ "
             f"{_percent(self.confidence)}, {self.claim.name}, {_counts(self)}, {self.kind})"
         )
 
+    def _rounded(self, value: float) -> str:
+        return up(value) if self.bounds_above else down(value)
+
     def _rows(self) -> dict[str, str]:
+        family = {"epsilon at delta = 1e-5": f"{down(self.epsilon(1e-5))} (converted)"}
+        nature = self.kind.replace("_", " ")
         return {
-            f"epsilon {_sign(self.kind)}": f"{down(self.bound)} ({self.kind.replace('_', ' ')})",
+            self.parameter: f"{self._rounded(self.bound)} ({nature})",
+            **(family if self.is_family else {}),
             **({"because": self.reason} if self.reason else {}),
             "confidence": _percent(self.confidence),
             "right guesses": f"{self.correct} of {self.guesses} ({self.path})",
             "examples": f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
-            "a perfect attack reaches": down(self.ceiling),
+            "a perfect attack reaches": self._rounded(self.ceiling),
         }
 
 
@@ -571,6 +556,11 @@ def _verdict(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Ver
     return "not refuted" if refutable() else "inconclusive"
 
 
+def _converted(curve: TradeOff | None, delta: float) -> float:
+    checked = real(delta, "delta", least=0, below=1)
+    return 0.0 if curve is None else float(curve.epsilon(checked))
+
+
 def _check_delta(delta: float, claim: Claim) -> None:
     if real(delta, "delta", least=0, below=1) > claim.delta:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
@@ -580,22 +570,6 @@ def _check_delta(delta: float, claim: Claim) -> None:
 
 def _sign(kind: Kind) -> str:
     return ">=" if kind.endswith("lower_bound") else "~"
-
-
-def down(value: float) -> str:
-    """Return two decimals, rounded down: what is printed is never more than what was proved.
-
-    Parameters
-    ----------
-    value : float
-        Finite.
-
-    Returns
-    -------
-    str
-        The digits.
-    """
-    return str(Decimal(repr(value)).quantize(Decimal("0.01"), rounding=ROUND_FLOOR))
 
 
 def _percent(share: float) -> str:

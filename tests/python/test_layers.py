@@ -13,8 +13,8 @@ PACKAGE = Path(leakbound.__file__).parent
 LAYERS = [
     {"_core"},
     {"errors", "_typing"},
-    {"_files", "_progress", "_validate"},
-    {"_approx", "_json", "_poisson_binomial", "_policy", "_scores"},
+    {"_files", "_progress", "_rounding", "_validate"},
+    {"_approx", "_json", "_parts", "_poisson_binomial", "_policy", "_scores"},
     {"_zero_run"},
     {"cuts", "plan", "propensity", "tradeoff"},
     {"claims"},

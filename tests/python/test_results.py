@@ -21,7 +21,8 @@ from matplotlib import pyplot as plt
 
 import leakbound as lb
 from leakbound import _files, _json, errors
-from leakbound.results import ScoreAudit, down
+from leakbound._rounding import down
+from leakbound.results import ScoreAudit
 
 Game = tuple[np.ndarray, np.ndarray]
 POLICIES = [

@@ -1,13 +1,14 @@
 """Several attacks audited together: each at its share of the level, and the best wins."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from leakbound._typing import ArrayInput, FloatArray, JsonValue
 from leakbound._validate import check_length, check_scores
+from leakbound.audits._fdp import FamilyPolicy
 from leakbound.errors import IncompatibleOptionsError, ShapeError
 from leakbound.results import ScoreAudit
 
@@ -26,12 +27,15 @@ class Proof:
         What the bound is, and how it is valid.
     options : dict
         What is to be said of the choice of policy.
+    family : FamilyPolicy or None
+        What bounded a family of trade-off functions; bounds are then strengths.
     """
 
     audit: ScoreAudit
     kind: Any
     method: str
     options: dict[str, JsonValue]
+    family: FamilyPolicy | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +139,7 @@ class Attacks:
             "attacks_level": share,
             "attacks_cost": max(0.0, alone - winner.audit.bound),
         }
-        return Proof(winner.audit, winner.kind, winner.method, winner.options | told)
+        return replace(winner, options=winner.options | told)
 
 
 def _has_rows(scores: Any) -> bool:

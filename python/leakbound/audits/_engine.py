@@ -11,12 +11,15 @@ from leakbound import _core
 from leakbound._json import Lazy, encode
 from leakbound._typing import BoolArray, FloatArray, JsonValue, PathName, PathOrder, Sides
 from leakbound.audits._details import POINTS, curve, histogram, roc
+from leakbound.audits._fdp import FamilyPolicy
 from leakbound.audits._warnings import ranking_warnings, tie_warnings
 from leakbound.cuts import ORDERS, BestCut, CutPolicy, Fixed, PathPolicy, Split
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.results import ScoreAudit
 
 __all__ = ["PATH_NAMES", "audit_scores", "reason", "untied"]
+
+_ONE_CUT = Fixed(1)
 
 PATH_NAMES: dict[PathOrder, PathName] = {
     "member": "member",
@@ -73,6 +76,7 @@ def audit_scores(
     seed: int,
     name: str = "scores",
     break_ties: bool = False,
+    one_cut: Fixed | FamilyPolicy = _ONE_CUT,
 ) -> ScoreAudit:
     """Bound the log-odds of a right guess from below.
 
@@ -94,6 +98,8 @@ def audit_scores(
         What to call the scores in messages.
     break_ties : bool
         Whether ties are broken at random, from the seed, instead of staying together.
+    one_cut : Fixed or FamilyPolicy
+        For `Split`: how the one cut is tested, whatever its number of guesses.
 
     Returns
     -------
@@ -108,7 +114,11 @@ def audit_scores(
         If the policy does not suit the number of examples.
     """
     if isinstance(cuts, Split):
-        return _audit_split(scores, member, cuts, sides=sides, beta=beta, seed=seed, name=name)
+        if break_ties:
+            scores = untied(scores, seed)
+        return _audit_split(
+            scores, member, cuts, one_cut, sides=sides, beta=beta, seed=seed, name=name
+        )
     cuts.check(scores.size)
     ranking = _rank(scores, member, name)
     notes: tuple[str, ...] = ()
@@ -124,6 +134,7 @@ def _audit_split(
     scores: FloatArray,
     member: BoolArray,
     cuts: Split,
+    one_cut: Fixed | FamilyPolicy,
     *,
     sides: Sides,
     beta: float,
@@ -135,12 +146,12 @@ def _audit_split(
     part = _rank(scores[choosing], member[choosing], f"{name} that choose the cut")
     scores, member = scores[~choosing], member[~choosing]
     ranking = _rank(scores, member, f"{name} that test the cut")
-    order, guesses = _choose(part, ORDERS[sides], ranking.examples / part.examples, beta)
-    fixed = Fixed(min(guesses, ranking.path(order).guesses))
-    trial = Trial.of(ranking, fixed, (order,), beta)
+    order, guesses = _choose(part, ranking.examples, one_cut, sides, beta)
+    guesses = min(guesses, ranking.path(order).guesses)
+    trial = Trial.of(ranking, one_cut.with_guesses(guesses, ranking.examples), (order,), beta)
     split = {
         "cuts": encode(cuts),
-        "chosen_guesses": fixed.guesses,
+        "chosen_guesses": guesses,
         "choosing_examples": part.examples,
     }
     return _summary(trial, scores, member, **split)
@@ -191,15 +202,18 @@ def _draw(examples: int, fraction: float, seed: int) -> BoolArray:
 
 
 def _choose(
-    part: _core.Ranking, orders: tuple[PathOrder, ...], scale: float, beta: float
+    part: _core.Ranking, examples: int, one_cut: Fixed | FamilyPolicy, sides: Sides, beta: float
 ) -> tuple[PathOrder, int]:
     """Return path and guesses with the best limit, if the other part were just like this one."""
+    scale = examples / part.examples
+    tested = one_cut.with_guesses(1, examples)
+    orders = ORDERS[sides] if isinstance(tested, Fixed) else tested.orders(sides)
     options: list[tuple[float, PathOrder, int]] = []
     for order in orders:
         guesses, correct = part.path(order).sample(POINTS)
-        expected = np.maximum(1, np.rint(guesses * scale)).astype(np.uint64)
-        right = np.minimum(expected, np.rint(correct * scale).astype(np.uint64))
-        limit = _core.clopper_pearson(right, expected, beta=np.full(right.size, beta))
+        expected = np.maximum(1, np.rint(guesses * scale)).astype(np.int64)
+        right = np.minimum(expected, np.rint(correct * scale).astype(np.int64))
+        limit = tested.limits(expected, right, beta)
         top = int(np.argmax(limit))
         options.append((float(limit[top]), order, int(expected[top])))
     _, order, chosen = max(options, key=lambda option: option[0])

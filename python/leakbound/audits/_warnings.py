@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from leakbound.results import down
+from leakbound._rounding import down
 
 if TYPE_CHECKING:
     from leakbound import _core
@@ -165,7 +165,7 @@ def _limit(trial: Trial, ceiling: Lazy[float]) -> str:
         )
         return (
             f"even a perfect attack would reach {down(ceiling.value)} only: {enough} are "
-            f"needed to refute epsilon = {_REFERENCE:g}"
+            f"needed to refute {trial.cuts.strength} = {_REFERENCE:g}"
         )
     if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
         return (

@@ -1,12 +1,14 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from leakbound._typing import (
     ApproxBound,
     ArrayInput,
     BoolArray,
     Design,
+    FdpTest,
     FloatArray,
     HasMember,
     JsonValue,
@@ -24,10 +26,11 @@ from leakbound.audits._approx import ApproxPolicy, approx_policy
 from leakbound.audits._attacks import Attacks, Proof
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores, untied
+from leakbound.audits._fdp import family_policy, of_family
 from leakbound.audits._priors import check_prior, describe, prior_policy
 from leakbound.audits._warnings import coin_warnings, delta_warnings
-from leakbound.claims import CLAIMS, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy
+from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
+from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy, Split
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Assumption, AuditResult, ScoreAudit
 
@@ -52,6 +55,13 @@ _PRIOR_THEOREM = (
     "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
 )
 
+_FAMILY_THEOREM = (
+    "Given the coins of the other examples, each right guess obeys the trade-off function, and so "
+    "do the probabilities of all counts of right guesses together (Mahloujifar, Melis and "
+    "Chaudhuri 2025, Theorem 3.1). ε is a conversion of the rejected curve and holds within the "
+    "family. "
+)
+
 _FIXED_SIZE = (
     "exactly so many examples were included, not each by its own coin: the guesses are dependent "
     "and the confidence is approximate, in either direction; draw coins next time"
@@ -67,6 +77,7 @@ def audit_one_run(
     cuts: CutPolicy | None = None,
     sides: Sides = "both",
     bound: ApproxBound = "auto",
+    test: FdpTest = "recursion",
     prior: float | ArrayInput = 0.5,
     design: Design = "coins",
     assume: str | None = None,
@@ -90,19 +101,22 @@ def audit_one_run(
     member : array-like of shape (m,), or InclusionPlan
         What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
         the same ids, such as those of `leakbound.torch.score`.
-    claim : PureDP or ApproxDP
-        The family of guarantees.
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP or TradeOffFamily
+        The guarantees, whose parameter is bounded.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for
         `PureDP`; for `ApproxDP` either `Fixed` or `KLScan`, planned from m, confidence, δ and sides
-        alone, as `options` tells.
+        alone, as `options` tells; for a family of trade-off functions `Fixed` at the number
+        planned likewise.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     bound : {"auto", "exact", "steinke", "coupling"}
         For δ > 0, the bound on so many right guesses: the closed form for `Fixed` and
         `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
+    test : {"recursion"}
+        For a family of trade-off functions, the test of the number of right guesses.
     prior : float or array-like, shape (m,)
         Probability of each coin to include, in (0, 1), in the order of the scores. Other than ½
         it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by the seed.
@@ -121,7 +135,7 @@ def audit_one_run(
     Returns
     -------
     AuditResult
-        The bound, in units of ε, with what it rests on.
+        The bound, in units of the claim's parameter, with what it rests on.
 
     Raises
     ------
@@ -140,8 +154,8 @@ def audit_one_run(
 
     Notes
     -----
-    For pure DP tied scores are never split, so nothing about membership can order them; for δ > 0
-    cuts must not depend on scores, and a random permutation drawn from `seed` orders ties. The
+    For pure DP tied scores are never split, so nothing about membership can order them; for other
+    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. The
     result is the same for any increasing transformation of the scores and, without ties, any order
     of the examples.
 
@@ -168,10 +182,13 @@ def audit_one_run(
         instance(cuts, "cuts", CUT_POLICIES)
     choice(sides, "sides", Sides)
     choice(bound, "bound", ApproxBound)
+    choice(test, "test", FdpTest)
     choice(design, "design", Design)
     _refuse_assumptions(assume)
     beta = complement(confidence)
     seed = integer(seed, "seed", least=0)
+    if isinstance(claim, FAMILIES):
+        _no_form(bound, claim)
     attacks = Attacks.read(scores)
     included = check_membership(member, attacks.examples, attacks.carrier)
     if ids is not None:
@@ -179,7 +196,7 @@ def audit_one_run(
     chances = _chances(prior, attacks.examples, claim, bound)
 
     def prove(values: FloatArray, beta: float) -> Proof:
-        def audit(policy: CutPolicy | PathPolicy) -> ScoreAudit:
+        def audit(policy: CutPolicy | PathPolicy, **more: Any) -> ScoreAudit:
             return audit_scores(
                 values,
                 included,
@@ -187,13 +204,21 @@ def audit_one_run(
                 sides=sides,
                 beta=beta,
                 seed=seed,
-                break_ties=claim.delta > 0 or chances is not None,
+                break_ties=not isinstance(claim, PureDP) or chances is not None,
+                **more,
             )
 
         if chances is not None:
             ranks = untied(values, seed)
             biased = prior_policy(cuts, ranks, included, chances, sides=sides)
             return Proof(audit(biased), biased.kind, biased.method, {})
+        if isinstance(claim, FAMILIES):
+            family, more = family_policy(
+                cuts, claim, test, examples=values.size, sides=sides, beta=beta
+            )
+            asked = cuts if isinstance(cuts, Split) else family
+            proved = audit(asked, one_cut=family)
+            return Proof(proved, family.kind, family.method, more, family)
         policy, more = _policy(cuts, claim, bound, examples=values.size, sides=sides, beta=beta)
         if isinstance(policy, ApproxPolicy):
             more = {**more, "bound_at_delta_0": audit(policy.base).bound}
@@ -207,7 +232,8 @@ def audit_one_run(
         "design": design,
         "seed": seed,
     }
-    fields = vars(audit) | {
+    proved = vars(audit) if proof.family is None else of_family(audit, proof.family)
+    fields = proved | {
         "options": audit.options | told | proof.options,
         "warnings": audit.warnings
         + _design_warnings(design, included, chances)
@@ -248,13 +274,13 @@ def _chances(
             "can make right depends on the scores, and the bounds here need coins that are fair"
         )
         raise IncompatibleOptionsError(message)
-    _no_form(bound)
+    _no_form(bound, claim)
     return chances
 
 
-def _no_form(bound: ApproxBound) -> None:
+def _no_form(bound: ApproxBound, claim: Claim) -> None:
     if bound != "auto":
-        message = f'bound="{bound}" is for claims with delta > 0: leave it out for PureDP()'
+        message = f'bound="{bound}" is for ApproxDP: leave it out for {type(claim).__name__}'
         raise IncompatibleOptionsError(message)
 
 
@@ -265,6 +291,8 @@ def _digested(chances: FloatArray | None) -> dict[str, FloatArray]:
 def _theorem(claim: Claim, chances: FloatArray | None) -> str:
     if chances is not None:
         return _PRIOR_THEOREM
+    if isinstance(claim, FAMILIES):
+        return _FAMILY_THEOREM
     return _APPROX_THEOREM if claim.delta else _THEOREM
 
 
@@ -280,7 +308,7 @@ def _policy(
     """Return the policy in force, fixed before labels are seen, and what to say of the choice."""
     if isinstance(claim, ApproxDP):
         return approx_policy(cuts, claim, bound, examples=examples, sides=sides, beta=beta)
-    _no_form(bound)
+    _no_form(bound, claim)
     return (KLScan() if cuts is None else cuts), {}
 
 
@@ -297,7 +325,8 @@ def _assumptions(
 ) -> tuple[Assumption, ...]:
     coins = "fair coin" if chances is None else "coin, of the probability given,"
     others = "no other attack was" if attacks == 1 else f"no attack but these {attacks} was"
-    apart = claim.delta > 0 or chances is not None
+    apart = not isinstance(claim, PureDP) or chances is not None
+    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     return (
         Assumption(
             "independent fair coins" if chances is None else "independent coins of known odds",
@@ -307,7 +336,7 @@ def _assumptions(
         ),
         Assumption(
             "add or remove one example",
-            "ε is that of training with and without one example, the audited ones included."
+            f"{subject} is that of training with and without one example, also an audited one."
             + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),

@@ -7,6 +7,7 @@ Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Re
 import math
 from dataclasses import replace
 
+from leakbound._rounding import down
 from leakbound._typing import ArrayInput, FloatArray, HasMember, Kind, Tail
 from leakbound._validate import (
     check_ids,
@@ -25,7 +26,7 @@ from leakbound.audits._warnings import coin_warnings
 from leakbound.claims import PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, UnionBound
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, down
+from leakbound.results import Assumption, PanoramiaResult, ScoreAudit
 
 __all__ = ["audit_panoramia"]
 
