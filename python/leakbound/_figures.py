@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leakbound import plots
-from leakbound._wording import number
+from leakbound._wording import DELTA, is_family, number, reachable, shown
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
@@ -141,6 +141,11 @@ def _bound_words(result: Result) -> str:
             f"{number(result.c_lb)} at {result.baseline.guesses:,} guesses, the attack c + ε = "
             f"{number(result.c_plus_epsilon_lb)} at {result.attack.guesses:,}."
         )
+    if is_family(result):
+        return (
+            f"Privacy loss ε against δ of the rejected curve: {number(shown(result))} at "
+            f"δ = {DELTA:g}; a perfect attack would reach {number(reachable(result))}."
+        )
     if result.bound > 0:
         return (
             f"Lower bound on ε against number of guesses. It is highest, {number(result.bound)}, "
@@ -153,7 +158,12 @@ def _bound_words(result: Result) -> str:
     )
 
 
-def _bound_caption(_: Result) -> str:
+def _bound_caption(result: Result) -> str:
+    if is_family(result):
+        return (
+            "The ε that the least private rejected curve of the family has at each δ, and dotted "
+            "the curve that a perfect attack would have rejected."
+        )
     return (
         "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
         "line is the final bound, the dotted line what a perfect attack would have reached."
@@ -166,6 +176,8 @@ def _precision_words(result: Result) -> str:
 
 
 def _precision_caption(result: Result) -> str:
+    if is_family(result):
+        return "The marked cut is the one tested."
     if result.bound > 0 or isinstance(result, PanoramiaResult):
         return (
             "Every point of a dashed line has the same bound as the result. The measured curve "
@@ -182,7 +194,12 @@ def _roc_words(result: Result) -> str:
 
 
 def _roc_caption(result: Result) -> str:
-    if isinstance(result, PanoramiaResult) or result.bound > 0:
+    if is_family(result) and shown(result) > 0:
+        return (
+            "The dashed line is the rejected trade-off curve: a mechanism that obeyed it would lie "
+            "below, but for chance, which the bound accounts for."
+        )
+    if isinstance(result, PanoramiaResult) or shown(result) > 0:
         return (
             "The dashed line is the most that the guarantee allows: TPR = exp(ε) · FPR and its "
             "mirror image. Single points may pass it by chance; the bound accounts for that."

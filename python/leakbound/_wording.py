@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from leakbound.results import PanoramiaResult
 
@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
     from leakbound._typing import Kind
     from leakbound.results import AuditResult
+    from leakbound.tradeoff import TradeOff
 
     Result = AuditResult | PanoramiaResult
 
 
+DELTA = 1e-5
+"""The δ at which bounds on families of trade-off functions are put in words."""
 _SMALL = 0.1
 """A bound below this proves leakage, but little: it is stated as a number, and no more is said."""
 
@@ -82,6 +85,27 @@ def percent(share: float) -> str:
     return f"{100 * share:.10g} %"
 
 
+def is_family(result: Result) -> TypeGuard[AuditResult]:
+    """Return whether the result bounds a family of trade-off functions."""
+    return not isinstance(result, PanoramiaResult) and result.is_family
+
+
+def shown(result: Result) -> float:
+    """Return the bound as an ε: of a family, the one that its curve has at `DELTA`."""
+    return _at(result.rejected, result) if is_family(result) else result.bound
+
+
+def reachable(result: Result) -> float:
+    """Return the ceiling as an ε: of a family, the one that its curve has at `DELTA`."""
+    return _at(result.rejectable, result) if is_family(result) else result.ceiling
+
+
+def _at(curve: TradeOff | None, result: AuditResult) -> float:
+    """Return ε at `DELTA`, failures of the claim on top, which no ε covers."""
+    failures = result.claim.delta
+    return 0.0 if curve is None else float(curve.epsilon(DELTA + (1 - DELTA) * failures))
+
+
 def headline(result: Result) -> str:
     """Return the verdict in one sentence.
 
@@ -97,26 +121,26 @@ def headline(result: Result) -> str:
     """
     if result.kind == "invalid":
         return (
-            f"Invalid: ε = {number(result.bound)} is the best of many cuts, and the choice was not "
-            "paid for. It proves nothing."
+            f"Invalid: ε = {number(shown(result))} is the best of many cuts, and the choice was "
+            "not paid for. It proves nothing."
         )
     if result.kind == "estimate":
         return _estimate(result)
-    if 0 < result.bound < _SMALL:
+    if 0 < shown(result) < _SMALL:
         return (
-            f"ε is at least {number(result.bound)} ({percent(result.confidence)} confidence): "
+            f"ε is at least {number(shown(result))} ({percent(result.confidence)} confidence): "
             "this audit proves little, and a stronger one may prove more."
         )
-    if result.bound > 0:
+    if shown(result) > 0:
         return (
             f"This model leaks: no {guarantee(result)} guarantee with ε < "
-            f"{number(result.bound)} is compatible with this audit "
+            f"{number(shown(result))} is compatible with this audit "
             f"({percent(result.confidence)} confidence)."
         )
-    if result.ceiling > 0:
+    if reachable(result) > 0:
         return (
             "Nothing could be refuted. A perfect attack would have reached "
-            f"ε = {number(result.ceiling)} with these {result.m:,} examples, so the audit could "
+            f"ε = {number(reachable(result))} with these {result.m:,} examples, so the audit could "
             "have shown leakage: this attack did not."
         )
     return (
@@ -145,13 +169,13 @@ def explanation(result: Result) -> str:
         )
     if isinstance(result, PanoramiaResult):
         return _panoramia_evidence(result)
-    if result.bound > 0:
+    if shown(result) > 0:
         return (
             f"{result.correct:,} of {result.guesses:,} guesses about membership were right. Were "
             f"the model {guarantee(result)} for a smaller ε, evidence this strong would have a "
             f"chance of at most {percent(1 - result.confidence)}{_search(result)}."
         )
-    if result.ceiling > 0:
+    if reachable(result) > 0:
         return (
             "This is not evidence of privacy: a stronger attack, better scores or planted canaries "
             "may still reveal leakage."
@@ -167,7 +191,7 @@ def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) ->
     result : AuditResult or PanoramiaResult
         The result to check.
     epsilon : float
-        The claimed ε, at least 0.
+        The claimed ε, at least 0; for a family of trade-off functions, at `DELTA`.
     c : float, optional
         The claimed closeness of a generator, for PANORAMIA.
 
@@ -180,10 +204,9 @@ def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) ->
         verdict = result.check(epsilon=epsilon, c=c)
         claim = f"ε = {epsilon:g}" if c is None else f"c = {c:g} with ε = {epsilon:g}"
     else:
-        verdict = result.check(epsilon=epsilon, delta=result.claim.delta)
-        claim = f"ε = {epsilon:g}"
-        if result.claim.delta:
-            claim += f" with δ = {result.claim.delta:g}"
+        delta = DELTA if result.is_family else result.claim.delta
+        verdict = result.check(epsilon=epsilon, delta=delta)
+        claim = f"ε = {epsilon:g}" + (f" with δ = {delta:g}" if delta else "")
     if verdict == "refuted":
         return f"The claimed {claim} is refuted ({percent(result.confidence)} confidence)."
     if verdict == "not refuted":
@@ -220,7 +243,7 @@ def headline_of_many(results: Mapping[str, Result]) -> str:
     leaking = {name: result for name, result in results.items() if leaks(result)}
     if not leaking:
         return _little_or_nothing(results)
-    worst = max(leaking, key=lambda name: leaking[name].bound)
+    worst = max(leaking, key=lambda name: shown(leaking[name]))
     share = (
         f"All {len(results)} models leak"
         if len(leaking) == len(results)
@@ -228,13 +251,15 @@ def headline_of_many(results: Mapping[str, Result]) -> str:
     )
     return (
         f"{share}. The worst is “{worst}”: no {guarantee(leaking[worst])} guarantee with "
-        f"ε < {number(leaking[worst].bound)} is compatible with its audit "
+        f"ε < {number(shown(leaking[worst]))} is compatible with its audit "
         f"({percent(leaking[worst].confidence)} confidence)."
     )
 
 
 def guarantee(result: Result) -> str:
     """Return the name of the guarantee in words: ε-DP, or (ε, 1e-05)-DP at one δ."""
+    if is_family(result):
+        return f"{result.claim.name} with (ε, {DELTA:g})-DP"
     return f"(ε, {result.claim.delta:g})-DP" if result.claim.delta else "ε-DP"
 
 
@@ -245,21 +270,22 @@ def _search(result: Result) -> str:
 
 def leaks(result: Result) -> bool:
     """Return whether the result proves leakage worth the word: a bound, and not a tiny one."""
-    return _proves(result) and result.bound >= _SMALL
+    return _proves(result) and shown(result) >= _SMALL
 
 
 def _proves(result: Result) -> bool:
-    return result.kind.endswith("lower_bound") and result.bound > 0
+    return result.kind.endswith("lower_bound") and shown(result) > 0
 
 
 def _little_or_nothing(results: Mapping[str, Result]) -> str:
     proved = {name: result for name, result in results.items() if _proves(result)}
     if not proved:
         return f"Nothing could be refuted on any of the {len(results)} models."
-    most = max(proved, key=lambda name: proved[name].bound)
+    most = max(proved, key=lambda name: shown(proved[name]))
     return (
         f"Little is proved on the {len(results)} models: at most, ε is at least "
-        f"{number(proved[most].bound)} on “{most}” ({percent(proved[most].confidence)} confidence)."
+        f"{number(shown(proved[most]))} on “{most}” "
+        f"({percent(proved[most].confidence)} confidence)."
     )
 
 
@@ -280,21 +306,30 @@ def verdict(result: Result) -> str:
         return result.kind
     if leaks(result):
         return "leaks"
-    return f"at least {number(result.bound)}" if _proves(result) else "nothing refuted"
+    return f"at least {number(shown(result))}" if _proves(result) else "nothing refuted"
 
 
 def figure_of(result: Result) -> str:
     """Return the bound with its sign, and its kind where it proves nothing by itself."""
     if result.kind == "estimate":
-        return f"ε̃ = {number(result.bound)}, estimate"
+        return f"ε̃ = {number(shown(result))}, estimate"
     if result.kind == "invalid":
-        return f"ε = {number(result.bound)}, invalid"
-    return f"ε ≥ {number(result.bound)}"
+        return f"ε = {number(shown(result))}, invalid"
+    if is_family(result):
+        sign = "≤" if result.bounds_above else "≥"
+        return f"{symbol(result)} {sign} {result.rounded(result.bound)}"
+    return f"ε ≥ {number(shown(result))}"
+
+
+def symbol(result: Result) -> str:
+    """Return the name of what is bounded, as figures and tables write it."""
+    parameter = result.claim.parameter
+    return {"epsilon": "ε", "mu": "μ"}.get(parameter, parameter.replace("_", " "))
 
 
 def _estimate(result: Result) -> str:
-    if result.bound > 0:
-        return f"Estimated leakage: ε̃ = {number(result.bound)}. This is not a lower bound on ε."
+    if shown(result) > 0:
+        return f"Estimated leakage: ε̃ = {number(shown(result))}. This is not a lower bound on ε."
     return (
         "No leakage estimated: the attack with the model proves no more than the baseline proves "
         "without it."
@@ -309,10 +344,10 @@ def _panoramia_evidence(result: PanoramiaResult) -> str:
     if result.c_upper is not None:
         source = "real non-members" if result.c_upper == 0 else f"c at most {result.c_upper:g}"
         return f"The audit finds {both}. Given {source}, the bound on ε is certified."
-    if result.bound > 0:
+    if shown(result) > 0:
         return (
             f"The audit finds {both}. If c is no larger than {number(result.c_lb)}, this model is "
-            f"not ε-DP for any ε below {number(result.bound)}; if c is larger, part or all of the "
+            f"not ε-DP for any ε below {number(shown(result))}; if c is larger, part or all of the "
             "difference is the generator's doing, not the model's."
         )
     return f"The audit finds {both}. This is not evidence of privacy."

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from leakbound._wording import KINDS, number
+from leakbound._allowed import iso_bound_precision, most_true_positives
+from leakbound._wording import KINDS, is_family, number, symbol
 from leakbound.errors import MissingExtraError
 from leakbound.results import PanoramiaResult
 
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from leakbound._typing import FloatArray, IntArray, Kind
+    from leakbound._typing import IntArray, Kind
     from leakbound._wording import Result
-    from leakbound.results import Curve, Histogram, Roc, ScoreAudit
+    from leakbound.results import AuditResult, Histogram, Roc, ScoreAudit
 
 __all__ = [
     "PLOTS",
@@ -36,6 +37,7 @@ __all__ = [
     "plot_bound",
     "plot_histogram",
     "plot_precision_recall",
+    "plot_profile",
     "plot_roc",
 ]
 
@@ -156,13 +158,16 @@ def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Guesses on a logarithmic axis against the bound, in units of ε.
+        Guesses on a logarithmic axis against the bound, in units of ε; what `plot_profile` draws
+        for a family of trade-off functions.
 
     Raises
     ------
     MissingExtraError
         If matplotlib is not installed.
     """
+    if is_family(result):
+        return plot_profile(result, ax)
     with house_style():
         ax = _axes(ax)
         series = _series(result)
@@ -200,6 +205,45 @@ def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_profile(result: AuditResult, ax: Axes | None = None) -> Axes:
+    """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of a family of trade-off functions.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        δ on a logarithmic axis against ε.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = _axes(ax)
+        delta = np.geomspace(1e-12, 1.0, 241)[:-1]
+        for name, curve, colour, style in (
+            ("rejected", result.rejected, MEMBER, "-"),
+            ("a perfect attack", result.rejectable, MUTED, (0, (1, 2))),
+        ):
+            if curve is not None:
+                epsilon = np.asarray(curve.epsilon(delta))
+                known = np.isfinite(epsilon)
+                ax.plot(delta[known], epsilon[known], color=colour, linestyle=style, label=name)
+        ax.set_xscale("log")
+        ax.set_ylim(bottom=0)
+        if result.rejectable is not None:
+            ax.legend(loc="upper right")
+        _name_axes(ax, "ε against δ", "δ", "lower bound on ε", result.kind)
+    return ax
+
+
 def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
     """Draw precision against recall, with the precision that every recall needs for the same bound.
 
@@ -230,7 +274,10 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
         for one in series:
             recall, precision = one.audit.curve.recall, one.audit.curve.precision
             ax.plot(recall, precision, color=one.colour, label=one.name)
-            if one.audit.bound > 0:
+            if is_family(result):
+                chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
+                ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
+            elif one.audit.bound > 0:
                 end = _draw_iso_bound(ax, one, _relation(result))
                 chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
                 ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
@@ -253,8 +300,9 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
 def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
 
-    An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)). The measured curve carries
-    sampling error, which the bound allows for: it may lie above the line of its own bound.
+    An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
+    trade-off function f at most 1 - f(FPR): drawn for the rejected curve of a family. The measured
+    curve carries sampling error, which the bound allows for: it may lie above its own line.
 
     Parameters
     ----------
@@ -284,14 +332,21 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
             false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
-            if one.audit.bound > 0:
+            if is_family(result):
+                most = None if result.rejected is None else 1 - result.rejected.f(grid)
+                figure = result.rounded(result.bound)
+            else:
+                above = one.audit.bound > 0
+                most = most_true_positives(grid, one.audit.bound) if above else None
+                figure = number(one.audit.bound)
+            if most is not None:
                 ax.plot(
                     grid,
-                    most_true_positives(grid, one.audit.bound),
+                    most,
                     color=one.colour,
                     linewidth=0.9,
                     linestyle=(0, (4, 2)),
-                    label=f"most for {one.symbol} = {number(one.audit.bound)}",
+                    label=f"most for {one.symbol} = {figure}",
                 )
         ax.plot(grid, grid, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), label="coin toss")
         for axis in ("x", "y"):
@@ -356,62 +411,6 @@ PLOTS: dict[str, Plot] = {
 }
 
 
-def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
-    """Return the precision that every cut of `curve` needs for its bound to equal `bound`.
-
-    A cut of r guesses with precision x supports the odds limit p when r KL(x ‖ p) reaches a level
-    that hardly depends on x. The level is read from the curve's own bounds, then the equation is
-    solved for x at p = 1/(1 + e^-bound).
-
-    Parameters
-    ----------
-    curve : Curve
-        The cuts, with bounds of which at least one is above 0.
-    bound : float
-        The bound to reach, above 0.
-
-    Returns
-    -------
-    numpy.ndarray
-        One precision in [0, 1] per cut; NaN where even all guesses right do not suffice, and at
-        cuts that the policy does not test.
-    """
-    known = curve.bound > 0
-    guesses = curve.guesses.astype(np.float64)
-    limit = 1.0 / (1.0 + np.exp(-curve.bound[known]))
-    evidence = guesses[known] * _divergence(curve.precision[known], limit)
-    level = np.interp(np.log(guesses), np.log(guesses[known]), evidence) / guesses
-    p = 1.0 / (1.0 + np.exp(-bound))
-    low, high = np.full_like(guesses, p), np.ones_like(guesses)
-    for _ in range(50):  # bisection: 2^-50 of an interval shorter than 1/2
-        middle = 0.5 * (low + high)
-        above = _divergence(middle, np.full_like(middle, p)) >= level
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    reachable = np.isfinite(curve.bound) & (level <= -np.log(p) * (1 + 1e-9))
-    return np.where(reachable, high, np.nan)
-
-
-def most_true_positives(false_positive_rate: FloatArray, epsilon: float) -> FloatArray:
-    """Return the largest true-positive rate that ε-DP allows: min(e^ε x, 1 - e^-ε (1 - x)).
-
-    Examples
-    --------
-    >>> most_true_positives(np.array([0.0, 1.0]), 1.0).tolist()
-    [0.0, 1.0]
-    """
-    most: FloatArray = np.minimum(
-        np.exp(epsilon) * false_positive_rate, 1.0 - np.exp(-epsilon) * (1.0 - false_positive_rate)
-    )
-    return most
-
-
-def _divergence(x: FloatArray, p: FloatArray) -> FloatArray:
-    """KL(x ‖ p) between coins, with 0 ln 0 = 0."""
-    hit = np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / p), 0.0)
-    miss = np.where(x < 1, (1 - x) * np.log(np.where(x < 1, 1 - x, 1.0) / (1 - p)), 0.0)
-    return hit + miss
-
-
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
@@ -426,7 +425,7 @@ def _series(result: Result) -> tuple[_Series, ...]:
             _Series("with the model", "c + ε", "with the model: ", MEMBER, result.attack),
             _Series("baseline", "c", "baseline: ", OTHER, result.baseline),
         )
-    return (_Series("this model", "ε", "", MEMBER, result),)
+    return (_Series("this model", symbol(result), "", MEMBER, result),)
 
 
 def _ceiling(result: Result) -> float:

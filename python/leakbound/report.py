@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING
 from leakbound import _figures
 from leakbound._files import write_text
 from leakbound._wording import (
+    DELTA,
     KINDS,
     claim_sentence,
     explanation,
     figure_of,
     headline,
     headline_of_many,
+    is_family,
     leaks,
     number,
     percent,
+    reachable,
+    shown,
+    symbol,
     verdict,
 )
 from leakbound.errors import OptionError
@@ -116,7 +121,7 @@ def render(
         _Model.of(name, result, ident=f"m{i}", top=top, epsilon=epsilon, c=c)
         for i, (name, result) in enumerate(named.items())
     ]
-    lead = max(models, key=lambda model: (leaks(model.result), model.result.bound))
+    lead = max(models, key=lambda model: (leaks(model.result), shown(model.result)))
     return (
         environment()
         .get_template("report.html.j2")
@@ -204,8 +209,8 @@ class _Model:
             explanation=explanation(result),
             claim="" if epsilon is None else claim_sentence(result, epsilon=epsilon, c=c),
             verdict=verdict(result),
-            bound=number(result.bound),
-            ceiling=number(result.ceiling),
+            bound=number(shown(result)),
+            ceiling=number(reachable(result)),
             facts=tuple(_facts(result)),
             sign=figure_of(result),
             range=_range(result, top, epsilon),
@@ -226,9 +231,15 @@ def _facts(result: Result) -> Iterator[_Fact]:
         yield _Fact("c at least", number(result.c_lb), "baseline, without the model")
         auc = f"baseline {result.baseline.auc:.3f}"
     else:
+        at = ""
+        if is_family(result):
+            at = f" at δ = {DELTA:g}"
+            limit = "at most" if result.bounds_above else "at least"
+            rounded = result.rounded(result.bound)
+            yield _Fact(f"{symbol(result)} {limit}", rounded, result.claim.name)
         name = "ε at least" if result.kind.endswith("lower_bound") else "ε"
-        yield _Fact(name, number(result.bound), KINDS[result.kind].tag)
-        yield _Fact("Ceiling", number(result.ceiling), "a perfect attack, same examples")
+        yield _Fact(name + at, number(shown(result)), KINDS[result.kind].tag)
+        yield _Fact("Ceiling" + at, number(reachable(result)), "a perfect attack, same examples")
         yield _Fact("Right guesses", f"{result.correct:,} of {result.guesses:,}", _path(result))
         auc = "0.5 is guessing"
     yield _Fact("AUC", f"{result.auc:.3f}", auc)
@@ -255,7 +266,7 @@ def _levels(result: Result) -> tuple[float, float]:
     """Return the two levels that divide the axis: bound and ceiling; for PANORAMIA c and c + ε."""
     if isinstance(result, PanoramiaResult) and result.lower_bound is None:
         return result.c_lb, max(result.c_lb, result.c_plus_epsilon_lb)
-    return result.bound, max(result.bound, result.ceiling)
+    return shown(result), max(shown(result), reachable(result))
 
 
 def _range(result: Result, top: float, epsilon: float | None) -> _Range:

@@ -343,25 +343,39 @@ class AuditResult(Result, ScoreAudit):
 
     def __repr__(self) -> str:
         return (
-            f"AuditResult({self.parameter} {self._rounded(self.bound)} @ "
+            f"AuditResult({self.parameter} {self.rounded(self.bound)} @ "
             f"{_percent(self.confidence)}, {self.claim.name}, {_counts(self)}, {self.kind})"
         )
 
-    def _rounded(self, value: float) -> str:
+    def rounded(self, value: float) -> str:
+        """Return a value of the parameter with two decimals, on the side that is proved.
+
+        Parameters
+        ----------
+        value : float
+            Not NaN.
+
+        Returns
+        -------
+        str
+            The digits.
+        """
         return up(value) if self.bounds_above else down(value)
 
     def _rows(self) -> dict[str, str]:
-        family = {"epsilon at delta = 1e-5": f"{down(self.epsilon(1e-5))} (converted)"}
+        family = {}
+        if self.is_family:
+            family["epsilon at delta = 1e-5"] = f"{down(self.epsilon(1e-5))} (converted)"
         nature = self.kind.replace("_", " ")
         return {
-            self.parameter: f"{self._rounded(self.bound)} ({nature})",
-            **(family if self.is_family else {}),
+            self.parameter: f"{self.rounded(self.bound)} ({nature})",
+            **family,
             **({"because": self.reason} if self.reason else {}),
             "confidence": _percent(self.confidence),
             "right guesses": f"{self.correct} of {self.guesses} ({self.path})",
             "examples": f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
-            "a perfect attack reaches": self._rounded(self.ceiling),
+            "a perfect attack reaches": self.rounded(self.ceiling),
         }
 
 

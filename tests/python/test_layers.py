@@ -22,7 +22,7 @@ LAYERS = [
     {"_composition"},
     {"results", "stats"},
     {"audits", "simulate"},
-    {"_wording"},
+    {"_allowed", "_wording"},
     {"attacks", "planning", "torch", "validity"},
     {"generators"},
     {"plots"},

@@ -16,6 +16,7 @@ from matplotlib.colors import to_hex
 
 import leakbound as lb
 from leakbound import plots
+from leakbound._allowed import iso_bound_precision, most_true_positives
 
 
 def audit(shift: float, *, examples: int = 400, cuts: object = None) -> lb.AuditResult:
@@ -149,7 +150,7 @@ def test_precision_recall_shows_the_curve_and_touches_the_line_at_the_chosen_cut
 @pytest.mark.parametrize("name", ["leaks", "few_cuts", "invalid", "many_examples"])
 def test_no_tested_cut_lies_above_the_line_of_its_own_bound(name: str) -> None:
     result = RESULTS[name]
-    level = plots.iso_bound_precision(result.curve, result.bound)
+    level = iso_bound_precision(result.curve, result.bound)
     known = np.isfinite(level) & np.isfinite(result.curve.bound)
     assert known.any()
     assert (result.curve.precision[known] <= level[known] + 1e-9).all()
@@ -158,8 +159,8 @@ def test_no_tested_cut_lies_above_the_line_of_its_own_bound(name: str) -> None:
 
 def test_a_line_for_a_lower_bound_is_lower() -> None:
     result = RESULTS["leaks"]
-    high = plots.iso_bound_precision(result.curve, result.bound)
-    low = plots.iso_bound_precision(result.curve, 0.5 * result.bound)
+    high = iso_bound_precision(result.curve, result.bound)
+    low = iso_bound_precision(result.curve, 0.5 * result.bound)
     known = np.isfinite(high)
     assert (low[known] < high[known]).all()
 
@@ -180,13 +181,13 @@ def test_roc_shows_the_rates_and_the_most_that_the_claim_allows() -> None:
 
 def test_most_true_positives_is_a_trade_off_curve() -> None:
     x = np.linspace(0, 1, 101)
-    y = plots.most_true_positives(x, 1.3)
+    y = most_true_positives(x, 1.3)
     assert y[0] == 0
     assert y[-1] == 1
     assert (np.diff(y) > 0).all()
     assert (np.diff(y, 2) < 1e-12).all()
-    np.testing.assert_allclose(plots.most_true_positives(1 - y, 1.3), 1 - x, atol=1e-12)
-    np.testing.assert_allclose(plots.most_true_positives(x, 0.0), x, atol=1e-15)
+    np.testing.assert_allclose(most_true_positives(1 - y, 1.3), 1 - x, atol=1e-12)
+    np.testing.assert_allclose(most_true_positives(x, 0.0), x, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["leaks", "nothing", "many_examples", "estimate"])

@@ -45,7 +45,7 @@ ERRORS = [getattr(errors, name) for name in errors.__all__]
 SIGNATURES = {
     lb.audit_one_run: (
         "(scores, member, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
-        "bound='auto', prior=0.5, design='coins', assume=None, ids=None, seed=0)"
+        "bound='auto', test='tight', prior=0.5, design='coins', assume=None, ids=None, seed=0)"
     ),
     lb.audit_panoramia: (
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, tail='exact', "
@@ -69,13 +69,11 @@ SIGNATURES = {
         "(correct, guesses, m, *, delta, beta, k=2, bound='exact', one_sided=False)"
     ),
     stats.fdp_rejects: (
-        "(correct, guesses, m, *, tradeoff, tau=0.05, k=2, one_sided=False, test='recursion')"
+        "(correct, guesses, m, *, tradeoff, tau=0.05, k=2, one_sided=False, test='tight')"
     ),
-    stats.fdp_p_value: (
-        "(correct, guesses, m, *, tradeoff, k=2, one_sided=False, test='recursion')"
-    ),
+    stats.fdp_p_value: ("(correct, guesses, m, *, tradeoff, k=2, one_sided=False, test='tight')"),
     stats.fdp_lower_bound: (
-        "(correct, guesses, m, *, claim, tau=0.05, k=2, one_sided=False, test='recursion')"
+        "(correct, guesses, m, *, claim, tau=0.05, k=2, one_sided=False, test='tight')"
     ),
     stats.kl_scan_offsets: "(successes, offsets, *, beta, kappa=None, min_guesses=1)",
     stats.ville_mixture: "(successes, *, beta)",
@@ -90,7 +88,7 @@ SIGNATURES = {
         "(claim=PureDP(), confidence=0.95, *, sides='both', shares=(1.0, 0.25, 0.0625))"
     ),
     lb.OneRunStream.update: "(self, scores, member, *, ids=None)",
-    lb.AuditResult.check: "(self, *, epsilon, delta=0.0)",
+    lb.AuditResult.check: "(self, *, epsilon=None, delta=0.0, parameter=None)",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",

@@ -24,14 +24,27 @@ from leakbound._typing import (
     PathOrder,
     Sides,
 )
-from leakbound.audits._reference import best_guesses
+from leakbound.audits._reference import REFERENCE, Reference, best_fixed
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.cuts import CutPolicy, Fixed, Split, UnionBound
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 from leakbound.tradeoff import TradeOff
 
-__all__ = ["FamilyPolicy", "family_policy", "of_family", "plan_guesses"]
+__all__ = ["FamilyPolicy", "family_policy", "of_family", "plan_family"]
+
+
+_TESTS: dict[FdpTest, str] = {
+    "recursion": (
+        "The count is tested by the recursion over upper sets of Mahloujifar et al. (2025), "
+        "Algorithm 3."
+    ),
+    "tight": (
+        "The count is tested against the worst law that the inequalities for all sets of counts "
+        "allow, with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), "
+        "where that rejects more."
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -57,10 +70,7 @@ class FamilyPolicy(PathPolicy):
     @property
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
-        test = (
-            "The counts are tested by the recursion over upper sets of Mahloujifar et al. (2025), "
-            "Algorithm 3."
-        )
+        test = _TESTS[self.test]
         if isinstance(self.base, Fixed):
             return f"One cut, fixed in advance. {test}"
         grid = self.base.grid
@@ -133,9 +143,9 @@ class FamilyPolicy(PathPolicy):
         found, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
-            if best and not rejects(counts, self._curve(best), level):
+            if best and not rejects(counts, self._curve(best), level, self.test):
                 continue
-            theta = critical(counts, self.claim, level)
+            theta = critical(counts, self.claim, level, self.test)
             if theta is not None:
                 found[i] = self._strength(theta)
                 best = max(best, found[i])
@@ -226,7 +236,7 @@ def family_policy(
         What was asked for; planned if None.
     claim : FamilyClaim
         The family.
-    test : {"recursion"}
+    test : {"tight", "recursion"}
         Which test of the counts.
     examples : int
         m.
@@ -250,9 +260,8 @@ def family_policy(
     if isinstance(cuts, Split):
         cuts = Fixed(1)
     elif cuts is None:
-        guesses, proved = plan_guesses(examples, beta, claim, sides)
-        cuts = Fixed(guesses)
-        more["planned"] = {"reference": "Gaussian, mu = 1", "guesses": guesses, "bound": proved}
+        cuts, proved = plan_family(examples, beta, claim, sides)
+        more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
             f"cuts={type(cuts).__name__} is not for {claim.name}: take Fixed, Split or UnionBound"
@@ -268,7 +277,13 @@ def family_policy(
     return policy, more
 
 
-def plan_guesses(examples: int, beta: float, claim: AnyFamily, sides: Sides) -> tuple[int, float]:
+def plan_family(
+    examples: int,
+    beta: float,
+    claim: AnyFamily,
+    sides: Sides,
+    reference: Reference = REFERENCE,
+) -> tuple[Fixed, float]:
     """Return the number of guesses that proves most at the reference, and what it proves there.
 
     Parameters
@@ -281,21 +296,27 @@ def plan_guesses(examples: int, beta: float, claim: AnyFamily, sides: Sides) -> 
         The family; one that is neither Gaussian nor Laplace is planned as Gaussian.
     sides : {"both", "member"}
         Whether non-members are guessed too.
+    reference : Reference
+        The truth that is planned for.
 
     Returns
     -------
-    tuple of int and float
-        The number of guesses, and its mean bound on μ or ε if members' scores are N(½, 1) and
-        others' N(-½, 1).
+    tuple of Fixed and float
+        The policy, and its mean bound on μ or ε, by the recursion: the tight test, which costs
+        more, prefers the same numbers.
     """
     known = claim if isinstance(claim, GaussianDP | LaplaceDP) else GaussianDP()
-    return _planned(examples, beta, known, sides)
+    return _planned(examples, beta, known, sides, reference)
 
 
 @lru_cache(maxsize=256)
 def _planned(
-    examples: int, beta: float, claim: GaussianDP | LaplaceDP, sides: Sides
-) -> tuple[int, float]:
+    examples: int,
+    beta: float,
+    claim: GaussianDP | LaplaceDP,
+    sides: Sides,
+    reference: Reference,
+) -> tuple[Fixed, float]:
     def bound(correct: int, guesses: int) -> float:
         counts: CountOptions = {
             "correct": correct,
@@ -304,9 +325,9 @@ def _planned(
             "k": 2,
             "one_sided": sides == "member",
         }
-        return critical(counts, claim, beta) or 0.0
+        return critical(counts, claim, beta, "recursion") or 0.0
 
-    return best_guesses(examples, sides, bound)
+    return best_fixed(examples, reference.curve(sides), bound)
 
 
 def of_family(audit: ScoreAudit, policy: FamilyPolicy) -> dict[str, Any]:

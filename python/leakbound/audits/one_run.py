@@ -77,7 +77,7 @@ def audit_one_run(
     cuts: CutPolicy | None = None,
     sides: Sides = "both",
     bound: ApproxBound = "auto",
-    test: FdpTest = "recursion",
+    test: FdpTest = "tight",
     prior: float | ArrayInput = 0.5,
     design: Design = "coins",
     assume: str | None = None,
@@ -115,8 +115,9 @@ def audit_one_run(
     bound : {"auto", "exact", "steinke", "coupling"}
         For δ > 0, the bound on so many right guesses: the closed form for `Fixed` and
         `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
-    test : {"recursion"}
-        For a family of trade-off functions, the test of the number of right guesses.
+    test : {"tight", "recursion"}
+        For a family of trade-off functions, the test of the number of right guesses: against the
+        worst law that all inequalities allow, or by Algorithm 3 of Mahloujifar et al. alone.
     prior : float or array-like, shape (m,)
         Probability of each coin to include, in (0, 1), in the order of the scores. Other than ½
         it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by the seed.

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from leakbound import ApproxDP, PureDP, audit_one_run, audit_panoramia
+from leakbound import (
+    ApproxDP,
+    GaussianDP,
+    LaplaceDP,
+    PureDP,
+    TradeOff,
+    audit_one_run,
+    audit_panoramia,
+)
+from leakbound._wording import DELTA
 from leakbound.cli import _output
 from leakbound.cli._input import Table, read
 from leakbound.cli._options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
@@ -16,6 +25,7 @@ from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
     DuplicateIdsError,
+    IncompatibleOptionsError,
     InputFileError,
     MembershipError,
     NaNScoresError,
@@ -27,6 +37,8 @@ if TYPE_CHECKING:
 
     from leakbound._typing import Verdict
     from leakbound._wording import Result
+    from leakbound.claims import Claim
+    from leakbound.results import AuditResult
 
 _ABOUT_DATA = (
     AbstentionError,
@@ -96,7 +108,15 @@ def one_run(
         str,
         typer.Option(
             metavar="eps=E",
-            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D.",
+            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. "
+            "Of Gaussian DP: mu=M.",
+        ),
+    ] = "",
+    family: Annotated[
+        Literal["", "gaussian", "laplace"],
+        typer.Option(
+            metavar="NAME",
+            help="Bound a family of trade-off functions in place of ε: gaussian or laplace.",
         ),
     ] = "",
     confidence: Confidence = 0.95,
@@ -129,18 +149,18 @@ def one_run(
 ) -> None:
     """Audit the scores of one training run in a file."""
     with _output.answering():
-        goal = parse_claim(claim, ("eps", "delta")) if claim else {}
+        goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        guarantee = _guarantee(goal, family)
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
         wanted = [*names, chance] if isinstance(chance, str) else names
         table = _table(file, {name: (name,) for name in wanted}, out)
         scores = {name: table.scores[name] for name in names}
         with _auditing(file, table):
-            delta = goal.get("delta", 0.0)
             result = audit_one_run(
                 scores if len(names) > 1 else scores[names[0]],
                 table.member,
-                claim=ApproxDP(delta=delta) if delta else PureDP(),
+                claim=guarantee,
                 confidence=confidence,
                 cuts=policy,
                 sides=sides,
@@ -149,9 +169,32 @@ def one_run(
                 ids=table.ids,
                 seed=seed,
             )
-        verdict = result.check(epsilon=goal["eps"], delta=delta) if goal else None
+        verdict = _verdict(result, goal)
+        if "mu" in goal:
+            goal = {"eps": float(TradeOff.gaussian(goal["mu"]).epsilon(DELTA))}
         _deliver(result, file, goal, out, json=json)
         _end(verdict)
+
+
+def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
+    """Return what is audited: what the claim is about, or the family that was named."""
+    if family and goal and not (family == "gaussian" and "mu" in goal):
+        message = f"--family {family} goes without a claim, or as gaussian with --claim mu=…"
+        raise IncompatibleOptionsError(message)
+    if family == "laplace":
+        return LaplaceDP()
+    if family == "gaussian" or "mu" in goal:
+        return GaussianDP()
+    delta = goal.get("delta", 0.0)
+    return ApproxDP(delta=delta) if delta else PureDP()
+
+
+def _verdict(result: AuditResult, goal: Mapping[str, float]) -> Verdict | None:
+    if not goal:
+        return None
+    if "mu" in goal:
+        return result.check(parameter=goal["mu"])
+    return result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0))
 
 
 def panoramia(

@@ -17,7 +17,12 @@ from leakbound.cuts import (
 from leakbound.errors import OptionError
 
 CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, ville, uncorrected"
-_CLAIM_KEYS = {"eps": "eps", "epsilon": "eps", "ε": "eps", "delta": "delta", "δ": "delta", "c": "c"}
+_CLAIM_KEYS = {
+    **dict.fromkeys(("eps", "epsilon", "ε"), "eps"),
+    **dict.fromkeys(("delta", "δ"), "delta"),
+    **dict.fromkeys(("mu", "μ"), "mu"),
+    "c": "c",
+}
 
 
 def parse_cuts(text: str) -> CutPolicy | None:
@@ -71,7 +76,7 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
     text : str
         Names and values, separated by commas.
     allowed : tuple of str
-        The names that the audit knows; "eps" must be given.
+        The names that the audit knows; "eps" must be given, or "mu" alone.
 
     Returns
     -------
@@ -97,7 +102,10 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
             message = f"--claim {text!r} names {name.strip()!r} {problem}; give {_form(allowed)}"
             raise OptionError(message)
         claim[key] = _number(value, text, "--claim")
-    if "eps" not in claim:
+    if "mu" in claim and len(claim) > 1:
+        message = f"--claim {text!r} mixes mu with others; give mu=… alone"
+        raise OptionError(message)
+    if not claim.keys() & {"eps", "mu"}:
         message = f"--claim {text!r} lacks eps; give {_form(allowed)}"
         raise OptionError(message)
     return claim

@@ -13,13 +13,17 @@ import typer
 
 from leakbound import plots
 from leakbound._wording import (
+    DELTA,
     KINDS,
     claim_sentence,
     explanation,
     figure_of,
     headline,
+    is_family,
     number,
     percent,
+    reachable,
+    shown,
 )
 from leakbound.errors import LeakboundError
 from leakbound.results import PanoramiaResult
@@ -203,7 +207,9 @@ def _key_numbers(result: Result) -> Iterator[tuple[str, str, str]]:
         yield "attack", f"c + ε ≥ {number(result.c_plus_epsilon_lb)}", both
         yield "baseline", f"c ≥ {number(result.c_lb)}", alone
     else:
-        yield "ceiling", f"ε = {number(result.ceiling)}", "a perfect attack on these examples"
+        if is_family(result):
+            yield "ε", f"ε ≥ {number(shown(result))}", f"converted, at δ = {DELTA:g}"
+        yield "ceiling", f"ε = {number(reachable(result))}", "a perfect attack on these examples"
         yield "right guesses", f"{result.correct:,} of {result.guesses:,}", result.path
     yield "AUC", f"{result.auc:.3f}", ""
     yield "examples", f"{result.m:,}", f"{result.members:,} members"

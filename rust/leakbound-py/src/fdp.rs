@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use leakbound_core::fdp::tradeoff::{Approx, Gaussian, Laplace, Profile, Tabulated};
-use leakbound_core::fdp::{Counts, TradeOff, recursion};
+use leakbound_core::fdp::{Counts, TradeOff, certificate, recursion};
 use leakbound_core::{AuditError, Interrupt};
 use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::convert::entries;
@@ -125,23 +126,50 @@ impl CountOptions {
     }
 }
 
+/// Whether `test` asks for the certificate beside the recursion.
+fn is_tight(test: &str) -> PyResult<bool> {
+    match test {
+        "tight" => Ok(true),
+        "recursion" => Ok(false),
+        other => Err(PyValueError::new_err(format!("unknown test {other:?}"))),
+    }
+}
+
 #[pyfunction]
 pub(crate) fn fdp_rejects(
     py: Python<'_>,
     counts: CountOptions,
     curve: &Curve,
     tau: f64,
+    test: &str,
 ) -> PyResult<bool> {
+    let tight = is_tight(test)?;
+    let curve = curve.0.as_ref();
     enter(py, |interrupt| {
-        let decision = recursion::decide(&counts.counts()?, curve.0.as_ref(), tau, interrupt)?;
-        Ok(decision.rejected())
+        let counts = counts.counts()?;
+        if tight {
+            return certificate::rejects(&counts, curve, tau, interrupt);
+        }
+        Ok(recursion::decide(&counts, curve, tau, interrupt)?.rejected())
     })
 }
 
 #[pyfunction]
-pub(crate) fn fdp_p_value(py: Python<'_>, counts: CountOptions, curve: &Curve) -> PyResult<f64> {
+pub(crate) fn fdp_p_value(
+    py: Python<'_>,
+    counts: CountOptions,
+    curve: &Curve,
+    test: &str,
+) -> PyResult<f64> {
+    let tight = is_tight(test)?;
+    let curve = curve.0.as_ref();
     enter(py, |interrupt| {
-        recursion::p_value(&counts.counts()?, curve.0.as_ref(), interrupt)
+        let counts = counts.counts()?;
+        if tight {
+            certificate::p_value(&counts, curve, interrupt)
+        } else {
+            recursion::p_value(&counts, curve, interrupt)
+        }
     })
 }
 
@@ -151,8 +179,9 @@ pub(crate) fn fdp_critical_mu(
     counts: CountOptions,
     delta: f64,
     tau: f64,
+    test: &str,
 ) -> PyResult<Option<f64>> {
-    critical(py, &counts, tau, |mu| Gaussian::new(mu, delta))
+    critical(py, &counts, tau, test, |mu| Gaussian::new(mu, delta))
 }
 
 #[pyfunction]
@@ -160,17 +189,25 @@ pub(crate) fn fdp_critical_laplace(
     py: Python<'_>,
     counts: CountOptions,
     tau: f64,
+    test: &str,
 ) -> PyResult<Option<f64>> {
-    critical(py, &counts, tau, Laplace::new)
+    critical(py, &counts, tau, test, Laplace::new)
 }
 
 fn critical<T: TradeOff>(
     py: Python<'_>,
     counts: &CountOptions,
     tau: f64,
+    test: &str,
     family: impl Fn(f64) -> Result<T, AuditError> + Send,
 ) -> PyResult<Option<f64>> {
+    let tight = is_tight(test)?;
     enter(py, |interrupt: &Interrupt| {
-        recursion::critical(&counts.counts()?, family, tau, interrupt)
+        let counts = counts.counts()?;
+        if tight {
+            certificate::critical(&counts, family, tau, interrupt)
+        } else {
+            recursion::critical(&counts, family, tau, interrupt)
+        }
     })
 }

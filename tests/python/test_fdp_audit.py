@@ -1,0 +1,197 @@
+"""Audits of one run for families of trade-off functions."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors, simulate, stats
+from leakbound._wording import DELTA, claim_sentence, headline, shown
+from leakbound.audits._fdp import plan_family
+from leakbound.cli import app
+
+GAME = simulate.gaussian(1000, 1.0, seed=0)
+SIGMA = lb.TradeOffFamily(
+    parameter="sigma",
+    tradeoff=lambda sigma: lb.TradeOff.gaussian(1 / sigma),
+    bracket=(0.02, 50.0),
+    increasing=False,
+)
+CLAIMS: list[Any] = [lb.GaussianDP(), lb.GaussianDP(delta=1e-6), lb.LaplaceDP(), SIGMA]
+POLICIES = [None, lb.Fixed(150), lb.Split(), lb.UnionBound(grid="geometric")]
+
+
+def audit(claim: Any, **options: Any) -> lb.AuditResult:
+    return lb.audit_one_run(GAME.scores, GAME.member, claim=claim, **options)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
+def test_every_policy(claim: Any, sides: Any, cuts: Any) -> None:
+    result = audit(claim, sides=sides, cuts=cuts)
+    assert result.kind == "family_lower_bound"
+    assert result.rejected is not None
+    assert result.rejectable is not None
+    assert 0 < result.epsilon(1e-3) < result.epsilon(1e-5) <= result.rejectable.epsilon(1e-5)
+    assert result.epsilon(1e-3) <= GAME.epsilon(1e-3)
+    tested = result.curve.bound[np.isfinite(result.curve.bound)]
+    best = tested.min() if result.bounds_above else tested.max()
+    assert best == pytest.approx(result.bound)
+    assert result.path == ("member" if sides == "member" else "interleaved")
+    again = type(result).from_json(result.to_json())
+    assert again == result
+    assert again.epsilon(1e-5) == result.epsilon(1e-5)
+
+
+def test_the_bound_is_that_of_the_counts() -> None:
+    for sides, one_sided in (("both", False), ("member", True)):
+        result = audit(lb.GaussianDP(), sides=sides, cuts=lb.Fixed(150))
+        assert result.guesses == 150
+        assert result.bound == stats.fdp_lower_bound(
+            result.correct, 150, 1000, claim=lb.GaussianDP(), one_sided=one_sided
+        )
+
+
+def test_a_union_pays_for_its_grid() -> None:
+    alone = audit(lb.GaussianDP(), cuts=lb.Fixed(150))
+    among = audit(lb.GaussianDP(), cuts=lb.UnionBound(grid=[150]))
+    paid = audit(lb.GaussianDP(), cuts=lb.UnionBound(grid=[50, 150]))
+    assert among.bound == alone.bound
+    expected = max(
+        stats.fdp_lower_bound(int(right), int(made), 1000, claim=lb.GaussianDP(), tau=0.025)
+        for made, right in zip(paid.curve.guesses, paid.curve.correct, strict=True)
+        if made in (50, 150)
+    )
+    assert paid.bound == expected
+
+
+def test_a_decreasing_family_is_bounded_from_above() -> None:
+    mu, sigma = audit(lb.GaussianDP()), audit(SIGMA)
+    assert sigma.bound == pytest.approx(1 / mu.bound, rel=1e-7)
+    assert sigma.ceiling < sigma.bound
+    assert "sigma <=" in repr(sigma)
+    assert sigma.check(parameter=2 * sigma.bound) == "refuted"
+    assert sigma.check(parameter=0.9 * sigma.bound) == "not refuted"
+    assert sigma.check(parameter=0.5 * sigma.ceiling) == "inconclusive"
+    claim: Any = lb.AuditResult.from_json(sigma.to_json()).claim
+    with pytest.raises(errors.ResultFormatError, match="only its name"):
+        claim.tradeoff(1.0)
+
+
+def test_verdicts() -> None:
+    result = audit(lb.GaussianDP())
+    assert result.check(parameter=0.5) == "refuted"
+    assert result.check(parameter=1.0) == "not refuted"
+    assert result.check(parameter=5.0) == "inconclusive"
+    assert result.check(epsilon=1.0, delta=1e-5) == "refuted"
+    assert result.check(epsilon=3.5, delta=1e-5) == "not refuted"
+    assert result.check(epsilon=30.0, delta=1e-5) == "inconclusive"
+    with pytest.raises(errors.IncompatibleOptionsError, match="one of them"):
+        result.check()
+    with pytest.raises(errors.IncompatibleOptionsError, match="one of them"):
+        result.check(epsilon=1.0, parameter=1.0)
+
+
+def test_noise_proves_nothing_and_says_so() -> None:
+    game = simulate.null(1000, seed=3)
+    for claim in CLAIMS:
+        result = lb.audit_one_run(game.scores, game.member, claim=claim)
+        assert result.bound == (math.inf if claim is SIGMA else 0.0)
+        assert result.epsilon(1e-5) == 0.0
+        assert result.rejected is None
+        assert "chance explains" in result.reason
+        assert type(result).from_json(result.to_json()) == result
+        assert result.check(epsilon=0.1, delta=1e-5) == "not refuted"
+        assert "Nothing could be refuted" in headline(result)
+
+
+def test_the_plan_sees_no_label() -> None:
+    first = audit(lb.GaussianDP())
+    second = lb.audit_one_run(-GAME.scores, GAME.member, claim=lb.GaussianDP())
+    assert first.options["planned"] == second.options["planned"]
+    fixed, proved = plan_family(1000, 0.05, lb.GaussianDP(), "both")
+    assert first.guesses == fixed.guesses == first.options["planned"]["guesses"]
+    assert 0.5 < proved < 1.0
+
+
+def test_ties_are_broken_by_the_seed() -> None:
+    coarse = np.round(GAME.scores)
+    results = [
+        lb.audit_one_run(coarse, GAME.member, claim=lb.GaussianDP(), seed=seed, cuts=cuts)
+        for seed in (1, 1, 2)
+        for cuts in (lb.Fixed(150), lb.Split())
+    ]
+    assert results[0].guesses == 150
+    assert results[:2] == results[2:4]
+    assert len({result.correct for result in results[::2]}) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cuts": lb.KLScan()}, "KLScan is not for Gaussian DP"),
+        ({"cuts": lb.UnionBound()}, "a few numbers of guesses"),
+        ({"cuts": lb.UnionBound(grid=[5], tail="hoeffding")}, 'tail="exact"'),
+        ({"bound": "exact"}, "leave it out for GaussianDP"),
+        ({"prior": 0.3}, "prior other than 1/2"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match=message):
+        audit(lb.GaussianDP(), **options)
+
+
+def test_more_guesses_than_examples() -> None:
+    with pytest.raises(errors.OptionError, match="more guesses than there are examples"):
+        audit(lb.GaussianDP(), cuts=lb.Fixed(1001))
+
+
+def test_several_attacks() -> None:
+    noise = simulate.null(1000, seed=1).scores
+    result = lb.audit_one_run(
+        {"good": GAME.scores, "noise": noise}, GAME.member, claim=lb.GaussianDP()
+    )
+    assert result.options["attack"] == "good"
+    assert result.bound < audit(lb.GaussianDP()).bound
+
+
+@pytest.mark.parametrize("claim", [lb.GaussianDP(), SIGMA], ids=lambda claim: claim.name)
+def test_words_and_figures(claim: Any, tmp_path: Path) -> None:
+    result = audit(claim)
+    assert shown(result) == result.epsilon(DELTA)
+    assert f"{claim.name} with (ε, 1e-05)-DP" in headline(result)
+    assert "is refuted" in claim_sentence(result, epsilon=1.0)
+    assert "converted" in result._repr_html_()
+    axes = result.plot("bound")
+    assert axes.get_ylabel() == "lower bound on ε"
+    roc = result.plot("roc")
+    lines = {str(line.get_label()): line for line in roc.get_lines()}
+    (label,) = (label for label in lines if label.startswith("most for"))
+    assert result.rejected is not None
+    x, y = (np.asarray(values, dtype=float) for values in lines[label].get_data())
+    np.testing.assert_allclose(y, 1 - result.rejected.f(x))
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "at δ = 1e-05" in page
+    assert "NaN" not in page
+
+
+def test_command_line(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    file = tmp_path / "scores.npz"
+    np.savez(file, score=GAME.scores, member=GAME.member)
+    run = CliRunner().invoke
+    refuted = run(app, ["one-run", str(file), "--claim", "mu=0.5"])
+    assert refuted.exit_code == 1
+    assert "μ ≥ 0.7" in refuted.output
+    assert run(app, ["one-run", str(file), "--claim", "mu=1"]).exit_code == 0
+    assert run(app, ["one-run", str(file), "--claim", "mu=9"]).exit_code == 3
+    stored = run(app, ["one-run", str(file), "--family", "laplace", "--json"])
+    assert lb.AuditResult.from_json(stored.output).claim == lb.LaplaceDP()
+    for wrong in (["--claim", "mu=1,eps=1"], ["--claim", "eps=1", "--family", "gaussian"]):
+        assert run(app, ["one-run", str(file), *wrong]).exit_code == 2
