@@ -281,7 +281,8 @@ def _chances(
 
 def _no_form(bound: ApproxBound, claim: Claim) -> None:
     if bound != "auto":
-        message = f'bound="{bound}" is for ApproxDP: leave it out for {type(claim).__name__}'
+        named = type(claim).__name__
+        message = f'bound="{bound}" is for ApproxDP, delta > 0: leave it out for {named}'
         raise IncompatibleOptionsError(message)
 
 
