@@ -282,7 +282,7 @@ def _chances(
 def _no_form(bound: ApproxBound, claim: Claim) -> None:
     if bound != "auto":
         named = type(claim).__name__
-        message = f'bound="{bound}" is for ApproxDP, delta > 0: leave it out for {named}'
+        message = f'bound="{bound}" is for claims with delta > 0: leave it out for {named}'
         raise IncompatibleOptionsError(message)
 
 
