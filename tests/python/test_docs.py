@@ -24,7 +24,8 @@ def test_docstring_examples(name: str) -> None:
 
 def test_the_public_modules_have_examples() -> None:
     finder = doctest.DocTestFinder()
-    for name in ("leakbound", "leakbound.cuts", "leakbound.stats", "leakbound.claims"):
+    names = ("leakbound", "leakbound.claims", "leakbound.cuts", "leakbound.generators")
+    for name in (*names, "leakbound.stats"):
         tests = finder.find(importlib.import_module(name), name)
         assert any(test.examples for test in tests), f"{name} has no example"
 

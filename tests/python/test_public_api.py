@@ -12,6 +12,7 @@ from leakbound import (
     claims,
     cuts,
     errors,
+    generators,
     planning,
     propensity,
     results,
@@ -27,6 +28,7 @@ MODULES = [
     claims,
     cuts,
     errors,
+    generators,
     propensity,
     results,
     simulate,
@@ -39,7 +41,12 @@ GAMES = [getattr(simulate, name) for name in simulate.__all__ if name.islower()]
 STATS = [getattr(stats, name) for name in stats.__all__]
 SUITE = [validity.attack_cases, validity.run]
 PLANNING = [planning.best_guesses, planning.canaries_needed, planning.ceiling, planning.power]
-FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *GAMES, *STATS, *SUITE, *PLANNING]
+MEMBERS = [
+    generators.chunk_texts,
+    generators.feature_extremes,
+    generators.find_duplicates,
+]
+FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {
@@ -54,6 +61,28 @@ SIGNATURES = {
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",
     simulate.randomized_response: "(m, epsilon, *, fraction=1.0, delta=0.0, seed)",
+    generators.ChowLiuTree: "(*, categorical=(), intervals=24)",
+    generators.Diffusion: (
+        "(*, steps=2000, width=256, blocks=3, components=128, labeler=<factory>, seed=0, "
+        "device='cpu')"
+    ),
+    generators.Filtered: "(generator, *, share=0.01, seed=0)",
+    generators.FolderOfSamples: "(path, *, labeler=None)",
+    generators.GaussianCopula: "(*, categorical=())",
+    generators.Generator.fit: "(self, members, labels=None)",
+    generators.LanguageModel: (
+        "(model, *, epochs=10, batch_size=32, learning_rate=0.0005, prompts=0.3, "
+        "samples_per_prompt=8, top_k=200, temperature=1.0, seed=0, device='cpu')"
+    ),
+    generators.MemberSplit.create: "(n, *, shares=None, ids=None, documents=None, seed=0)",
+    generators.PCAMixture: "(*, components=40, mixtures=40, labeler=<factory>, seed=0)",
+    generators.Sampler.sample: "(self, n, *, seed)",
+    generators.SequentialCART: "(*, categorical=(), leaf=15)",
+    generators.check_duplicates: "(samples, members)",
+    generators.chunk_texts: "(texts, *, encode=None, length=64, most=50, seed=0)",
+    generators.feature_extremes: (
+        "(values, member, *, names=None, baseline_scores=None, confidence=0.95, seed=0)"
+    ),
     stats.normal_cdf: "(x)",
     stats.normal_quantile: "(p)",
     stats.log_normal_cdf: "(x)",

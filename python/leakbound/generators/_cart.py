@@ -19,7 +19,7 @@ from leakbound.generators._tables import Columns, Donors, Marginal, read_table
 __all__ = ["FittedSequentialCART", "SequentialCART"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SequentialCART:
     """Tables: a tree for each column, which predicts it from the columns before.
 

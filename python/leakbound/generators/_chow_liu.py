@@ -25,7 +25,7 @@ PRIOR = 1.0
 """How many members' worth of independence is added to each row of a conditional table."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ChowLiuTree:
     """Tables: a tree of the strongest pairwise dependences, on columns cut into intervals.
 

@@ -38,7 +38,7 @@ STRONGEST = 0.9999
 """Largest correlation: two columns that determine each other would make R singular."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GaussianCopula:
     """Tables: empirical columns tied together by correlations, within each label.
 

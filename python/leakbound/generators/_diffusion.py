@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Diffusion", "FittedDiffusion"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Diffusion:
     """Images: a diffusion model on principal components, trained on the processor at hand.
 
@@ -55,7 +55,7 @@ class Diffusion:
     Samples(n=10, shape=(4, 4))
     """
 
-    steps: int = 3000
+    steps: int = 2000
     width: int = 256
     blocks: int = 3
     components: int = 128

@@ -1,6 +1,6 @@
 """A filter that drops obviously bad samples."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ class Filtered:
     """
 
     generator: Generator
+    _: KW_ONLY
     share: float = 0.01
     seed: int = 0
 

@@ -1,7 +1,7 @@
 """Samples that some other program made."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class FolderOfSamples:
     """
 
     path: str | os.PathLike[str]
+    _: KW_ONLY
     labeler: Labeler | None = None
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ RIDGE = 1e-3
 """Variance added to every component, as a share of the mean variance of the principal ones."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PCAMixture:
     """Images: a mixture of normal distributions on principal components.
 

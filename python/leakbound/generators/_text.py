@@ -1,7 +1,7 @@
 """Text from a causal language model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,6 +159,7 @@ class LanguageModel:
     """
 
     model: "str | os.PathLike[str] | PretrainedConfig"
+    _: KW_ONLY
     epochs: int = 10
     batch_size: int = 32
     learning_rate: float = 5e-4
