@@ -18,7 +18,8 @@ Examples
 
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
-from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia
+from leakbound._zero_run_result import ZeroRunResult
+from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeOffFamily
 from leakbound.cuts import (
     EqualLevelScan,
@@ -71,9 +72,11 @@ __all__ = [
     "Uncorrected",
     "UnionBound",
     "VilleMixture",
+    "ZeroRunResult",
     "__version__",
     "audit_one_run",
     "audit_panoramia",
+    "audit_zero_run",
     "cuts",
     "simulate",
     "stats",

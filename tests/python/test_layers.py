@@ -21,6 +21,7 @@ LAYERS = [
     {"_fdp"},
     {"_composition"},
     {"results", "stats"},
+    {"_zero_run_result"},
     {"audits", "simulate"},
     {"_allowed", "_wording"},
     {"attacks", "planning", "torch", "validity"},

@@ -46,7 +46,8 @@ MEMBERS = [
     generators.feature_extremes,
     generators.find_duplicates,
 ]
-FUNCTIONS = [lb.audit_one_run, lb.audit_panoramia, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS]
+AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_zero_run]
+FUNCTIONS = [*AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {
@@ -109,6 +110,12 @@ SIGNATURES = {
     stats.equal_level_scan: "(successes, *, beta, alpha0=0.001)",
     stats.union_bound: "(successes, *, beta, grid='all', ratio=1.5)",
     stats.crossing_probability: "(boundary, p)",
+    lb.audit_zero_run: (
+        "(scores, member, propensity, *, claim=GaussianDP(delta=0.0), correction='conditional', "
+        "confidence=0.95, cuts=None, sides='both', adversary=None, variant='directional', "
+        "bootstrap='percentile', features=None, max_log_odds=None, derandomize=False, "
+        "test='tight', falsify=True, release_refuted=False, design='coins', ids=None, seed=0)"
+    ),
     stats.match: "(member, log_odds, uniforms)",
     stats.tamper: "(guesses, log_odds, uniforms, *, variant='directional', epsilon=None)",
     stats.tamper_probability: "(guesses, log_odds, *, variant='directional', epsilon=None)",

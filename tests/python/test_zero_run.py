@@ -225,11 +225,11 @@ def test_gaussian_bounds(data: Data) -> None:
         for name, variant in variants.items()
     }
     for name, c in {"one_run": data.counts(data.T), **counts}.items():
-        found = stats.fdp_lower_bound(c, data.r, m, claim=gaussian, tau=data.p)
+        found = stats.fdp_lower_bound(c, data.r, m, claim=gaussian, tau=data.p, test="recursion")
         assert found == pytest.approx(expected[name], rel=1e-8, abs=1e-9)
     matched = data.expected["match"]
     found = stats.fdp_lower_bound(
-        matched["c"], matched["r"], matched["kept"], claim=gaussian, tau=data.p
+        matched["c"], matched["r"], matched["kept"], claim=gaussian, tau=data.p, test="recursion"
     )
     assert found == pytest.approx(matched["mu_lb"], rel=1e-8)
 
@@ -269,7 +269,9 @@ def test_algorithm_8_as_printed_would_claim_leakage_of_nothing(cases: dict[str, 
         cases["prop6_counterexample"]["output"],
     )
     c, r, m = given["c"], given["r"], given["m"]
-    printed = stats.fdp_lower_bound(c, r, m, claim=lb.GaussianDP(), tau=given["p"])
+    printed = stats.fdp_lower_bound(
+        c, r, m, claim=lb.GaussianDP(), tau=given["p"], test="recursion"
+    )
     assert printed == pytest.approx(expected["alg8_as_printed_mu_lb"], rel=1e-8)
     valid = stats.composition_bound(
         c, r, m, claim=lb.GaussianDP(), mu_ds=0.0, delta_ds=given["delta_ds"], tau=given["p"]

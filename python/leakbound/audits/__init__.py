@@ -3,5 +3,6 @@
 from leakbound.audits.one_run import audit_one_run
 from leakbound.audits.panoramia import audit_panoramia
 from leakbound.audits.stream import OneRunStream
+from leakbound.audits.zero_run import audit_zero_run
 
-__all__ = ["OneRunStream", "audit_one_run", "audit_panoramia"]
+__all__ = ["OneRunStream", "audit_one_run", "audit_panoramia", "audit_zero_run"]

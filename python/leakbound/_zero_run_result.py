@@ -1,0 +1,88 @@
+"""What a Zero-Run audit returns; the public name is that of the package."""
+
+from dataclasses import dataclass, field
+
+from leakbound._json import Lazy
+from leakbound._typing import BootstrapMethod, Correction, FloatArray
+from leakbound.propensity import Falsification, Overlap
+from leakbound.results import AuditResult
+
+__all__ = ["Bootstrap", "ZeroRunResult"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bootstrap:
+    """How the bound moves with the propensities.
+
+    Parameters
+    ----------
+    bounds : ndarray of float64, shape (K,)
+        The bound under each replicate of the propensities, everything drawn held fixed.
+    estimate : float
+        The bound at the point estimate of the propensities.
+    p : float
+        Share of the error probability that the replicates take.
+    method : {"percentile", "recentred", "basic"}
+        How the reported bound follows from them.
+    """
+
+    bounds: FloatArray
+    estimate: float
+    p: float
+    method: BootstrapMethod
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ZeroRunResult(AuditResult):
+    """What an audit of given members and non-members proves, if the propensities are right.
+
+    The fields of `AuditResult` are its own; `m` counts the examples that are audited, before
+    matching, and `guesses` those before tampering.
+
+    Parameters
+    ----------
+    correction : {"match", "poisson_binomial", "tamper", "composition"}
+        How distribution shift was taken out.
+    kept : int
+        Examples left after matching; `m` for other corrections.
+    m_eff : float
+        The number of examples that the test reckons with.
+    abstained : int
+        Examples left out because shift alone says too much about them.
+    bootstrap : Bootstrap or None
+        The bound under replicates of the propensities, if there are any.
+    falsification : Falsification or None
+        What came of the attempt to refute the propensities, if one was made.
+    withheld : bool
+        Whether the bound is 0 because the propensities were refuted.
+    """
+
+    correction: Correction
+    kept: int
+    m_eff: float
+    abstained: int
+    bootstrap: Bootstrap | None
+    falsification: Falsification | None
+    withheld: bool
+    _naive: Lazy[AuditResult] = field(repr=False)
+    _overlap: Lazy[Overlap] = field(repr=False)
+
+    @property
+    def naive(self) -> AuditResult:
+        """The same audit as if there were no shift: of kind "invalid"."""
+        return self._naive.value
+
+    @property
+    def overlap(self) -> Overlap:
+        """How far members and non-members can be compared."""
+        return self._overlap.value
+
+    def _rows(self) -> dict[str, str]:
+        more = {
+            "correction": self.correction.replace("_", "-"),
+            "kept after matching": f"{self.kept} of {self.m}" if self.correction == "match" else "",
+            "abstained": str(self.abstained) if self.abstained else "",
+            "replicates": str(self.bootstrap.bounds.size) if self.bootstrap else "",
+            "sceptic's p-value": f"{self.falsification.p_value:.2g}" if self.falsification else "",
+        }
+        return super()._rows() | {name: text for name, text in more.items() if text}

@@ -1,0 +1,93 @@
+"""Zero-Run by composition: the worst shift of all examples is taken off what an audit proves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from leakbound._composition import remaining_leakage
+from leakbound._json import Lazy
+from leakbound.audits._study import Corrected, Study, confidence_of
+from leakbound.audits.one_run import audit_one_run
+from leakbound.claims import ApproxDP, GaussianDP, PureDP
+from leakbound.cuts import Fixed
+from leakbound.errors import IncompatibleOptionsError
+
+__all__ = ["correct_by_composition"]
+
+_THEOREM = (
+    "Features and model together leak at most what the two leak composed (Cebere, Even, Bleistein "
+    "and Bellet, Theorem 4.1 and Corollary 1); what the worst shift of any audited example may "
+    "leak is taken off. "
+)
+
+
+def correct_by_composition(study: Study) -> Corrected:
+    """Audit as if there were no shift, and take off the largest that any example may have.
+
+    Parameters
+    ----------
+    study : Study
+        The examples.
+
+    Returns
+    -------
+    Corrected
+        The audit of one run, less the shift.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If the claim has no such form, or the adversary weighs tampering.
+    """
+    if not isinstance(study.claim, PureDP | ApproxDP | GaussianDP):
+        message = (
+            f'correction="composition" is for pure, approximate and Gaussian DP, got '
+            f'{study.claim!r}: take "match"'
+        )
+        raise IncompatibleOptionsError(message)
+    if study.derandomize or study.adversary not in {"raw", "residual"}:
+        message = (
+            'correction="composition" neither draws nor tampers: leave out derandomize, and take '
+            'adversary="raw" or "residual"'
+        )
+        raise IncompatibleOptionsError(message)
+    claim = study.claim
+    values = study.ranked_by()
+    ranks = np.empty(study.examples)
+    ranks[np.argsort(-values, kind="stable")] = np.arange(study.examples, 0, -1)
+    cuts = study.cuts
+    if cuts is None and isinstance(claim, ApproxDP):
+        cuts = Fixed(study.planned(study.examples))
+    together = audit_one_run(
+        ranks,
+        study.member,
+        claim=claim,
+        confidence=confidence_of(study.level),
+        cuts=cuts,
+        sides=study.sides,
+        test=study.test,
+        seed=study.seed,
+    )
+    shift = float(study.shift.largest.max())
+
+    def left(total: float, shift: float) -> float:
+        return remaining_leakage(total, shift, claim)
+
+    bound = left(together.bound, shift)
+    reason = "" if bound else f"the shift alone may leak as much as {shift:.3g} of ε"
+    return Corrected(
+        audit=replace(
+            together,
+            bound=bound,
+            reason=together.reason or reason,
+            _ceiling=Lazy(lambda: left(together.ceiling, shift)),
+        ),
+        kept=study.examples,
+        m_eff=float(study.examples),
+        theorem=_THEOREM + together.theorem,
+        replicates=lambda draws: np.array(
+            [left(together.bound, float(largest)) for largest in np.abs(draws).max(axis=1)]
+        ),
+    )

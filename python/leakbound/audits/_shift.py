@@ -1,0 +1,256 @@
+"""What is known of distribution shift: propensities read in all their forms, as log-odds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leakbound._validate import check_length, numbers, vector
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    NoOverlapError,
+    OptionError,
+    ShapeError,
+)
+from leakbound.propensity import PropensityFit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._typing import ArrayInput, BoolArray, FloatArray
+
+__all__ = ["Shift", "check_certain", "no_overlap", "read_shift"]
+
+REPLICATES = 600
+"""Refits of a propensity model."""
+_LARGEST = 300.0
+"""Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1."""
+_MISMATCH = 5.0
+"""Standard errors at which two shares of members are plainly not the same."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Log-odds of membership given features alone.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float64, shape (m,)
+        The point estimate, or the truth.
+    low, high : ndarray of float64, shape (m,)
+        Limits between which the truth lies; the point itself unless limits were given.
+    draws : ndarray of float64, shape (K, m), optional
+        Replicates that show how uncertain the point is.
+    limited : bool
+        Whether limits were given.
+    warnings : tuple of str
+        What a reader should know about them.
+    """
+
+    log_odds: FloatArray
+    low: FloatArray
+    high: FloatArray
+    draws: FloatArray | None
+    limited: bool
+    warnings: tuple[str, ...] = ()
+
+    def rows(self, rows: NDArray[np.intp]) -> Shift:
+        """Return the same for some examples, in the order given."""
+        draws = None if self.draws is None else np.ascontiguousarray(self.draws[:, rows])
+        return replace(
+            self,
+            log_odds=self.log_odds[rows],
+            low=self.low[rows],
+            high=self.high[rows],
+            draws=draws,
+        )
+
+    @property
+    def largest(self) -> FloatArray:
+        """The largest |λ| that each example may have."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    def against(self, guesses: NDArray[Any]) -> FloatArray:
+        """Return Tλ at the limit where guesses T, 0 or ±1, are likeliest right by shift alone."""
+        worst: FloatArray = np.where(guesses > 0, self.high, -self.low)
+        return np.where(guesses == 0, 0.0, worst)
+
+
+def read_shift(
+    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    member: BoolArray,
+    *,
+    features: ArrayInput | None,
+    ids: ArrayInput | None,
+    seed: int,
+) -> Shift:
+    """Read propensities: values, replicates, limits, or a fitted model.
+
+    Parameters
+    ----------
+    propensity : array-like of shape (m,) or (K, m), PropensityFit, or tuple of two array-likes
+        What the caller gave.
+    member : ndarray of bool, shape (m,)
+        Membership, whose share is compared with that of a model's own examples.
+    features : array-like, optional
+        Features of the audited examples, for a model.
+    ids : array-like, optional
+        Their ids; none may be among those a model was fitted to.
+    seed : int
+        Seed of the refits of a model.
+
+    Returns
+    -------
+    Shift
+        Log-odds, possibly ±inf.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If an array cannot be read, or does not fit.
+    OptionError
+        If a propensity is outside [0, 1], or a lower limit above the upper one.
+    IncompatibleOptionsError
+        If a model comes without features.
+    """
+    if isinstance(propensity, PropensityFit):
+        return _modelled(propensity, member, features, ids, seed)
+    if isinstance(propensity, tuple):
+        return _limited(propensity, member.size)
+    given: Any = propensity
+    table = numbers(given, "propensity", least=0, most=1)
+    if table.ndim == 2:
+        if table.shape[1] != member.size:
+            message = (
+                f"propensity has rows of {table.shape[1]} values and there are {member.size} "
+                "scores; each of the K rows must describe all examples"
+            )
+            raise LengthMismatchError(message)
+        draws = _logit(table)
+        point = np.median(draws, axis=0)
+        return Shift(point, point, point, draws, limited=False)
+    values = vector(given, "propensity")
+    check_length(values, member.size, "propensity")
+    point = _logit(values)
+    return Shift(point, point, point, None, limited=False)
+
+
+def check_certain(shift: Shift, limit: float | None) -> None:
+    """Check that no example is certain to be a member, or not, unless a limit makes it abstain.
+
+    Parameters
+    ----------
+    shift : Shift
+        The log-odds.
+    limit : float or None
+        The largest |λ| that is audited.
+
+    Raises
+    ------
+    NoOverlapError
+        If every example is certain, so that nothing can be concluded.
+    OptionError
+        If some are and there is no limit.
+    """
+    certain = np.flatnonzero(shift.largest > _LARGEST)
+    if certain.size == shift.log_odds.size:
+        found = "every propensity is 0 or 1"
+        raise no_overlap(found)
+    if certain.size and limit is None:
+        row = int(certain[0])
+        message = (
+            f"propensity must be strictly between 0 and 1, but {certain.size} of "
+            f"{shift.log_odds.size} are 0 or 1 to within 1e-130, the first at index {row}: set "
+            "max_log_odds, for example to 5, to abstain on such examples"
+        )
+        raise OptionError(message)
+
+
+def no_overlap(why: str) -> NoOverlapError:
+    """Return the error that says why nothing can be concluded.
+
+    Parameters
+    ----------
+    why : str
+        What was found.
+
+    Returns
+    -------
+    NoOverlapError
+        To be raised.
+    """
+    return NoOverlapError(
+        f"{why}: members and non-members do not overlap, so a score that is high on members may "
+        "come from their features as well as from training, and no audit can tell the two apart "
+        "(Proposition 3 of Cebere, Even, Bleistein and Bellet); find non-members that could have "
+        "been members"
+    )
+
+
+def _modelled(
+    model: PropensityFit,
+    member: BoolArray,
+    features: ArrayInput | None,
+    ids: ArrayInput | None,
+    seed: int,
+) -> Shift:
+    if features is None:
+        message = "a fitted propensity model needs the features of the audited examples: features="
+        raise IncompatibleOptionsError(message)
+    if ids is not None:
+        model.check_disjoint(ids)
+    fitted, warnings = _same_share(model, member)
+    point = fitted.log_odds(features)
+    check_length(point, member.size, "features")
+    draws = fitted.bootstrap(features, K=REPLICATES, seed=seed)
+    return Shift(point, point, point, draws, limited=False, warnings=warnings)
+
+
+def _same_share(model: PropensityFit, member: BoolArray) -> tuple[PropensityFit, tuple[str, ...]]:
+    """Move the log-odds to the audit set's share of members, where that is plainly another one."""
+    other = model.rows.member
+    shares = np.array([member.mean(), other.mean()])
+    pooled = (member.sum() + other.sum()) / (member.size + other.size)
+    error = math.sqrt(pooled * (1 - pooled) * (1 / member.size + 1 / other.size))
+    if abs(shares[0] - shares[1]) <= _MISMATCH * error or not 0 < shares[0] < 1:
+        return model, ()
+    note = (
+        f"{100 * shares[0]:.1f}% of the audited examples are members, and {100 * shares[1]:.1f}% "
+        "of those that the propensity model was fitted to: its log-odds were moved by the "
+        "difference, as counted"
+    )
+    return model.with_member_share(float(shares[0])), (note,)
+
+
+def _limited(limits: tuple[Any, ...], examples: int) -> Shift:
+    if len(limits) != 2:
+        message = f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
+        raise ShapeError(message)
+    low, high = (
+        numbers(vector(one, f"propensity[{i}]"), f"propensity[{i}]", least=0, most=1)
+        for i, one in enumerate(limits)
+    )
+    for i, one in enumerate((low, high)):
+        check_length(one, examples, f"propensity[{i}]")
+    crossed = np.flatnonzero(np.less(high, low))
+    if crossed.size:
+        message = (
+            f"the lower limit of the propensity is above the upper one at index {crossed[0]} "
+            f"({crossed.size} such rows): pass (lower, upper)"
+        )
+        raise OptionError(message)
+    lower, upper = _logit(low), _logit(high)
+    certain = np.isinf(lower) | np.isinf(upper)
+    middle = np.where(certain, np.where(np.isinf(lower), upper, lower), (lower + upper) / 2)
+    return Shift(middle, lower, upper, None, limited=True)
+
+
+def _logit(values: NDArray[np.generic]) -> FloatArray:
+    p = values.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        odds: FloatArray = np.log(p) - np.log1p(-p)
+    return odds

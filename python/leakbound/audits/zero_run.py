@@ -1,0 +1,429 @@
+"""Zero-Run: audits of a deployed model from given members and non-members, without any training.
+
+Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from leakbound._json import Lazy, encode
+from leakbound._typing import (
+    Adversary,
+    ArrayInput,
+    BoolArray,
+    BootstrapMethod,
+    Correction,
+    CorrectionChoice,
+    Design,
+    FdpTest,
+    FloatArray,
+    HasMember,
+    IntArray,
+    Sides,
+    ZeroRunVariant,
+)
+from leakbound._validate import (
+    check_ids,
+    check_membership,
+    check_scores,
+    choice,
+    complement,
+    instance,
+    integer,
+    real,
+)
+from leakbound._zero_run import bootstrap_quantile
+from leakbound._zero_run_result import Bootstrap, ZeroRunResult
+from leakbound.audits._composed import correct_by_composition
+from leakbound.audits._conditions import conditions, shift_warnings
+from leakbound.audits._details import histogram, provenance
+from leakbound.audits._matched import correct_by_matching
+from leakbound.audits._offset import correct_by_offsets
+from leakbound.audits._shift import Shift, check_certain, no_overlap, read_shift
+from leakbound.audits._study import Corrected, Study
+from leakbound.audits._tampered import correct_by_tampering
+from leakbound.audits._warnings import delta_warnings
+from leakbound.audits.one_run import audit_one_run
+from leakbound.claims import CLAIMS, FAMILIES, Claim, GaussianDP, PureDP
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected
+from leakbound.errors import AbstentionError, IncompatibleOptionsError
+from leakbound.propensity import Falsification, PropensityFit
+from leakbound.propensity import falsify as falsify_propensities
+from leakbound.propensity._overlap import overlap
+from leakbound.results import AuditResult
+from leakbound.tradeoff import TradeOff
+
+__all__ = ["audit_zero_run"]
+
+_GAUSSIAN_DP = GaussianDP()
+
+_CORRECTIONS = {
+    "match": correct_by_matching,
+    "poisson_binomial": correct_by_offsets,
+    "tamper": correct_by_tampering,
+    "composition": correct_by_composition,
+}
+_DRAWS = 51
+"""Draws of what is kept, of which the middle bound counts, where matching is derandomised."""
+_SPARE = 4.0
+"""Standard deviations of a number of members by which a draw from fixed pools stays inside them."""
+
+
+def audit_zero_run(
+    scores: ArrayInput,
+    member: ArrayInput | HasMember,
+    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    *,
+    claim: Claim = _GAUSSIAN_DP,
+    correction: CorrectionChoice = "conditional",
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "both",
+    adversary: Adversary | None = None,
+    variant: ZeroRunVariant = "directional",
+    bootstrap: BootstrapMethod = "percentile",
+    features: ArrayInput | None = None,
+    max_log_odds: float | None = None,
+    derandomize: bool = False,
+    test: FdpTest = "tight",
+    falsify: bool = True,
+    release_refuted: bool = False,
+    design: Design = "coins",
+    ids: ArrayInput | None = None,
+    seed: int = 0,
+) -> ZeroRunResult:
+    """Bound the privacy loss of a model from below, from given members and non-members.
+
+    Nothing was randomised: these examples were in the training set, those were not, and they may
+    differ in distribution, so that right guesses may owe nothing to the model. The propensity
+    π(x) = P(member | features x) says what features alone give away; a correction takes it out, and
+    what is left refutes guarantees too strong to explain it.
+
+    Parameters
+    ----------
+    scores : array-like, shape (m,)
+        Real numbers, higher for likelier members; ±inf allowed.
+    member : array-like of shape (m,), or InclusionPlan
+        Booleans, {0, 1} or {-1, +1}.
+    propensity : array-like of shape (m,) or (K, m), PropensityFit, or tuple of two array-likes
+        Propensities; K replicates of them, or a model fitted to other examples (then half of the
+        error probability is spent on their uncertainty); or lower and upper limits, of which the
+        worse one counts for each guess.
+    claim : PureDP, ApproxDP or a family of trade-off functions
+        The family of guarantees.
+    correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
+        How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
+        "tamper" where there are limits only.
+    confidence : float
+        Probability that the bound is not above the truth, in (0, 1), propensities included.
+    cuts : CutPolicy, optional
+        Which cuts are tested. If None, `KLScan()` for `PureDP` by matching or with odds of its own
+        for each guess, else `Fixed` at a number planned from what is kept.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+    adversary : {"raw", "paper_aware", "residual", "bayes"}, optional
+        What guesses are ranked by: the scores; the scores less their median, weighted by what
+        tampering leaves; what scores say beyond features (`stats.residual_scores`); or the
+        probability to be right and survive (`stats.bayes_guesses`). If None, "bayes" for "tamper",
+        "raw" for "composition", else "residual".
+    variant : {"directional", "paper", "symmetric", "absolute"}
+        How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
+        ("directional") or |λ| (the others), which stays safe if λ is too large.
+    bootstrap : {"percentile", "recentred", "basic"}
+        How the bound follows from replicates: see `stats.bootstrap_quantile`.
+    features : array-like, shape (m, d), optional
+        Features of the examples, for a fitted model and its falsification.
+    max_log_odds : float, optional
+        Examples with |λ| above this are left out. Needed if propensities are 0 or 1.
+    derandomize : bool
+        Whether the bound is one that half of all draws reach, at half the level, instead of that
+        of one draw fixed by the seed. For "match" and "tamper".
+    test : {"tight", "recursion"}
+        For families of trade-off functions, which test of the number of right guesses.
+    falsify : bool
+        Whether an independent model, where there are features, tries to refute the propensities.
+    release_refuted : bool
+        Whether to report the bound although the propensities were refuted, instead of 0.
+    design : {"coins", "fixed_size"}
+        Whether each example joined training independently of the others given the features, or
+        numbers were fixed. Then a subset with random numbers is audited and the claim is about
+        replacing an example.
+    ids : array-like, shape (m,), optional
+        One id for each example; checked for repetition, and against those the model was fitted to.
+    seed : int
+        Seed of everything drawn: the order of ties, what is kept or tampered with, refits.
+
+    Returns
+    -------
+    ZeroRunResult
+        The bound, of kind "conditional_lower_bound": it holds if the propensities do.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
+        If an array cannot be read, or does not fit the others.
+    NaNScoresError, AbstentionError
+        If a score is NaN, or all are equal.
+    MembershipError, ConflictingIdsError, DuplicateIdsError, OverlappingIdsError
+        If membership or ids are not what they must be.
+    OptionError, OptionTypeError
+        If an option is outside its range; or a propensity outside [0, 1], or 0 or 1 without
+        `max_log_odds`.
+    NoOverlapError
+        If no example could have been both a member and a non-member.
+    IncompatibleOptionsError
+        If options make no sense together.
+    MissingExtraError
+        If the propensities are to be refuted and scikit-learn is not installed.
+
+    Notes
+    -----
+    `docs/zero-run.md` says of each correction what is tested, what is random and what is assumed.
+
+    References
+    ----------
+    T. Cebere, M. Even, L. Bleistein and A. Bellet, "Privacy auditing with zero (0) training run".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = 1.5 * rng.normal(size=4000)
+    >>> member = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
+    >>> shifted = log_odds + 0.5 * rng.normal(size=4000)  # knows features, not membership
+    >>> result = audit_zero_run(shifted, member, 1 / (1 + np.exp(-log_odds)))
+    >>> result.bound, result.naive.bound > 0.5
+    (0.0, True)
+    """
+    instance(claim, "claim", CLAIMS)
+    if cuts is not None:
+        instance(cuts, "cuts", CUT_POLICIES)
+    for value, name, allowed in (
+        (correction, "correction", CorrectionChoice),
+        (sides, "sides", Sides),
+        (variant, "variant", ZeroRunVariant),
+        (bootstrap, "bootstrap", BootstrapMethod),
+        (design, "design", Design),
+        (test, "test", FdpTest),
+    ):
+        choice(value, name, allowed)
+    if adversary is not None:
+        choice(adversary, "adversary", Adversary)
+    beta = complement(confidence)
+    seed = integer(seed, "seed", least=0)
+    values = check_scores(scores)
+    included = check_membership(member, values.size, scores)
+    if ids is not None:
+        check_ids(ids, included)
+    shift = read_shift(propensity, included, features=features, ids=ids, seed=seed)
+    limit = None if max_log_odds is None else real(max_log_odds, "max_log_odds", above=0)
+    check_certain(shift, limit)
+    kind = _correction(correction, claim, shift)
+    _check_policy(cuts)
+    rng = np.random.default_rng(seed)
+    rows = _audited(values, included, shift, limit, design, rng)
+    level = beta if shift.draws is None else beta / 2
+    study = Study(
+        scores=values[rows],
+        member=included[rows],
+        shift=shift.rows(rows),
+        uniforms=rng.random((_DRAWS if derandomize and kind == "match" else 1, rows.size)),
+        claim=claim,
+        cuts=cuts,
+        sides=sides,
+        adversary=adversary or _ADVERSARIES[kind],
+        variant=variant,
+        level=level / 2 if derandomize else level,
+        derandomize=bool(derandomize),
+        test=test,
+        seed=seed,
+    )
+    corrected = _CORRECTIONS[kind](study)
+    replicates = _replicates(study, corrected, p=level, method=bootstrap)
+    refutation = _falsified(propensity, shift, features, included, seed) if falsify else None
+    withheld = refutation is not None and refutation.refuted and not release_refuted
+    bound, reason = _bound(corrected, replicates, study.direction, withheld=withheld)
+    audit = corrected.audit
+
+    def naive() -> AuditResult:
+        uncorrected = audit_one_run(
+            values, included, claim=claim, confidence=confidence, sides=sides, test=test, seed=seed
+        )
+        return replace(uncorrected, kind="invalid", theorem=_NAIVE + uncorrected.theorem)
+
+    return ZeroRunResult(
+        kind="conditional_lower_bound",
+        claim=claim,
+        confidence=float(confidence),
+        bound=bound,
+        reason=reason,
+        m=rows.size,
+        members=int(included[rows].sum()),
+        guesses=audit.guesses,
+        correct=audit.correct,
+        path=audit.path,
+        auc=audit.auc,
+        theorem=corrected.theorem,
+        assumptions=conditions(shift, refutation, design, limit),
+        options=audit.options
+        | {
+            "correction": kind,
+            "sides": sides,
+            "adversary": study.adversary,
+            "variant": variant,
+            "max_log_odds": limit,
+            "derandomize": bool(derandomize),
+            "test": test,
+            "design": design,
+            "level": study.level,
+            "seed": seed,
+            "claim": encode(claim),
+        },
+        warnings=audit.warnings
+        + shift.warnings
+        + shift_warnings(corrected, refutation, rows.size, design)
+        + delta_warnings(claim.delta, rows.size),
+        rejected=_curve(claim, bound, sides),
+        _rejectable=Lazy(lambda: _curve(claim, audit.ceiling, sides)),
+        correction=kind,
+        kept=corrected.kept,
+        m_eff=corrected.m_eff,
+        abstained=int((shift.largest > (np.inf if limit is None else limit)).sum()),
+        bootstrap=replicates,
+        falsification=refutation,
+        withheld=withheld,
+        _ceiling=Lazy(lambda: audit.ceiling),
+        _curve=Lazy(lambda: audit.curve),
+        _roc=Lazy(lambda: audit.roc),
+        _histogram=Lazy(lambda: histogram(study.scores, study.member)),
+        _naive=Lazy(naive),
+        _overlap=Lazy(lambda: overlap(shift.log_odds, included)),
+        _provenance=provenance(seed, scores=values, member=included, log_odds=shift.log_odds),
+    )
+
+
+_ADVERSARIES: dict[Correction, Adversary] = {
+    "match": "residual",
+    "poisson_binomial": "residual",
+    "tamper": "bayes",
+    "composition": "raw",
+}
+
+_NAIVE = "INVALID under distribution shift: propensities are taken to be 1/2. "
+
+
+def _correction(correction: CorrectionChoice, claim: Claim, shift: Shift) -> Correction:
+    if correction != "conditional":
+        return correction
+    if isinstance(claim, PureDP):
+        return "poisson_binomial"
+    return "tamper" if shift.limited else "match"
+
+
+def _curve(claim: Claim, bound: float, sides: Sides) -> TradeOff | None:
+    """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
+    if not isinstance(claim, FAMILIES) or bound == claim.nothing:
+        return None
+    return claim.curve(bound, sides)
+
+
+def _check_policy(cuts: CutPolicy | None) -> None:
+    if isinstance(cuts, Split | Uncorrected):
+        message = (
+            f"cuts={cuts!r} has no form for Zero-Run: choose a policy that is fixed in advance"
+        )
+        raise IncompatibleOptionsError(message)
+
+
+def _audited(
+    scores: FloatArray,
+    member: BoolArray,
+    shift: Shift,
+    limit: float | None,
+    design: Design,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return the rows that are audited, in an order that says nothing about membership."""
+    allowed = np.flatnonzero(shift.largest <= (np.inf if limit is None else limit))
+    if allowed.size < 2:
+        found = f"{allowed.size} examples have |log-odds| of at most {limit:g}"
+        raise no_overlap(found)
+    if np.ptp(scores[allowed]) == 0:
+        message = (
+            f"all {allowed.size} scores are equal, so every example abstains: use a score that "
+            "differs between examples"
+        )
+        raise AbstentionError(message)
+    if design == "fixed_size":
+        allowed = _as_coins(allowed, member[allowed], rng)
+    return rng.permutation(allowed)
+
+
+def _as_coins(rows: IntArray, member: BoolArray, rng: np.random.Generator) -> IntArray:
+    """Draw a subset in which the number of members is binomial, from pools of fixed sizes."""
+    members, others = rows[member], rows[~member]
+    share = members.size / rows.size
+    spread = np.sqrt(share * (1 - share) * rows.size)
+    # the smaller pool must hold a number that is _SPARE spreads above its mean
+    size = int(rows.size - _SPARE * spread / max(1e-9, min(share, 1 - share)))
+    size = max(size, rows.size // 2, 2)
+    chosen = int(np.clip(rng.binomial(size, share), size - others.size, members.size))
+    return np.concatenate(
+        [
+            rng.choice(members, chosen, replace=False),
+            rng.choice(others, size - chosen, replace=False),
+        ]
+    )
+
+
+def _replicates(
+    study: Study, corrected: Corrected, *, p: float, method: BootstrapMethod
+) -> Bootstrap | None:
+    draws = study.shift.draws
+    if draws is None:
+        return None
+    return Bootstrap(
+        bounds=corrected.replicates(draws),
+        estimate=corrected.audit.bound,
+        p=p,
+        method=method,
+    )
+
+
+def _falsified(
+    propensity: object,
+    shift: Shift,
+    features: ArrayInput | None,
+    member: BoolArray,
+    seed: int,
+) -> Falsification | None:
+    """Try to refute the point estimate, where features are known."""
+    if features is None or isinstance(propensity, tuple):
+        return None
+    return falsify_propensities(shift.log_odds, features, member, seed=seed)
+
+
+def _bound(
+    corrected: Corrected, replicates: Bootstrap | None, direction: int, *, withheld: bool
+) -> tuple[float, str]:
+    """Return the bound, and why it is 0 if it is."""
+    if withheld:
+        return (0.0 if direction > 0 else np.inf), (
+            "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask "
+            "for the bound with release_refuted=True"
+        )
+    if replicates is None:
+        return corrected.audit.bound, corrected.audit.reason
+    bound = direction * bootstrap_quantile(
+        direction * replicates.bounds,
+        p=replicates.p,
+        method=replicates.method,
+        estimate=replicates.estimate,
+    )
+    if 0 < bound < np.inf:
+        return bound, ""
+    return bound, corrected.audit.reason or (
+        f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
+        "estimate, and 0 under enough of their replicates"
+    )

@@ -1,0 +1,362 @@
+"""Audits of given members and non-members: shift goes, leakage stays, bad input is named."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors, stats
+from leakbound.propensity import LogisticPropensity
+from leakbound.simulate import NoisySum, noisy_sum
+
+CLAIMS: list[Any] = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP()]
+CORRECTIONS = ["match", "poisson_binomial", "tamper", "composition"]
+
+
+@pytest.fixture(scope="module")
+def game() -> NoisySum:
+    """A noisy sum that leaks, and a shift that would pass for more leakage."""
+    return noisy_sum(1500, mu=2.0, shift=0.6, features=3, holdout=1500, seed=7)
+
+
+def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
+    return lb.audit_zero_run(game.scores, game.member, game.propensity, **options)
+
+
+class TestWhatItProves:
+    @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: type(claim).__name__)
+    @pytest.mark.parametrize("correction", CORRECTIONS)
+    def test_every_correction_that_makes_sense(
+        self, game: NoisySum, correction: Any, claim: Any
+    ) -> None:
+        makes_sense = {
+            "match": True,
+            "tamper": True,
+            "poisson_binomial": isinstance(claim, lb.PureDP),
+            "composition": not isinstance(claim, lb.LaplaceDP),
+        }
+        if not makes_sense[correction]:
+            with pytest.raises(errors.IncompatibleOptionsError, match="take"):
+                audit(game, claim=claim, correction=correction)
+            return
+        result = audit(game, claim=claim, correction=correction)
+        assert result.kind == "conditional_lower_bound"
+        assert result.correction == correction
+        assert 0 <= result.bound <= result.ceiling
+        assert result.m == 1500
+        assert lb.ZeroRunResult.from_json(result.to_json()) == result
+        if correction != "composition":
+            assert result.bound > 0
+
+    def test_a_model_that_saw_nothing(self) -> None:
+        """Scores know the features and not membership: the naive audit is wrong, the others not."""
+        rng = np.random.default_rng(1)
+        odds = 1.2 * rng.normal(size=3000)
+        member = rng.random(3000) < 1 / (1 + np.exp(-odds))
+        scores = odds + 0.5 * rng.normal(size=3000)
+        for claim in CLAIMS[:3]:
+            for correction in ("conditional", "tamper"):
+                result = lb.audit_zero_run(
+                    scores,
+                    member,
+                    1 / (1 + np.exp(-odds)),
+                    claim=claim,
+                    correction=correction,
+                )
+                assert result.bound == 0.0
+                assert "explain" in result.reason or "no tested cut" in result.reason
+                assert result.naive.kind == "invalid"
+                assert result.naive.bound > 0.5
+                assert result.naive.check(epsilon=0.0) == "inconclusive"
+
+    def test_the_default_correction_is_that_of_the_claim(self, game: NoisySum) -> None:
+        assert audit(game).correction == "match"
+        assert audit(game, claim=lb.PureDP()).correction == "poisson_binomial"
+        limits = (np.full(1500, 0.4), np.full(1500, 0.6))
+        result = lb.audit_zero_run(game.scores, game.member, limits)
+        assert result.correction == "tamper"
+
+    def test_no_shift_is_an_audit_of_one_run(self, game: NoisySum) -> None:
+        half = np.full(1500, 0.5)
+        one_run = lb.audit_one_run(game.scores, game.member, claim=lb.PureDP())
+        for correction in ("match", "poisson_binomial", "composition"):
+            result = lb.audit_zero_run(
+                game.scores,
+                game.member,
+                half,
+                claim=lb.PureDP(),
+                correction=correction,
+            )
+            assert result.bound == pytest.approx(one_run.bound, abs=1e-9)
+            assert result.kept == 1500
+
+    def test_matching_by_hand(self, game: NoisySum) -> None:
+        """The kept examples, ranked by residuals, under the test of a fixed number of guesses."""
+        result = audit(game, cuts=lb.Fixed(100), adversary="raw", seed=3)
+        rng = np.random.default_rng(3)
+        rows = rng.permutation(1500)
+        kept = rows[stats.match(game.member[rows], game.log_odds[rows], rng.random(1500))]
+        order = kept[np.argsort(-game.scores[kept])]
+        right = game.member[order[:50]].sum() + (~game.member[order[-50:]]).sum()
+        bound = stats.fdp_lower_bound(int(right), 100, kept.size, claim=lb.GaussianDP(), tau=0.05)
+        assert (result.kept, result.guesses, result.correct) == (kept.size, 100, right)
+        assert result.bound == pytest.approx(bound, rel=1e-9)
+
+    def test_tampering_by_hand(self, game: NoisySum) -> None:
+        rng = np.random.default_rng(3)
+        rows = rng.permutation(1500)
+        uniforms, odds, sign = rng.random(1500), game.log_odds[rows], game.member[rows] * 2 - 1
+        for variant in ("directional", "paper", "symmetric"):
+            made = stats.bayes_guesses(game.scores[rows], odds, 90, variant=variant)
+            left = stats.tamper(made, odds, uniforms, variant=variant)
+            right = int((left == sign).sum())
+            m = 1500 if variant != "paper" else math.ceil((2 / (1 + np.exp(np.abs(odds)))).sum())
+            bound = stats.fdp_lower_bound(right, 90, m, claim=lb.GaussianDP(), tau=0.05)
+            result = audit(game, correction="tamper", variant=variant, cuts=lb.Fixed(90), seed=3)
+            assert (result.guesses, result.correct, result.m_eff) == (90, right, m)
+            assert result.bound == pytest.approx(bound, rel=1e-9)
+
+    def test_pure_tampering_is_a_least_fixed_point(self, game: NoisySum) -> None:
+        options: dict[str, Any] = {"claim": lb.PureDP(), "correction": "tamper", "seed": 3}
+        result = audit(game, cuts=lb.Fixed(90), **options)
+        rng = np.random.default_rng(3)
+        rows = rng.permutation(1500)
+        uniforms, odds, sign = rng.random(1500), game.log_odds[rows], game.member[rows] * 2 - 1
+        made = stats.bayes_guesses(game.scores[rows], odds, 90)
+
+        def refuted(epsilon: float) -> float:
+            left = stats.tamper(made, odds, uniforms, epsilon=epsilon)
+            p = stats.clopper_pearson(int((left == sign).sum()), 90, beta=0.05)
+            return max(0.0, math.log(p / (1 - p)))
+
+        assert refuted(result.bound) == pytest.approx(result.bound, abs=1e-12)
+        below = np.linspace(0, result.bound * (1 - 1e-9), 50)
+        assert all(refuted(float(epsilon)) > epsilon for epsilon in below)
+
+
+class TestUncertainPropensities:
+    def test_equal_replicates_change_the_level_only(self, game: NoisySum) -> None:
+        draws = np.tile(game.propensity, (79, 1))
+        for claim in CLAIMS[:3]:
+            result = lb.audit_zero_run(game.scores, game.member, draws, claim=claim)
+            point = audit(game, claim=claim, confidence=0.975)
+            assert result.bootstrap is not None
+            assert result.bootstrap.estimate == pytest.approx(point.bound, rel=1e-9)
+            assert np.ptp(result.bootstrap.bounds) == 0
+            # numbers kept are rounded up between replicates, which costs a little
+            assert 0.97 * point.bound <= result.bound <= point.bound + 1e-12
+
+    @pytest.mark.parametrize("correction", ["match", "tamper", "composition"])
+    def test_the_bound_is_a_low_percentile_of_replicates(
+        self, game: NoisySum, correction: Any
+    ) -> None:
+        rng = np.random.default_rng(2)
+        odds = game.log_odds + 0.2 * rng.normal(size=(79, 1))
+        draws = 1 / (1 + np.exp(-odds))
+        result = lb.audit_zero_run(game.scores, game.member, draws, correction=correction)
+        assert result.bootstrap is not None
+        bounds = result.bootstrap.bounds
+        assert result.bound == np.sort(bounds)[1]  # ⌊.025 · 80⌋ = 2
+        assert np.ptp(bounds) > 0 or correction == "composition"
+        for k in (0, 40):  # each replicate is an audit of its own
+            alone = lb.audit_zero_run(
+                game.scores, game.member, draws[k], correction=correction,
+                confidence=0.975, cuts=lb.Fixed(result.guesses),
+            )  # fmt: skip
+            if correction == "match":
+                assert bounds[k] == pytest.approx(alone.bound, rel=0.03)
+
+    def test_a_fitted_model(self, game: NoisySum) -> None:
+        fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
+        result = lb.audit_zero_run(game.scores, game.member, fit, features=game.features)
+        assert result.bootstrap is not None
+        assert result.bootstrap.bounds.size == 600
+        assert result.bound == np.sort(result.bootstrap.bounds)[14]
+        assert result.falsification is not None
+        assert not result.withheld
+        again = lb.ZeroRunResult.from_json(result.to_json())
+        assert again == result
+        assert again.falsification == result.falsification
+
+    def test_refuted_propensities_withhold_the_bound(self) -> None:
+        game = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
+        features = game.features
+        result = lb.audit_zero_run(game.scores, game.member, np.full(2000, 0.5), features=features)
+        assert (result.bound, result.withheld) == (0.0, True)
+        assert "refuted" in result.reason
+        assert result.assumptions[0].status == "refuted"
+        assert any("refuted" in note for note in result.warnings)
+        shown = lb.audit_zero_run(
+            game.scores, game.member, np.full(2000, 0.5), features=features, release_refuted=True
+        )
+        assert shown.bound > 0
+        untested = lb.audit_zero_run(
+            game.scores, game.member, np.full(2000, 0.5), features=features, falsify=False
+        )
+        assert untested.falsification is None
+        assert untested.bound == shown.bound
+
+    def test_limits_cost_power_and_contain_the_values(self, game: NoisySum) -> None:
+        """Wider limits never prove more."""
+        for options in (
+            {"claim": lb.PureDP(), "cuts": lb.Fixed(100), "adversary": "raw"},
+            {"correction": "tamper", "cuts": lb.Fixed(100), "adversary": "raw"},
+            {"claim": lb.PureDP(), "correction": "tamper", "adversary": "raw"},
+        ):
+            bounds = []
+            for width in (0.0, 0.2, 0.6):
+                low, high = game.log_odds - width, game.log_odds + width
+                limits = (1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high)))
+                result = lb.audit_zero_run(game.scores, game.member, limits, **options)  # type: ignore[arg-type]
+                bounds.append(result.bound)
+            assert bounds == sorted(bounds, reverse=True)
+            assert bounds[0] == pytest.approx(audit(game, **options).bound, abs=1e-9)
+
+    def test_another_share_of_members_is_corrected_and_said(self, game: NoisySum) -> None:
+        fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
+        rows = np.flatnonzero(game.member | (np.arange(1500) % 4 == 0))
+        result = lb.audit_zero_run(
+            game.scores[rows], game.member[rows], fit, features=game.features[rows], falsify=False
+        )
+        assert any("were moved by the difference" in note for note in result.warnings)
+        assert result.kept < 0.6 * rows.size
+
+
+class TestOptions:
+    def test_the_seed_fixes_everything(self, game: NoisySum) -> None:
+        assert audit(game, seed=4) == audit(game, seed=4)
+        assert {audit(game, seed=seed).kept for seed in range(4)} != {audit(game, seed=0).kept}
+
+    def test_derandomised_bounds_hardly_depend_on_the_seed(self, game: NoisySum) -> None:
+        for correction in ("match", "tamper"):
+            once = [audit(game, correction=correction, seed=s).bound for s in range(4)]
+            middle = [
+                audit(game, correction=correction, seed=s, derandomize=True).bound for s in range(4)
+            ]
+            assert np.ptp(middle) < np.ptp(once) / 2
+            assert np.mean(middle) > 0.8 * np.mean(once)
+
+    def test_abstention_leaves_examples_out(self, game: NoisySum) -> None:
+        result = audit(game, max_log_odds=0.5)
+        assert result.m == (np.abs(game.log_odds) <= 0.5).sum() == 1500 - result.abstained
+
+    def test_members_only_halve_the_number_of_examples(self, game: NoisySum) -> None:
+        result = audit(game, sides="member")
+        assert result.m_eff == result.kept / 2
+        assert result.path == "member"
+
+    def test_fixed_numbers_are_subsampled_and_said(self) -> None:
+        game = noisy_sum(2000, mu=3.0, shift=0.6, design="fixed_size", seed=5)
+        result = lb.audit_zero_run(game.scores, game.member, game.propensity, design="fixed_size")
+        assert 1500 < result.m < 1900
+        statuses = {one.name: one.status for one in result.assumptions}
+        assert statuses["independent memberships"] == "approximate"
+        assert "replace one example" in statuses
+        assert result.bound > 0
+        assert any("replacing" in note for note in result.warnings)
+
+    def test_uncertain_propensities_are_named_untested(self, game: NoisySum) -> None:
+        assumption = audit(game).assumptions[0]
+        assert assumption.status == "unverifiable"
+        assert "not tested" in assumption.statement
+
+
+def _call(game: NoisySum, **changes: Any) -> lb.ZeroRunResult:
+    given: dict[str, Any] = {
+        "scores": game.scores,
+        "member": game.member,
+        "propensity": game.propensity,
+    }
+    return lb.audit_zero_run(**(given | changes))
+
+
+def spoiled(game: NoisySum, value: float, row: int = 17) -> np.ndarray:
+    values = game.propensity.copy()
+    values[row] = value
+    return values
+
+
+ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda g: {"propensity": spoiled(g, 1.2)}, errors.OptionError, "propensity .* index 17"),
+    (lambda g: {"propensity": spoiled(g, math.nan)}, errors.OptionError, "propensity .* index 17"),
+    (lambda g: {"propensity": spoiled(g, 0.0)}, errors.OptionError, "index 17.*max_log_odds"),
+    (lambda g: {"propensity": spoiled(g, 1.0)}, errors.OptionError, "index 17.*max_log_odds"),
+    (lambda g: {"propensity": g.propensity[:5]}, errors.LengthMismatchError, "propensity has 5"),
+    (lambda g: {"propensity": g.propensity[None, :5]}, errors.LengthMismatchError, "rows of 5"),
+    (lambda g: {"propensity": 1.0 * g.member}, errors.NoOverlapError, "Proposition 3"),
+    (
+        lambda g: {"propensity": 1.0 * g.member, "max_log_odds": 5.0},
+        errors.NoOverlapError,
+        "Proposition 3",
+    ),
+    (
+        lambda g: {"propensity": np.where(g.member, 0.99, 0.01), "max_log_odds": 1.0},
+        errors.NoOverlapError,
+        "Proposition 3",
+    ),
+    (lambda g: {"propensity": (g.propensity,) * 3}, errors.ShapeError, "pair"),
+    (
+        lambda g: {"propensity": (g.propensity + 0.01, g.propensity - 0.01)},
+        errors.OptionError,
+        "lower limit",
+    ),
+    (
+        lambda g: {"propensity": (g.propensity, g.propensity), "correction": "match"},
+        errors.IncompatibleOptionsError,
+        "limits",
+    ),
+    (lambda _: {"adversary": "bayes"}, errors.IncompatibleOptionsError, "residual"),
+    (lambda _: {"adversary": "nobody"}, errors.OptionError, "adversary"),
+    (lambda _: {"correction": "none"}, errors.OptionError, "correction"),
+    (lambda _: {"variant": "other"}, errors.OptionError, "variant"),
+    (
+        lambda _: {"variant": "absolute", "correction": "tamper"},
+        errors.IncompatibleOptionsError,
+        "symmetric",
+    ),
+    (
+        lambda _: {"claim": lb.PureDP(), "derandomize": True},
+        errors.IncompatibleOptionsError,
+        "derandomize",
+    ),
+    (
+        lambda _: {"claim": lb.PureDP(), "cuts": lb.UnionBound()},
+        errors.IncompatibleOptionsError,
+        "KLScan",
+    ),
+    (lambda _: {"cuts": lb.Split()}, errors.IncompatibleOptionsError, "fixed in advance"),
+    (
+        lambda _: {"correction": "tamper", "cuts": lb.KLScan()},
+        errors.IncompatibleOptionsError,
+        "Fixed",
+    ),
+    (lambda _: {"scores": np.zeros(1500)}, errors.AbstentionError, "abstains"),
+    (lambda _: {"ids": np.zeros(1500)}, errors.DuplicateIdsError, "ids"),
+    (lambda _: {"confidence": 1.0}, errors.OptionError, "confidence"),
+    (lambda g: {"propensity": np.tile(g.propensity, (30, 1))}, errors.OptionError, "resamples"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "words"), ERRORS)
+def test_bad_input_is_named(
+    game: NoisySum, changes: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        _call(game, **changes(game))
+
+
+def test_a_model_needs_features_and_other_examples(game: NoisySum) -> None:
+    ids = np.arange(1500)
+    fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member, ids=ids + 1000)
+    with pytest.raises(errors.IncompatibleOptionsError, match="features="):
+        _call(game, propensity=fit)
+    with pytest.raises(errors.OverlappingIdsError):
+        _call(game, propensity=fit, features=game.features, ids=ids)
+
+
+def test_matching_that_keeps_nothing(game: NoisySum) -> None:
+    certain = np.where(game.member, 1 - 1e-9, 1e-9)
+    with pytest.raises(errors.NoOverlapError, match="matching keeps"):
+        _call(game, propensity=certain)
