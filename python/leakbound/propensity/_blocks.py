@@ -40,11 +40,11 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], key: str) -> None:
         self._folder = Path(path)
         stored = self._folder / "key"
-        if not self._folder.exists():
-            self._folder.mkdir(parents=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if not any(self._folder.iterdir()):
             write_text(stored, key)
         elif not stored.is_file():
-            message = f"{self._folder} is not a checkpoint: give a folder that does not exist yet"
+            message = f"{self._folder} is not a checkpoint: give an empty folder, or a new one"
             raise CheckpointError(message)
         elif stored.read_text(encoding="utf-8") != key:
             message = (

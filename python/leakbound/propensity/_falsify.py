@@ -9,8 +9,8 @@ import numpy as np
 from leakbound._json import Record
 from leakbound._poisson_binomial import poisson_binomial_tail_offsets
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._validate import check_membership, check_scores, integer
-from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
+from leakbound._validate import check_membership, check_scores, integer, numbers
+from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError, ShapeError
 from leakbound.propensity._engines import probability_log_odds, seeded
 from leakbound.propensity._rows import check_features
 
@@ -66,6 +66,7 @@ def falsify(
     X: ArrayInput,
     member: ArrayInput | HasMember,
     *,
+    draws: ArrayInput | None = None,
     sceptic: Any = None,
     seed: int = 0,
 ) -> Falsification:
@@ -86,9 +87,13 @@ def falsify(
     fair coins each guessed to equal the other are both right half of the time, where two
     independent guesses are a quarter of it.
 
+    Estimated propensities are never quite right, and with as many examples to test them on as to
+    learn them from, their sampling error alone can be refuted. With bootstrap `draws` the claim is
+    therefore weaker: each log-odds lies within two standard deviations of its draws. A guess is
+    then held against the end of this range that favours it, which bounds its probability.
+
     The test sees what its sceptic sees. Not refuted does not mean right: mild misspecification, and
-    shift along features that `X` does not hold, pass. It tests the propensities as numbers: if D'
-    is much smaller than the audit set, their sampling error alone may be refuted.
+    shift along features that `X` does not hold, pass.
 
     Parameters
     ----------
@@ -99,6 +104,8 @@ def falsify(
         Features.
     member : array-like, shape (m,)
         Membership.
+    draws : array-like, shape (K, m), optional
+        Log-odds under refits, as from `PropensityFit.bootstrap`: what the claim allows for.
     sceptic : scikit-learn classifier, optional
         With `predict_proba`; gradient-boosted trees by default. A `random_state` that is None is
         set from `seed`.
@@ -141,7 +148,8 @@ def falsify(
     labels = check_membership(member, claimed.size)
     stream = integer(seed, "seed", least=0)
     model = _default_sceptic() if sceptic is None else _checked(sceptic)
-    tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
+    slack = np.zeros(claimed.size) if draws is None else _slack(draws, claimed.size)
+    tested = np.flatnonzero(np.abs(claimed) + slack <= _LARGEST)
     order = np.random.default_rng(stream).permutation(tested)
     table = np.column_stack([features, claimed])
     bets = []
@@ -149,7 +157,10 @@ def falsify(
     for k in range(1, _PARTS):
         past, rows = np.concatenate(parts[:k]), parts[k]
         believed = _believed(model, table, labels, past, rows, stream + k)
-        bets.append(_bet(rows, claimed[rows], believed, labels))
+        if believed is None:
+            continue
+        nearest = np.clip(believed, claimed[rows] - slack[rows], claimed[rows] + slack[rows])
+        bets.append(_bet(nearest, believed, labels[rows]))
     p_value = min(1.0, _fisher([bet.log_tail for bet in bets]))
     return Falsification(
         p_value=p_value,
@@ -182,23 +193,40 @@ def _believed(
     return probability_log_odds(fitted, table[rows])
 
 
-def _bet(
-    rows: IntArray, claimed: FloatArray, believed: FloatArray | None, labels: BoolArray
-) -> _Bet:
+def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
     """Guess where belief and claim differ most, and return how likely so many hits are."""
-    if believed is None:
-        return _Bet(0.0, 0, 0, 0.0)
     chance = _expit(claimed)
-    excess = _expit(believed) - chance
-    variance = chance * _expit(-claimed)
+    excess = np.where(believed == claimed, 0.0, _expit(believed) - chance)
+    # What is expected is expected by the sceptic: a claim near 0 or 1 does not make it certain.
+    variance = np.maximum(
+        chance * _expit(-claimed), np.maximum(_expit(believed) * _expit(-believed), 1e-300)
+    )
     ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
+    ranked = ranked[excess[ranked] != 0]
+    if ranked.size == 0:
+        return _Bet(0.0, 0, 0, 0.0)
     evidence = np.cumsum(np.abs(excess[ranked])) / np.sqrt(np.cumsum(variance[ranked]))
     chosen = ranked[: int(np.argmax(evidence)) + 1]
     guess = np.where(excess[chosen] > 0, 1.0, -1.0)
     offsets = guess * claimed[chosen]
-    correct = int((labels[rows[chosen]] == (guess > 0)).sum())
+    correct = int((labels[chosen] == (guess > 0)).sum())
     tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
     return _Bet(float(tail), chosen.size, correct, float(_expit(offsets).sum()))
+
+
+def _slack(draws: ArrayInput, examples: int) -> FloatArray:
+    """Two standard deviations of the draws of each example; inf where a draw is infinite."""
+    table = numbers(draws, "draws").astype(np.float64, copy=False)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] != examples:
+        message = (
+            f"draws must have at least two rows and {examples} columns, one for each example, got "
+            f"shape {table.shape}"
+        )
+        raise ShapeError(message)
+    finite = np.isfinite(table).all(axis=0)
+    slack: FloatArray = np.full(examples, np.inf)
+    slack[finite] = 2.0 * table[:, finite].std(axis=0, ddof=1)
+    return slack
 
 
 def _fisher(log_tails: list[float]) -> float:

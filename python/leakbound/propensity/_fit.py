@@ -250,6 +250,7 @@ class PropensityFit:
         X: ArrayInput,
         member: ArrayInput | HasMember,
         *,
+        draws: ArrayInput | None = None,
         sceptic: Any = None,
         seed: int = 0,
     ) -> Falsification:
@@ -261,6 +262,9 @@ class PropensityFit:
             Features of the audit set.
         member : array-like, shape (m,)
             Its membership.
+        draws : array-like, shape (K, m), optional
+            What `bootstrap` returned for `X`: the test then allows for the sampling error of the
+            propensities, two standard deviations of each. Without, it refutes that too.
         sceptic : scikit-learn classifier, optional
             With `predict_proba`; gradient-boosted trees by default.
         seed : int
@@ -278,7 +282,7 @@ class PropensityFit:
         MissingExtraError
             If scikit-learn is not installed.
         """
-        return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
+        return falsify(self.log_odds(X), X, member, draws=draws, sceptic=sceptic, seed=seed)
 
     def _features(self, X: ArrayInput) -> FloatArray:
         return check_features(X, "X", columns=self.rows.features.shape[1])

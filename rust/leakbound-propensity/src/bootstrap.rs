@@ -310,8 +310,10 @@ impl<'a> Block<'a> {
                 let intercept = (h0[k] * g1[k] - h1[k] * g0[k]) / determinant;
                 line[0][k] -= slope;
                 line[1][k] -= intercept;
-                settled[k] = slope.abs() <= LINE_SETTLED * line[0][k].abs().max(1.0)
-                    && intercept.abs() <= LINE_SETTLED * line[1][k].abs().max(1.0);
+                let within = |step: f64, value: f64| {
+                    value.is_finite() && step.abs() <= LINE_SETTLED * value.abs().max(1.0)
+                };
+                settled[k] = within(slope, line[0][k]) && within(intercept, line[1][k]);
             }
             if settled[..self.counts.len()].iter().all(|&done| done) {
                 break;

@@ -60,6 +60,9 @@ impl Problem<'_> {
             };
             let mut step = slope.clone();
             current.solve(&mut step);
+            if !step.iter().all(|s| s.is_finite()) {
+                break;
+            }
             let change = self.panel.times(rows.clone(), &step);
             let Some(share) = self.step_length(beta, &scores, &step, &change, &slope) else {
                 break;

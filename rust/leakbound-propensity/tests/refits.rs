@@ -62,6 +62,17 @@ fn refits_are_exact_fits_of_the_resamples() {
     assert!(error(&features, 7, &member, Some(&folds(1500, 3)), 0.0) < 1e-6);
 }
 
+/// Where features say nothing, the calibration of a resample may be far from that of all rows, and
+/// Newton's method from there diverges.
+#[test]
+fn calibrations_that_run_away_are_begun_anew() {
+    for seed in 0..12 {
+        let features = noise(150, seed);
+        let member: Vec<bool> = noise(150, seed + 100).iter().map(|x| *x > 0.0).collect();
+        assert!(error(&features, 1, &member, Some(&folds(150, 5)), 1.0) < 1e-6);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
