@@ -30,7 +30,7 @@ LAYERS = [
     {"_figures"},
     {"report"},
     {"panoramia"},
-    {"demos"},
+    {"demos", "reproduce"},
     {"cli"},
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

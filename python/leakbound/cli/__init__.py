@@ -1,4 +1,4 @@
-"""The command line: `leakbound one-run`, `panoramia`, `plan`, `validate`, `demo NAME`.
+"""The command line: `leakbound one-run`, `panoramia`, `plan`, `reproduce`, `validate`, `demo NAME`.
 
 Commands parse, read, call, print and write; no statistics here.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from leakbound import __version__
-from leakbound.cli import _audits, _demo, _plan, _synthetic, _validate
+from leakbound.cli import _audits, _demo, _plan, _reproduce, _synthetic, _validate
 
 __all__ = ["app", "main"]
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 app.command("one-run", help=_audits.ONE_RUN)(_audits.one_run)
 app.command("panoramia", help=_audits.PANORAMIA)(_audits.panoramia)
 app.command("plan", help=_plan.PLAN)(_plan.plan)
+app.command("reproduce", help=_reproduce.REPRODUCE)(_reproduce.reproduce)
 app.command("validate", help=_validate.VALIDATE)(_validate.validate)
 _demo.app.command("census", help=_synthetic.CENSUS)(_synthetic.census)
 app.add_typer(_demo.app, name="demo")

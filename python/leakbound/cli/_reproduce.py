@@ -1,0 +1,88 @@
+"""The command that computes a table or figure of a paper anew."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 (typer reads it)
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakbound._files import write_text
+from leakbound.cli import _output
+from leakbound.errors import OptionError
+
+if TYPE_CHECKING:
+    from leakbound.reproduce import Cell, Outcome
+
+REPRODUCE = (
+    "Compute a table or figure of a paper anew: ours beside the printed, and why they differ.\n\n"
+    "Without NAME, list what there is."
+)
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which table or figure.")] = "",
+    *,
+    full: Annotated[
+        bool, typer.Option("--full", metavar="", help="The paper's sizes, where they take long.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write NAME.json, and NAME.svg if there is a figure."),
+    ] = None,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", metavar="", help="Print the outcome as JSON to stdout, and nothing else."
+        ),
+    ] = False,
+) -> None:
+    """Compute a table or figure of a paper anew."""
+    from leakbound.reproduce import REPRODUCTIONS
+
+    with _output.answering():
+        if not name:
+            table = _output.grid([("name", False), ("what", False), ("source", False)])
+            for known, one in REPRODUCTIONS.items():
+                table.add_row(known, one.title, one.source)
+            _output.say(table)
+            return
+        if name not in REPRODUCTIONS:
+            message = f"NAME must be one of {', '.join(REPRODUCTIONS)}, got {name!r}"
+            raise OptionError(message)
+        if out is not None:
+            _output.prepare(out)
+        chosen = REPRODUCTIONS[name]
+        with _output.waiting(f"Computing {name}"):
+            outcome = chosen.compute(full=full)
+        if json:
+            typer.echo(outcome.to_json())
+        else:
+            _output.say(f"{chosen.title}: {chosen.source}", "bold")
+            _show(outcome)
+        if out is not None:
+            _write(outcome, out / name)
+
+
+def _show(outcome: Outcome) -> None:
+    numeric = [not isinstance(cell, str) for cell in outcome.rows[0]]
+    table = _output.grid(zip(outcome.columns, numeric, strict=True))
+    for row in outcome.rows:
+        table.add_row(*map(_words, row))
+    _output.say(table)
+    for note in outcome.notes:
+        _output.say(f"- {note}")
+
+
+def _words(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"{cell:.4g}" if 0 < abs(cell) < 0.01 else f"{cell:.2f}"
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _write(outcome: Outcome, stem: Path) -> None:
+    outcome.to_json(stem.with_suffix(".json"))
+    if outcome.lines:
+        from leakbound.reproduce._draw import svg
+
+        write_text(stem.with_suffix(".svg"), svg(outcome))

@@ -1,0 +1,16 @@
+"""Tables and figures of the papers, computed anew: ours beside the printed, and why they differ.
+
+Examples
+--------
+>>> outcome = REPRODUCTIONS["fdp-confidence"].compute(full=False)
+>>> outcome.columns[:2]
+('confidence', 'delta')
+"""
+
+from leakbound.reproduce._fdp import FDP
+from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
+
+__all__ = ["REPRODUCTIONS", "Cell", "Line", "Outcome", "Reproduction"]
+
+REPRODUCTIONS: dict[str, Reproduction] = {**FDP}
+"""All that can be reproduced, by name."""
