@@ -106,7 +106,7 @@ class Response:
         object.__setattr__(self, "fraction", fraction)
 
     def _curve(self, sides: Sides) -> Curve:
-        """Guess the leaking ones first; if one-sided those called members first, the others last."""
+        """Guess the leaking ones first; one-sided, those called members, then all others."""
         p, leaking = 1 / (1 + math.exp(-self.epsilon)), self.fraction
         tosses = (1 - leaking) / 2
         if sides == "both":
