@@ -12,120 +12,55 @@ Precision against recall with the precision that each recall needs for the same 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from leakbound._allowed import iso_bound_precision, most_true_positives
-from leakbound._wording import KINDS, is_family, number, symbol
-from leakbound.errors import MissingExtraError
+from leakbound._plot_style import (
+    ALERT,
+    INK,
+    MEMBER,
+    MUTED,
+    OTHER,
+    PAPER,
+    RULE,
+    house_style,
+    name_axes,
+    new_axes,
+)
+from leakbound._wording import is_family, number, symbol
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
 
-    from leakbound._typing import IntArray, Kind
+    from leakbound._typing import FloatArray, IntArray
     from leakbound._wording import Result
+    from leakbound.propensity import Overlap
     from leakbound.results import AuditResult, Histogram, Roc, ScoreAudit
 
 __all__ = [
+    "ALERT",
+    "INK",
+    "MEMBER",
+    "MUTED",
+    "OTHER",
+    "PAPER",
     "PLOTS",
+    "RULE",
     "house_style",
     "plot_bound",
     "plot_histogram",
+    "plot_overlap",
     "plot_precision_recall",
     "plot_profile",
     "plot_roc",
 ]
 
-INK = "#1b1f24"
-MUTED = "#59626d"
-RULE = "#d3d8df"
-PAPER = "#ffffff"
-MEMBER = "#0a63a8"
-OTHER = "#b4500e"
-ALERT = "#b3261e"
-
-_SIZE = (4.4, 3.1)
 _FEW = 60
 """Cuts up to which each is marked, so that a policy which tests few of them shows which."""
 _PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
-
-_STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": MUTED,
-    "axes.facecolor": PAPER,
-    "axes.grid": True,
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": 8.5,
-    "axes.linewidth": 0.7,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.unicode_minus": True,
-    "figure.dpi": 110,
-    "figure.facecolor": PAPER,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8.5,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "legend.borderaxespad": 0.4,
-    "legend.fontsize": 8.5,
-    "legend.edgecolor": "none",
-    "legend.facecolor": PAPER,
-    "legend.framealpha": 0.8,
-    "legend.handlelength": 1.6,
-    "legend.labelcolor": "linecolor",
-    "lines.linewidth": 1.7,
-    "lines.solid_capstyle": "round",
-    "savefig.dpi": 200,
-    "savefig.facecolor": PAPER,
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "xtick.labelsize": 8,
-    "xtick.major.size": 0,
-    "xtick.minor.visible": False,
-    "ytick.color": MUTED,
-    "ytick.labelsize": 8,
-    "ytick.major.size": 0,
-    "ytick.minor.visible": False,
-}
-
-
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-
-    Examples
-    --------
-    >>> import matplotlib as mpl
-    >>> before = dict(mpl.rcParams)
-    >>> with house_style():
-    ...     mpl.rcParams["axes.spines.top"]
-    False
-    >>> dict(mpl.rcParams) == before
-    True
-    """
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        message = "figures need matplotlib, which is not installed: pip install 'leakbound[plot]'"
-        raise MissingExtraError(message) from error
-    with mpl.rc_context(_STYLE):
-        yield
 
 
 class Plot(Protocol):
@@ -169,7 +104,7 @@ def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
     if is_family(result):
         return plot_profile(result, ax)
     with house_style():
-        ax = _axes(ax)
+        ax = new_axes(ax)
         series = _series(result)
         for one in series:
             tested = np.isfinite(one.audit.curve.bound)
@@ -195,7 +130,7 @@ def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
         ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
         _logarithmic_counts(ax, max(int(one.audit.curve.guesses[-1]) for one in series))
         _frame_levels(ax, ceiling, series, _relation(result))
-        _name_axes(
+        name_axes(
             ax,
             "Bound against guesses",
             "guesses made",
@@ -226,7 +161,7 @@ def plot_profile(result: AuditResult, ax: Axes | None = None) -> Axes:
         If matplotlib is not installed.
     """
     with house_style():
-        ax = _axes(ax)
+        ax = new_axes(ax)
         delta = np.geomspace(1e-12, 1.0, 241)[:-1]
         for name, curve, colour, style in (
             ("rejected", result.rejected, MEMBER, "-"),
@@ -240,7 +175,7 @@ def plot_profile(result: AuditResult, ax: Axes | None = None) -> Axes:
         ax.set_ylim(bottom=0)
         if result.rejectable is not None:
             ax.legend(loc="upper right")
-        _name_axes(ax, "ε against δ", "δ", "lower bound on ε", result.kind)
+        name_axes(ax, "ε against δ", "δ", "lower bound on ε", result.kind)
     return ax
 
 
@@ -268,7 +203,7 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
         If matplotlib is not installed.
     """
     with house_style():
-        ax = _axes(ax)
+        ax = new_axes(ax)
         series = _series(result)
         ax.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
         for one in series:
@@ -293,7 +228,7 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
         _scale_recall(ax, series)
         if len(series) > 1:
             ax.legend(loc="best")
-        _name_axes(ax, "Precision and recall", "recall", "share of right guesses", result.kind)
+        name_axes(ax, "Precision and recall", "recall", "share of right guesses", result.kind)
     return ax
 
 
@@ -323,7 +258,7 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
         If matplotlib is not installed.
     """
     with house_style():
-        ax = _axes(ax)
+        ax = new_axes(ax)
         series = _series(result)
         floor = min(_smallest_step(one.audit.roc) for one in series)
         grid = np.geomspace(floor, 1.0, 400)
@@ -352,7 +287,7 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
         for axis in ("x", "y"):
             _logarithmic_rates(ax, axis, floor)
         ax.legend(loc="lower right")
-        _name_axes(ax, "ROC, logarithmic", "false-positive rate", "true-positive rate", result.kind)
+        name_axes(ax, "ROC, logarithmic", "false-positive rate", "true-positive rate", result.kind)
     return ax
 
 
@@ -378,28 +313,49 @@ def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
         If matplotlib is not installed.
     """
     with house_style():
-        ax = _axes(ax)
+        ax = new_axes(ax)
         histogram = (
             result.attack.histogram if isinstance(result, PanoramiaResult) else result.histogram
         )
-        from matplotlib.ticker import MaxNLocator
-
         first = _first_bins(histogram)
         edges = np.append(histogram.edges[first], histogram.edges[-1])
-        for name, counts, colour, dashes in (
-            ("members", histogram.members, MEMBER, "-"),
-            ("non-members", histogram.non_members, OTHER, "--"),
-        ):
-            heights = np.add.reduceat(counts, first)
-            label = f"{name} ({int(counts.sum()):,})"
-            ax.stairs(heights, edges, fill=True, color=colour, alpha=0.22, linewidth=0)
-            ax.stairs(heights, edges, color=colour, linestyle=dashes, linewidth=1.3, label=label)
-        ax.set_ylim(bottom=0)
-        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.grid(visible=False, axis="x")
-        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=2, borderaxespad=0.1)
-        _name_axes(ax, "Scores", "score (higher: more likely a member)", "examples per bin")
+        counts = (histogram.members, histogram.non_members)
+        _draw_classes(ax, edges, *(np.add.reduceat(one, first) for one in counts))
+        name_axes(ax, "Scores", "score (higher: more likely a member)", "examples per bin")
         ax.set_title("Scores", pad=20)
+    return ax
+
+
+def plot_overlap(overlap: Overlap, ax: Axes | None = None) -> Axes:
+    """Draw the propensities of members and of non-members.
+
+    Where the two overlap, right guesses say something about the model; beyond, the features alone
+    give membership away.
+
+    Parameters
+    ----------
+    overlap : Overlap
+        The diagnostics of a fitted propensity model.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Propensity in [0, 1] against the number of examples, with the effective size in the title.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        _draw_classes(ax, overlap.edges, overlap.member_counts, overlap.nonmember_counts)
+        ax.set_xlim(0.0, 1.0)
+        title = f"Overlap: worth {overlap.m_eff:,.0f} of {overlap.m:,} examples"
+        name_axes(ax, title, "propensity: P(member | features)", "examples per bin")
+        ax.set_title(title, pad=20)
     return ax
 
 
@@ -409,14 +365,6 @@ PLOTS: dict[str, Plot] = {
     "roc": plot_roc,
     "histogram": plot_histogram,
 }
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(figsize=_SIZE, layout="constrained")[1]
 
 
 def _series(result: Result) -> tuple[_Series, ...]:
@@ -569,28 +517,25 @@ def _scale_recall(ax: Axes, series: tuple[_Series, ...]) -> None:
     ax.set_xticks([10.0**power for power in powers], [_power_of_ten(power) for power in powers])
 
 
+def _draw_classes(ax: Axes, edges: FloatArray, members: IntArray, others: IntArray) -> None:
+    """Draw the histograms of members and non-members over each other."""
+    from matplotlib.ticker import MaxNLocator
+
+    for name, counts, colour, dashes in (
+        ("members", members, MEMBER, "-"),
+        ("non-members", others, OTHER, "--"),
+    ):
+        label = f"{name} ({int(counts.sum()):,})"
+        ax.stairs(counts, edges, fill=True, color=colour, alpha=0.22, linewidth=0)
+        ax.stairs(counts, edges, color=colour, linestyle=dashes, linewidth=1.3, label=label)
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.grid(visible=False, axis="x")
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=2, borderaxespad=0.1)
+
+
 def _first_bins(histogram: Histogram) -> IntArray:
     """Index the first of every group of bins; few examples need wider bins to show a shape."""
     examples = int(histogram.members.sum() + histogram.non_members.sum())
     group = 1 if examples >= 2000 else 2 if examples >= 600 else 3
     return np.arange(0, len(histogram.members), group)
-
-
-def _name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
-    """Write title and axis names; numbers that are not bounds carry their kind in words."""
-    tagged = kind != "lower_bound"
-    ax.set_title(title, pad=20 if tagged else 8)
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ax.tick_params(which="both", length=0)
-    ax.minorticks_off()
-    if tagged:
-        ax.annotate(
-            KINDS[kind].tag,
-            (0.0, 1.0),
-            xycoords="axes fraction",
-            xytext=(0, 5),
-            textcoords="offset points",
-            color=ALERT,
-            weight="bold",
-        )

@@ -26,6 +26,7 @@ LAYERS = [
     {"_allowed", "_wording"},
     {"attacks", "planning", "torch", "validity"},
     {"generators"},
+    {"_plot_style"},
     {"plots"},
     {"_figures"},
     {"report"},
@@ -35,7 +36,7 @@ LAYERS = [
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 
-METHODS_THAT_DRAW = {("results", "plots"), ("results", "report")}
+METHODS_THAT_DRAW = {("propensity", "plots"), ("results", "plots"), ("results", "report")}
 """`.plot()` and `.report()` reach for what draws them when they are called, and not before."""
 
 HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -33,6 +35,8 @@ from leakbound.propensity import (
     hold_out,
 )
 from leakbound.stats import bootstrap_quantile, match
+
+mpl.use("Agg")
 
 
 def shifted(
@@ -81,6 +85,25 @@ def test_effective_sizes_are_those_of_matching() -> None:
     assert overlap.beyond[0] == np.mean(np.abs(claimed) > 1)
     assert 0 < overlap.ess_members < overlap.members
     assert Overlap.from_json(overlap.to_json()) == overlap
+
+
+def test_the_overlap_is_drawn_by_class() -> None:
+    features, member, _ = shifted(600, seed=1)
+    overlap = (
+        LogisticPropensity().fit(features[:300], member[:300]).overlap(features[300:], member[300:])
+    )
+    ax = overlap.plot()
+    lines = [patch for patch in ax.patches if not patch.get_fill()]
+    drawn = [patch.get_data().values for patch in lines]  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(drawn, [overlap.member_counts, overlap.nonmember_counts])
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        f"members ({overlap.members})",
+        f"non-members ({overlap.m - overlap.members})",
+    ]
+    assert f"worth {overlap.m_eff:,.0f} of 300" in ax.get_title(loc="left")
+    plt.close(ax.figure)  # type: ignore[arg-type]
 
 
 def test_certain_examples_are_counted_and_say_infinite_log_odds() -> None:

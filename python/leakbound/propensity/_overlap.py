@@ -1,11 +1,15 @@
 """How far members and non-members can be compared: diagnostics of the propensities."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakbound._json import Record
 from leakbound._typing import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Overlap", "overlap"]
 
@@ -53,6 +57,28 @@ class Overlap(Record):
     edges: FloatArray
     member_counts: IntArray
     nonmember_counts: IntArray
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the histograms: see `leakbound.plots.plot_overlap`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Propensity against the number of examples.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from leakbound.plots import plot_overlap
+
+        return plot_overlap(self, ax)
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,141 @@
+"""The one look of leakbound's figures."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from leakbound._wording import KINDS
+from leakbound.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+
+    from leakbound._typing import Kind
+
+__all__ = [
+    "ALERT",
+    "INK",
+    "MEMBER",
+    "MUTED",
+    "OTHER",
+    "PAPER",
+    "RULE",
+    "house_style",
+    "name_axes",
+    "new_axes",
+]
+
+INK = "#1b1f24"
+MUTED = "#59626d"
+RULE = "#d3d8df"
+PAPER = "#ffffff"
+MEMBER = "#0a63a8"
+OTHER = "#b4500e"
+ALERT = "#b3261e"
+
+_SIZE = (4.4, 3.1)
+
+_STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": MUTED,
+    "axes.facecolor": PAPER,
+    "axes.grid": True,
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 8.5,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.unicode_minus": True,
+    "figure.dpi": 110,
+    "figure.facecolor": PAPER,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "legend.borderaxespad": 0.4,
+    "legend.fontsize": 8.5,
+    "legend.edgecolor": "none",
+    "legend.facecolor": PAPER,
+    "legend.framealpha": 0.8,
+    "legend.handlelength": 1.6,
+    "legend.labelcolor": "linecolor",
+    "lines.linewidth": 1.7,
+    "lines.solid_capstyle": "round",
+    "savefig.dpi": 200,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "xtick.labelsize": 8,
+    "xtick.major.size": 0,
+    "xtick.minor.visible": False,
+    "ytick.color": MUTED,
+    "ytick.labelsize": 8,
+    "ytick.major.size": 0,
+    "ytick.minor.visible": False,
+}
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Draw in the style of leakbound's figures; matplotlib's own settings return after the block.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> before = dict(mpl.rcParams)
+    >>> with house_style():
+    ...     mpl.rcParams["axes.spines.top"]
+    False
+    >>> dict(mpl.rcParams) == before
+    True
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        message = "figures need matplotlib, which is not installed: pip install 'leakbound[plot]'"
+        raise MissingExtraError(message) from error
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def new_axes(ax: Axes | None) -> Axes:
+    """Return the axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(figsize=_SIZE, layout="constrained")[1]
+
+
+def name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
+    """Write title and axis names; numbers that are not bounds carry their kind in words."""
+    tagged = kind != "lower_bound"
+    ax.set_title(title, pad=20 if tagged else 8)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.tick_params(which="both", length=0)
+    ax.minorticks_off()
+    if tagged:
+        ax.annotate(
+            KINDS[kind].tag,
+            (0.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 5),
+            textcoords="offset points",
+            color=ALERT,
+            weight="bold",
+        )
