@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, TypeGuard
 
+from leakbound._zero_run_result import ZeroRunResult
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leakbound._typing import Kind
+    from leakbound._typing import Correction, Kind
     from leakbound.results import AuditResult
     from leakbound.tradeoff import TradeOff
 
@@ -126,14 +127,20 @@ def headline(result: Result) -> str:
         )
     if result.kind == "estimate":
         return _estimate(result)
+    if isinstance(result, ZeroRunResult) and result.withheld:
+        return (
+            "Withheld: the propensities were refuted, so that right guesses may owe to features "
+            "alone. It proves nothing."
+        )
     if 0 < shown(result) < _SMALL:
         return (
             f"ε is at least {number(shown(result))} ({percent(result.confidence)} confidence): "
             "this audit proves little, and a stronger one may prove more."
         )
     if shown(result) > 0:
+        condition = "If the propensities are right, this" if _conditional(result) else "This"
         return (
-            f"This model leaks: no {guarantee(result)} guarantee with ε < "
+            f"{condition} model leaks: no {guarantee(result)} guarantee with ε < "
             f"{number(shown(result))} is compatible with this audit "
             f"({percent(result.confidence)} confidence)."
         )
@@ -169,6 +176,8 @@ def explanation(result: Result) -> str:
         )
     if isinstance(result, PanoramiaResult):
         return _panoramia_evidence(result)
+    if isinstance(result, ZeroRunResult):
+        return _zero_run_evidence(result)
     if shown(result) > 0:
         return (
             f"{result.correct:,} of {result.guesses:,} guesses about membership were right. Were "
@@ -181,6 +190,36 @@ def explanation(result: Result) -> str:
             "may still reveal leakage."
         )
     return "This is not evidence of privacy: audit more examples."
+
+
+def _conditional(result: Result) -> bool:
+    return result.kind == "conditional_lower_bound"
+
+
+_TAKEN_OUT: dict[Correction, str] = {
+    "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
+    "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
+    "tamper": "guesses that features make likely were dropped at random, among {m:,} examples",
+    "composition": "the worst that features of any of {m:,} examples may tell was taken off",
+}
+
+
+def _zero_run_evidence(result: ZeroRunResult) -> str:
+    """Say how shift was taken out, what is left, and what would have been claimed without."""
+    how = _TAKEN_OUT[result.correction].format(kept=result.kept, m=result.m)
+    naive = (
+        f"An audit that takes no account of the features would have claimed ε = "
+        f"{number(shown(result.naive))}, which proves nothing here."
+    )
+    if result.withheld and result.falsification is not None:
+        return (
+            f"An independent model predicts membership better than the propensities allow "
+            f"(p = {result.falsification.p_value:.2g}): fit a richer one. {naive}"
+        )
+    counted = f"{result.correct:,} of {result.guesses:,} guesses count as right; {how}."
+    if shown(result) > 0:
+        return f"{counted} {naive}"
+    return f"{counted} This is not evidence of privacy. {naive}"
 
 
 def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) -> str:

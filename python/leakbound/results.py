@@ -343,7 +343,7 @@ class AuditResult(Result, ScoreAudit):
 
     def __repr__(self) -> str:
         return (
-            f"AuditResult({self.parameter} {self.rounded(self.bound)} @ "
+            f"{type(self).__name__}({self.parameter} {self.rounded(self.bound)} @ "
             f"{_percent(self.confidence)}, {self.claim.name}, {_counts(self)}, {self.kind})"
         )
 

@@ -1,4 +1,4 @@
-"""The command line: `leakbound one-run`, `panoramia`, `plan`, `reproduce`, `validate`, `demo NAME`.
+"""The command line: `one-run`, `panoramia`, `zero-run`, `plan`, `reproduce`, `validate`, `demo`.
 
 Commands parse, read, call, print and write; no statistics here.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from leakbound import __version__
-from leakbound.cli import _audits, _demo, _plan, _reproduce, _synthetic, _validate
+from leakbound.cli import _audits, _demo, _plan, _reproduce, _synthetic, _validate, _zero_run
 
 __all__ = ["app", "main"]
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command("one-run", help=_audits.ONE_RUN)(_audits.one_run)
 app.command("panoramia", help=_audits.PANORAMIA)(_audits.panoramia)
+app.command("zero-run", help=_zero_run.ZERO_RUN)(_zero_run.zero_run)
 app.command("plan", help=_plan.PLAN)(_plan.plan)
 app.command("reproduce", help=_reproduce.REPRODUCE)(_reproduce.reproduce)
 app.command("validate", help=_validate.VALIDATE)(_validate.validate)

@@ -154,9 +154,9 @@ def one_run(
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
         wanted = [*names, chance] if isinstance(chance, str) else names
-        table = _table(file, {name: (name,) for name in wanted}, out)
+        table = table_of(file, {name: (name,) for name in wanted}, out)
         scores = {name: table.scores[name] for name in names}
-        with _auditing(file, table):
+        with auditing(file, table):
             result = audit_one_run(
                 scores if len(names) > 1 else scores[names[0]],
                 table.member,
@@ -169,11 +169,7 @@ def one_run(
                 ids=table.ids,
                 seed=seed,
             )
-        verdict = _verdict(result, goal)
-        if "mu" in goal:
-            goal = {"eps": float(TradeOff.gaussian(goal["mu"]).epsilon(DELTA))}
-        _deliver(result, file, goal, out, json=json)
-        _end(verdict)
+        conclude(result, file, goal, out, json=json)
 
 
 def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
@@ -187,6 +183,36 @@ def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
         return GaussianDP()
     delta = goal.get("delta", 0.0)
     return ApproxDP(delta=delta) if delta else PureDP()
+
+
+def conclude(
+    result: AuditResult, file: Path, goal: Mapping[str, float], out: Path | None, *, json: bool
+) -> None:
+    """Print and write a result, and leave with the exit code of a claim about it.
+
+    Parameters
+    ----------
+    result : AuditResult
+        The result.
+    file : Path
+        What was audited.
+    goal : mapping of str to float
+        The claim to check, if any: eps, or mu of a Gaussian.
+    out : Path or None
+        Where to write the bundle.
+    json : bool
+        Whether to print JSON.
+
+    Raises
+    ------
+    typer.Exit
+        Always.
+    """
+    verdict = _verdict(result, goal)
+    if "mu" in goal:
+        goal = {"eps": float(TradeOff.gaussian(goal["mu"]).epsilon(DELTA))}
+    _deliver(result, file, goal, out, json=json)
+    _end(verdict)
 
 
 def _verdict(result: AuditResult, goal: Mapping[str, float]) -> Verdict | None:
@@ -234,8 +260,8 @@ def panoramia(
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
         wanted = {"baseline": ("baseline_score",), "attack": ("attack_score", "score")}
-        table = _table(file, wanted, out)
-        with _auditing(file, table):
+        table = table_of(file, wanted, out)
+        with auditing(file, table):
             result = audit_panoramia(
                 table.scores["baseline"],
                 table.scores["attack"],
@@ -257,7 +283,23 @@ def panoramia(
         _end(verdict)
 
 
-def _table(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None) -> Table:
+def table_of(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None) -> Table:
+    """Read a table, once the folder of the results is known to be writable.
+
+    Parameters
+    ----------
+    file : Path
+        The table.
+    wanted : mapping of str to tuple of str
+        As for `read`.
+    out : Path or None
+        Where results will be written.
+
+    Returns
+    -------
+    Table
+        Its columns.
+    """
     if out is not None:
         _output.prepare(out)
     with _output.waiting(f"Reading {file}"):
@@ -265,8 +307,21 @@ def _table(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None) 
 
 
 @contextmanager
-def _auditing(file: Path, table: Table) -> Iterator[None]:
-    """Show that the audit runs, and name the file in what it says about its columns."""
+def auditing(file: Path, table: Table) -> Iterator[None]:
+    """Show that the audit runs, and name the file in what it says about its columns.
+
+    Parameters
+    ----------
+    file : Path
+        The table's file.
+    table : Table
+        Its columns.
+
+    Raises
+    ------
+    InputFileError
+        In place of what the audit says about scores, membership or ids.
+    """
     try:
         with _output.waiting(f"Auditing {len(table.member):,} examples"):
             yield

@@ -108,6 +108,37 @@ def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
     )
 
 
+def read_draws(path: Path) -> NDArray[Any]:
+    """Read propensities from a file of one array.
+
+    Parameters
+    ----------
+    path : Path
+        An .npy file.
+
+    Returns
+    -------
+    ndarray, shape (m,) or (K, m)
+        Propensities, or rows of replicates.
+
+    Raises
+    ------
+    InputFileError
+        If the file is no such array.
+    OSError
+        If the file cannot be opened.
+    """
+    try:
+        draws = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
+        raise InputFileError(message) from error
+    if not isinstance(draws, np.ndarray) or draws.ndim not in {1, 2}:
+        message = f"{path} must hold one array of one or two dimensions: write it with numpy.save"
+        raise InputFileError(message)
+    return draws
+
+
 def _pick(
     path: Path, names: Sequence[str], choices: tuple[str, ...], needs: Mapping[str, tuple[str, ...]]
 ) -> str:

@@ -1,0 +1,167 @@
+"""The command that audits given members and non-members: read, fit, call, print, write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import typer
+
+from leakbound import ApproxDP, GaussianDP, PureDP, audit_zero_run
+from leakbound._validate import check_membership
+from leakbound.cli import _output
+from leakbound.cli._audits import Confidence, Cuts, File, Json, Out, auditing, conclude, table_of
+from leakbound.cli._input import read_draws
+from leakbound.cli._options import parse_claim, parse_columns, parse_cuts
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.propensity import LogisticPropensity, hold_out
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._typing import BoolArray, FloatArray
+    from leakbound.claims import Claim
+    from leakbound.cli._input import Table
+    from leakbound.propensity import PropensityFit
+
+ZERO_RUN = (
+    "Audit a model from given members and non-members, without any training.\n\n"
+    "FILE has the columns [bold]score[/], [bold]member[/] and [bold]propensity[/] (the probability "
+    "of membership given an example's features) or, for --features, columns of features; and "
+    "optionally [bold]id[/].\n\n"
+    "The bound holds if the propensities do. With --features they are fitted to half of the "
+    "examples, which are not audited, refitted 600 times, and put to the test.\n\n"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach.[/]"
+)
+
+PropensityFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="An .npy file with a propensity for each example, or K rows of them.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """What the audit takes from a file."""
+
+    scores: FloatArray
+    member: BoolArray
+    ids: NDArray[np.generic] | None
+    propensity: FloatArray | PropensityFit
+    features: FloatArray | None
+
+
+def zero_run(
+    file: File,
+    *,
+    propensity: PropensityFile = None,
+    features: Annotated[
+        str,
+        typer.Option(metavar="COL,COL", help="Columns of features to fit propensities to."),
+    ] = "",
+    holdout: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Share of the rows that propensities are fitted to."),
+    ] = 0.5,
+    family: Annotated[
+        Literal["gaussian", "pure", "approx"],
+        typer.Option(help="The guarantees whose parameter is bounded: Gaussian μ, ε, or ε at δ."),
+    ] = "gaussian",
+    delta: Annotated[float, typer.Option(metavar="D", help="δ of --family approx.")] = 1e-5,
+    claim: Annotated[
+        str,
+        typer.Option(
+            metavar="eps=E",
+            help="A guarantee to check: exit code 1 if refuted. Or eps=E,delta=D, or mu=M.",
+        ),
+    ] = "",
+    correction: Annotated[
+        Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
+        typer.Option(help="How shift is taken out; conditional is the best one for the family."),
+    ] = "conditional",
+    confidence: Confidence = 0.95,
+    cuts: Cuts = "auto",
+    sides: Annotated[
+        Literal["both", "member"],
+        typer.Option(help="Guess members and non-members, or members only."),
+    ] = "both",
+    max_log_odds: Annotated[
+        float | None,
+        typer.Option(metavar="L", help="Leave out examples whose log-odds are beyond ±L."),
+    ] = None,
+    release_refuted: Annotated[
+        bool,
+        typer.Option(
+            "--release-refuted",
+            metavar="",
+            help="Report the bound although the propensities were refuted.",
+        ),
+    ] = False,
+    design: Annotated[
+        Literal["coins", "fixed_size"],
+        typer.Option(help="How members came about: independently, or a fixed number."),
+    ] = "coins",
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Audit the scores of given members and non-members in a file."""
+    with _output.answering():
+        goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        policy = parse_cuts(cuts)
+        columns = parse_columns(features) if features else []
+        if columns and propensity is not None:
+            message = (
+                "give --features, to fit propensities, or --propensity, to read them; not both"
+            )
+            raise IncompatibleOptionsError(message)
+        wanted = {"score": ("score",)} | {name: (name,) for name in columns}
+        if not columns and propensity is None:
+            wanted["propensity"] = ("propensity",)
+        table = table_of(file, wanted, out)
+        with auditing(file, table):
+            audited = _audited(table, columns, propensity, holdout, seed)
+            result = audit_zero_run(
+                audited.scores,
+                audited.member,
+                audited.propensity,
+                claim=_guarantee(family, goal.get("delta") or delta),
+                correction=correction,
+                confidence=confidence,
+                cuts=policy,
+                sides=sides,
+                features=audited.features,
+                max_log_odds=max_log_odds,
+                release_refuted=release_refuted,
+                design=design,
+                ids=audited.ids,
+                seed=seed,
+            )
+        conclude(result, file, goal, out, json=json)
+
+
+def _guarantee(family: str, delta: float) -> Claim:
+    if family == "gaussian":
+        return GaussianDP()
+    return ApproxDP(delta=delta) if family == "approx" else PureDP()
+
+
+def _audited(
+    table: Table, columns: list[str], draws: Path | None, holdout: float, seed: int
+) -> _Audited:
+    """Return what is audited, with propensities read or fitted to other rows of the table."""
+    scores = np.asarray(table.scores["score"], dtype=np.float64)
+    member = check_membership(table.member, scores.size)
+    if not columns:
+        given = table.scores["propensity"] if draws is None else read_draws(draws)
+        return _Audited(scores, member, table.ids, given, None)
+    features = np.column_stack([table.scores[name] for name in columns]).astype(np.float64)
+    ids = np.arange(scores.size) if table.ids is None else table.ids
+    learn, rest = hold_out(ids, size=round(holdout * scores.size), seed=seed)
+    fit = LogisticPropensity().fit(features[learn], member[learn], ids=ids[learn])
+    return _Audited(scores[rest], member[rest], ids[rest], fit, features[rest])

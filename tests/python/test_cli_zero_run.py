@@ -1,0 +1,106 @@
+"""`leakbound zero-run`: propensities from a column, a file or a fit, and how it ends."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import leakbound as lb
+from leakbound.cli import app
+from leakbound.simulate import noisy_sum
+
+GAME = noisy_sum(1200, mu=2.5, shift=0.6, features=2, seed=3)
+
+
+def leakbound(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["zero-run", *(str(argument) for argument in arguments)])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "scores.npz"
+    columns = {f"x{i}": GAME.features[:, i] for i in range(2)}
+    np.savez(path, score=GAME.scores, member=GAME.member, propensity=GAME.propensity, **columns)  # type: ignore[arg-type]
+    return path
+
+
+def test_the_column_of_propensities(table: Path) -> None:
+    answer = leakbound(table, "--json")
+    assert answer.exit_code == 0
+    expected = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    assert lb.ZeroRunResult.from_json(answer.stdout) == expected
+
+
+def test_a_file_of_replicates(table: Path, tmp_path: Path) -> None:
+    draws = np.tile(GAME.propensity, (79, 1))
+    np.save(tmp_path / "draws.npy", draws)
+    answer = leakbound(table, "--propensity", tmp_path / "draws.npy", "--json")
+    expected = lb.audit_zero_run(GAME.scores, GAME.member, draws)
+    assert json.loads(answer.stdout)["bound"] == expected.bound
+
+
+def test_features_are_fitted_on_rows_that_are_not_audited(table: Path) -> None:
+    answer = leakbound(table, "--features", "x0,x1", "--json")
+    found = lb.ZeroRunResult.from_json(answer.stdout)
+    assert found.m == 600
+    assert found.falsification is not None
+    assert found.bootstrap is not None
+
+
+def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
+    found = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    between = (found.bound + found.ceiling) / 2
+    claims = {"mu=0.2": 1, f"mu={between}": 0, "mu=90": 3, "eps=0.1,delta=1e-5": 1}
+    codes = {claim: leakbound(table, "--claim", claim).exit_code for claim in claims}
+    assert codes == claims
+
+
+def test_other_families_and_corrections(table: Path) -> None:
+    pure = leakbound(table, "--family", "pure", "--json")
+    assert json.loads(pure.stdout)["correction"] == "poisson_binomial"
+    approx = leakbound(table, "--family", "approx", "--correction", "tamper", "--json")
+    assert json.loads(approx.stdout)["claim"]["delta"] == 1e-5
+
+
+def test_the_report(table: Path, tmp_path: Path) -> None:
+    answer = leakbound(table, "--out", tmp_path / "out")
+    assert answer.exit_code == 0
+    assert "If the propensities are right" in answer.stdout
+    assert "takes no account of the features" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--features", "x0,x9"], "no column 'x9'"),
+        (["--features", "x0", "--propensity", "p.npy"], "not both"),
+        (["--propensity", "nowhere.npy"], "nowhere.npy"),
+        (["--claim", "mu=x"], "--claim"),
+    ],
+)
+def test_bad_input_is_named(table: Path, options: list[str], words: str) -> None:
+    answer = leakbound(table, *options)
+    assert answer.exit_code == 2
+    assert words in answer.stderr
+
+
+def test_a_file_that_is_no_array(table: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.npy"
+    wrong.write_text("propensity\n0.5\n")
+    assert "numpy.save" in leakbound(table, "--propensity", wrong).stderr
+    np.save(wrong, np.zeros((1, 2, 3)))
+    assert "one or two dimensions" in leakbound(table, "--propensity", wrong).stderr
+
+
+def test_refuted_propensities_are_withheld(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    odds = 3 * rng.normal(size=2000) ** 2 - 3
+    member = rng.random(2000) < 1 / (1 + np.exp(-odds))
+    x = np.sqrt((odds + 3) / 3) * rng.choice([-1, 1], 2000)
+    path = tmp_path / "scores.npz"
+    np.savez(path, score=rng.normal(size=2000) + odds, member=member, x=x)
+    answer = leakbound(path, "--features", "x")
+    assert "Withheld" in answer.stdout
+    assert "Withheld" not in leakbound(path, "--features", "x", "--release-refuted").stdout
