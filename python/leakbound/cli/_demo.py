@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from leakbound.demos.digits import DigitsReport, DigitsRow
+    from leakbound.demos.shifted import ShiftedReport, ShiftedRow
     from leakbound.demos.text import TextReport, TextRow
 
-    Report: TypeAlias = DigitsReport | TextReport
+    Report: TypeAlias = DigitsReport | ShiftedReport | TextReport
 
 DIGITS = (
     "Train a small network on handwritten digits, ever longer, then with DP-SGD; audit each.\n\n"
@@ -34,6 +35,14 @@ TEXT = (
     "1,250 chunks of Python's own documentation, 64 bytes each: a fair coin decides for each "
     "whether it is in the training set. The longer the training, the more of them the model "
     "memorises, and the more ε the audits prove. No download; about three minutes on one core.\n\n"
+    "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
+)
+SHIFTED = (
+    "Audit a network without any training of your own, from people unlike each other.\n\n"
+    "People of a made-up census whose answers fit together join training more readily. An audit "
+    "that takes no account of that finds leakage in a network that never saw them; a Zero-Run "
+    "audit does not, and finds that of a network that learnt them by heart. No download; about a "
+    "quarter of a minute on one core.\n\n"
     "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
 )
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data, coins, weights, batches and noise.")]
@@ -66,6 +75,12 @@ def _load_text() -> Callable[..., TextReport]:
     return run
 
 
+def _load_shifted() -> Callable[..., ShiftedReport]:
+    from leakbound.demos.shifted import run
+
+    return run
+
+
 def _of_digits(found: DigitsReport) -> str:
     return (
         f"A small network trained on {found.training_examples:,} of scikit-learn's handwritten "
@@ -82,6 +97,21 @@ def _of_text(found: TextReport) -> str:
         "the training set or not by its own fair coin. The audits see the mean loss of each chunk. "
         f"Seed {found.seed}."
     )
+
+
+def _of_shifted(found: ShiftedReport) -> str:
+    return (
+        f"Networks trained on a made-up census: {found.members:,} of {found.people:,} people are "
+        "members, and the better somebody's answers fit together, the likelier. Propensities are "
+        f"learnt from {found.held_out:,} others. Bounds are for Gaussian DP; their ε is at "
+        f"δ = 1e-5. The naive audit takes no account of who joins. Seed {found.seed}."
+    )
+
+
+def _naive(row: ShiftedRow) -> str:
+    from leakbound._wording import number, shown
+
+    return number(shown(row.result.naive))
 
 
 def _accuracy(row: DigitsRow) -> str:
@@ -107,6 +137,15 @@ _TEXT = _Demo(
     heading="Test loss",
     column="Loss of unseen text, nats per byte",
     cell=_unseen_loss,
+)
+
+_SHIFTED = _Demo(
+    load=_load_shifted,
+    title="Shifted: an audit without training, of members unlike non-members",
+    summary=_of_shifted,
+    heading="Naive ε̂ (invalid)",
+    column="ε of the naive audit (invalid)",
+    cell=_naive,
 )
 
 app = typer.Typer(
@@ -139,6 +178,19 @@ def text(
 ) -> None:
     """Train the text targets, audit each, and report."""
     _perform(_TEXT, out, seed=seed, as_json=json)
+
+
+@app.command("shifted", help=SHIFTED)
+def shifted(
+    *,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
+    ] = Path("leakbound-out/shifted"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Train the shifted targets, audit each, and report."""
+    _perform(_SHIFTED, out, seed=seed, as_json=json)
 
 
 def _perform(demo: _Demo, out: Path, *, seed: int, as_json: bool) -> None:
@@ -193,7 +245,7 @@ def _write(demo: _Demo, found: Report, out: Path) -> None:
 
 
 def _show(demo: _Demo, found: Report) -> None:
-    from leakbound._wording import headline_of_many, leaks, number, verdict
+    from leakbound._wording import headline_of_many, leaks, number, reachable, shown, verdict
 
     headings = (demo.heading, "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
     table = _output.grid(
@@ -207,8 +259,8 @@ def _show(demo: _Demo, found: Report) -> None:
             f"{row.auc:.3f}",
             f"{result.guesses:,}",
             f"{result.correct:,}",
-            number(result.bound),
-            number(result.ceiling),
+            number(shown(result)),
+            number(reachable(result)),
             verdict(result),
             style="bold" if leaks(result) else None,
         )
