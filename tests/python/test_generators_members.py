@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from leakbound.demos._census_data import Census
 from leakbound.errors import (
@@ -179,6 +180,34 @@ def test_low_ends_count_too_and_a_perfect_generator_has_none() -> None:
     assert first.guesses is None
     fresh = np.random.default_rng(2).pareto(1.2, (2000, 5))
     assert all(end.c_lb == 0 for end in feature_extremes(fresh, member))
+
+
+def boundary_game(m: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return a game whose generator is exactly ln 2 close: it makes ones half as often."""
+    member = rng.random(m) < 0.5
+    ones = rng.random((m, 2)) < np.where(member, 0.5, 0.25)[:, None]
+    return ones.astype(np.int64), member
+
+
+@pytest.mark.parametrize(
+    "games", [400, pytest.param(20_000, marks=pytest.mark.validity)], ids=["quick", "long"]
+)
+def test_the_ends_prove_no_more_than_is_true(games: int) -> None:
+    rng = np.random.default_rng(20240214)
+    wrong = 0
+    for game in range(games):
+        values, member = boundary_game(300, rng)
+        first = feature_extremes(values, member, confidence=0.8, seed=game)[0]
+        wrong += first.c_lb > np.log(2)
+    # At the boundary a fifth may be wrong; more than this happens once in 10,000 times.
+    assert wrong <= binom.ppf(1 - 1e-4, games, 0.2)
+
+
+def test_fresh_records_are_not_taken_for_copies() -> None:
+    for seed in range(8):
+        people = Census().sample(4000, seed=seed).values
+        for columns in ([0, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 4, 6]):
+            check_duplicates(people[2000:, columns], people[:2000, columns])
 
 
 def test_equal_values_are_ordered_without_looking_at_membership() -> None:
