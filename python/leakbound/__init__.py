@@ -20,7 +20,14 @@ from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
 from leakbound._zero_run_result import ZeroRunResult
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
-from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeOffFamily
+from leakbound.claims import (
+    ApproxDP,
+    GaussianDP,
+    LaplaceDP,
+    PureDP,
+    SubsampledGaussianDP,
+    TradeOffFamily,
+)
 from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
@@ -67,6 +74,7 @@ __all__ = [
     "Roc",
     "ScoreAudit",
     "Split",
+    "SubsampledGaussianDP",
     "TradeOff",
     "TradeOffFamily",
     "Uncorrected",

@@ -17,8 +17,8 @@ __all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects", "rejects
 
 _MOST = 2**53
 """The core counts right guesses in doubles."""
-_WIDTH = 1e-9
-"""Relative width at which the search for the parameter of any family ends."""
+_DOUBLINGS = 10
+"""The walk through a bracket begins with steps of its length halved so often."""
 
 
 def fdp_rejects(
@@ -160,7 +160,7 @@ def fdp_lower_bound(
         Guesses c', fixed in advance, at least 1.
     m : float
         Examples, guessed or not; positive.
-    claim : GaussianDP, LaplaceDP or TradeOffFamily
+    claim : GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The family, from `leakbound.claims`.
     tau : float
         Level, in (0, 1): the most that the chance of a false rejection can be.
@@ -226,7 +226,7 @@ def critical(counts: CountOptions, claim: AnyFamily, tau: float, test: FdpTest) 
     def refuted(theta: float) -> bool:
         return rejects(counts, claim.curve(theta, sides), tau, test)
 
-    return _search(refuted, *claim.search, increasing=claim.order == "increasing")
+    return _search(refuted, claim)
 
 
 def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest) -> bool:
@@ -251,16 +251,22 @@ def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest)
     return _core.fdp_rejects(counts, tradeoff.core, tau, test)
 
 
-def _search(
-    refuted: Callable[[float], bool], low: float, high: float, *, increasing: bool
-) -> float | None:
-    """Halve a bracket from a rejected to a kept end; return the rejected one that remains."""
-    rejected, kept = (low, high) if increasing else (high, low)
+def _search(refuted: Callable[[float], bool], claim: AnyFamily) -> float | None:
+    """Walk from the most private end in doubling steps, then halve; return the rejected side."""
+    low, high = claim.search
+    increasing = claim.order == "increasing"
+    rejected, last = (low, high) if increasing else (high, low)
     if not refuted(rejected):
         return None
-    if refuted(kept):
-        return kept
-    while abs(kept - rejected) > _WIDTH * max(kept, rejected):
+    step = (high - low) / 2**_DOUBLINGS
+    while True:
+        kept = min(rejected + step, last) if increasing else max(rejected / 2, last)
+        if not refuted(kept):
+            break
+        if kept == last:
+            return last
+        rejected, step = kept, 2 * step
+    while abs(kept - rejected) > claim.width * max(kept, rejected):
         middle = 0.5 * (rejected + kept)
         if refuted(middle):
             rejected = middle

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from leakbound._typing import Order, Sides
-from leakbound._validate import instance, real
+from leakbound._validate import instance, integer, real
 from leakbound.errors import OptionError, OptionTypeError
 from leakbound.tradeoff import TradeOff
 
@@ -24,6 +24,7 @@ __all__ = [
     "GaussianDP",
     "LaplaceDP",
     "PureDP",
+    "SubsampledGaussianDP",
     "TradeOffFamily",
 ]
 
@@ -147,6 +148,9 @@ class FamilyClaim(ABC):
             The curve.
         """
 
+    width: ClassVar[float] = 1e-9
+    """Relative width at which a search for the parameter ends, on the rejected side."""
+
     @property
     def nothing(self) -> float:
         """The bound of an audit that rejects nothing."""
@@ -251,6 +255,87 @@ class LaplaceDP(FamilyClaim):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubsampledGaussianDP(FamilyClaim):
+    """DP-SGD: the Gaussian mechanism on Poisson samples, composed; needs the extra `dp`.
+
+    Less noise is less private, so audits bound the noise multiplier from above: the bound is the
+    smallest one that is rejected.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        Probability of an example to be in a batch, in (0, 1].
+    steps : int
+        Number of batches, at least 1.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+
+    Notes
+    -----
+    Curves are rounded to allow more than the mechanism: pessimistic estimates of δ by dp-accounting
+    on a grid of ε. An ε(δ) converted from a rejected curve is thereby too large by about 1e-3.
+
+    Examples
+    --------
+    >>> SubsampledGaussianDP(sampling_rate=0.01, steps=1000).parameter
+    'noise_multiplier'
+    """
+
+    parameter: ClassVar[str] = "noise_multiplier"
+    """The parameter that audits bound from above."""
+    order: ClassVar[Order] = "decreasing"
+    """Curves with a smaller noise multiplier allow more."""
+    search: ClassVar[tuple[float, float]] = (0.1, 50.0)
+    """The noise multipliers that are looked at."""
+    width: ClassVar[float] = 1e-4
+    """Every curve takes a good part of a second."""
+    delta: ClassVar[float] = 0.0
+    """No failures but those of the curves."""
+    sampling_rate: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))
+        object.__setattr__(self, "sampling_rate", rate)
+        integer(self.steps, "steps", least=1)
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return f"DP-SGD with sampling rate {self.sampling_rate:g} and {self.steps} steps"
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at a value of the parameter, for guesses of both sides.
+
+        Parameters
+        ----------
+        theta : float
+            Noise multiplier, above 0.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+
+        Raises
+        ------
+        MissingExtraError
+            If dp-accounting is not installed.
+        """
+        return self.curve(theta, "both")
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
+        from leakbound._pld import subsampled_gaussian
+
+        noise = real(theta, "noise_multiplier", above=0, below=math.inf)
+        return subsampled_gaussian(noise, self.sampling_rate, self.steps, sides)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TradeOffFamily(FamilyClaim):
     """Any family of trade-off functions, ordered by a parameter.
 
@@ -333,9 +418,9 @@ class TradeOffFamily(FamilyClaim):
         return curve
 
 
-AnyFamily: TypeAlias = GaussianDP | LaplaceDP | TradeOffFamily
+AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily
 """Any family of trade-off functions that an audit takes."""
-FAMILIES = (GaussianDP, LaplaceDP, TradeOffFamily)
+FAMILIES = (GaussianDP, LaplaceDP, SubsampledGaussianDP, TradeOffFamily)
 Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
 """Any claim that an audit of one run takes."""
 CLAIMS = (PureDP, ApproxDP, *FAMILIES)

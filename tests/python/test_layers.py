@@ -17,6 +17,7 @@ LAYERS = [
     {"_approx", "_json", "_parts", "_poisson_binomial", "_policy", "_scores"},
     {"_zero_run"},
     {"cuts", "plan", "propensity", "tradeoff"},
+    {"_pld"},
     {"claims"},
     {"_fdp"},
     {"_composition"},

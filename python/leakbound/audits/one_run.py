@@ -101,7 +101,7 @@ def audit_one_run(
     member : array-like of shape (m,), or InclusionPlan
         What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
         the same ids, such as those of `leakbound.torch.score`.
-    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP or TradeOffFamily
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The guarantees, whose parameter is bounded.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).

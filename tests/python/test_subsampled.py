@@ -1,0 +1,103 @@
+"""DP-SGD as a family of trade-off functions, through dp-accounting."""
+
+import builtins
+import math
+import sys
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import _pld, errors, simulate, stats
+
+CLAIM = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=50)
+POWERS = np.linspace(0.01, 0.99, 50)
+
+
+@pytest.mark.parametrize("order", ["remove", "add"])
+def test_deltas_are_those_of_dp_accounting(order: str) -> None:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    loss = pld.from_gaussian_mechanism(
+        0.8, value_discretization_interval=1e-3, sampling_prob=0.1
+    ).self_compose(50)
+    grid = np.linspace(-10, 10, 41)
+    theirs = getattr(loss, f"_pmf_{order}").get_delta_for_epsilon(grid)
+    np.testing.assert_allclose(_pld._delta(loss, grid, order), theirs, atol=1e-13)
+
+
+def test_without_sampling_it_is_the_gaussian_curve() -> None:
+    curve = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=4).tradeoff(2.0)
+    exact = lb.TradeOff.gaussian(1.0)
+    assert np.all(curve.inverse(POWERS) <= exact.inverse(POWERS))
+    np.testing.assert_allclose(curve.inverse(POWERS), exact.inverse(POWERS), atol=2e-3)
+    assert 0 <= curve.epsilon(1e-5) - exact.epsilon(1e-5) < 0.02
+
+
+def test_the_mixed_curve_is_the_larger_delta_at_each_epsilon() -> None:
+    member, both = (CLAIM.curve(0.8, sides) for sides in ("member", "both"))
+    grid = both.parameters["epsilon"]
+    assert np.all(both.delta(grid) >= member.delta(grid))
+    assert np.any(both.delta(grid) > member.delta(grid) + 1e-4)
+    assert CLAIM.tradeoff(0.8) == both
+
+
+def test_more_noise_is_more_private() -> None:
+    curves = [CLAIM.tradeoff(noise) for noise in (0.7, 1.0, 2.0)]
+    for weak, strong in pairwise(curves):
+        assert np.all(weak.inverse(POWERS) <= strong.inverse(POWERS))
+        assert weak.epsilon(1e-5) > strong.epsilon(1e-5)
+
+
+def test_the_bound_is_the_smallest_rejected_noise() -> None:
+    for one_sided in (False, True):
+        noise = stats.fdp_lower_bound(280, 300, 1000, claim=CLAIM, one_sided=one_sided)
+        sides: Any = "member" if one_sided else "both"
+        rejects, keeps = (CLAIM.curve(noise * side, sides) for side in (1.001, 0.998))
+        options: dict[str, Any] = {"one_sided": one_sided}
+        assert stats.fdp_rejects(280, 300, 1000, tradeoff=rejects, **options)
+        assert not stats.fdp_rejects(280, 300, 1000, tradeoff=keeps, **options)
+    assert stats.fdp_lower_bound(150, 300, 1000, claim=CLAIM) == math.inf
+
+
+def test_audit() -> None:
+    game = simulate.gaussian(1000, 1.0, seed=0)
+    result = lb.audit_one_run(game.scores, game.member, claim=CLAIM)
+    assert repr(result).startswith("AuditResult(noise_multiplier <= ")
+    assert 0.5 < result.ceiling < result.bound < 3
+    assert 1 < result.epsilon(1e-5) < game.epsilon(1e-5)
+    again = lb.AuditResult.from_json(result.to_json())
+    assert (again, again.claim) == (result, CLAIM)
+    noise = simulate.null(1000, seed=0)
+    nothing = lb.audit_one_run(noise.scores, noise.member, claim=CLAIM)
+    assert (nothing.bound, nothing.epsilon(1e-5)) == (math.inf, 0.0)
+    assert nothing.to_dict()["bound"] == "inf"
+    assert nothing.reason
+
+
+@pytest.mark.parametrize(
+    "change", [{"sampling_rate": 0.0}, {"sampling_rate": 1.1}, {"steps": 0}], ids=str
+)
+def test_bad_options(change: dict[str, Any]) -> None:
+    with pytest.raises(errors.OptionError):
+        lb.SubsampledGaussianDP(**({"sampling_rate": 0.1, "steps": 10} | change))
+    with pytest.raises(errors.OptionError, match="noise_multiplier"):
+        CLAIM.tradeoff(0.0)
+
+
+def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.startswith("dp_accounting"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    _pld.subsampled_gaussian.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", without)
+    for name in [name for name in sys.modules if name.startswith("dp_accounting")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(errors.MissingExtraError, match=r"leakbound\[dp\]"):
+        CLAIM.tradeoff(1.0)
