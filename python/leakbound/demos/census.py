@@ -124,5 +124,9 @@ def _generator(name: GeneratorName, source: Census) -> Generator:
     if name == "oracle":
         return source
     if name == "copula":
-        return GaussianCopula(CATEGORICAL)
-    return SequentialCART(CATEGORICAL) if name == "cart" else ChowLiuTree(CATEGORICAL)
+        return GaussianCopula(categorical=CATEGORICAL)
+    return (
+        SequentialCART(categorical=CATEGORICAL)
+        if name == "cart"
+        else ChowLiuTree(categorical=CATEGORICAL)
+    )
