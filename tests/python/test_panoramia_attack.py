@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.errors import LengthMismatchError, MembershipError, OptionError, OptionTypeError
+from leakbound.errors import (
+    LengthMismatchError,
+    MembershipError,
+    OptionError,
+    OptionTypeError,
+    ShapeError,
+)
 from leakbound.panoramia import Examples, Sample, StackedAttack
 
 
@@ -84,6 +90,47 @@ def test_same_seed_same_scores() -> None:
 def test_bad_input(part: Any, options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         StackedAttack().fit(game(40, 0), replace(game(40, 1), **part), **options)
+
+
+def pictures(n: int, seed: int, *, by_signal: float, by_shape: float) -> Sample:
+    """Members have brighter middles, or are known to the second model, as often as asked for."""
+    rng = np.random.default_rng(seed)
+    sample = game(n, seed, by_signal=by_signal)
+    images = rng.normal(size=(2 * n, 6, 6))
+    images[sample.member & (rng.random(2 * n) < by_shape), 2:4, 2:4] += 2.0
+    return replace(sample, examples=Examples(images, sample.examples.y))
+
+
+@pytest.mark.parametrize(("by_signal", "by_shape"), [(0.9, 0.0), (0.0, 0.9)])
+def test_it_finds_what_signals_and_images_say(by_signal: float, by_shape: float) -> None:
+    parts = [pictures(n, n, by_signal=by_signal, by_shape=by_shape) for n in (400, 150, 600)]
+    train, validation, test = parts
+    attack = StackedAttack("image")
+    ready = attack.prepare(train, validation, seed=2)
+    fitted = attack.fit(train, validation, seed=2, prepared=ready)
+    scores = fitted.score(test.examples, test.signals)
+    found = lb.audit_panoramia(scores, scores, test.member)
+    assert found.attack.bound > 0.4
+    again = attack.fit(train, validation, seed=2)
+    np.testing.assert_array_equal(again.score(test.examples, test.signals), scores)
+
+
+def test_images_without_labels_and_models_and_with_colours() -> None:
+    parts = []
+    for n in (300, 150, 400):
+        plain = pictures(n, n, by_signal=0.0, by_shape=0.9)
+        colours = np.repeat(plain.examples.x[:, None], 3, axis=1)
+        parts.append(Sample(Examples(colours, None), np.empty((2 * n, 0, 0)), plain.member))
+    train, validation, test = parts
+    fitted = StackedAttack("image").fit(train, validation)
+    scores = fitted.score(test.examples, test.signals)
+    assert lb.audit_panoramia(scores, scores, test.member).auc > 0.7
+
+
+def test_images_need_height_and_width() -> None:
+    train, validation = game(40, 0), game(40, 1)
+    with pytest.raises(ShapeError, match="height, width"):
+        StackedAttack("image").fit(train, validation)
 
 
 def test_there_are_no_other_modalities() -> None:

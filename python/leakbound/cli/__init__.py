@@ -35,6 +35,7 @@ app.command("plan", help=_plan.PLAN)(_plan.plan)
 app.command("reproduce", help=_reproduce.REPRODUCE)(_reproduce.reproduce)
 app.command("validate", help=_validate.VALIDATE)(_validate.validate)
 _demo.app.command("census", help=_synthetic.CENSUS)(_synthetic.census)
+_demo.app.command("glyphs", help=_synthetic.GLYPHS)(_synthetic.glyphs)
 app.add_typer(_demo.app, name="demo")
 
 

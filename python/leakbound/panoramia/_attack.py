@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from leakbound._typing import FloatArray, JsonValue
 from leakbound._validate import choice, instance, integer, real
@@ -13,7 +13,7 @@ from leakbound.panoramia._stack import Candidate, choose
 
 __all__ = ["FittedAttack", "Modality", "StackedAttack"]
 
-Modality: TypeAlias = Literal["tabular"]
+Modality: TypeAlias = Literal["tabular", "image"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +58,11 @@ class StackedAttack:
 
     Parameters
     ----------
-    modality : {"tabular"}
+    modality : {"tabular", "image"}
         What the examples are. "tabular": boosted trees on columns, label and signals over a small
-        grid, stacked by a logistic regression with trees on the signals alone.
+        grid, stacked by a logistic regression with trees on the signals alone. "image": a small
+        convolutional network and boosted trees on image and label, stacked with a small network
+        on the signals.
 
     Notes
     -----
@@ -94,6 +96,7 @@ class StackedAttack:
         seed: int = 0,
         level: float = 0.025,
         cuts: CutPolicy | None = None,
+        prepared: Any = None,
     ) -> FittedAttack:
         """Train all candidates, and keep the one that proves most on validation data.
 
@@ -107,6 +110,8 @@ class StackedAttack:
             Probability of error of the bound that is maximised, in (0, 1).
         cuts : CutPolicy, optional
             Its policy; `KLScan()` if None.
+        prepared : object, optional
+            What `prepare` returned for the same examples and seed.
 
         Returns
         -------
@@ -130,15 +135,42 @@ class StackedAttack:
         instance(policy, "cuts", CUT_POLICIES)
         for name, part in (("train", train), ("validation", validation)):
             _check(part, name, train)
-        found = choose(
-            self._candidates(train, validation, seed), validation.member, level=level, cuts=policy
-        )
+        candidates = self._candidates(train, validation, seed, prepared)
+        found = choose(candidates, validation.member, level=level, cuts=policy)
         return FittedAttack(found.options, found)
 
-    def _candidates(self, train: Sample, validation: Sample, seed: int) -> Iterator[Candidate]:
-        from leakbound.panoramia import _boosting
+    def prepare(self, train: Sample, validation: Sample, *, seed: int = 0) -> Any:
+        """Train what does not depend on signals, for several attacks on the same examples.
 
-        return _boosting.candidates(train, validation, seed)
+        Parameters
+        ----------
+        train, validation : Sample
+            As for `fit`; signals are not looked at.
+        seed : int
+            As for `fit`.
+
+        Returns
+        -------
+        object
+            To be passed to `fit`.
+        """
+        if self.modality == "tabular":
+            return None
+        from leakbound.panoramia import _images
+
+        return _images.prepare(train, validation, seed)
+
+    def _candidates(
+        self, train: Sample, validation: Sample, seed: int, prepared: Any
+    ) -> Iterator[Candidate]:
+        if self.modality == "tabular":
+            from leakbound.panoramia import _boosting
+
+            return _boosting.candidates(train, validation, seed)
+        from leakbound.panoramia import _images
+
+        ready = prepared or _images.prepare(train, validation, seed)
+        return _images.candidates(train, validation, seed, ready)
 
 
 def _check(part: Sample, name: str, like: Sample) -> None:

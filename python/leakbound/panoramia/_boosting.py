@@ -12,7 +12,7 @@ from leakbound.errors import MissingExtraError
 from leakbound.panoramia._sample import Examples, Sample
 from leakbound.panoramia._stack import Candidate, Stack
 
-__all__ = ["candidates"]
+__all__ = ["GRID", "STAGES", "Trees", "candidates", "columns", "flat_signals"]
 
 GRID = (
     {"learning_rate": 0.05, "max_leaf_nodes": 7},
@@ -40,11 +40,11 @@ def candidates(train: Sample, validation: Sample, seed: int) -> Iterator[Candida
     Candidate
         An attack.
     """
-    signals = _signals(validation.signals)
-    alone = _Trees.grow(_signals(train.signals), train, GRID[0], seed) if signals.size else None
+    signals = flat_signals(validation.signals)
+    alone = Trees.grow(flat_signals(train.signals), train, GRID[0], seed) if signals.size else None
     for options in GRID:
-        trees = _Trees.grow(_columns(train.examples, train.signals), train, options, seed)
-        staged = trees.staged(_columns(validation.examples, validation.signals))
+        trees = Trees.grow(columns(train.examples, train.signals), train, options, seed)
+        staged = trees.staged(columns(validation.examples, validation.signals))
         for stage, logits in staged.items():
             attack = _Attack.fitted(trees, stage, alone, logits, validation)
             yield Candidate(
@@ -55,13 +55,42 @@ def candidates(train: Sample, validation: Sample, seed: int) -> Iterator[Candida
 
 
 @dataclass(frozen=True, eq=False)
-class _Trees:
-    """Boosted trees, all of them or the first few."""
+class Trees:
+    """Boosted trees, all of them or the first few.
+
+    Parameters
+    ----------
+    model : HistGradientBoostingClassifier
+        All of them.
+    """
 
     model: Any
 
     @classmethod
     def grow(cls, table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Self:
+        """Grow them.
+
+        Parameters
+        ----------
+        table : ndarray of float64, shape (n, columns)
+            Features.
+        train : Sample
+            Membership.
+        options : dict
+            Of the grid.
+        seed : int
+            Of the trees.
+
+        Returns
+        -------
+        Trees
+            As many as compete at most.
+
+        Raises
+        ------
+        MissingExtraError
+            If scikit-learn is not installed.
+        """
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
         except ImportError as error:
@@ -79,11 +108,36 @@ class _Trees:
         return cls(model.fit(table, train.member))
 
     def staged(self, table: FloatArray) -> dict[int, FloatArray]:
-        """Return the log-odds after each number of trees that competes."""
+        """Return the log-odds after each number of trees that competes.
+
+        Parameters
+        ----------
+        table : ndarray of float64, shape (n, columns)
+            Features.
+
+        Returns
+        -------
+        dict of int to ndarray of float64, shape (n,)
+            By number of trees.
+        """
         stages = enumerate(self.model.staged_decision_function(table), start=1)
         return {stage: logits.ravel() for stage, logits in stages if stage in STAGES}
 
     def logits(self, table: FloatArray, stage: int) -> FloatArray:
+        """Return the log-odds after some of the trees.
+
+        Parameters
+        ----------
+        table : ndarray of float64, shape (n, columns)
+            Features.
+        stage : int
+            How many trees.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            One for each example.
+        """
         stages = self.model.staged_decision_function(table)
         return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
 
@@ -92,40 +146,65 @@ class _Trees:
 class _Attack:
     """Trees on everything, trees on signals alone if there are any, and their weights."""
 
-    trees: _Trees
+    trees: Trees
     stage: int
-    alone: _Trees | None
+    alone: Trees | None
     weights: Stack
 
     @classmethod
     def fitted(
-        cls, trees: _Trees, stage: int, alone: _Trees | None, logits: FloatArray, sample: Sample
+        cls, trees: Trees, stage: int, alone: Trees | None, logits: FloatArray, sample: Sample
     ) -> Self:
         parts = _parts(logits, alone, sample.signals)
         return cls(trees, stage, alone, Stack.fit(parts, sample.member))
 
     def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
-        logits = self.trees.logits(_columns(examples, signals), self.stage)
+        logits = self.trees.logits(columns(examples, signals), self.stage)
         return self.stacked(logits, signals)
 
     def stacked(self, logits: FloatArray, signals: FloatArray) -> FloatArray:
         return self.weights.logits(_parts(logits, self.alone, signals))
 
 
-def _parts(logits: FloatArray, alone: _Trees | None, signals: FloatArray) -> FloatArray:
+def _parts(logits: FloatArray, alone: Trees | None, signals: FloatArray) -> FloatArray:
     if alone is None:
         return logits[:, None]
-    return np.column_stack([logits, alone.logits(_signals(signals), FEW)])
+    return np.column_stack([logits, alone.logits(flat_signals(signals), FEW)])
 
 
-def _columns(examples: Examples, signals: FloatArray) -> FloatArray:
-    """Return the rows of the table, with the label and the signals beside them."""
+def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
+    """Return the rows of the table, with the label and the signals beside them.
+
+    Parameters
+    ----------
+    examples : Examples
+        The examples.
+    signals : ndarray of float64, shape (n, models, values), optional
+        What models say.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, columns)
+        One row for each example.
+    """
     table = examples.x.reshape(len(examples), -1)
     parts = [table] if examples.y is None else [table, examples.y]
-    return np.column_stack([*parts, _signals(signals)]).astype(np.float64)
+    said = [] if signals is None else [flat_signals(signals)]
+    return np.column_stack([*parts, *said]).astype(np.float64)
 
 
-def _signals(signals: FloatArray) -> FloatArray:
-    """Return what each model says, and what each says beyond the one before."""
-    flat = (signals, np.diff(signals, axis=1))
-    return np.concatenate([part.reshape(len(signals), -1) for part in flat], axis=1)
+def flat_signals(signals: FloatArray) -> FloatArray:
+    """Return what each model says, and what each says beyond the one before.
+
+    Parameters
+    ----------
+    signals : ndarray of float64, shape (n, models, values)
+        What models say.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, columns)
+        No column where there is no model.
+    """
+    both = (signals, np.diff(signals, axis=1))
+    return np.concatenate([part.reshape(len(signals), -1) for part in both], axis=1)

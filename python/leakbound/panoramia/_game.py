@@ -190,10 +190,11 @@ class Game:
             tick(f"seed {self.seed}: a baseline from {2 * size:,} examples")
             trained[f"baseline-{size}"] = self._fit(train.first(size), validation, None), None
         tick(f"seed {self.seed}: the baseline")
-        trained["baseline"] = self._fit(train, validation, None), None
+        prepared = self.attack.prepare(train.sample(None), validation.sample(None), seed=self.seed)
+        trained["baseline"] = self._fit(train, validation, None, prepared), None
         for name in members.targets:
             tick(f"seed {self.seed}: the attack on {name}")
-            trained[f"attack-{name}"] = self._fit(train, validation, name), name
+            trained[f"attack-{name}"] = self._fit(train, validation, name, prepared), name
         coins = np.random.default_rng([self.seed, COINS]).random(self.parts.test) < 0.5
         return {
             "rows": self._split(rows)[2],
@@ -209,11 +210,14 @@ class Game:
     def _split(self, rows: IntArray) -> list[IntArray]:
         return np.split(rows, np.cumsum([self.parts.train, self.parts.validation]))
 
-    def _fit(self, train: _Pairs, validation: _Pairs, target: str | None) -> FittedAttack:
+    def _fit(
+        self, train: _Pairs, validation: _Pairs, target: str | None, prepared: object = None
+    ) -> FittedAttack:
         return self.attack.fit(
             train.sample(target),
             validation.sample(target),
             seed=self.seed,
             level=self.level,
             cuts=self.cuts,
+            prepared=prepared,
         )

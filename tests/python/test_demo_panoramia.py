@@ -1,4 +1,4 @@
-"""The census demo: its mechanics on tiny runs, its claims on the default seed."""
+"""The demos of PANORAMIA: their mechanics on tiny runs, their claims on the default seed."""
 
 import json
 from functools import partial
@@ -10,7 +10,7 @@ import torch
 from typer.testing import CliRunner
 
 from leakbound.cli import app
-from leakbound.demos import census
+from leakbound.demos import census, glyphs
 from leakbound.demos._panoramia import SyntheticReport
 from leakbound.errors import OptionError, OptionTypeError
 
@@ -78,6 +78,19 @@ def test_the_command_prints_the_table_and_writes_the_report(
     assert json.loads(answer.stdout)["generator"] == "oracle"
 
 
+def test_the_glyphs_command_prints_the_table_and_writes_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = partial(glyphs.run, epochs=(1,), epsilons=(), members=800)
+    monkeypatch.setattr(glyphs, "run", short)
+    command = ["demo", "glyphs", "--out", str(tmp_path), "--seeds", "1"]
+    answer = CliRunner().invoke(app, command)
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines()[1].startswith("1 epoch  PANORAMIA")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "A generator (mixture) learnt from 240" in html
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -109,3 +122,15 @@ def test_what_is_estimated_grows_with_epochs(generator: census.GeneratorName) ->
     c_lb = made.found.row("5 epochs").c_lb
     assert c_lb is not None
     assert c_lb.mean <= 0.15
+
+
+@pytest.mark.validity
+def test_on_images_the_attack_has_to_exceed_a_baseline_that_proves_a_lot() -> None:
+    made = glyphs.run()
+    found = estimates(made)
+    assert found.pop("DP-SGD, ε = 8") < 0.15
+    assert found["3 epochs"] < 0.15
+    assert found["60 epochs"] > found["3 epochs"] + 0.3
+    c_lb = made.found.row("3 epochs").c_lb
+    assert c_lb is not None
+    assert 1.5 < c_lb.mean < 3

@@ -1,0 +1,307 @@
+"""Images: a small convolutional network and boosted trees, stacked with a network on signals."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from leakbound._typing import FloatArray
+from leakbound.errors import ShapeError
+from leakbound.panoramia._boosting import GRID, Trees, columns, flat_signals
+from leakbound.panoramia._boosting import STAGES as STAGES_OF_TREES
+from leakbound.panoramia._models import quietly
+from leakbound.panoramia._sample import Examples, Sample
+from leakbound.panoramia._stack import Candidate, Stack
+
+__all__ = ["Pictures", "Prepared", "candidates", "prepare"]
+
+STAGES = (4, 8, 12)
+"""Epochs that compete: where training might stop."""
+CHANNELS = 16
+CELLS = 4
+"""Features are averaged over a grid of so many cells each way."""
+HIDDEN = 64
+BATCH = 128
+SCORED = 1024
+"""Images scored at a time."""
+LEARNING_RATE = 2e-3
+DECAY = 1e-3
+STEPS = 200
+"""Steps on all signals at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Models that see no signal, and so serve all attacks.
+
+    Parameters
+    ----------
+    pictures : dict of int to Pictures
+        The convolutional network after each number of epochs that competes.
+    trees : Trees
+        Boosted trees on pixels and label: on few or small images they are the stronger of the two.
+    on_validation : ndarray of float64
+        What the trees say of the validation data.
+    """
+
+    pictures: dict[int, "Pictures"]
+    trees: Trees
+    on_validation: FloatArray
+
+
+def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
+    """Train what sees no signal.
+
+    Parameters
+    ----------
+    train, validation : Sample
+        The signals are not looked at.
+    seed : int
+        Of weights and batches.
+
+    Returns
+    -------
+    Prepared
+        The network at each of its stages, and the trees.
+    """
+    pictures = dict(Pictures.train(train, validation, seed))
+    trees = Trees.grow(columns(train.examples), train, GRID[-1], seed)
+    said = trees.logits(columns(validation.examples), STAGES_OF_TREES[-1])
+    return Prepared(pictures, trees, said)
+
+
+def candidates(
+    train: Sample, validation: Sample, seed: int, prepared: Prepared
+) -> Iterator[Candidate]:
+    """Stack the network at each of its stages with one on signals.
+
+    Parameters
+    ----------
+    train, validation : Sample
+        What the network on signals, and what the stacking regression is fitted to.
+    seed : int
+        Of the weights.
+    prepared : Prepared
+        What `prepare` returned.
+
+    Yields
+    ------
+    Candidate
+        An attack.
+    """
+    signals = _Signals.train(train, seed)
+    for epochs, network in prepared.pictures.items():
+        parts = [network.on_validation, prepared.on_validation, *signals.logits(validation.signals)]
+        weights = Stack.fit(np.column_stack(parts), validation.member)
+        attack = _Attack(network, prepared.trees, signals, weights)
+        on_validation = weights.logits(np.column_stack(parts))
+        yield Candidate({"epochs": epochs}, on_validation, attack.score)
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """A convolutional network on images and labels.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Returns log-odds of membership.
+    mean, spread : float
+        Of the pixels it was trained on.
+    classes : int
+        Labels it knows, 0 where images have none.
+    on_validation : ndarray of float64
+        What it says of the validation data.
+    """
+
+    network: nn.Module
+    mean: float
+    spread: float
+    classes: int
+    on_validation: FloatArray
+
+    @classmethod
+    def train(
+        cls, train: Sample, validation: Sample, seed: int
+    ) -> Iterator[tuple[int, "Pictures"]]:
+        """Train, and hand out a copy at each stage.
+
+        Parameters
+        ----------
+        train, validation : Sample
+            Images and labels.
+        seed : int
+            Of weights and batches.
+
+        Yields
+        ------
+        tuple of int and Pictures
+            Epochs and network.
+
+        Raises
+        ------
+        ShapeError
+            If the images have no height and width.
+        """
+        x = _pixels(train.examples.x)
+        labels = train.examples.y
+        classes = 0 if labels is None else 1 + int(max(labels.max(), _largest(validation)))
+        mean, spread = float(x.mean()), float(x.std()) or 1.0
+        with quietly():
+            torch.manual_seed(seed)
+            network = _Convolutions(x.shape[1], classes)
+            inputs = _inputs(train.examples, mean, spread, classes)
+            targets = torch.tensor(train.member, dtype=torch.float32)
+            optimizer = torch.optim.AdamW(
+                network.parameters(), lr=LEARNING_RATE, weight_decay=DECAY
+            )
+            for epoch in range(1, STAGES[-1] + 1):
+                network.train()
+                for rows in torch.split(torch.randperm(len(targets)), BATCH):
+                    _step(network, optimizer, [part[rows] for part in inputs], targets[rows])
+                if epoch in STAGES:
+                    frozen = _Convolutions(x.shape[1], classes)
+                    frozen.load_state_dict(network.state_dict())
+                    model = cls(frozen.eval(), mean, spread, classes, np.empty(0))
+                    said = model.logits(validation.examples)
+                    yield epoch, cls(frozen, mean, spread, classes, said)
+
+    def logits(self, examples: Examples) -> FloatArray:
+        """Return the log-odds of membership.
+
+        Parameters
+        ----------
+        examples : Examples
+            Images and labels.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            One for each.
+        """
+        inputs = _inputs(examples, self.mean, self.spread, self.classes)
+        with torch.no_grad():
+            parts = [
+                self.network(*(part[rows] for part in inputs))
+                for rows in torch.split(torch.arange(len(examples)), SCORED)
+            ]
+        return torch.cat(parts).numpy().astype(np.float64)
+
+
+class _Convolutions(nn.Module):
+    """Three convolutions, features on a grid, the label beside them."""
+
+    def __init__(self, colours: int, classes: int) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(colours, CHANNELS, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(CELLS),
+            nn.Flatten(),
+        )
+        self.head = nn.Sequential(
+            nn.Linear(CHANNELS * CELLS**2 + classes, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1)
+        )
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        joined = torch.cat([self.features(images), labels], dim=1)
+        logits: Tensor = self.head(joined).squeeze(1)
+        return logits
+
+
+@dataclass(frozen=True, eq=False)
+class _Signals:
+    """A network on what models say; None where there is no model."""
+
+    network: nn.Module | None
+    mean: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def train(cls, sample: Sample, seed: int) -> Self:
+        values = flat_signals(sample.signals)
+        mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
+        if not values.shape[1]:
+            return cls(None, mean, spread)
+        with quietly():
+            torch.manual_seed(seed)
+            network = nn.Sequential(
+                nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
+            )
+            inputs = torch.tensor((values - mean) / spread, dtype=torch.float32)
+            targets = torch.tensor(sample.member, dtype=torch.float32)
+            optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=DECAY)
+            for _ in range(STEPS):
+                _step(network, optimizer, [inputs], targets)
+        return cls(network, mean, spread)
+
+    def logits(self, signals: FloatArray) -> list[FloatArray]:
+        if self.network is None:
+            return []
+        values = (flat_signals(signals) - self.mean) / self.spread
+        with torch.no_grad():
+            said = self.network(torch.tensor(values, dtype=torch.float32))
+        return [said.numpy().astype(np.float64)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """All three models, and their weights."""
+
+    pictures: Pictures
+    trees: Trees
+    signals: _Signals
+    weights: Stack
+
+    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
+        parts = [
+            self.pictures.logits(examples),
+            self.trees.logits(columns(examples), STAGES_OF_TREES[-1]),
+            *self.signals.logits(signals),
+        ]
+        return self.weights.logits(np.column_stack(parts))
+
+
+def _step(
+    network: nn.Module, optimizer: torch.optim.Optimizer, inputs: list[Tensor], targets: Tensor
+) -> None:
+    optimizer.zero_grad()
+    loss = nn.functional.binary_cross_entropy_with_logits(network(*inputs), targets)
+    torch.autograd.backward(loss)
+    optimizer.step()
+
+
+def _inputs(examples: Examples, mean: float, spread: float, classes: int) -> list[Tensor]:
+    """Return standardised images, and labels one by one."""
+    images = torch.tensor((_pixels(examples.x) - mean) / spread, dtype=torch.float32)
+    labels = np.zeros((len(examples), classes), np.float32)
+    if examples.y is not None:
+        known = (examples.y >= 0) & (examples.y < classes)
+        labels[np.flatnonzero(known), examples.y[known]] = 1
+    return [images, torch.tensor(labels)]
+
+
+def _pixels(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Return images with a dimension of colours: shape (n, colours, height, width)."""
+    if x.ndim not in {3, 4}:
+        message = (
+            f"images must have shape (n, height, width) or (n, colours, height, width), got "
+            f"{x.shape}"
+        )
+        raise ShapeError(message)
+    images = x[:, None] if x.ndim == 3 else x
+    return images.astype(np.float64, copy=False)
+
+
+def _largest(sample: Sample) -> int:
+    labels = sample.examples.y
+    return 0 if labels is None else int(labels.max())
