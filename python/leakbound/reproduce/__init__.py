@@ -9,8 +9,9 @@ Examples
 
 from leakbound.reproduce._fdp import FDP
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
+from leakbound.reproduce._zero_run import ZERO_RUN
 
 __all__ = ["REPRODUCTIONS", "Cell", "Line", "Outcome", "Reproduction"]
 
-REPRODUCTIONS: dict[str, Reproduction] = {**FDP}
+REPRODUCTIONS: dict[str, Reproduction] = {**FDP, **ZERO_RUN}
 """All that can be reproduced, by name."""
