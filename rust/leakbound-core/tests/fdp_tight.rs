@@ -122,7 +122,7 @@ fn best_epsilon(sigma: f64, m: f64) -> f64 {
         let t = 0.9 + 0.075 * f64::from(i);
         let (members, others) = (normal::sf(t - mu), normal::sf(t));
         let guesses = (m * (members + others)).floor();
-        if guesses < 30.0 || guesses > 0.1 * m {
+        if guesses < 0.002 * m || guesses > 0.05 * m {
             continue;
         }
         let correct = (guesses * members / (members + others)).floor();

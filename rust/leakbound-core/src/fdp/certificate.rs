@@ -60,10 +60,11 @@ use super::recursion;
 use super::tradeoff::TradeOff;
 use crate::{AuditError, Interrupt};
 
-/// Orders tried for one envelope, as long as laws have few steps and orders bring something.
+/// Orders tried for one envelope, and steps made for all but the fewest.
 const MOST_ORDERS: usize = 24;
-const FEWEST_ORDERS: usize = 4;
-const MOST_STEPS: usize = 200_000;
+const FEWEST_ORDERS: usize = 3;
+const MOST_STEPS: usize = 100_000;
+/// So many orders in a row may bring nothing.
 const MOST_IDLE: usize = 4;
 /// An order may lower the law's probability by this share; else it goes only part of the way.
 const SLACK: f64 = 1e-3;
@@ -121,14 +122,6 @@ impl Certificate {
             certificate.refine(curve, lines(counts), CLOSE, interrupt)?;
         }
         Ok(certificate)
-    }
-
-    /// A certificate for another curve, from where this one ended.
-    fn moved(&self, curve: &dyn TradeOff, interrupt: &Interrupt) -> Result<Self, AuditError> {
-        let mut moved = self.clone();
-        moved.bound = self.bound_for(curve);
-        moved.refine(curve, lines(&self.counts), CLOSE, interrupt)?;
-        Ok(moved)
     }
 
     /// The bound on P(W ≥ c), rounded up; 1 if nothing below is proved.
@@ -189,10 +182,10 @@ impl Certificate {
             return Ok(());
         };
         self.record(curve, &envelope, &worst);
-        let orders = MOST_STEPS / worst.law.steps.len().max(1);
-        let (mut share, mut idle) = (1.0, 0);
-        for round in 0..orders.clamp(FEWEST_ORDERS, MOST_ORDERS) {
-            if self.bound <= worst.tail * (1.0 + close) || idle > MOST_IDLE {
+        let (mut share, mut idle, mut work) = (1.0, 0, worst.work);
+        for round in 0..MOST_ORDERS {
+            let spent = round >= FEWEST_ORDERS && work > MOST_STEPS;
+            if self.bound <= worst.tail * (1.0 + close) || idle > MOST_IDLE || spent {
                 break;
             }
             let before = self.bound;
@@ -201,6 +194,7 @@ impl Certificate {
             let found = Worst::new(&counts, &envelope, &next, self.ln_first, interrupt)?;
             if let Some(found) = &found {
                 self.record(curve, &envelope, found);
+                work += found.work;
             }
             idle = if self.bound < before { 0 } else { idle + 1 };
             match found {

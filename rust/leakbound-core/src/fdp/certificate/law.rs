@@ -46,6 +46,8 @@ pub(super) struct Law {
     pub(super) first: usize,
     /// All further steps that matter.
     pub(super) steps: Vec<Step>,
+    /// Steps made so far, those of laws given up included.
+    pub(super) work: usize,
 }
 
 /// Σ p and P(W ≥ c).
@@ -165,6 +167,19 @@ impl Law {
 
     /// Take in edges from the first set's b = `first` on, until the rest does not matter.
     pub(super) fn extend(
+        &mut self,
+        counts: &Counts,
+        envelope: &Envelope,
+        order: &[Side],
+        first: f64,
+    ) -> Mass {
+        let mass = self.take_in(counts, envelope, order, first);
+        self.work += self.steps.len();
+        mass
+    }
+
+    /// The sides in turn.
+    fn take_in(
         &mut self,
         counts: &Counts,
         envelope: &Envelope,

@@ -18,6 +18,8 @@ pub(super) struct Worst {
     pub(super) prices: Prices,
     pub(super) tail: f64,
     pub(super) ln_first: f64,
+    /// Steps made to find it.
+    pub(super) work: usize,
 }
 
 impl Worst {
@@ -39,23 +41,27 @@ impl Worst {
         let Some(prices) = Prices::new(counts, envelope, &law) else {
             return Ok(None);
         };
+        let mut work = law.work;
         if prices.kappa >= 0.0 {
             return Ok(Some(Self {
                 law,
                 prices,
                 tail,
                 ln_first,
+                work,
             }));
         }
-        let priced = |ln_first: f64| {
+        let mut priced = |ln_first: f64| {
             let mut law = Law::default();
             let tail = law.extend(counts, envelope, &sides, ln_first.exp()).tail;
+            work += law.work;
             let prices = Prices::new(counts, envelope, &law)?;
             (prices.kappa >= 0.0).then_some(Self {
                 law,
                 prices,
                 tail,
                 ln_first,
+                work,
             })
         };
         let (mut high, mut stride) = (ln_first, STRIDE);

@@ -1,0 +1,200 @@
+"""The tight count test against the linear programme whose value it bounds.
+
+The programme maximises P(W ≥ c) over the laws of W that obey Theorem 3.1 of Mahloujifar, Melis and
+Chaudhuri (2025) for every set of counts. With a_s = (s+1) p_{s+1} and b_s = (c'-s) p_s/(k-1)
+these are sum (a_s - λ b_s)⁺ ≤ m δ(ln λ) for every λ. Slopes are added until none is violated.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+from scipy import stats as scipy_stats
+
+from leakbound import simulate
+from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
+from leakbound.stats import fdp_lower_bound, fdp_p_value, fdp_rejects
+from leakbound.tradeoff import TradeOff
+
+FINE = np.linspace(-6.0, 8.0, 7001)
+"""Where slopes are looked for: between two, an inequality can fail by 1e-6 of itself."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    m: float
+    guesses: int
+    correct: int
+    k: int
+    curve: TradeOff
+
+    def p_value(self) -> float:
+        return fdp_p_value(self.correct, self.guesses, self.m, tradeoff=self.curve, k=self.k)
+
+
+def programme(setting: Setting) -> tuple[float, np.ndarray]:
+    """Return the largest P(W ≥ c), and the law that reaches it."""
+    # Slopes of straight pieces must be met exactly.
+    kinks = setting.curve.parameters.get("epsilon", np.empty(0))
+    slopes = np.concatenate([np.linspace(-3.0, 5.0, 15), kinks, -kinks])
+    fine = setting.curve.delta(FINE)
+    for _ in range(40):
+        value, p = _solved(setting, slopes)
+        s = np.arange(setting.guesses)
+        a = (s + 1) * p[1:]
+        b = (setting.guesses - s) * p[:-1] / (setting.k - 1)
+        excess = np.maximum(a - np.exp(FINE)[:, None] * b, 0.0).sum(axis=1) - setting.m * fine
+        peaks = (excess > 1e-8) & (excess >= np.roll(excess, 1)) & (excess >= np.roll(excess, -1))
+        if not peaks.any():
+            return value, p
+        slopes = np.concatenate([slopes, FINE[peaks]])
+    pytest.fail("slopes are still violated")
+
+
+def _solved(setting: Setting, slopes: np.ndarray) -> tuple[float, np.ndarray]:
+    edges, counts = setting.guesses, setting.guesses + 1
+    s = np.arange(edges)
+    a = sparse.csr_matrix((s + 1.0, (s, s + 1)), shape=(edges, counts))
+    scale = (edges - s) / (setting.k - 1)
+    b = sparse.csr_matrix((scale, (s, s)), shape=(edges, counts))
+    # One variable for each positive part.
+    parts = sparse.vstack([a - math.exp(slope) * b for slope in slopes])
+    size = slopes.size * edges
+    above = sparse.hstack([parts, -sparse.identity(size)])
+    sums = sparse.kron(sparse.identity(slopes.size), np.ones((1, edges)))
+    limited = sparse.hstack([sparse.csr_matrix((slopes.size, counts)), sums])
+    objective = np.zeros(counts + size)
+    objective[setting.correct : counts] = -1.0
+    total = np.zeros((1, counts + size))
+    total[0, :counts] = 1.0
+    found = optimize.linprog(
+        objective,
+        A_ub=sparse.vstack([above, limited]).tocsr(),
+        b_ub=np.concatenate([np.zeros(size), setting.m * setting.curve.delta(slopes)]),
+        A_eq=total,
+        b_eq=[1.0],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert found.success
+    return -found.fun, found.x[:counts]
+
+
+def settings() -> list[Setting]:
+    rng = np.random.default_rng(20250)
+    chosen: list[Setting] = []
+    while len(chosen) < 30:
+        guesses = int(rng.integers(4, 17))
+        k = int(rng.choice([2, 2, 3, 6]))
+        curve = (
+            TradeOff.gaussian(rng.uniform(0.0, 1.5)),
+            TradeOff.laplace(rng.uniform(0.1, 1.5)),
+            TradeOff.approx(rng.uniform(0.1, 1.5), 1e-3),
+        )[len(chosen) % 3]
+        setting = Setting(
+            m=float(guesses * rng.choice([1.0, 1.7, 5.0, 60.0])),
+            guesses=guesses,
+            correct=int(rng.integers(guesses // 2, guesses + 1)),
+            k=k,
+            curve=curve,
+        )
+        if setting.p_value() < 0.6:
+            chosen.append(setting)
+    return chosen
+
+
+@pytest.mark.parametrize("setting", settings(), ids=str)
+def test_never_below_the_linear_programme_and_close_to_it(setting: Setting) -> None:
+    worst, _ = programme(setting)
+    ours = setting.p_value()
+    assert ours >= worst * (1 - 1e-4)
+    assert ours <= worst * 1.02
+
+
+def test_the_worst_law_is_rejected_no_more_often_than_the_level() -> None:
+    # The law under which the least rejected count is most probable.
+    curve, m, guesses, tau = TradeOff.gaussian(0.3), 100.0, 16, 0.05
+    rejected = [
+        correct
+        for correct in range(guesses + 1)
+        if fdp_rejects(correct, guesses, m, tradeoff=curve, tau=tau)
+    ]
+    assert rejected == list(range(rejected[0], guesses + 1))
+    worst, law = programme(Setting(m, guesses, rejected[0], 2, curve))
+    assert law[rejected].sum() == pytest.approx(worst)
+    assert worst <= tau
+    # And the test has nothing to give away: one count less would be too often.
+    assert programme(Setting(m, guesses, rejected[0] - 1, 2, curve))[0] > tau
+
+
+def errors(games: int, m: int, guesses: int, dependence: float | None) -> int:
+    """Return how many of the games at μ = 1 reject μ = 1 at level 0.1."""
+    p = np.array(
+        [
+            fdp_p_value(correct, guesses, m, tradeoff=TradeOff.gaussian(1.0))
+            for correct in range(guesses + 1)
+        ]
+    )
+    wrong = 0
+    for seed in range(games):
+        game = (
+            simulate.gaussian(m, 1.0, seed=seed)
+            if dependence is None
+            else simulate.mixture(m, 1.0, dependence=dependence, seed=seed)
+        )
+        order = np.argsort(game.scores)
+        top, bottom = order[-(guesses // 2) :], order[: guesses // 2]
+        correct = int(game.member[top].sum() + (~game.member[bottom]).sum())
+        wrong += p[correct] <= 0.1
+    return wrong
+
+
+@pytest.mark.parametrize("dependence", [None, 0.95])
+def test_mechanisms_at_the_boundary_are_rejected_no_more_often_than_the_level(
+    dependence: float | None,
+) -> None:
+    wrong = errors(400, 300, 40, dependence)
+    assert scipy_stats.binomtest(wrong, 400, 0.1, alternative="greater").pvalue > 1e-4
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("dependence", [None, 0.5, 0.95])
+@pytest.mark.parametrize(("m", "guesses"), [(300, 40), (1000, 200), (5000, 100)])
+def test_mechanisms_at_the_boundary_at_length(
+    m: int, guesses: int, dependence: float | None
+) -> None:
+    wrong = errors(10_000, m, guesses, dependence)
+    assert scipy_stats.binomtest(wrong, 10_000, 0.1, alternative="greater").pvalue > 1e-4
+
+
+def test_it_is_the_default_and_rejects_more_than_the_recursion() -> None:
+    tight = fdp_lower_bound(85, 100, 1000, claim=GaussianDP())
+    published = fdp_lower_bound(85, 100, 1000, claim=GaussianDP(), test="recursion")
+    assert published < tight < 1.1 * published
+    curve = TradeOff.gaussian(0.5 * (tight + published))
+    assert fdp_rejects(85, 100, 1000, tradeoff=curve)
+    assert not fdp_rejects(85, 100, 1000, tradeoff=curve, test="recursion")
+
+
+def test_one_sided_guesses_count_half_the_examples() -> None:
+    for claim in (GaussianDP(), LaplaceDP()):
+        one_sided = fdp_lower_bound(70, 80, 1000, claim=claim, one_sided=True)
+        assert one_sided == fdp_lower_bound(70, 80, 500, claim=claim)
+
+
+def test_any_family_has_the_bound_of_the_same_curves() -> None:
+    family = TradeOffFamily(
+        parameter="mu", tradeoff=TradeOff.gaussian, bracket=(0.0, 10.0), increasing=True
+    )
+    found = fdp_lower_bound(85, 100, 1000, claim=family)
+    assert found == pytest.approx(fdp_lower_bound(85, 100, 1000, claim=GaussianDP()), rel=1e-3)
+
+
+def test_games_of_five_thousand_options() -> None:
+    bounds = {
+        test: fdp_lower_bound(60, 200, 1000, claim=GaussianDP(), k=5000, test=test)
+        for test in ("tight", "recursion")
+    }
+    assert 1.5 < bounds["recursion"] <= bounds["tight"] < 6
