@@ -51,6 +51,18 @@ def test_processes_and_threads_draw_the_same(fit: PropensityFit, processes: Exec
     np.testing.assert_array_equal(fit.bootstrap(features, K=70, seed=2), here[:70])
 
 
+def test_a_dask_cluster_draws_the_same(fit: PropensityFit) -> None:
+    from distributed import Client, LocalCluster
+
+    features = shifted(40)[0]
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        draws = fit.bootstrap(features, K=150, seed=2, executor=client.get_executor())
+    np.testing.assert_array_equal(draws, fit.bootstrap(features, K=150, seed=2))
+
+
 def test_the_number_of_threads_changes_no_bit(fit: PropensityFit) -> None:
     features, threads = shifted(40)[0], _core.threads()
     draws = []
@@ -66,12 +78,11 @@ def test_the_number_of_threads_changes_no_bit(fit: PropensityFit) -> None:
 def test_a_classifier_draws_the_same_in_processes(processes: Executor) -> None:
     features, member = shifted(120)
     tree = DecisionTreeClassifier(max_depth=2, max_features=1)
-    fit = SklearnPropensity(tree, calibration="platt").fit(features, member)
-    draws = fit.bootstrap(features[:7], K=70, seed=1)
+    fit = SklearnPropensity(tree).fit(features, member)
+    draws = fit.bootstrap(features[:7], K=66, seed=1)
     np.testing.assert_array_equal(
-        fit.bootstrap(features[:7], K=70, seed=1, executor=processes), draws
+        fit.bootstrap(features[:7], K=66, seed=1, executor=processes), draws
     )
-    assert np.isfinite(draws).all()
     assert (draws[0] != draws[1]).any()
 
 

@@ -1,0 +1,107 @@
+"""Bootstrap refits of calibrated propensities beside a scikit-learn loop on the same resamples."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import PredefinedSplit
+
+from leakbound import _core
+from leakbound.propensity import LogisticPropensity, PropensityFit
+from ratios import Ratio, measure
+
+_Floats: TypeAlias = NDArray[np.float64]
+Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
+
+COLUMNS = 50
+TIMED = 20
+"""Refits of the peer that are timed; its time is scaled to the number of ours."""
+
+
+def fitted(rows: int) -> tuple[PropensityFit, _Floats]:
+    """A model of `rows` rows of 50 features, and as many rows to predict."""
+    rng = np.random.default_rng(rows)
+    features = rng.standard_normal((2 * rows, COLUMNS))
+    slopes = np.r_[0.5, rng.normal(0, 0.15, COLUMNS - 1)]
+    member = rng.random(2 * rows) < 1 / (1 + np.exp(-features @ slopes))
+    return LogisticPropensity().fit(features[:rows], member[:rows]), features[rows:]
+
+
+def refit(fit: PropensityFit, counts: NDArray[np.uint32], audit: _Floats) -> _Floats:
+    """One refit and its predictions, by scikit-learn."""
+    model: Any = CalibratedClassifierCV(
+        LogisticRegression(), cv=PredefinedSplit(fit.rows.folds), ensemble=False
+    )
+    model.fit(fit.rows.features, fit.rows.member, sample_weight=counts)
+    chances: _Floats = model.predict_proba(audit)[:, 1]
+    return chances
+
+
+def test_refits_beside_scikit_learn(record: Record) -> None:
+    fit, audit = fitted(10_000)
+    rows = _core.PropensityRows(fit.rows.features, fit.rows.member, folds=fit.rows.folds, l2=1.0)
+    resamples = rows.resamples(seed=0, first=0, count=TIMED)
+    draws = fit.bootstrap(audit, K=600, progress=False)
+    for k in (0, TIMED - 1):
+        np.testing.assert_allclose(
+            1 / (1 + np.exp(-draws[k])), refit(fit, resamples[k], audit), atol=1e-3
+        )
+    ratio = measure(
+        "600 calibrated refits, 50 features",
+        lambda: fit.bootstrap(audit, K=600, progress=False),
+        peer=f"a scikit-learn loop ({TIMED} refits timed, scaled)",
+        run_peer=lambda: [refit(fit, counts, audit) for counts in resamples],
+        size=10_000,
+        rounds=3,
+    )
+    scale = TIMED / 600
+    scaled = replace(ratio, ratio=ratio.ratio * scale, spread=ratio.spread * scale)
+    record(scaled, lambda: fit.bootstrap(audit, K=600, progress=False))
+
+
+@pytest.mark.parametrize(("rows", "replicates"), [(10_000, 150), (10_000, 1200), (40_000, 150)])
+def test_scaling(record: Record, rows: int, replicates: int) -> None:
+    fit, audit = fitted(rows)
+    usual, _ = fitted(10_000)
+    assert fit.bootstrap(audit[:10], K=replicates, progress=False).shape == (replicates, 10)
+    ratio = measure(
+        f"refits, K = {replicates:,}",
+        lambda: fit.bootstrap(audit[:10], K=replicates, progress=False),
+        peer="10,000 rows, K = 600",
+        run_peer=lambda: usual.bootstrap(audit[:10], K=600, progress=False),
+        size=rows,
+        rounds=3,
+    )
+    record(ratio, lambda: fit.bootstrap(audit[:10], K=replicates, progress=False))
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = _core.threads()
+    yield
+    _core.set_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
+def test_threads(record: Record) -> None:
+    fit, audit = fitted(10_000)
+
+    def run(count: int) -> _Floats:
+        _core.set_threads(count)
+        return fit.bootstrap(audit[:10], K=600, progress=False)
+
+    np.testing.assert_array_equal(run(1), run(2))
+    ratio = measure(
+        "refits, two threads",
+        lambda: run(2),
+        peer="one thread",
+        run_peer=lambda: run(1),
+        size=10_000,
+        rounds=3,
+    )
+    record(ratio, lambda: run(2))
