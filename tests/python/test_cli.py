@@ -193,7 +193,7 @@ def test_panoramia_takes_either_name_for_the_attack(
 )
 def test_every_policy_has_a_word(word: str, policy: object, scores: Path) -> None:
     answer = leakbound("one-run", scores, "--cuts", word, "--json", "--seed", 3)
-    expected = lb.audit_one_run(SCORE, MEMBER, cuts=policy, seed=3)  # type: ignore[arg-type]
+    expected = lb.audit_one_run(SCORE, MEMBER, cuts=policy, seed=3)  # type: ignore[call-overload]
     assert lb.AuditResult.from_json(answer.out) == expected
 
 

@@ -25,7 +25,8 @@ POLICIES = [None, lb.Fixed(150), lb.Split(), lb.UnionBound(grid="geometric")]
 
 
 def audit(claim: Any, **options: Any) -> lb.AuditResult:
-    return lb.audit_one_run(GAME.scores, GAME.member, claim=claim, **options)
+    result: lb.AuditResult = lb.audit_one_run(GAME.scores, GAME.member, claim=claim, **options)
+    return result
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
@@ -157,6 +158,23 @@ def test_several_attacks() -> None:
     )
     assert result.options["attack"] == "good"
     assert result.bound < audit(lb.GaussianDP()).bound
+
+
+def test_several_claims_hold_together() -> None:
+    claims: list[Any] = [lb.PureDP(), lb.GaussianDP(), lb.LaplaceDP()]
+    results = lb.audit_one_run(GAME.scores, GAME.member, claim=claims, confidence=0.94)
+    assert [result.claim for result in results] == claims
+    for result, claim in zip(results, claims, strict=True):
+        assert result.options["joint"] == {"claims": 3, "confidence": 0.94}
+        assert result.confidence == pytest.approx(0.98)
+        alone = lb.audit_one_run(GAME.scores, GAME.member, claim=claim, confidence=0.98)
+        assert result.bound == pytest.approx(alone.bound, rel=1e-9)
+        assert lb.AuditResult.from_json(result.to_json()) == result
+    with pytest.raises(errors.OptionError, match="at least one claim"):
+        lb.audit_one_run(GAME.scores, GAME.member, claim=[])
+    wrong: Any = ["mu"]
+    with pytest.raises(errors.OptionTypeError, match=r"claim\[0\] must be one of"):
+        lb.audit_one_run(GAME.scores, GAME.member, claim=wrong)
 
 
 @pytest.mark.parametrize("claim", [lb.GaussianDP(), SIGMA], ids=lambda claim: claim.name)

@@ -26,7 +26,7 @@ def audit(shift: float, *, examples: int = 300, cuts: object = None) -> lb.Audit
     rng = np.random.default_rng(5)
     member = rng.random(examples) < 0.5
     scores = rng.normal(size=examples) + shift * member
-    return lb.audit_one_run(scores, member, cuts=cuts)  # type: ignore[arg-type]
+    return lb.audit_one_run(scores, member, cuts=cuts)  # type: ignore[call-overload,no-any-return]
 
 
 def generated(baseline: float, attack: float, *, real: bool = False) -> lb.PanoramiaResult:

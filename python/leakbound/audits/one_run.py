@@ -1,7 +1,8 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack, overload
 
 from leakbound._typing import (
     ApproxBound,
@@ -31,7 +32,7 @@ from leakbound.audits._priors import check_prior, describe, prior_policy
 from leakbound.audits._warnings import coin_warnings, delta_warnings
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy, Split
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.results import Assumption, AuditResult, ScoreAudit
 
 __all__ = ["audit_one_run"]
@@ -68,11 +69,42 @@ _FIXED_SIZE = (
 )
 
 
+class _Options(TypedDict, total=False):
+    """What an audit takes beside scores, membership and claim."""
+
+    confidence: float
+    cuts: CutPolicy | None
+    sides: Sides
+    bound: ApproxBound
+    test: FdpTest
+    prior: float | ArrayInput
+    design: Design
+    assume: str | None
+    ids: ArrayInput | None
+    seed: int
+
+
+@overload
 def audit_one_run(
     scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
     *,
-    claim: Claim = _PURE_DP,
+    claim: Claim = ...,
+    **options: Unpack[_Options],
+) -> AuditResult: ...
+@overload
+def audit_one_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Sequence[Claim],
+    **options: Unpack[_Options],
+) -> tuple[AuditResult, ...]: ...
+def audit_one_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Claim | Sequence[Claim] = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
     sides: Sides = "both",
@@ -83,7 +115,7 @@ def audit_one_run(
     assume: str | None = None,
     ids: ArrayInput | None = None,
     seed: int = 0,
-) -> AuditResult:
+) -> AuditResult | tuple[AuditResult, ...]:
     """Bound the privacy loss of one training run from below.
 
     A fair coin decided for each of m examples whether it was in the training set; each example
@@ -102,7 +134,8 @@ def audit_one_run(
         What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
         the same ids, such as those of `leakbound.torch.score`.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
-        The guarantees, whose parameter is bounded.
+        The guarantees, whose parameter is bounded. Of a sequence of claims each has its share of
+        the probability of error, so that all bounds hold together with the stated confidence.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
@@ -135,8 +168,9 @@ def audit_one_run(
 
     Returns
     -------
-    AuditResult
-        The bound, in units of the claim's parameter, with what it rests on.
+    AuditResult or tuple of AuditResult
+        The bound, in units of the claim's parameter, with what it rests on; one for each claim of
+        a sequence.
 
     Raises
     ------
@@ -178,6 +212,22 @@ def audit_one_run(
     >>> result.check(epsilon=0.5)
     'refuted'
     """
+    if isinstance(claim, Sequence):
+        return _together(
+            scores,
+            member,
+            claim,
+            confidence=confidence,
+            cuts=cuts,
+            sides=sides,
+            bound=bound,
+            test=test,
+            prior=prior,
+            design=design,
+            assume=assume,
+            ids=ids,
+            seed=seed,
+        )
     instance(claim, "claim", CLAIMS)
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
@@ -249,6 +299,26 @@ def audit_one_run(
         assumptions=_assumptions(claim, design, chances, len(attacks.scores)),
         _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
     )
+
+
+def _together(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    claims: Sequence[Claim],
+    **options: Unpack[_Options],
+) -> tuple[AuditResult, ...]:
+    """Audit every claim at its share of the probability of error."""
+    if not claims:
+        message = "claim is an empty sequence: name at least one claim"
+        raise OptionError(message)
+    for index, one in enumerate(claims):
+        instance(one, f"claim[{index}]", CLAIMS)
+    confidence = options["confidence"]
+    beta = complement(confidence)
+    joint: dict[str, JsonValue] = {"claims": len(claims), "confidence": float(confidence)}
+    shared: _Options = {**options, "confidence": 1 - beta / len(claims)}
+    results = [audit_one_run(scores, member, claim=claim, **shared) for claim in claims]
+    return tuple(replace(one, options=one.options | {"joint": joint}) for one in results)
 
 
 def _refuse_assumptions(assume: str | None) -> None:
