@@ -398,10 +398,10 @@ def _falsified(
     member: BoolArray,
     seed: int,
 ) -> Falsification | None:
-    """Try to refute the point estimate, where features are known."""
+    """Try to refute the propensities beyond their sampling error, where features are known."""
     if features is None or isinstance(propensity, tuple):
         return None
-    return falsify_propensities(shift.log_odds, features, member, seed=seed)
+    return falsify_propensities(shift.log_odds, features, member, draws=shift.draws, seed=seed)
 
 
 def _bound(
