@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 
 from leakbound import plots
 from leakbound._wording import DELTA, is_family, number, reachable, shown
+from leakbound._zero_run_plots import plots_of
+from leakbound._zero_run_result import ZeroRunResult
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leakbound._wording import Result
 
 _SIZE = (4.3, 2.9)
@@ -66,7 +70,8 @@ def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
             words=words(result),
             caption=caption(result),
         )
-        for (kind, plot), (title, words, caption) in zip(plots.PLOTS.items(), _TEXTS, strict=True)
+        for kind, plot in plots_of(result).items()
+        for title, words, caption in [_TEXTS[kind]]
     )
 
 
@@ -222,9 +227,44 @@ def _histogram_caption(result: Result) -> str:
     )
 
 
-_TEXTS = (
-    ("Bound against guesses", _bound_words, _bound_caption),
-    ("Precision and recall", _precision_words, _precision_caption),
-    ("ROC on logarithmic axes", _roc_words, _roc_caption),
-    ("Scores", _histogram_words, _histogram_caption),
-)
+def _overlap_words(result: Result) -> str:
+    if not isinstance(result, ZeroRunResult):
+        return ""
+    return (
+        f"Histogram of the propensities of {result.m:,} examples, which are worth "
+        f"{result.overlap.m_eff:,.0f}."
+    )
+
+
+def _overlap_caption(result: Result) -> str:  # noqa: ARG001 (one for all)
+    return (
+        "How likely features alone make each example a member. Where members and non-members "
+        "overlap, a right guess says something about the model."
+    )
+
+
+def _bootstrap_words(result: Result) -> str:
+    if not isinstance(result, ZeroRunResult) or result.bootstrap is None:
+        return ""
+    bounds = result.bootstrap.bounds
+    return (
+        f"Histogram of the bound under {bounds.size:,} replicates of the propensities, from "
+        f"{bounds.min():.3g} to {bounds.max():.3g}."
+    )
+
+
+def _bootstrap_caption(result: Result) -> str:  # noqa: ARG001 (one for all)
+    return (
+        "The propensities are known only roughly: the bound that is reported is low among those "
+        "under refitted propensities, and the estimate alone is not used."
+    )
+
+
+_TEXTS: dict[str, tuple[str, Callable[[Result], str], Callable[[Result], str]]] = {
+    "bound": ("Bound against guesses", _bound_words, _bound_caption),
+    "precision_recall": ("Precision and recall", _precision_words, _precision_caption),
+    "roc": ("ROC on logarithmic axes", _roc_words, _roc_caption),
+    "histogram": ("Scores", _histogram_words, _histogram_caption),
+    "overlap": ("Overlap", _overlap_words, _overlap_caption),
+    "bootstrap": ("Uncertain propensities", _bootstrap_words, _bootstrap_caption),
+}

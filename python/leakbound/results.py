@@ -160,12 +160,13 @@ class Result(Record, ABC):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from leakbound.plots import PLOTS
+        from leakbound._zero_run_plots import plots_of
 
-        if kind not in PLOTS:
-            message = f"kind must be one of {', '.join(PLOTS)}, got {kind!r}"
+        plots = plots_of(cast("AuditResult | PanoramiaResult", self))
+        if kind not in plots:
+            message = f"kind must be one of {', '.join(plots)}, got {kind!r}"
             raise OptionError(message)
-        return PLOTS[kind](cast("AuditResult | PanoramiaResult", self), ax=ax)
+        return plots[kind](cast("AuditResult | PanoramiaResult", self), ax=ax)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a self-contained HTML report, all of it or nothing.

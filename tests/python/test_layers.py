@@ -29,6 +29,7 @@ LAYERS = [
     {"generators"},
     {"_plot_style"},
     {"plots"},
+    {"_zero_run_plots"},
     {"_figures"},
     {"report"},
     {"panoramia"},
@@ -37,7 +38,7 @@ LAYERS = [
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 
-METHODS_THAT_DRAW = {("propensity", "plots"), ("results", "plots"), ("results", "report")}
+METHODS_THAT_DRAW = {("propensity", "plots"), ("results", "_zero_run_plots"), ("results", "report")}
 """`.plot()` and `.report()` reach for what draws them when they are called, and not before."""
 
 HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}

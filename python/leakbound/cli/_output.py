@@ -25,6 +25,7 @@ from leakbound._wording import (
     reachable,
     shown,
 )
+from leakbound._zero_run_plots import plots_of
 from leakbound.errors import LeakboundError
 from leakbound.results import PanoramiaResult
 
@@ -179,7 +180,7 @@ def write_bundle(
     result.to_json(folder / "result.json")
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
-    for kind, plot in plots.PLOTS.items():
+    for kind, plot in plots_of(result).items():
         write_text(figures / f"{kind}.svg", _figures.svg(plot, result))
     report.write(folder / "report.html", result, title=title, epsilon=epsilon, c=c)
 

@@ -1,0 +1,85 @@
+"""Figures that only Zero-Run audits have, and which figures a result has at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakbound._plot_style import MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound._zero_run_result import ZeroRunResult
+from leakbound.plots import PLOTS, plot_overlap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from leakbound._wording import Result
+    from leakbound._zero_run_result import Bootstrap
+    from leakbound.plots import Plot
+
+__all__ = ["plot_bootstrap", "plots_of"]
+
+
+def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None = None) -> Axes:
+    """Draw how a Zero-Run bound moves with the propensities.
+
+    Parameters
+    ----------
+    bootstrap : Bootstrap
+        The bounds under replicates of the propensities.
+    reported : float
+        The bound that is reported.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bound against number of replicates, with the estimate and what is reported.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        finite = bootstrap.bounds[np.isfinite(bootstrap.bounds)]
+        ax.hist(finite, bins=30, color=MEMBER, alpha=0.35, linewidth=0)
+        ax.axvline(reported, color=MEMBER, linestyle="--", label="reported")
+        ax.axvline(bootstrap.estimate, color=MUTED, linestyle=":", label="at the estimate")
+        ax.legend(frameon=False)
+        title = f"Bound under {bootstrap.bounds.size:,} replicates of the propensities"
+        name_axes(ax, title, "bound", "replicates per bin")
+    return ax
+
+
+def plots_of(result: Result) -> dict[str, Plot]:
+    """Return the figures that a result has, by name.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        The result.
+
+    Returns
+    -------
+    dict of str to callable
+        `PLOTS`, and for Zero-Run the overlap and, if there is one, the bootstrap.
+    """
+    if not isinstance(result, ZeroRunResult):
+        return PLOTS
+    found = result
+
+    def overlapping(result: Result, ax: Axes | None = None) -> Axes:  # noqa: ARG001
+        return plot_overlap(found.overlap, ax)
+
+    more: dict[str, Plot] = {"overlap": overlapping}
+    bootstrap = found.bootstrap
+    if bootstrap is not None:
+
+        def replicated(result: Result, ax: Axes | None = None) -> Axes:  # noqa: ARG001
+            return plot_bootstrap(bootstrap, found.bound, ax)
+
+        more["bootstrap"] = replicated
+    return PLOTS | more
