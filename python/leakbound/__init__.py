@@ -36,6 +36,7 @@ from leakbound.cuts import (
     Uncorrected,
     UnionBound,
     VilleMixture,
+    Weighted,
 )
 from leakbound.errors import LeakboundError
 from leakbound.panoramia import Panoramia, PanoramiaReport
@@ -80,6 +81,7 @@ __all__ = [
     "Uncorrected",
     "UnionBound",
     "VilleMixture",
+    "Weighted",
     "ZeroRunResult",
     "__version__",
     "audit_one_run",

@@ -43,10 +43,11 @@ def one_run_p_value(
         The claimed δ, in [0, 1).
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
-    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp"}
+    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
         The closed form; the published theorem, which is 1 wherever it would exceed 1/2, since there
         it can be false; coupling and knapsack; or, for tampered guesses about given members and
-        non-members, the theorem as published or with a smaller allowance, both 1 above 1/2 too.
+        non-members, the theorem as published or with a smaller allowance, both 1 above 1/2 too;
+        or, for members and generated points, the published propositions, δ standing for γ + δ - γδ.
     one_sided : bool
         Whether no guess but "member" is ever made.
 
@@ -71,7 +72,9 @@ def one_run_p_value(
     Jagielski, "Privacy auditing with one (1) training run" (2023). "zero_run" is Theorem 5.1 (1) of
     Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run":
     T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i, and "zero_run_sharp" has max_i P(v > W' ≥ v - i)/i for
-    the sum. Like "steinke" they take failures to be independent of the coins.
+    the sum. "panoramia" is Propositions 3 and 4 of Kazmi et al., "PANORAMIA" (2024): the concave
+    envelope of k ↦ P(W' ≥ v - k) at 2 m δ. Like "steinke" they take failures to be independent of
+    the coins.
 
     Examples
     --------
@@ -111,7 +114,7 @@ def one_run_epsilon(
         Probability that the bound is above the truth, in (0, 1).
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
-    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp"}
+    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
         As for `one_run_p_value`.
     one_sided : bool
         Whether no guess but "member" is ever made.

@@ -100,6 +100,8 @@ class Path:
     def correct(self) -> int: ...
     def count(self, guesses: int) -> tuple[int, int]:
         """Guesses and right ones at the first allowed cut with at least `guesses`."""
+    def prefix(self, guesses: int) -> Path:
+        """Return the path to its last allowed cut of at most so many guesses, or to its first."""
     def sample(self, points: int) -> tuple[_Counts, _Counts]:
         """Guesses and right ones at no more than `points` allowed cuts."""
 

@@ -133,7 +133,9 @@ class PathPolicy(ABC):
         """
         return self
 
-    def perfect(self, order: PathOrder, examples: int, level: float) -> float:
+    def perfect(
+        self, order: PathOrder, examples: int, level: float, most: int | None = None
+    ) -> float:
         """Return what a perfect attack proves on as many members as non-members.
 
         Parameters
@@ -144,6 +146,8 @@ class PathPolicy(ABC):
             m.
         level : float
             Probability of error, in (0, 1).
+        most : int, optional
+            The most guesses of a cut that is tested; any if None.
 
         Returns
         -------
@@ -154,7 +158,8 @@ class PathPolicy(ABC):
         right = examples if order == "interleaved" else half
         successes = np.zeros(half if order.endswith("half") else examples, dtype=np.bool_)
         successes[:right] = True
-        return self.bound(_core.Path.from_successes(successes), level).logit
+        path = _core.Path.from_successes(successes)
+        return self.bound(path if most is None else path.prefix(most), level).logit
 
     def level(self, beta: float, paths: int) -> float:
         """Return the probability of error of each path.

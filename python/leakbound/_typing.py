@@ -25,6 +25,7 @@ __all__ = [
     "Order",
     "PathName",
     "PathOrder",
+    "Relaxation",
     "Sides",
     "Status",
     "Tail",
@@ -62,7 +63,10 @@ class HasMember(Protocol):
 Sides: TypeAlias = Literal["both", "member"]
 Design: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
-TailBound: TypeAlias = Literal["exact", "steinke", "coupling", "zero_run", "zero_run_sharp"]
+TailBound: TypeAlias = Literal[
+    "exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"
+]
+Relaxation: TypeAlias = Literal["knapsack", "published"]
 ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
 Order: TypeAlias = Literal["increasing", "decreasing"]

@@ -31,6 +31,7 @@ __all__ = [
     "Uncorrected",
     "UnionBound",
     "VilleMixture",
+    "Weighted",
 ]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
@@ -510,11 +511,45 @@ class Split:
         )
 
 
+@dataclass(frozen=True)
+class Weighted:
+    """No cut at all: every example is guessed a member, with its score in [0, 1] as a weight.
+
+    The weight of all members is compared with its largest law (Kazmi et al. 2024, Propositions 1
+    and 2, as stated). For scores that are calibrated beforehand, such as probabilities; they are
+    rounded to multiples of 1/64. Guesses are of "member" only.
+
+    Examples
+    --------
+    >>> Weighted().kind
+    'lower_bound'
+    """
+
+    kind: ClassVar[Kind] = "lower_bound"
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return (
+            "One test without cuts: the weight of the members is compared with that of independent "
+            "guesses, a weighted Poisson-binomial tail."
+        )
+
+
 CutPolicy: TypeAlias = (
-    KLScan | EqualLevelScan | UnionBound | Fixed | Split | VilleMixture | Uncorrected
+    KLScan | EqualLevelScan | UnionBound | Fixed | Split | VilleMixture | Weighted | Uncorrected
 )
 """Any policy that an audit takes."""
-CUT_POLICIES = (KLScan, EqualLevelScan, UnionBound, Fixed, Split, VilleMixture, Uncorrected)
+CUT_POLICIES = (
+    KLScan,
+    EqualLevelScan,
+    UnionBound,
+    Fixed,
+    Split,
+    VilleMixture,
+    Weighted,
+    Uncorrected,
+)
 
 
 def _check_guesses(guesses: int, examples: int, what: str) -> None:

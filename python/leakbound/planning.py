@@ -21,7 +21,7 @@ from leakbound.audits._approx import ApproxPolicy, approx_policy
 from leakbound.audits._engine import Trial
 from leakbound.audits._reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, PathPolicy, Split
+from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, PathPolicy, Split, Weighted
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
 from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
@@ -516,8 +516,11 @@ def _prover(
     m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
 ) -> tuple[Callable[[_core.Ranking], float], str]:
     """Return the audit as a function of a ranking, and the name of its policy."""
-    if isinstance(cuts, Split):
-        message = "cuts=Split is not planned for: it chooses by labels; plan with Fixed or KLScan"
+    if isinstance(cuts, Split | Weighted):
+        message = (
+            f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of the "
+            "scores decides; plan with Fixed or KLScan"
+        )
         raise IncompatibleOptionsError(message)
     if isinstance(claim, GaussianDP):
         return _prover_at(m, beta, claim, cuts, sides)

@@ -16,7 +16,7 @@ from leakbound._parts import Assumption, Curve, Histogram, Provenance, Roc
 from leakbound._rounding import down, up
 from leakbound._typing import Kind, PathName, Verdict
 from leakbound._validate import real
-from leakbound.claims import FAMILIES, Claim, PureDP
+from leakbound.claims import FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.tradeoff import TradeOff
 
@@ -393,7 +393,7 @@ class PanoramiaResult(Result):
     kind : str
         "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`;
         "invalid": an uncorrected policy was asked for by name.
-    claim : PureDP
+    claim : PureDP or ApproxDP
         The family of guarantees.
     bound : float
         ε̃, or `lower_bound` where there is one.
@@ -426,7 +426,7 @@ class PanoramiaResult(Result):
     """
 
     kind: Kind
-    claim: PureDP
+    claim: PureDP | ApproxDP
     bound: float
     reason: str
     confidence: float
@@ -521,11 +521,9 @@ class PanoramiaResult(Result):
         if c is not None:
             total = claimed + real(c, "c", least=0)
             refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
-            return _verdict(
-                self.kind,
-                refuted=refuted,
-                refutable=lambda: self._ceiling_of_c > c or self.attack.ceiling > total,
-            )
+            alone = 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
+            reach = max(alone - c, self.attack.ceiling - total)
+            return _verdict(self.kind, refuted=refuted, refutable=lambda: reach > 0)
         if self.lower_bound is None:
             return "inconclusive"
         return _verdict(
@@ -552,11 +550,6 @@ class PanoramiaResult(Result):
             "examples": f"{self.m}, of which {self.members} members",
             "a perfect attack reaches": down(self.ceiling),
         }
-
-    @property
-    def _ceiling_of_c(self) -> float:
-        """What a perfect baseline would have proved; with real non-members it proves nothing."""
-        return 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
 
     @property
     def _allowance(self) -> float:

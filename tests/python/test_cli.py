@@ -290,6 +290,23 @@ def test_warnings_are_printed(table: Callable[[str], Path]) -> None:
     assert "\nwarning: " in answer.out
 
 
+def test_the_columns_of_the_papers_repository(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    member = rng.random(600) < 0.5
+    baseline, attack = rng.normal(size=600) + 0.3 * member, rng.normal(size=600) + 2 * member
+    file = tmp_path / "preds.npz"
+    np.savez(file, member=member, baseline_pred=baseline, mia_resnet_pred=attack)
+    expected = lb.audit_panoramia(baseline, attack, member, gamma=1e-4, delta=1e-5, max_recall=0.6)
+    relaxed = ("--gamma", 1e-4, "--delta", 1e-5, "--max-recall", 0.6, "--json")
+    for options in (relaxed, (*relaxed, "--model", "resnet")):
+        answer = json.loads(leakbound("panoramia", file, *options).out)
+        assert answer["c_plus_epsilon_lb"] == expected.c_plus_epsilon_lb
+        assert answer["kind"] == "estimate"
+    np.savez(file, member=member, baseline_pred=baseline, mia_a_pred=attack, mia_b_pred=attack)
+    assert "choose one by --model, of a, b" in leakbound("panoramia", file).refusal
+    assert json.loads(leakbound("panoramia", file, "--model", "b", "--json").out)["m"] == 600
+
+
 def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     member = rng.random(200) < 0.3

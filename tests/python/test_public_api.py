@@ -56,8 +56,9 @@ SIGNATURES = {
         "bound='auto', test='tight', prior=0.5, design='coins', assume=None, ids=None, seed=0)"
     ),
     lb.audit_panoramia: (
-        "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, tail='exact', "
-        "real_nonmembers=False, c_upper=None, ids=None, seed=0)"
+        "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, gamma=0.0, "
+        "delta=0.0, tail='exact', relaxation='knapsack', max_recall=1.0, real_nonmembers=False, "
+        "c_upper=None, ids=None, seed=0)"
     ),
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",
@@ -192,6 +193,7 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception]) -> None:
         lb.Fixed(3),
         lb.Split(),
         lb.VilleMixture(),
+        lb.Weighted(),
     ],
     ids=repr,
 )

@@ -17,6 +17,7 @@ from leakbound._typing import (
     ApproxBound,
     JsonValue,
     PathOrder,
+    Relaxation,
     Sides,
     TailBound,
     TailOptions,
@@ -26,7 +27,7 @@ from leakbound.claims import ApproxDP
 from leakbound.cuts import BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "plan_fixed"]
+__all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "plan_fixed", "relaxed_policy"]
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
@@ -40,6 +41,7 @@ _FORMS: dict[TailBound, str] = {
         "The guesses are dominated by independent ones and rare failures of known mean; a "
         "knapsack bounds what these can do, whatever their dependence."
     ),
+    "panoramia": "As published: Kazmi et al. (2024), Propositions 3 and 4.",
 }
 
 
@@ -217,10 +219,56 @@ def approx_policy(
         )
         raise IncompatibleOptionsError(message)
     form = _form(cuts, bound)
-    if isinstance(cuts, KLScan) and cuts.min_guesses is None:
-        cuts = replace(cuts, min_guesses=min(_FEWEST, examples))
     context = _Claim(delta=claim.delta, examples=examples, sides=sides, form=form)
-    return ApproxPolicy(base=cuts, claim=context), {"bound": form, **planned}
+    return ApproxPolicy(base=_started(cuts, examples), claim=context), {"bound": form, **planned}
+
+
+def relaxed_policy(
+    cuts: CutPolicy | None, failures: float, relaxation: Relaxation, *, examples: int
+) -> ApproxPolicy:
+    """Return the policy for guesses of "member" about members and generated points.
+
+    Parameters
+    ----------
+    cuts : CutPolicy or None
+        What was asked for; `KLScan()`, or for the published form `UnionBound()`, if None.
+    failures : float
+        γ + δ - γδ, in (0, 1).
+    relaxation : {"knapsack", "published"}
+        Which bound on so many right guesses.
+    examples : int
+        m.
+
+    Returns
+    -------
+    ApproxPolicy
+        The policy.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If the policy has no form with failures, or not the published one.
+    """
+    form: TailBound = "coupling" if relaxation == "knapsack" else "panoramia"
+    if cuts is None:
+        cuts = KLScan() if form == "coupling" else UnionBound()
+    allowed = (Fixed, UnionBound) if form == "panoramia" else (Fixed, KLScan, UnionBound)
+    if not isinstance(cuts, allowed):
+        listed = ", ".join(policy.__name__ for policy in allowed)
+        message = (
+            f"cuts={type(cuts).__name__} has no {relaxation} form: with gamma or delta above 0 "
+            f"take one of {listed}"
+        )
+        raise IncompatibleOptionsError(message)
+    context = _Claim(delta=failures, examples=examples, sides="member", form=form)
+    return ApproxPolicy(base=_started(cuts, examples), claim=context)
+
+
+def _started(cuts: Fixed | KLScan | UnionBound, examples: int) -> Fixed | KLScan | UnionBound:
+    """Return the policy with the smallest number of guesses that failures leave worth testing."""
+    if isinstance(cuts, KLScan) and cuts.min_guesses is None:
+        return replace(cuts, min_guesses=min(_FEWEST, examples))
+    return cuts
 
 
 def _form(cuts: Fixed | KLScan | UnionBound, bound: ApproxBound) -> TailBound:

@@ -3,6 +3,7 @@
 Scores are ranked, a cut policy tests paths of right and wrong guesses, and the best bound wins.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,8 @@ from leakbound._typing import BoolArray, FloatArray, JsonValue, PathName, PathOr
 from leakbound.audits._details import POINTS, curve, histogram, roc
 from leakbound.audits._fdp import FamilyPolicy
 from leakbound.audits._warnings import ranking_warnings, tie_warnings
-from leakbound.cuts import ORDERS, BestCut, CutPolicy, Fixed, PathPolicy, Split
+from leakbound.audits._weighted import audit_weighted
+from leakbound.cuts import ORDERS, BestCut, CutPolicy, Fixed, PathPolicy, Split, Weighted
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.results import ScoreAudit
 
@@ -40,6 +42,7 @@ class Trial:
     order: PathOrder
     path: _core.Path
     best: BestCut
+    recall: float = 1.0
 
     @property
     def cut(self) -> tuple[int, int]:
@@ -53,17 +56,30 @@ class Trial:
         cuts: PathPolicy,
         orders: tuple[PathOrder, ...],
         beta: float,
+        recall: float = 1.0,
     ) -> "Trial":
-        """Bound every path at its share of `beta` and keep the best; on equality the first."""
+        """Bound every path at its share of `beta` and keep the best; on equality the first.
+
+        Cuts of more than a share `recall` of the examples are left out.
+        """
         level = cuts.level(beta, len(orders))
         paths = {order: cuts.path(ranking, order) for order in orders}
+        if recall < 1:
+            most = _most(recall, ranking.examples)
+            paths = {order: path.prefix(most) for order, path in paths.items()}
         bounds = {order: cuts.along(order).bound(path, level) for order, path in paths.items()}
         winner = max(orders, key=lambda order: bounds[order].logit)
-        return cls(ranking, cuts, orders, level, winner, paths[winner], bounds[winner])
+        return cls(ranking, cuts, orders, level, winner, paths[winner], bounds[winner], recall)
 
     def perfect(self, cuts: PathPolicy, examples: int) -> float:
         """Return what a perfect attack proves on the longest path."""
-        return cuts.perfect(self.orders[-1], examples, self.level)
+        most = None if self.recall == 1 else _most(self.recall, examples)
+        return cuts.perfect(self.orders[-1], examples, self.level, most)
+
+
+def _most(recall: float, examples: int) -> int:
+    """Return the guesses of the longest cut, whose recall is so large if scores say nothing."""
+    return max(1, math.floor(recall * examples))
 
 
 def audit_scores(
@@ -77,6 +93,7 @@ def audit_scores(
     name: str = "scores",
     break_ties: bool = False,
     one_cut: Fixed | FamilyPolicy = _ONE_CUT,
+    recall: float = 1.0,
 ) -> ScoreAudit:
     """Bound the log-odds of a right guess from below.
 
@@ -100,6 +117,8 @@ def audit_scores(
         Whether ties are broken at random, from the seed, instead of staying together.
     one_cut : Fixed or FamilyPolicy
         For `Split`: how the one cut is tested, whatever its number of guesses.
+    recall : float
+        Largest share of the examples that a tested cut guesses, in (0, 1].
 
     Returns
     -------
@@ -119,13 +138,15 @@ def audit_scores(
         return _audit_split(
             scores, member, cuts, one_cut, sides=sides, beta=beta, seed=seed, name=name
         )
+    if isinstance(cuts, Weighted):
+        return audit_weighted(scores, member, beta=beta, name=name)
     cuts.check(scores.size)
     ranking = _rank(scores, member, name)
     notes: tuple[str, ...] = ()
     if break_ties and ranking.tied:
         notes = tie_warnings(ranking)
         ranking = _core.Ranking(untied(scores, seed), member)
-    trial = Trial.of(ranking, cuts, cuts.orders(sides), beta)
+    trial = Trial.of(ranking, cuts, cuts.orders(sides), beta, recall)
     audit = _summary(trial, scores, member)
     return replace(audit, warnings=notes + audit.warnings) if notes else audit
 

@@ -176,7 +176,13 @@ class PriorPolicy(PathPolicy):
         guesses, correct = path.sample(points)
         return guesses, correct, np.full(guesses.size, np.nan)
 
-    def perfect(self, order: PathOrder, examples: int, level: float) -> float:  # noqa: ARG002
+    def perfect(
+        self,
+        order: PathOrder,  # noqa: ARG002
+        examples: int,  # noqa: ARG002
+        level: float,
+        most: int | None = None,  # noqa: ARG002
+    ) -> float:
         """See `PathPolicy.perfect`: all members first, the least likely of them at the top."""
         sign = np.where(self.member, 1.0, -1.0)
         scores = 3 * _FARTHEST * sign - self.log_odds

@@ -31,7 +31,7 @@ from leakbound.audits._fdp import family_policy, of_family
 from leakbound.audits._priors import check_prior, describe, prior_policy
 from leakbound.audits._warnings import coin_warnings, delta_warnings
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy, Split
+from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy, Split, Weighted
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.results import Assumption, AuditResult, ScoreAudit
 
@@ -381,6 +381,9 @@ def _policy(
     if isinstance(claim, ApproxDP):
         return approx_policy(cuts, claim, bound, examples=examples, sides=sides, beta=beta)
     _no_form(bound, claim)
+    if isinstance(cuts, Weighted) and sides == "both":
+        message = 'cuts=Weighted() guesses members only: set sides="member"'
+        raise IncompatibleOptionsError(message)
     return (KLScan() if cuts is None else cuts), {}
 
 

@@ -5,10 +5,18 @@ Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Re
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from leakbound._rounding import down
-from leakbound._typing import ArrayInput, FloatArray, HasMember, Kind, Tail
+from leakbound._typing import (
+    ArrayInput,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Kind,
+    Relaxation,
+    Tail,
+)
 from leakbound._validate import (
     check_ids,
     check_length,
@@ -20,12 +28,22 @@ from leakbound._validate import (
     integer,
     real,
 )
+from leakbound.audits._approx import relaxed_policy
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores
-from leakbound.audits._warnings import coin_warnings
-from leakbound.claims import PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, UnionBound
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.audits._warnings import coin_warnings, delta_warnings
+from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts import (
+    CUT_POLICIES,
+    CutPolicy,
+    Fixed,
+    KLScan,
+    PathPolicy,
+    Split,
+    UnionBound,
+    Weighted,
+)
+from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit
 
 __all__ = ["audit_panoramia"]
@@ -35,6 +53,12 @@ _THEOREM = (
     "most e^c / (1 + e^c), given the scores and the coins before; if the model is also ε-DP, each "
     "of the attack with probability at most e^(c+ε) / (1 + e^(c+ε)) (Kazmi et al. 2024, "
     "Propositions 1 and 2). Each bound has half of the probability of error (Corollary 1). "
+)
+_RELAXED = (
+    "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: this then holds "
+    "but for failures, whose mean is at most m / 2 times the probability of a wrong guess times "
+    "gamma for the baseline, and gamma + δ - gamma δ for the attack (appendix E, by a coupling "
+    "that needs no independence). "
 )
 _NO_DIFFERENCE = (
     "the attack proves no more than the baseline: the generated points may be too easy to tell "
@@ -50,7 +74,11 @@ def audit_panoramia(
     *,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
+    gamma: float = 0.0,
+    delta: float = 0.0,
     tail: Tail = "exact",
+    relaxation: Relaxation = "knapsack",
+    max_recall: float = 1.0,
     real_nonmembers: bool = False,
     c_upper: float | None = None,
     ids: ArrayInput | None = None,
@@ -73,9 +101,20 @@ def audit_panoramia(
     confidence : float
         Probability that both bounds are not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts of each ranking are tested; `KLScan()` if None. `UnionBound()` is the paper's.
+        Which cuts of each ranking are tested; `KLScan()` if None. `UnionBound()` is the paper's;
+        `Weighted()` takes scores in [0, 1] as weights, without cuts.
+    gamma : float
+        γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
+    delta : float
+        δ of a model that is (ε, δ)-DP, in [0, 1).
     tail : {"exact", "hoeffding"}
         Limits of `UnionBound`: Clopper-Pearson, or Hoeffding's (equation 1 of the paper).
+    relaxation : {"knapsack", "published"}
+        How γ and δ are allowed for: whatever failures depend on, or (for `Fixed` and `UnionBound`)
+        as published, where they depend on nothing.
+    max_recall : float
+        Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
+        say nothing. It is fixed in advance, so it is free.
     real_nonmembers : bool
         Whether the non-members are real and exchangeable with the members. Then c = 0, the result
         is a lower bound, and the baseline only checks that it finds nothing.
@@ -85,7 +124,8 @@ def audit_panoramia(
     ids : array-like, shape (m,), optional
         One id for each example; checked for repetition.
     seed : int
-        Seed of whatever the audit draws: the parts of `Split`.
+        Seed of whatever the audit draws: the parts of `Split`, and the order of ties for γ or δ
+        above 0.
 
     Returns
     -------
@@ -103,7 +143,8 @@ def audit_panoramia(
     ConflictingIdsError, DuplicateIdsError
         If an id is repeated.
     IncompatibleOptionsError
-        If `tail` is given for a policy that has none, or both `real_nonmembers` and `c_upper`.
+        If `tail`, γ, δ, `relaxation` or `max_recall` is given for a policy that has no such form,
+        or `real_nonmembers` with γ or `c_upper`.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 
@@ -127,7 +168,13 @@ def audit_panoramia(
     True
     """
     beta = complement(confidence)
-    policy = _policy(KLScan() if cuts is None else cuts, tail)
+    relaxed = _Relaxed.read(gamma, delta, relaxation)
+    if cuts is not None:
+        instance(cuts, "cuts", CUT_POLICIES)
+    choice(tail, "tail", Tail)
+    if real_nonmembers and relaxed.gamma:
+        message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
+        raise IncompatibleOptionsError(message)
     limit = _upper_limit(c_upper, real_nonmembers=real_nonmembers)
     seed = integer(seed, "seed", least=0)
     baseline_values = check_scores(baseline_scores, "baseline_scores")
@@ -137,18 +184,31 @@ def audit_panoramia(
     if ids is not None:
         check_ids(ids, included)
 
-    def prove(values: FloatArray, name: str) -> ScoreAudit:
+    examples = attack_values.size
+    recall = _recall(max_recall, cuts, examples)
+
+    def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
         return audit_scores(
-            values, included, cuts=policy, sides="member", beta=beta / 2, seed=seed, name=name
+            values,
+            included,
+            cuts=_policy(cuts, tail, failures, relaxation, examples),
+            sides="member",
+            beta=beta / 2,
+            seed=seed,
+            name=name,
+            break_ties=failures > 0,
+            recall=recall,
         )
 
-    baseline, attack = prove(baseline_values, "baseline scores"), prove(attack_values, "scores")
+    baseline = prove(baseline_values, "baseline scores", relaxed.gamma)
+    attack = prove(attack_values, "scores", relaxed.together)
+    policy = _policy(cuts, tail, relaxed.together, relaxation, examples)
     c_lb = 0.0 if real_nonmembers else baseline.bound
     kind = _kind(policy, limit)
     bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
     return PanoramiaResult(
         kind=kind,
-        claim=PureDP(),
+        claim=ApproxDP(delta=relaxed.delta) if relaxed.delta else PureDP(),
         bound=bound,
         reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
         confidence=float(confidence),
@@ -160,33 +220,84 @@ def audit_panoramia(
         lower_bound=bound if kind == "lower_bound" else None,
         baseline=baseline,
         attack=attack,
-        theorem=_THEOREM + policy.method + _meaning(limit),
-        assumptions=_assumptions(limit, real_nonmembers=real_nonmembers),
+        theorem=_THEOREM + (_RELAXED if relaxed.together else "") + policy.method + _meaning(limit),
+        assumptions=_assumptions(limit, relaxed, real_nonmembers=real_nonmembers),
         options={
             "cuts": attack.options["cuts"],
             "level": beta / 2,
+            **relaxed.options(),
+            "max_recall": recall,
             "real_nonmembers": real_nonmembers,
             "seed": seed,
         },
-        warnings=_warnings(baseline, attack, limit),
+        warnings=_warnings(baseline, attack, limit, relaxed.delta),
         _provenance=provenance(
             seed, baseline_scores=baseline_values, attack_scores=attack_values, member=included
         ),
     )
 
 
-def _policy(cuts: CutPolicy, tail: Tail) -> CutPolicy:
-    """Return the policy with the limits asked for."""
-    instance(cuts, "cuts", CUT_POLICIES)
-    choice(tail, "tail", Tail)
-    if tail == "exact":
-        return cuts
-    if not isinstance(cuts, UnionBound):
-        message = (
-            f'tail="{tail}" is for cuts=UnionBound(): {type(cuts).__name__} has no such limits'
+@dataclass(frozen=True)
+class _Relaxed:
+    """How much of the guarantees may fail."""
+
+    gamma: float
+    delta: float
+    how: Relaxation
+
+    @classmethod
+    def read(cls, gamma: float, delta: float, relaxation: Relaxation) -> "_Relaxed":
+        """Check the options."""
+        choice(relaxation, "relaxation", Relaxation)
+        relaxed = cls(
+            real(gamma, "gamma", least=0, below=1),
+            real(delta, "delta", least=0, below=1),
+            relaxation,
         )
+        if relaxation == "published" and not relaxed.together:
+            message = 'relaxation="published" is for gamma or delta above 0: leave it out'
+            raise IncompatibleOptionsError(message)
+        return relaxed
+
+    @property
+    def together(self) -> float:
+        """γ + δ - γδ."""
+        return self.gamma + self.delta - self.gamma * self.delta
+
+    def options(self) -> dict[str, JsonValue]:
+        """Return what the result shows."""
+        return {"gamma": self.gamma, "delta": self.delta, "relaxation": self.how}
+
+
+def _policy(
+    cuts: CutPolicy | None, tail: Tail, failures: float, relaxation: Relaxation, examples: int
+) -> CutPolicy | PathPolicy:
+    """Return the policy with the limits asked for, and with failures where there may be some."""
+    if tail != "exact":
+        if not isinstance(cuts, UnionBound) or failures:
+            name = "KLScan" if cuts is None else type(cuts).__name__
+            reason = f"{name} has no such limits" if not failures else "gamma and delta need exact"
+            message = f'tail="{tail}" is for cuts=UnionBound(): {reason}'
+            raise IncompatibleOptionsError(message)
+        return replace(cuts, tail=tail)
+    if failures:
+        return relaxed_policy(cuts, failures, relaxation, examples=examples)
+    if cuts is None:
+        return KLScan() if relaxation == "knapsack" else UnionBound()
+    return cuts
+
+
+def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
+    """Check the largest share of the examples that a cut may guess."""
+    recall = real(max_recall, "max_recall", above=0)
+    if recall > 1:
+        message = f"max_recall must be at most 1, got {recall:g}"
+        raise OptionError(message)
+    fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
+    if recall < 1 and (fixed or isinstance(cuts, Split | Weighted)):
+        message = f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out"
         raise IncompatibleOptionsError(message)
-    return replace(cuts, tail=tail)
+    return recall
 
 
 def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | None:
@@ -201,7 +312,7 @@ def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | Non
     return real(c_upper, "c_upper", least=0, below=math.inf)
 
 
-def _kind(policy: CutPolicy, limit: float | None) -> Kind:
+def _kind(policy: CutPolicy | PathPolicy, limit: float | None) -> Kind:
     if policy.kind == "invalid":
         return "invalid"
     return "estimate" if limit is None else "lower_bound"
@@ -220,10 +331,13 @@ def _no_excess(limit: float) -> str:
     return f"the bound on c + epsilon does not exceed {limit:g}, the upper limit on c"
 
 
-def _warnings(baseline: ScoreAudit, attack: ScoreAudit, limit: float | None) -> tuple[str, ...]:
+def _warnings(
+    baseline: ScoreAudit, attack: ScoreAudit, limit: float | None, delta: float
+) -> tuple[str, ...]:
     return (
         *_contradiction(baseline, limit),
         *coin_warnings(attack.members, attack.m),
+        *delta_warnings(delta, attack.m),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {text}" for text in attack.warnings),
     )
@@ -239,7 +353,9 @@ def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]
     return (note,)
 
 
-def _assumptions(limit: float | None, *, real_nonmembers: bool) -> tuple[Assumption, ...]:
+def _assumptions(
+    limit: float | None, relaxed: "_Relaxed", *, real_nonmembers: bool
+) -> tuple[Assumption, ...]:
     return (
         Assumption(
             "independent fair coins",
@@ -247,7 +363,7 @@ def _assumptions(limit: float | None, *, real_nonmembers: bool) -> tuple[Assumpt
             "shown, after everything that scores the examples was trained.",
             "declared",
         ),
-        _about_c(limit, real_nonmembers=real_nonmembers),
+        _about_c(limit, relaxed.gamma, real_nonmembers=real_nonmembers),
         Assumption(
             "replace one example",
             "The hidden member of a pair stays in the training set, so ε is that of replacing one "
@@ -268,22 +384,24 @@ def _assumptions(limit: float | None, *, real_nonmembers: bool) -> tuple[Assumpt
         ),
         Assumption(
             "order from scores alone",
-            "Cuts and order of the guesses depend on scores only; ties stay together.",
+            "Cuts and order of the guesses depend on scores only; "
+            + ("ties are broken by the seed." if relaxed.together else "ties stay together."),
             "checked",
         ),
     )
 
 
-def _about_c(limit: float | None, *, real_nonmembers: bool) -> Assumption:
+def _about_c(limit: float | None, gamma: float, *, real_nonmembers: bool) -> Assumption:
+    close = f"(c, {gamma:g})-close" if gamma else "c-close"
     if real_nonmembers:
         statement = "Members and non-members are exchangeable but for training: c = 0."
         return Assumption("real non-members", statement, "declared")
     if limit is not None:
-        statement = f"The generator is c-close for c = {limit:g}."
+        statement = f"The generator is {close} for c = {limit:g}."
         return Assumption("upper limit on c", statement, "declared")
     return Assumption(
         "a tight baseline",
-        "The generator is c-close for c = c_lb: the baseline finds all that tells its points from "
+        f"The generator is {close} for c = c_lb: the baseline finds all that tells its points from "
         "real ones. Otherwise part of ε̃ is the generator's, not the model's.",
         "unverifiable",
     )

@@ -19,7 +19,7 @@ from leakbound import (
 )
 from leakbound._wording import DELTA
 from leakbound.cli import _output
-from leakbound.cli._input import Table, read
+from leakbound.cli._input import Table, panoramia_columns, read
 from leakbound.cli._options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
 from leakbound.errors import (
     AbstentionError,
@@ -60,7 +60,8 @@ PANORAMIA = (
     "Audit a trained model against generated points: estimate ε without retraining.\n\n"
     "FILE has the columns [bold]baseline_score[/] (from the example alone), "
     "[bold]attack_score[/] or [bold]score[/] (from the example and the model), [bold]member[/] "
-    "(0: generated) and optionally [bold]id[/].\n\n"
+    "(0: generated) and optionally [bold]id[/]. The columns [bold]baseline_pred[/] and "
+    "[bold]mia_NAME_pred[/] will do for the scores.\n\n"
     "The estimate ε̃ is not a lower bound on ε: it is the bound on c + ε minus the bound on c, "
     "where c tells how far the generator is from the data.\n\n"
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach. "
@@ -239,6 +240,24 @@ def panoramia(
         Literal["exact", "hoeffding"],
         typer.Option(help="Limits of the union policies: Clopper-Pearson, or Hoeffding's."),
     ] = "exact",
+    gamma: Annotated[
+        float,
+        typer.Option(metavar="G", help="Mass of real points that the generator may miss."),
+    ] = 0.0,
+    delta: Annotated[
+        float, typer.Option(metavar="D", help="δ of a model that is (ε, δ)-DP.")
+    ] = 0.0,
+    relaxation: Annotated[
+        Literal["knapsack", "published"],
+        typer.Option(help="How gamma and δ are allowed for; the published form is for comparison."),
+    ] = "knapsack",
+    max_recall: Annotated[
+        float, typer.Option(metavar="R", help="Test cuts of up to this share of the examples.")
+    ] = 1.0,
+    model: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Whose scores to read from columns mia_NAME_pred."),
+    ] = "",
     real_nonmembers: Annotated[
         bool,
         typer.Option(
@@ -259,8 +278,7 @@ def panoramia(
     with _output.answering():
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
-        wanted = {"baseline": ("baseline_score",), "attack": ("attack_score", "score")}
-        table = table_of(file, wanted, out)
+        table = table_of(file, panoramia_columns(file, model), out)
         with auditing(file, table):
             result = audit_panoramia(
                 table.scores["baseline"],
@@ -268,7 +286,11 @@ def panoramia(
                 table.member,
                 confidence=confidence,
                 cuts=policy,
+                gamma=gamma,
+                delta=delta,
                 tail=tail,
+                relaxation=relaxation,
+                max_recall=max_recall,
                 real_nonmembers=real_nonmembers,
                 c_upper=c_upper,
                 ids=table.ids,

@@ -19,7 +19,7 @@ import numpy as np
 from leakbound.errors import InputFileError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -80,13 +80,7 @@ def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
     OSError
         If the file cannot be opened.
     """
-    formats = {".csv": (_csv_names, _csv), ".npz": (_npz_names, _npz)}
-    formats[".parquet"] = (_parquet_names, _parquet)
-    if path.suffix.lower() not in formats:
-        found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
-        message = f"{path} {found}: expected a .csv, .npz or .parquet file"
-        raise InputFileError(message)
-    names_of, load = formats[path.suffix.lower()]
+    names_of, load = _format(path)
     names = names_of(path)
     needs = {**wanted, "member": ("member",)}
     picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
@@ -106,6 +100,53 @@ def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
         member=columns["member"],
         ids=columns.get("id"),
     )
+
+
+def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:
+    """Return the names that the scores of baseline and attack may have in a file.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .npz or .parquet file.
+    model : str
+        The audited model, if columns ``mia_NAME_pred`` name several; else empty.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        As `read` takes them.
+
+    Raises
+    ------
+    InputFileError
+        If the file is of another format, or has scores of several models and none was named.
+    """
+    names_of, _ = _format(path)
+    if model:
+        attack: tuple[str, ...] = (f"mia_{model}_pred",)
+    else:
+        found = tuple(n for n in names_of(path) if n.startswith("mia_") and n.endswith("_pred"))
+        if len(found) > 1:
+            listed = ", ".join(name.removeprefix("mia_").removesuffix("_pred") for name in found)
+            message = f"{path} has scores of several models: choose one by --model, of {listed}"
+            raise InputFileError(message)
+        attack = ("attack_score", "score", *found)
+    return {"baseline": ("baseline_score", "baseline_pred"), "attack": attack}
+
+
+def _format(path: Path) -> tuple[Callable[..., list[str]], Callable[..., dict[str, NDArray[Any]]]]:
+    """Return what lists and what loads the columns of a file of this kind."""
+    formats: dict[str, tuple[Any, Any]] = {
+        ".csv": (_csv_names, _csv),
+        ".npz": (_npz_names, _npz),
+        ".parquet": (_parquet_names, _parquet),
+    }
+    if path.suffix.lower() not in formats:
+        found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
+        message = f"{path} {found}: expected a .csv, .npz or .parquet file"
+        raise InputFileError(message)
+    return formats[path.suffix.lower()]
 
 
 def read_draws(path: Path) -> NDArray[Any]:

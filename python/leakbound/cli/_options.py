@@ -13,10 +13,11 @@ from leakbound.cuts import (
     Uncorrected,
     UnionBound,
     VilleMixture,
+    Weighted,
 )
 from leakbound.errors import OptionError
 
-CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, ville, uncorrected"
+CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, ville, weighted, uncorrected"
 _CLAIM_KEYS = {
     **dict.fromkeys(("eps", "epsilon", "ε"), "eps"),
     **dict.fromkeys(("delta", "δ"), "delta"),
@@ -60,6 +61,7 @@ def parse_cuts(text: str) -> CutPolicy | None:
         "union": UnionBound(),
         "geometric": UnionBound(grid="geometric"),
         "ville": VilleMixture(),
+        "weighted": Weighted(),
         "uncorrected": Uncorrected(),
     }
     if name in plain and not value:

@@ -31,6 +31,11 @@ pub enum ApproxForm {
     /// The same with the largest P(v − i ≤ W' < v)/i for the sum: never above it, as the mean of
     /// P(W' = v − 1), …, P(W' = v − i) is at most Σⱼ P(W' = v − j)/j.
     ZeroRunSharp,
+    /// Guesses about members and generated points: Kazmi et al. (2024), Propositions 3 and 4, as
+    /// published, with F independent of W' and E F ≤ 2 m δ, δ standing for γ + δ − γδ: the upper
+    /// concave envelope of k ↦ P(W' ≥ v − k) at 2 m δ. Failures can depend on the coins, and above
+    /// ½ that matters, so there it counts as 1.
+    Panoramia,
 }
 
 /// Upper tails of the number of right guesses under (ε, δ)-DP.
@@ -123,6 +128,10 @@ impl ApproxTail {
                 let value = self.published(cut, p);
                 if value > 0.5 { 1.0 } else { value }
             }
+            ApproxForm::Panoramia => {
+                let value = envelope(shifted_tails(cut, p), 2.0 * self.examples * self.delta);
+                if value > 0.5 { 1.0 } else { value }
+            }
             ApproxForm::Coupling => {
                 knapsack(shifted_tails(cut, p), self.failures() * p.q() * INFLATION)
             }
@@ -189,6 +198,29 @@ fn shifted_tails(cut: Cut, p: Probability) -> impl Iterator<Item = f64> {
     (0..=cut.correct)
         .rev()
         .map(move |v| (law.upper_tail(v.into()) * INFLATION).min(1.0))
+}
+
+/// The upper concave envelope at `mean` of the values of an increasing function at 0, 1, …; beyond
+/// the last it is constant.
+fn envelope(reached: impl Iterator<Item = f64>, mean: f64) -> f64 {
+    let mut hull: Vec<(f64, f64)> = Vec::new();
+    for (k, value) in reached.enumerate() {
+        let next = (k as f64, value);
+        while let [.., before, last] = hull[..] {
+            // `last` lies on or below the line from `before` to `next`.
+            if (last.1 - before.1) * (next.0 - before.0) > (next.1 - before.1) * (last.0 - before.0)
+            {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push(next);
+    }
+    let after = hull.partition_point(|point| point.0 <= mean);
+    let left = hull[after.max(1) - 1];
+    hull.get(after).map_or(left.1, |right| {
+        left.1 + (right.1 - left.1) * (mean - left.0) / (right.0 - left.0)
+    })
 }
 
 /// The most that P(F ≥ K) can be if E F ≤ `budget` and P(K ≤ k) is at most the k-th of the
@@ -383,6 +415,24 @@ mod tests {
                     assert!(!statistic.may_exceed(cut, above));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_envelope_is_the_best_mixture_of_two_values() {
+        let reached = [0.1, 0.15, 0.6, 0.7, 1.0];
+        for mean in [0.0, 0.3, 1.0, 1.9, 2.0, 3.5, 4.0, 7.0] {
+            let at = |k: usize| (k as f64, reached[k]);
+            let mut best = if mean >= 4.0 { 1.0_f64 } else { 0.0 };
+            for (i, j) in (0..5).flat_map(|i| (i..5).map(move |j| (i, j))) {
+                let ((a, low), (b, high)) = (at(i), at(j));
+                if a <= mean && mean <= b {
+                    let share = if b > a { (mean - a) / (b - a) } else { 0.0 };
+                    best = best.max(low + share * (high - low));
+                }
+            }
+            let ours = envelope(reached.into_iter(), mean);
+            assert!((ours - best).abs() < 1e-15, "{mean}: {ours} {best}");
         }
     }
 

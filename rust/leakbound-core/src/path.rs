@@ -96,6 +96,28 @@ impl Path {
         })
     }
 
+    /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
+    /// beyond.
+    ///
+    /// ```
+    /// use leakbound_core::Path;
+    /// let path = Path::from_successes(&[true, true, false, true]).prefix(2);
+    /// assert_eq!((path.guesses(), path.correct()), (2, 2));
+    /// ```
+    #[must_use]
+    pub fn prefix(&self, guesses: u32) -> Self {
+        let within = (guesses as usize).min(self.success.len());
+        let last = within
+            .checked_sub(1)
+            .and_then(|last| self.cut.previous_set(last))
+            .or_else(|| self.cut.next_set(0));
+        let end = last.map_or(0, |bit| bit + 1);
+        Self {
+            success: (0..end).map(|index| self.success.get(index)).collect(),
+            cut: (0..end).map(|index| self.cut.get(index)).collect(),
+        }
+    }
+
     /// The allowed cuts on `grid` with at least `min_guesses` guesses, shortest first.
     ///
     /// A position of the grid inside a tied block moves back to the end of the block before, so
@@ -199,6 +221,16 @@ mod tests {
         );
         assert!(path.cut_at_or_after(6).is_err());
         assert_eq!(path.cuts(&Grid::All, 2).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_prefix_ends_at_a_cut() {
+        let success: Bits = [true, true, false, true, false].into_iter().collect();
+        let cut: Bits = [false, true, false, true, true].into_iter().collect();
+        let path = Path::new(success, cut);
+        let ends = [0, 1, 2, 3, 4, 5, 9].map(|guesses| path.prefix(guesses).guesses());
+        assert_eq!(ends, [2, 2, 2, 2, 4, 5, 5]);
+        assert_eq!(path.prefix(9), path);
     }
 
     #[test]

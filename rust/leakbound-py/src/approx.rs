@@ -25,6 +25,7 @@ impl TailOptions {
         match self.bound.as_str() {
             "exact" => Ok(ApproxForm::Exact),
             "steinke" => Ok(ApproxForm::Steinke),
+            "panoramia" => Ok(ApproxForm::Panoramia),
             "coupling" => Ok(ApproxForm::Coupling),
             "zero_run" => Ok(ApproxForm::ZeroRun),
             "zero_run_sharp" => Ok(ApproxForm::ZeroRunSharp),

@@ -100,6 +100,10 @@ impl Path {
         Ok((cut.guesses, cut.correct))
     }
 
+    fn prefix(&self, py: Python<'_>, guesses: u32) -> Self {
+        Self(py.detach(|| self.0.prefix(guesses)))
+    }
+
     fn sample<'py>(&self, py: Python<'py>, points: usize) -> CutArrays<'py> {
         cut_arrays(py, &self.0.sample(points))
     }

@@ -1,0 +1,291 @@
+"""PANORAMIA where guarantees may fail, with weights, and up to some recall."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound import errors, stats
+
+BETA = 0.05
+M = 3000
+
+
+def logit(p: float) -> float:
+    return math.log(p) - math.log1p(-p)
+
+
+def closeness(
+    m: int, c: float, failures: float, rng: np.random.Generator, member: np.ndarray
+) -> np.ndarray:
+    """Scores at the boundary: real points on the upper side are e^c as likely as generated ones.
+
+    A real point is one that the generator misses with probability `failures`, and then on top.
+    """
+    generated = 0.3
+    upper = np.where(member, generated * math.exp(c), generated)
+    scores = np.where(rng.random(m) < upper, 1.0, -1.0) * rng.random(m)
+    return np.where(member & (rng.random(m) < failures), 2.0 + rng.random(m), scores)
+
+
+@pytest.fixture
+def scores() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(11)
+    member = rng.random(M) < 0.5
+    return (
+        rng.normal(size=M) + 0.7 * member,
+        rng.normal(size=M) + 2.5 * member,
+        member,
+    )
+
+
+def path(scores: np.ndarray, member: np.ndarray) -> np.ndarray:
+    ordered: np.ndarray = member[np.argsort(-scores)]
+    return ordered
+
+
+def test_each_ranking_has_its_failures(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = scores
+    gamma, delta = 1e-4, 3e-4
+    result = lb.audit_panoramia(*scores, gamma=gamma, delta=delta)
+    options: dict[str, Any] = {"beta": BETA / 2, "min_guesses": 100}
+    alone = stats.kl_scan(path(baseline, member), delta=gamma, **options)
+    both = stats.kl_scan(path(attack, member), delta=gamma + delta - gamma * delta, **options)
+    assert result.c_lb == pytest.approx(alone.logit, abs=1e-10)
+    assert result.c_plus_epsilon_lb == pytest.approx(both.logit, abs=1e-10)
+    assert result.claim == lb.ApproxDP(delta=delta)
+    assert result.epsilon(delta=delta) == result.bound
+    assert (result.options["gamma"], result.options["delta"]) == (gamma, delta)
+    assert "appendix E" in result.theorem
+    assert any("(c, 0.0001)-close" in a.statement for a in result.assumptions)
+    assert lb.PanoramiaResult.from_json(result.to_json()) == result
+
+
+def test_a_model_alone_may_fail(scores: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    plain, relaxed = lb.audit_panoramia(*scores), lb.audit_panoramia(*scores, delta=1e-4)
+    assert relaxed.c_lb == plain.c_lb
+    assert relaxed.c_plus_epsilon_lb < plain.c_plus_epsilon_lb
+    noisy = lb.audit_panoramia(*scores, delta=0.01)
+    assert any("delta = 0.01 is not below 1/m" in text for text in noisy.warnings)
+
+
+@pytest.mark.parametrize("options", [{}, {"cuts": lb.UnionBound(grid="geometric")}])
+def test_bounds_fall_as_the_generator_may_miss_more(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray], options: dict[str, Any]
+) -> None:
+    """The shape of Table 11, recall up to a half."""
+    results = [
+        lb.audit_panoramia(*scores, gamma=gamma, max_recall=0.5, **options)
+        for gamma in (0.0, 1e-5, 1e-4, 1e-3)
+    ]
+    for bounds in (
+        [result.c_lb for result in results],
+        [result.c_plus_epsilon_lb for result in results],
+    ):
+        assert bounds == sorted(bounds, reverse=True)
+        assert bounds[3] < bounds[2] < bounds[0]
+
+
+def envelope(v: int, r: int, p: float, mean: float) -> float:
+    """The best mixture of two numbers of failures with the given mean."""
+    reached = scipy_stats.binom.sf(v - np.arange(v + 1) - 1, r, p)
+    low, high = math.floor(mean), math.ceil(mean)
+    pairs = [(i, j) for i in range(low + 1) for j in range(high, v + 1)]
+    mixtures = [
+        reached[i] if i == j else ((j - mean) * reached[i] + (mean - i) * reached[j]) / (j - i)
+        for i, j in pairs
+    ]
+    return float(max(mixtures))
+
+
+def test_the_published_form_is_a_concave_envelope() -> None:
+    for correct, guesses, m, epsilon, failures in [
+        (38, 40, 200, 1.0, 1e-3),
+        (60, 70, 100, 0.5, 5e-3),
+        (20, 20, 50, 2.0, 1e-4),
+    ]:
+        ours = stats.one_run_p_value(
+            correct, guesses, m, epsilon=epsilon, delta=failures, bound="panoramia"
+        )
+        p = 1 / (1 + math.exp(-epsilon))
+        expected = envelope(correct, guesses, p, 2 * m * failures)
+        assert expected < 0.5
+        assert ours == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_published_form_says_what_it_is(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    single = lb.audit_panoramia(*scores, gamma=1e-4, cuts=lb.Fixed(500), relaxation="published")
+    right = int(path(scores[0], scores[2])[:500].sum())
+    limit = stats.one_run_epsilon(right, 500, M, delta=1e-4, beta=BETA / 2, bound="panoramia")
+    assert single.c_lb == pytest.approx(limit, abs=1e-9)
+    assert single.c_lb > 0
+    assert "As published" in single.theorem
+    assert single.options["relaxation"] == "published"
+    union = lb.audit_panoramia(*scores, gamma=1e-6, relaxation="published")
+    assert union.attack.options["cuts"]["type"] == "UnionBound"
+    assert union.c_plus_epsilon_lb > 1
+
+
+def test_cuts_end_at_the_largest_recall(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = scores
+    result = lb.audit_panoramia(*scores, max_recall=0.1)
+    for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
+        expected = stats.kl_scan(path(scored, member)[: M // 10], beta=BETA / 2).logit
+        assert bound == pytest.approx(expected, abs=1e-10)
+    assert result.curve.guesses.max() <= M // 10
+    assert result.m == M
+    assert result.attack.ceiling == pytest.approx(logit((BETA / 2) ** (1 / (M // 10))), rel=1e-9)
+    tied = lb.audit_panoramia(np.round(baseline), np.round(attack), member, max_recall=1e-6)
+    assert tied.curve.guesses.size == 1
+
+
+def test_weights_are_compared_with_a_weighted_tail(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = (one[:400] for one in scores)
+    weights = [1 / (1 + np.exp(2 - 2 * one)) for one in (baseline, attack)]
+    result = lb.audit_panoramia(weights[0], weights[1], member, cuts=lb.Weighted())
+    expected = [
+        stats.poisson_binomial_epsilon(
+            int(t[member].sum()), np.zeros(400), beta=BETA / 2, weights=t
+        )
+        for t in (np.rint(64 * one).astype(int) for one in weights)
+    ]
+    assert [result.c_lb, result.c_plus_epsilon_lb] == pytest.approx(expected, abs=1e-9)
+    assert 0 < result.c_lb < result.c_plus_epsilon_lb < result.attack.ceiling
+    assert result.curve.bound[np.isfinite(result.curve.bound)] == [result.c_plus_epsilon_lb]
+    assert lb.PanoramiaResult.from_json(result.to_json()) == result
+
+
+def test_weights_of_0_and_1_are_one_cut(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    baseline, attack, member = scores
+    weights = [(one > 1.5).astype(float) for one in (baseline, attack)]
+    result = lb.audit_panoramia(weights[0], weights[1], member, cuts=lb.Weighted())
+    for weight, audit in zip(weights, (result.baseline, result.attack), strict=True):
+        made, right = int(weight.sum()), int(weight[member].sum())
+        assert (audit.guesses, audit.correct) == (made, right)
+        limit = logit(stats.clopper_pearson(right, made, beta=BETA / 2))
+        assert audit.bound == pytest.approx(max(0.0, limit), abs=1e-9)
+
+
+def test_weights_may_prove_nothing() -> None:
+    rng = np.random.default_rng(12)
+    member = rng.random(100) < 0.5
+    result = lb.audit_one_run(rng.random(100), member, cuts=lb.Weighted(), sides="member")
+    assert result.bound == 0
+    assert "which chance explains" in result.reason
+    wrong = lb.audit_one_run(1.0 * ~member, member, cuts=lb.Weighted(), sides="member")
+    assert wrong.bound == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"gamma": -0.1}, errors.OptionError, "gamma"),
+        ({"delta": 1.0}, errors.OptionError, "delta"),
+        ({"max_recall": 0.0}, errors.OptionError, "max_recall"),
+        ({"max_recall": 1.5}, errors.OptionError, "max_recall"),
+        ({"relaxation": "loose"}, errors.OptionError, "relaxation"),
+        ({"relaxation": "published"}, errors.IncompatibleOptionsError, "gamma or delta above 0"),
+        (
+            {"relaxation": "published", "gamma": 1e-3, "cuts": lb.KLScan()},
+            errors.IncompatibleOptionsError,
+            "no published form",
+        ),
+        (
+            {"gamma": 1e-3, "cuts": lb.VilleMixture()},
+            errors.IncompatibleOptionsError,
+            "no knapsack form",
+        ),
+        ({"gamma": 1e-3, "cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "no knapsack"),
+        (
+            {"gamma": 1e-3, "cuts": lb.UnionBound(), "tail": "hoeffding"},
+            errors.IncompatibleOptionsError,
+            "need exact",
+        ),
+        ({"gamma": 1e-3, "real_nonmembers": True}, errors.IncompatibleOptionsError, "leave out"),
+        (
+            {"max_recall": 0.1, "cuts": lb.Fixed(1000)},
+            errors.IncompatibleOptionsError,
+            "does not go with",
+        ),
+        ({"max_recall": 0.5, "cuts": lb.Split()}, errors.IncompatibleOptionsError, "does not go"),
+        ({"cuts": lb.Weighted()}, errors.OptionError, "weights"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+    options: dict[str, Any],
+    error: type[Exception],
+    words: str,
+) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_panoramia(*scores, **options)
+
+
+def test_weights_guess_members_only() -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match="members only"):
+        lb.audit_one_run([0.5, 0.1], [0, 1], cuts=lb.Weighted())
+    with pytest.raises(errors.AbstentionError, match="round to 0"):
+        lb.audit_one_run([0.0, 0.0], [0, 1], cuts=lb.Weighted(), sides="member")
+
+
+GAMES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "gamma": {"gamma": 3e-3},
+    "delta": {"delta": 3e-3},
+    "both": {"gamma": 2e-3, "delta": 2e-3},
+    "recall": {"gamma": 3e-3, "max_recall": 0.5},
+    "union": {"gamma": 3e-3, "cuts": lb.UnionBound(grid="geometric")},
+    "fixed": {"gamma": 3e-3, "cuts": lb.Fixed(120)},
+    "weights": {"cuts": lb.Weighted()},
+}
+
+
+def joint_errors(name: str, repetitions: int) -> int:
+    """Count the audits in which c_lb > c or c_plus_epsilon_lb > c + ε."""
+    options = GAMES[name]
+    rng = np.random.default_rng([repetitions, sum(name.encode())])
+    gamma, delta = options.get("gamma", 0.0), options.get("delta", 0.0)
+    c, total, wrong = 0.4, 1.0, 0
+    for seed in range(repetitions):
+        member = rng.random(300) < 0.5
+        baseline = closeness(300, c, gamma, rng, member)
+        attack = closeness(300, total, gamma + delta - gamma * delta, rng, member)
+        if name == "weights":
+            baseline, attack = (np.maximum(np.ceil(8 * one), 0.0) / 8 for one in (baseline, attack))
+        result = lb.audit_panoramia(baseline, attack, member, confidence=0.9, seed=seed, **options)
+        wrong += result.c_lb > c or result.c_plus_epsilon_lb > total
+    return wrong
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_both_bounds_hold_together(name: str) -> None:
+    assert joint_errors(name, 200) <= scipy_stats.binom.isf(1e-3 / len(GAMES), 200, 0.1)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("name", GAMES)
+def test_both_bounds_hold_together_at_length(name: str) -> None:
+    assert joint_errors(name, 5_000) <= scipy_stats.binom.isf(1e-3 / len(GAMES), 5_000, 0.1)
+
+
+def test_why_misses_must_be_allowed_for() -> None:
+    """A generator that misses one real point in twenty looks far from the data at few guesses."""
+    rng = np.random.default_rng(13)
+    member = rng.random(2000) < 0.5
+    baseline = closeness(2000, 0.4, 0.05, rng, member)
+    noise = rng.random(2000)
+    assert lb.audit_panoramia(baseline, noise, member).c_lb > 1
+    assert lb.audit_panoramia(baseline, noise, member, gamma=0.05).c_lb <= 0.4
