@@ -128,9 +128,9 @@ def test_the_published_form_says_what_it_is(
     assert single.c_lb > 0
     assert "As published" in single.theorem
     assert single.options["relaxation"] == "published"
-    union = lb.audit_panoramia(*scores, gamma=1e-6, relaxation="published")
-    assert union.attack.options["cuts"]["type"] == "UnionBound"
-    assert union.c_plus_epsilon_lb > 1
+    union = lb.audit_panoramia(*scores, gamma=1e-7, relaxation="published")
+    assert union.options["cuts"]["type"] == "UnionBound"
+    assert union.c_plus_epsilon_lb > 0
 
 
 def test_cuts_end_at_the_largest_recall(
