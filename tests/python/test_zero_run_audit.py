@@ -257,6 +257,13 @@ class TestOptions:
         assert result.bound > 0
         assert any("replacing" in note for note in result.warnings)
 
+    @pytest.mark.parametrize("correction", ["match", "tamper", "composition"])
+    def test_infinite_scores_come_first(self, game: NoisySum, correction: Any) -> None:
+        certain = np.where(game.member & (np.arange(1500) < 200), math.inf, game.scores)
+        result = lb.audit_zero_run(certain, game.member, game.propensity, correction=correction)
+        assert result.bound >= audit(game, correction=correction).bound
+        assert np.isfinite(result.histogram.edges).all()
+
     def test_uncertain_propensities_are_named_untested(self, game: NoisySum) -> None:
         assumption = audit(game).assumptions[0]
         assert assumption.status == "unverifiable"
@@ -333,6 +340,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         "Fixed",
     ),
     (lambda _: {"scores": np.zeros(1500)}, errors.AbstentionError, "abstains"),
+    (lambda _: {"scores": np.full(1500, math.inf)}, errors.AbstentionError, "abstains"),
     (lambda _: {"ids": np.zeros(1500)}, errors.DuplicateIdsError, "ids"),
     (lambda _: {"confidence": 1.0}, errors.OptionError, "confidence"),
     (lambda g: {"propensity": np.tile(g.propensity, (30, 1))}, errors.OptionError, "resamples"),

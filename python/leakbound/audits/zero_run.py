@@ -349,7 +349,7 @@ def _audited(
     if allowed.size < 2:
         found = f"{allowed.size} examples have |log-odds| of at most {limit:g}"
         raise no_overlap(found)
-    if np.ptp(scores[allowed]) == 0:
+    if scores[allowed].min() == scores[allowed].max():
         message = (
             f"all {allowed.size} scores are equal, so every example abstains: use a score that "
             "differs between examples"
