@@ -33,7 +33,8 @@ LAYERS = [
     {"_figures"},
     {"report"},
     {"panoramia"},
-    {"demos", "reproduce"},
+    {"demos"},
+    {"reproduce"},
     {"cli"},
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}

@@ -8,10 +8,11 @@ Examples
 """
 
 from leakbound.reproduce._fdp import FDP
+from leakbound.reproduce._panoramia import PANORAMIA
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
 from leakbound.reproduce._zero_run import ZERO_RUN
 
 __all__ = ["REPRODUCTIONS", "Cell", "Line", "Outcome", "Reproduction"]
 
-REPRODUCTIONS: dict[str, Reproduction] = {**FDP, **ZERO_RUN}
+REPRODUCTIONS: dict[str, Reproduction] = {**FDP, **PANORAMIA, **ZERO_RUN}
 """All that can be reproduced, by name."""
