@@ -63,7 +63,7 @@ use crate::{AuditError, Interrupt};
 /// Orders tried for one envelope, and steps made for all but the fewest.
 const MOST_ORDERS: usize = 24;
 const FEWEST_ORDERS: usize = 3;
-const MOST_STEPS: usize = 100_000;
+const MOST_STEPS: usize = 60_000;
 /// So many orders in a row may bring nothing.
 const MOST_IDLE: usize = 4;
 /// An order may lower the law's probability by this share; else it goes only part of the way.

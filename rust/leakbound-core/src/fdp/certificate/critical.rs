@@ -11,7 +11,7 @@ const FIRST_STEP: f64 = 1e-2;
 /// Relative width at which a bracket is narrow enough.
 const NARROW: f64 = 1e-12;
 /// A bound that jumps by roundings would halve the bracket for long.
-const MOST_TRIALS: usize = 24;
+const MOST_TRIALS: usize = 16;
 
 /// A θ, and ln (bound/τ) there.
 type Trial = (f64, f64);
