@@ -47,7 +47,8 @@ MEMBERS = [
     generators.find_duplicates,
 ]
 AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_zero_run]
-FUNCTIONS = [*AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS]
+PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
+FUNCTIONS = [*AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS, *PROPENSITY]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {

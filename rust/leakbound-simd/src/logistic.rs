@@ -88,12 +88,12 @@ fn gradient_kernel<V: Vector>(
     check(panel, width, coefficients, targets.len());
     assert!(weights.len() == targets.len() && gradient.len() == width);
     let mut residuals = [[0.0; REPLICATES]; TILE * GROUP];
-    let tiles = panel.chunks(TILE * GROUP * width);
-    let rows = targets
-        .chunks(TILE * GROUP)
-        .zip(weights.chunks(TILE * GROUP));
-    for (tile, (targets, weights)) in tiles.zip(rows) {
-        let residuals = &mut residuals[..targets.len()];
+    let mut start = 0;
+    while start < targets.len() {
+        let end = targets.len().min(start + TILE * GROUP);
+        let (targets, weights) = (&targets[start..end], &weights[start..end]);
+        let tile = &panel[start * width..end * width];
+        let residuals = &mut residuals[..end - start];
         scores_kernel::<V>(tile, width, coefficients, residuals);
         let mut row = 0;
         while row < targets.len() {
@@ -110,6 +110,7 @@ fn gradient_kernel<V: Vector>(
             }
             column += GROUP;
         }
+        start = end;
     }
 }
 
@@ -140,21 +141,18 @@ fn add_products<V: Vector>(
     for c in 0..GROUP {
         sums[c] = [V::load(&out[c][at..]), V::load(&out[c][at + V::LANES..])];
     }
-    let groups = tile.chunks_exact(GROUP * width);
-    // Chunks of a length unknown to the compiler: unrolled over rows too, the sums would not stay in
-    // registers.
-    for (group, residuals) in groups.zip(residuals.chunks(GROUP)) {
-        let (columns, _) = group[column * GROUP..].as_chunks::<GROUP>();
-        let columns = &columns[..GROUP];
-        for (r, residual) in residuals.iter().enumerate() {
-            let left = V::load(&residual[at..]);
-            let right = V::load(&residual[at + V::LANES..]);
-            for c in 0..GROUP {
-                let z = V::splat(columns[c][r]);
-                sums[c][0] = z.mul_add(left, sums[c][0]);
-                sums[c][1] = z.mul_add(right, sums[c][1]);
-            }
+    let (columns, _) = tile.as_chunks::<GROUP>();
+    let mut row = 0;
+    while row < residuals.len() {
+        let columns = &columns[row / GROUP * width + column..][..GROUP];
+        let left = V::load(&residuals[row][at..]);
+        let right = V::load(&residuals[row][at + V::LANES..]);
+        for c in 0..GROUP {
+            let z = V::splat(columns[c][row % GROUP]);
+            sums[c][0] = z.mul_add(left, sums[c][0]);
+            sums[c][1] = z.mul_add(right, sums[c][1]);
         }
+        row += 1;
     }
     for c in 0..GROUP {
         sums[c][0].store(&mut out[c][at..]);
