@@ -157,7 +157,7 @@ def _families() -> Iterator[Case]:
         for truth in ("noise", "gaussian", "mixture"):
             for cuts in policies.items():
                 play = (truth, _LEAKS[truth][1])
-                yield _one_run(play, GaussianDP(), cuts, sides, quick=100, long=2000)
+                yield _one_run(play, GaussianDP(), cuts, sides, quick=40, long=2000)
 
 
 def _approx() -> Iterator[Case]:
