@@ -15,13 +15,14 @@ import numpy as np
 from leakbound import _core
 from leakbound._json import Record
 from leakbound._progress import track
-from leakbound._typing import FloatArray, Sides
+from leakbound._typing import FdpTest, FloatArray, Sides
 from leakbound._validate import choice, complement, instance, integer, real
-from leakbound.audits._approx import ApproxPolicy, approx_policy
+from leakbound.audits._approx import ApproxPolicy, approx_policy, plan_fixed
 from leakbound.audits._engine import Trial
+from leakbound.audits._fdp import FamilyPolicy, family_policy, plan_family
 from leakbound.audits._reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import ORDERS, CutPolicy, Fixed, KLScan, PathPolicy, Split, Weighted
+from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy, Split, Weighted
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
 from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
@@ -489,7 +490,9 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
     return low
 
 
-def _limit(claim: PlannedClaim, m: int, beta: float, sides: Sides) -> Callable[[int, int], float]:
+def _limit(
+    claim: PlannedClaim, m: int, beta: float, sides: Sides, test: FdpTest = "tight"
+) -> Callable[[int, int], float]:
     """Return the bound, as a function of right guesses and guesses fixed in advance."""
     one_sided = sides == "member"
 
@@ -502,14 +505,22 @@ def _limit(claim: PlannedClaim, m: int, beta: float, sides: Sides) -> Callable[[
             return one_run_epsilon(
                 correct, guesses, m, delta=claim.delta, beta=beta, one_sided=one_sided
             )
-        return fdp_lower_bound(correct, guesses, m, claim=claim, tau=beta, one_sided=one_sided)
+        return fdp_lower_bound(
+            correct, guesses, m, claim=claim, tau=beta, one_sided=one_sided, test=test
+        )
 
     return bound
 
 
 def _best(m: int, beta: float, claim: PlannedClaim, truth: Truth, sides: Sides) -> Fixed:
+    if isinstance(truth, Gaussian):
+        reference = Reference(truth.mu)
+        if isinstance(claim, ApproxDP):
+            return plan_fixed(m, beta, claim.delta, sides, reference)[0]
+        if isinstance(claim, GaussianDP):
+            return plan_family(m, beta, claim, sides, reference)[0]
     curve = truth._curve(sides)  # noqa: SLF001
-    return best_fixed(m, curve, _limit(claim, m, beta, sides))[0]
+    return best_fixed(m, curve, _limit(claim, m, beta, sides, test="recursion"))[0]
 
 
 def _prover(
@@ -522,37 +533,33 @@ def _prover(
             "scores decides; plan with Fixed or KLScan"
         )
         raise IncompatibleOptionsError(message)
-    if isinstance(claim, GaussianDP):
-        return _prover_at(m, beta, claim, cuts, sides)
     policy: PathPolicy
-    if isinstance(claim, ApproxDP):
+    if isinstance(claim, GaussianDP):
+        policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
+    elif isinstance(claim, ApproxDP):
         policy, _ = approx_policy(cuts, claim, "auto", examples=m, sides=sides, beta=beta)
     else:
         policy = KLScan() if cuts is None else cuts
     policy.check(m)
+    named = repr(policy.base if isinstance(policy, ApproxPolicy | FamilyPolicy) else policy)
+    if isinstance(policy, FamilyPolicy) and isinstance(policy.base, Fixed):
+        return _prover_at(policy.base.guesses, policy, beta), named
 
     def prove(ranking: _core.Ranking) -> float:
         return max(0.0, Trial.of(ranking, policy, policy.orders(sides), beta).best.logit)
 
-    return prove, repr(policy.base if isinstance(policy, ApproxPolicy) else policy)
+    return prove, named
 
 
-def _prover_at(
-    m: int, beta: float, claim: GaussianDP, cuts: CutPolicy | None, sides: Sides
-) -> tuple[Callable[[_core.Ranking], float], str]:
-    """Return the audit at one number of guesses."""
-    if cuts is not None and not isinstance(cuts, Fixed):
-        message = f"cuts={type(cuts).__name__} is not planned for under {claim.name}: take Fixed"
-        raise IncompatibleOptionsError(message)
-    policy = _best(m, beta, claim, Gaussian(REFERENCE.mu), sides) if cuts is None else cuts
-    policy.check(m)
-    limit = _limit(claim, m, beta, sides)
+def _prover_at(guesses: int, policy: FamilyPolicy, beta: float) -> Callable[[_core.Ranking], float]:
+    """Return the audit at one number of guesses, which tests each count once only."""
 
-    def prove(ranking: _core.Ranking) -> float:
-        guesses, correct = ranking.path(ORDERS[sides][-1]).count(policy.guesses)
-        return limit(correct, guesses)
+    @cache
+    def bound(made: int, right: int) -> float:
+        return float(policy.limits(np.array([made]), np.array([right]), beta)[0])
 
-    return prove, repr(policy)
+    (order,) = policy.orders(policy.sides)
+    return lambda ranking: bound(*ranking.path(order).count(guesses))
 
 
 def _perfect(m: int) -> _core.Ranking:
