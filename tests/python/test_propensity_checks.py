@@ -34,6 +34,7 @@ from leakbound.propensity import (
     falsify,
     hold_out,
 )
+from leakbound.simulate import noisy_sum
 from leakbound.stats import bootstrap_quantile, match
 
 mpl.use("Agg")
@@ -172,6 +173,19 @@ def test_an_overconfident_classifier_is_refuted_and_a_calibrated_one_is_not() ->
         for how in (None, "platt")
     )
     assert bare.p_value < calibrated.p_value
+
+
+def test_a_penalty_in_the_units_of_raw_features_is_refuted() -> None:
+    # Vectors of length 1: their coordinates are so small that the penalty shrinks all there is.
+    game = noisy_sum(1_000, mu=0.66, shift=0.2, features=50, holdout=1_000, seed=0)
+    unit = 1_000**-0.5
+    raw = SklearnPropensity(LogisticRegression())
+    fit = raw.fit(unit * game.holdout_features, game.holdout_member)
+    assert fit.falsify(unit * game.features, game.member).p_value < 1e-6
+    right = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
+    draws = right.bootstrap(game.features, K=79)
+    log_odds = right.log_odds(game.features)
+    assert not falsify(log_odds, game.features, game.member, draws=draws).refuted
 
 
 def test_falsification_repeats_with_its_seed() -> None:
