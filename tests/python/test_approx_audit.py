@@ -206,6 +206,7 @@ def test_a_delta_that_allows_to_give_one_example_away_is_remarked_on() -> None:
         {"cuts": lb.Uncorrected()},
         {"cuts": lb.KLScan(), "bound": "exact"},
         {"cuts": lb.KLScan(), "bound": "steinke"},
+        {"cuts": lb.UnionBound(tail="hoeffding")},
         {"claim": lb.PureDP(), "bound": "exact"},
     ],
     ids=str,

@@ -11,10 +11,12 @@ import pytest
 from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
+import leakbound as lb
 from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import NaNScoresError, OptionError, OptionTypeError
-from leakbound.validity._games import Boundary
+from leakbound.validity._games import Attacks, Boundary, LaplaceNoise, UserGame
+from leakbound.validity._trials import OneRun, Stream
 
 
 def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:
@@ -129,6 +131,31 @@ def test_an_attack_that_leaks_more_than_it_states_is_caught(
 ) -> None:
     report = validity.run(validity.attack_cases(attack, truth=truth, m=300)[:2], repetitions=50)
     assert {rate.verdict for rate in report.rates} == {"fails"}
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        Stream(UserGame(attack=response, m=60, truth=0.2), "both"),
+        OneRun(Attacks(play=UserGame(attack=response, m=300, truth=0.2), number=3), lb.PureDP()),
+    ],
+    ids=["stream", "three attacks"],
+)
+def test_what_leaks_more_than_it_states_is_caught_in_parts_and_together(
+    trial: Callable[[int], bool],
+) -> None:
+    assert sum(map(trial, range(20))) >= 15
+
+
+def test_laplace_noise_is_as_leaky_as_it_states() -> None:
+    game = LaplaceNoise(m=20_000)(seed=0)
+    members, others = game.scores[game.member], game.scores[~game.member]
+    ratio = np.mean(members > 1) / np.mean(others > 1)
+    assert np.log(ratio) == pytest.approx(game.epsilon(0.0), abs=0.1)
+    epsilon = game.epsilon(0.1)
+    best = (1 + epsilon) / 2  # where the likelihood ratio is e^ε
+    delta = np.mean(members > best) - np.exp(epsilon) * np.mean(others > best)
+    assert delta == pytest.approx(0.1, abs=0.03)
 
 
 def test_bad_attacks_and_options() -> None:

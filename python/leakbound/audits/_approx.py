@@ -203,7 +203,7 @@ def approx_policy(
     Raises
     ------
     IncompatibleOptionsError
-        If the policy has no form under δ > 0, or `bound` does not go with it.
+        If the policy or its tail has no form under δ > 0, or `bound` does not go with it.
     """
     planned: dict[str, JsonValue] = {}
     if cuts is None and bound in {"auto", "exact"}:
@@ -216,6 +216,12 @@ def approx_policy(
         message = (
             f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take Fixed, KLScan or "
             "UnionBound"
+        )
+        raise IncompatibleOptionsError(message)
+    if isinstance(cuts, UnionBound) and cuts.tail != "exact":
+        message = (
+            f'UnionBound(tail="{cuts.tail}") is for pure DP: under delta > 0 the limit of each cut '
+            'is what bound="exact", "steinke" or "coupling" names'
         )
         raise IncompatibleOptionsError(message)
     form = _form(cuts, bound)

@@ -3,8 +3,7 @@
 The public names are those of `leakbound.validity`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -13,8 +12,8 @@ import numpy as np
 from leakbound import simulate
 from leakbound._typing import Sides
 from leakbound._validate import integer, real
-from leakbound.audits import audit_one_run, audit_panoramia
-from leakbound.claims import FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.audits import audit_one_run
+from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
     EqualLevelScan,
@@ -29,24 +28,24 @@ from leakbound.errors import OptionTypeError
 from leakbound.stats import kl_scan
 from leakbound.validity._games import (
     Attack,
+    Attacks,
     Boundary,
+    LaplaceNoise,
+    Leak,
     Play,
+    Response,
+    Shifted,
     UserGame,
     log_odds,
-    two_rankings,
 )
 from leakbound.validity._run import Case
+from leakbound.validity._trials import ERROR, OneRun, Panoramia, Stream, ZeroRun
 
 __all__ = ["attack_cases", "cases", "pure_policies"]
 
-_ERROR = 0.1
-"""Share of false claims that every audit here may make."""
 _SIDES: tuple[Sides, ...] = ("both", "member")
 _DELTA = 0.01
 """δ of the games: so large that failures happen in a few hundred games."""
-
-_SMALL_DELTA = 1e-5
-"""δ at which curves of a family are compared with the truth."""
 
 
 def pure_policies(m: int) -> dict[str, CutPolicy]:
@@ -97,33 +96,12 @@ _LEAKS: dict[str, tuple[int, Play]] = {
 """Games for claims with δ > 0."""
 
 
-@dataclass(frozen=True)
-class _OneRun:
-    """Whether an audit of one run claims more than the truth."""
-
-    play: Play
-    claim: Claim
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __call__(self, seed: int) -> bool:
-        game = self.play(seed=2 * seed)
-        result = audit_one_run(
-            game.scores,
-            game.member,
-            claim=self.claim,
-            confidence=1 - _ERROR,
-            seed=2 * seed + 1,
-            **self.options,
-        )
-        delta = _SMALL_DELTA if isinstance(self.claim, FAMILIES) else self.claim.delta
-        return result.epsilon(delta) > game.epsilon(delta)
-
-
 def _one_run(
     truth: tuple[str, Play],
     claim: Claim,
     cuts: tuple[str, CutPolicy | None],
     sides: Sides,
+    options: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Case:
     return Case(
@@ -132,8 +110,8 @@ def _one_run(
         cuts=cuts[0],
         sides=sides,
         truth=truth[0],
-        error=_ERROR,
-        trial=_OneRun(truth[1], claim, {"cuts": cuts[1], "sides": sides}),
+        error=ERROR,
+        trial=OneRun(truth[1], claim, {"cuts": cuts[1], "sides": sides, **(options or {})}),
         **how,
     )
 
@@ -141,7 +119,7 @@ def _one_run(
 def _pure() -> Iterator[Case]:
     for sides in _SIDES:
         for truth, (m, play) in _boundaries(sides).items():
-            how = {"quick": 100, "long": 2000} if m > 200 else {}
+            how: dict[str, Any] = {"quick": 100, "long": 2000} if m > 200 else {}
             for cuts in pure_policies(m).items():
                 yield _one_run((truth, play), PureDP(), cuts, sides, **how)
 
@@ -155,9 +133,15 @@ def _families() -> Iterator[Case]:
     }
     for sides in _SIDES:
         for truth in ("noise", "gaussian", "mixture"):
+            play = (truth, _LEAKS[truth][1])
             for cuts in policies.items():
-                play = (truth, _LEAKS[truth][1])
                 yield _one_run(play, GaussianDP(), cuts, sides, quick=40, long=2000)
+            recursion = "fixed-recursion", Fixed(75)
+            how = {"test": "recursion"}
+            yield _one_run(play, GaussianDP(), recursion, sides, how, quick=40, long=2000)
+        laplace = "laplace", LaplaceNoise(m=150)
+        for cuts in policies.items():
+            yield _one_run(laplace, LaplaceDP(), cuts, sides, quick=40, long=2000)
 
 
 def _approx() -> Iterator[Case]:
@@ -168,35 +152,109 @@ def _approx() -> Iterator[Case]:
                 yield _one_run((truth, play), claim, cuts, sides, quick=100, long=2000)
 
 
+def _named_bounds() -> Iterator[Case]:
+    """Yield cases of the bounds under δ > 0 that are not the default."""
+    claim = ApproxDP(delta=_DELTA)
+    policies: dict[str, CutPolicy] = {
+        "fixed": Fixed(75),
+        "union": UnionBound(),
+        "geometric": UnionBound(grid="geometric"),
+    }
+    for bound in ("steinke", "coupling"):
+        for name, cuts in policies.items():
+            for sides in _SIDES:
+                for truth, (_, play) in _LEAKS.items():
+                    named, how = (f"{name}-{bound}", cuts), {"bound": bound}
+                    yield _one_run((truth, play), claim, named, sides, how, quick=50, long=2000)
+
+
+_PRIORS = (0.2, 0.9)
+
+
+def _not_fair() -> Iterator[Case]:
+    """Yield cases of coins that are not fair, and of one that is not and is taken for it."""
+    policies: dict[str, CutPolicy] = {"kl": KLScan(), "fixed": Fixed(60)}
+    for sides in _SIDES:
+        for prior in _PRIORS:
+            for epsilon in (0.0, 1.0):
+                truth = f"π={prior:g},ε={epsilon:g}", Response(m=120, prior=prior, epsilon=epsilon)
+                for cuts in policies.items():
+                    options = {"prior": prior}
+                    yield _one_run(truth, PureDP(), cuts, sides, options, quick=100, long=5000)
+        untold = "π=0.9,untold", Response(m=120, prior=0.9, epsilon=0.0)
+        yield _one_run(untold, PureDP(), ("kl", KLScan()), sides, valid=False, long=2000)
+
+
+def _together() -> Iterator[Case]:
+    """Yield cases of three attacks of which the best counts."""
+    for sides in _SIDES:
+        for truth in ("noise", "p=0.73", "p=0.95"):
+            m, play = _boundaries(sides)[truth]
+            three = f"three-{truth}", Attacks(play=play, number=3)
+            for name in ("kl", "fixed", "geometric"):
+                cuts = name, pure_policies(m)[name]
+                yield _one_run(three, PureDP(), cuts, sides, quick=100, long=2000)
+
+
+def _streams() -> Iterator[Case]:
+    for sides in _SIDES:
+        batches: dict[str, Play] = {
+            "noise": partial(simulate.null, 30),
+            "p=0.73": Boundary(m=30, p=0.73, sides=sides),
+            "p=0.95": Boundary(m=40, p=0.95, sides=sides),
+            "wavering": Boundary(m=30, p=0.73, sides=sides, wavering=True),
+        }
+        for truth, play in batches.items():
+            yield Case(
+                audit="stream",
+                claim=PureDP().name,
+                cuts="ville",
+                sides=sides,
+                truth=truth,
+                error=ERROR,
+                trial=Stream(play, sides),
+                quick=100,
+                long=5000,
+            )
+
+
+_CORRECTIONS: tuple[tuple[str, Claim, dict[str, Any]], ...] = (
+    ("match", PureDP(), {}),
+    ("match", GaussianDP(), {"cuts": Fixed(40)}),
+    ("poisson_binomial", PureDP(), {}),
+    ("tamper", PureDP(), {"cuts": Fixed(40)}),
+    ("tamper", GaussianDP(), {"cuts": Fixed(40)}),
+)
+"""Zero-Run corrections, with the claims that each is for and how the games are cut."""
+
+
+def _zero_run() -> Iterator[Case]:
+    for correction, claim, options in _CORRECTIONS:
+        leaks: Leak = "gaussian" if isinstance(claim, GaussianDP) else "response"
+        for sides in _SIDES:
+            kinds: tuple[Leak, ...] = ("nothing", leaks)
+            for kind in kinds:
+                how = {"correction": correction, "sides": sides, **options}
+                yield Case(
+                    audit="zero-run",
+                    claim=claim.name,
+                    cuts=correction,
+                    sides=sides,
+                    truth=f"shifted-{kind}",
+                    error=ERROR,
+                    trial=ZeroRun(Shifted(m=150, kind=kind), claim, how),
+                    quick=60,
+                    long=2000,
+                )
+
+
 def _uncorrected() -> Iterator[Case]:
     for sides in _SIDES:
         for truth, (_, play) in _boundaries(sides).items():
             if truth.startswith("p="):
-                how = {"valid": False, "quick": 300, "long": 1000}
+                how: dict[str, Any] = {"valid": False, "quick": 300, "long": 1000}
                 cuts = ("uncorrected", Uncorrected())
                 yield _one_run((truth, play), PureDP(), cuts, sides, **how)
-
-
-@dataclass(frozen=True)
-class _Panoramia:
-    """Whether a PANORAMIA audit claims too much: about ε or, if None, about c or c + ε."""
-
-    baseline: float
-    attack: float
-    epsilon: float | None
-    options: dict[str, Any]
-
-    def __call__(self, seed: int) -> bool:
-        baseline, attack, member = two_rankings(150, self.baseline, self.attack, 2 * seed)
-        result = audit_panoramia(
-            baseline, attack, member, confidence=1 - _ERROR, seed=2 * seed + 1, **self.options
-        )
-        if self.epsilon is not None:
-            return result.bound > self.epsilon
-        return bool(
-            result.c_lb > log_odds(self.baseline)
-            or result.c_plus_epsilon_lb > log_odds(self.attack)
-        )
 
 
 _JOINT: dict[str, dict[str, Any]] = {
@@ -216,16 +274,16 @@ _LIMITS: dict[str, tuple[float, dict[str, Any]]] = {
 
 
 def _panoramia() -> Iterator[Case]:
-    row = partial(Case, audit="panoramia", sides="member", error=_ERROR)
+    row = partial(Case, audit="panoramia", sides="member", error=ERROR)
     for cuts, options in _JOINT.items():
         for pair in _PAIRS:
-            truth, trial = "p={:g},{:g}".format(*pair), _Panoramia(*pair, None, options)
+            truth, trial = "p={:g},{:g}".format(*pair), Panoramia(*pair, None, options)
             yield row(claim="c, c+ε", cuts=cuts, truth=truth, trial=trial)
     for limit, (epsilon, options) in _LIMITS.items():
-        trial = _Panoramia(0.5, 0.73, epsilon, options)
+        trial = Panoramia(0.5, 0.73, epsilon, options)
         yield row(claim=f"ε, {limit}", cuts="kl", truth="p=0.5,0.73", trial=trial)
     # no leakage, and a generator that the attack can tell from the data where the baseline cannot
-    blind = _Panoramia(0.5, 0.8, 0.0, {})
+    blind = Panoramia(0.5, 0.8, 0.0, {})
     yield row(claim="ε̃ as ε", cuts="kl", truth="blind", trial=blind, valid=False, long=2000)
 
 
@@ -234,7 +292,7 @@ def _ties_by_label(seed: int) -> bool:
     rng = np.random.default_rng(seed)
     member = rng.random(200) < 0.5
     scores = rng.integers(0, 4, size=200)
-    return kl_scan(member[np.lexsort((~member, -scores))], beta=_ERROR).logit > 0
+    return kl_scan(member[np.lexsort((~member, -scores))], beta=ERROR).logit > 0
 
 
 def _half_of_six(seed: int) -> bool:
@@ -246,11 +304,23 @@ def _half_of_six(seed: int) -> bool:
 
 def _traps() -> Iterator[Case]:
     trap = partial(Case, audit="trap", claim="pure DP", truth="noise", valid=False, long=2000)
-    yield trap(cuts="ties-by-label", sides="member", error=_ERROR, trial=_ties_by_label)
+    yield trap(cuts="ties-by-label", sides="member", error=ERROR, trial=_ties_by_label)
     yield trap(cuts="fixed-size", sides="both", error=0.02, trial=_half_of_six, quick=1000)
 
 
-_TABLES = (_pure, _approx, _families, _uncorrected, _panoramia, _traps)
+_TABLES = (
+    _pure,
+    _approx,
+    _named_bounds,
+    _families,
+    _not_fair,
+    _together,
+    _streams,
+    _uncorrected,
+    _panoramia,
+    _zero_run,
+    _traps,
+)
 
 
 def cases(words: str = "") -> tuple[Case, ...]:

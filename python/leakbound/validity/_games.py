@@ -3,17 +3,33 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, Sides
 from leakbound._validate import check_scores
 
-__all__ = ["Attack", "Audited", "Boundary", "Play", "UserGame", "log_odds", "two_rankings"]
+__all__ = [
+    "Attack",
+    "Attacks",
+    "Audited",
+    "Boundary",
+    "LaplaceNoise",
+    "Leak",
+    "Play",
+    "Response",
+    "Shifted",
+    "UserGame",
+    "log_odds",
+    "two_rankings",
+]
 
 Attack: TypeAlias = Callable[[BoolArray, int], ArrayInput]
 """From membership and a seed to scores."""
+
+Leak: TypeAlias = Literal["nothing", "response", "gaussian"]
+"""What a mechanism tells of members that differ from non-members."""
 
 
 class Audited(Protocol):
@@ -119,6 +135,172 @@ class Boundary:
             before = bool(right[i] and (before or kept[i]))
             right[i] = before
         return right
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacks:
+    """Several attacks that read the same reports, each as well as ε allows, and are as sure or not.
+
+    Parameters
+    ----------
+    play : callable
+        Plays the game of a seed; signs of its scores are the reports.
+    number : int
+        How many attacks.
+    """
+
+    play: Play
+    number: int
+
+    def __call__(self, *, seed: int) -> _Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            A row of scores for each attack, membership and truth.
+        """
+        game = self.play(seed=2 * seed)
+        size = 1 - np.random.default_rng(2 * seed + 1).random((self.number, game.scores.size))
+        return _Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """Randomised response about coins that are not fair.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    prior : float
+        Probability that an example is a member.
+    epsilon : float
+        ε, which every report spends in full.
+    """
+
+    m: int
+    prior: float
+    epsilon: float
+
+    def __call__(self, *, seed: int) -> _Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = np.random.default_rng(seed)
+        member = rng.random(self.m) < self.prior
+        return _Played(_reports(rng, member, self.epsilon), member, self.epsilon)
+
+
+@dataclass(frozen=True)
+class _Laplace:
+    scores: FloatArray
+    member: BoolArray
+
+    def epsilon(self, delta: float) -> float:
+        """Return ε of δ(ε) = 1 - e^((ε - 1)/2), the profile of Laplace noise at μ = 1."""
+        return max(0.0, 1 + 2 * math.log1p(-delta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceNoise:
+    """Membership, 0 or 1, with Laplace noise of scale 1: the Laplace mechanism at μ = 1.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    """
+
+    m: int
+
+    def __call__(self, *, seed: int) -> _Laplace:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = np.random.default_rng(seed)
+        member = rng.random(self.m) < 0.5
+        return _Laplace(member + rng.laplace(size=self.m), member)
+
+
+def _reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> FloatArray:
+    """Return scores whose signs say "member" or not, rightly with log-odds ε."""
+    honest = rng.random(member.size) * (1 + math.exp(-epsilon)) < 1
+    return np.where(member == honest, 1, -1) * (1 - rng.random(member.size))
+
+
+@dataclass(frozen=True)
+class _Shift:
+    scores: FloatArray
+    member: BoolArray
+    propensity: FloatArray
+    truth: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifted:
+    """Members and non-members that differ, and a mechanism as leaky as its guarantee allows.
+
+    Parameters
+    ----------
+    m : int
+        Examples; log-odds of membership given the features are standard normal.
+    kind : {"nothing", "response", "gaussian"}
+        Scores that know the features only, or also reports at ε = 1, or a Gaussian mechanism with
+        μ = 1.
+    """
+
+    m: int
+    kind: Leak
+
+    def __call__(self, *, seed: int) -> _Shift:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership, propensities and truth: ε or μ.
+        """
+        rng = np.random.default_rng(seed)
+        odds = rng.normal(size=self.m)
+        propensity = 1 / (1 + np.exp(-odds))
+        member = rng.random(self.m) < propensity
+        if self.kind == "nothing":
+            return _Shift(odds + rng.normal(size=self.m) / 2, member, propensity, 0.0)
+        seen = (
+            2 * _reports(rng, member, 1.0)
+            if self.kind == "response"
+            else member + rng.normal(size=self.m)
+        )
+        return _Shift(seen + odds, member, propensity, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
