@@ -4,6 +4,7 @@ Populations are shifted by a known amount; the mechanisms are as leaky as their 
 quick form runs with the other tests, the long one with `make validity`.
 """
 
+import json
 import math
 import zlib
 from typing import Any
@@ -269,9 +270,26 @@ class TestTraps:
         result = lb.audit_zero_run(scores, member, np.full(2000, 0.5), claim=lb.PureDP())
         assert EPSILON < result.bound < 2 * EPSILON
 
-    def test_fixed_numbers_make_guesses_dependent(self, golden: Any) -> None:
-        import json
+    def test_failures_of_the_shift_make_many_right_guesses(self, golden: Any) -> None:
+        """Algorithm 8 and Proposition 6 as printed: a model that saw nothing is claimed to leak.
 
+        Features give an example's membership away with probability δ_DS, and say nothing else.
+        Among m examples that is nearly always enough for r right guesses, where Proposition 6
+        allows for an error of p + δ_DS.
+        """
+        stored = json.loads((golden / "zero_run.json").read_text(encoding="utf-8"))["cases"]
+        case = next(c for c in stored if c["name"] == "prop6_counterexample")
+        m, r, c, p, delta = (case["input"][key] for key in ("m", "r", "c", "p", "delta_ds"))
+        assert r == c
+        assert scipy_stats.binom.sf(r - 1, m, delta) > 0.99999 > p + delta
+        claim = lb.GaussianDP()
+        printed = stats.fdp_lower_bound(c, r, m, claim=claim, tau=p, test="recursion")
+        assert printed == pytest.approx(case["output"]["alg8_as_printed_mu_lb"], abs=1e-6)
+        options: dict[str, Any] = {"claim": claim, "epsilon_ds": 0.0, "tau": p}
+        assert stats.composition_bound(c, r, m, **options) == printed
+        assert stats.composition_bound(c, r, m, delta_ds=delta, **options) == 0.0
+
+    def test_fixed_numbers_make_guesses_dependent(self, golden: Any) -> None:
         stored = json.loads((golden / "zero_run.json").read_text(encoding="utf-8"))["cases"]
         listed = next(c for c in stored if c["name"] == "fixed_size_counterexample")["output"]
         both = [np.array([1, -1]), np.array([-1, 1])]
