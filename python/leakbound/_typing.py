@@ -71,7 +71,7 @@ ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
 Order: TypeAlias = Literal["increasing", "decreasing"]
 TamperVariant: TypeAlias = Literal["directional", "paper", "symmetric"]
-ZeroRunVariant: TypeAlias = Literal["directional", "paper", "symmetric", "absolute"]
+ZeroRunVariant: TypeAlias = Literal["directional", "paper", "symmetric", "absolute", "untampered"]
 Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]
 CorrectionChoice: TypeAlias = Literal[
     "conditional", "match", "poisson_binomial", "tamper", "composition"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors, stats
@@ -263,12 +264,18 @@ def test_poisson_binomial_bounds(data: Data) -> None:
 
 
 def test_algorithm_8_as_printed_would_claim_leakage_of_nothing(cases: dict[str, Any]) -> None:
-    """A trivial model, and features that give a hundredth of the examples away."""
+    """A trivial model, and features that give each example away with probability δ_DS.
+
+    Among m examples that is nearly always enough for r right guesses, and Proposition 6 allows for
+    an error of p + δ_DS.
+    """
     given, expected = (
         cases["prop6_counterexample"]["input"],
         cases["prop6_counterexample"]["output"],
     )
     c, r, m = given["c"], given["r"], given["m"]
+    enough = scipy_stats.binom.sf(r - 1, m, given["delta_ds"])
+    assert enough > 0.99999 > given["p"] + given["delta_ds"]
     printed = stats.fdp_lower_bound(
         c, r, m, claim=lb.GaussianDP(), tau=given["p"], test="recursion"
     )

@@ -135,6 +135,53 @@ class TestWhatItProves:
         below = np.linspace(0, result.bound * (1 - 1e-9), 50)
         assert all(refuted(float(epsilon)) > epsilon for epsilon in below)
 
+    def test_untampered_guesses_by_hand(self, game: NoisySum) -> None:
+        """Theorem D.2: a few right guesses are set aside for failures, fewer at a larger ε."""
+        claim, guesses = lb.ApproxDP(delta=1e-7), 60
+        options: dict[str, Any] = {"claim": claim, "adversary": "raw", "cuts": lb.Fixed(guesses)}
+        result = audit(game, variant="untampered", **options)
+        assert result.correction == "poisson_binomial"
+        rows = np.argsort(game.scores)
+        rows = np.concatenate([rows[: guesses // 2], rows[-guesses // 2 :]])
+        odds = np.log(game.propensity / (1 - game.propensity))
+
+        def p_value(epsilon: float) -> float:
+            failures = 1500 * (1 + math.exp(-epsilon)) * claim.delta
+            aside = math.ceil(16 * failures / 0.05**2)
+            tail = stats.poisson_binomial_tail_offsets(
+                result.correct - aside, np.abs(odds[rows]), epsilon
+            )
+            return float(tail) + 2 * math.sqrt(failures / aside)
+
+        assert result.bound > 0.3
+        refuted = np.linspace(0, result.bound - 1e-6, 50)
+        assert max(map(p_value, refuted)) <= 0.05 < p_value(result.bound + 1e-6) + 0.025
+        assert result.bound <= result.ceiling
+        assert result.bound < audit(game, claim=lb.PureDP(), variant="absolute").bound
+        draws = np.tile(game.propensity, (40, 1))
+        again = lb.audit_zero_run(
+            game.scores, game.member, draws, variant="untampered", confidence=0.9, **options
+        )
+        assert again.bound == result.bound
+        assert audit(game, variant="untampered", claim=lb.ApproxDP(delta=0.01)).bound == 0
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"claim": lb.GaussianDP()},
+            {"claim": lb.PureDP()},
+            {"claim": lb.ApproxDP(delta=1e-7), "correction": "tamper"},
+            {"claim": lb.ApproxDP(delta=1e-7), "correction": "match"},
+            {"claim": lb.ApproxDP(delta=1e-7), "cuts": lb.KLScan()},
+            {"claim": lb.ApproxDP(delta=1e-7), "derandomize": True},
+        ],
+    )
+    def test_untampered_guesses_have_one_form(
+        self, game: NoisySum, options: dict[str, Any]
+    ) -> None:
+        with pytest.raises(errors.IncompatibleOptionsError, match=r"untampered|take|leave out"):
+            audit(game, variant="untampered", **options)
+
 
 class TestUncertainPropensities:
     def test_equal_replicates_change_the_level_only(self, game: NoisySum) -> None:

@@ -1,7 +1,8 @@
-"""Zero-Run under pure DP without dropping anything: every guess has odds of its own to be right."""
+"""Zero-Run without dropping anything: every guess has odds of its own to be right."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from leakbound import _core
 from leakbound._json import encode
 from leakbound._progress import track
 from leakbound.audits._study import Corrected, Study, summary, two_sided
-from leakbound.claims import PureDP
+from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
@@ -31,6 +32,12 @@ _THEOREM = (
     "D.1, before its last relaxation). "
 )
 _FIXED = "One cut, fixed in advance: the exact Poisson-binomial tail."
+_APPROX = (
+    "Given features and guesses, right guesses exceed a sum of coins with log-odds ε + |λ| by u or "
+    "more with probability at most w = √(m(1 + e^-ε)δ/u), but for guesses that have probability w "
+    "themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of v under the "
+    "root). Half of the error probability pays for 2w. "
+)
 
 
 class _Guesses:
@@ -60,6 +67,8 @@ def correct_by_offsets(study: Study) -> Corrected:
         If claim, cuts or options have no such form.
     """
     _check(study)
+    if isinstance(study.claim, ApproxDP):
+        return _with_failures(study, study.claim.delta)
     paths = list(_paths(study))
     level = study.level / len(paths)
     values = [_at(study, path, level) for path in paths]
@@ -93,11 +102,62 @@ def correct_by_offsets(study: Study) -> Corrected:
     )
 
 
+def _with_failures(study: Study, delta: float) -> Corrected:
+    """Audit a fixed number of guesses of which a few may be right because a guarantee failed."""
+    number = study.planned(study.examples)
+    rows, signs = two_sided(study.ranked_by(), number, study.sides)
+    path = _Guesses(study, "member" if study.sides == "member" else "interleaved", rows, signs)
+    correct = int(path.successes.sum())
+
+    def bounds(sizes: FloatArray, right: int) -> FloatArray:
+        return np.array([_least_fixed(row, right, study, delta) for row in sizes])
+
+    def ceiling() -> float:
+        largest = study.shift.largest
+        sizes = np.sort(largest if study.sides == "both" else largest[study.member])[:number]
+        return float(bounds(sizes[None, :], sizes.size)[0])
+
+    return Corrected(
+        audit=summary(
+            study,
+            bound=float(bounds(study.shift.largest[None, rows], correct)[0]),
+            cut=(number, correct),
+            path=path.name,
+            successes=path.successes,
+            ceiling=ceiling,
+            options={"cuts": encode(Fixed(number)), "level": study.level},
+        ),
+        kept=study.examples,
+        m_eff=float(study.examples),
+        theorem=_APPROX + _FIXED,
+        replicates=lambda draws: bounds(np.abs(draws[:, rows]), correct),
+    )
+
+
+def _least_fixed(sizes: FloatArray, correct: int, study: Study, delta: float) -> float:
+    """Return inf{ε : not refuted}, for guesses with these |λ|.
+
+    The number u of guesses set aside for failures falls as ε rises. So all that is refuted with the
+    u of one ε, from there up, is refuted with u of its own, and ε rises until it stays.
+    """
+    epsilon = 0.0
+    while True:
+        failures = study.examples * (1 + math.exp(-epsilon)) * delta
+        # 2√(failures / u) is at most half of the level
+        aside = math.ceil(16 * failures / study.level**2)
+        if aside >= correct:
+            return epsilon
+        found = float(poisson_binomial_epsilon(correct - aside, sizes, beta=study.level / 2))
+        if found <= epsilon:
+            return epsilon
+        epsilon = found
+
+
 def _check(study: Study) -> None:
-    if not isinstance(study.claim, PureDP):
+    if not isinstance(study.claim, PureDP) and study.variant != "untampered":
         message = (
             f'correction="poisson_binomial" is for pure DP, got {study.claim!r}: take "match", '
-            '"tamper" or "composition"'
+            '"tamper" or "composition", or variant="untampered" for approximate DP'
         )
         raise IncompatibleOptionsError(message)
     cuts = study.cuts

@@ -84,6 +84,13 @@ class Study:
         """Membership as +1 and -1."""
         return np.where(self.member, 1, -1)
 
+    @property
+    def tampering(self) -> TamperVariant:
+        """Which probability to survive guesses are ranked by."""
+        listed: dict[ZeroRunVariant, TamperVariant]
+        listed = {"directional": "directional", "paper": "paper"}
+        return listed.get(self.variant, "symmetric")
+
     def planned(self, examples: int) -> int:
         """Return the number of guesses of an audit of so many examples, fixed before labels."""
         if self.cuts is None:

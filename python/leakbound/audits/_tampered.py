@@ -204,7 +204,7 @@ def _chosen(study: Study, number: int) -> tuple[IntArray, IntArray]:
         study.scores,
         study.shift.log_odds,
         number,
-        variant="symmetric" if study.variant == "absolute" else study.variant,
+        variant=study.tampering,
         sides=study.sides,
     )
     rows = np.flatnonzero(made)

@@ -45,7 +45,7 @@ from leakbound.audits._study import Corrected, Study
 from leakbound.audits._tampered import correct_by_tampering
 from leakbound.audits._warnings import delta_warnings
 from leakbound.audits.one_run import audit_one_run
-from leakbound.claims import CLAIMS, FAMILIES, Claim, GaussianDP, PureDP
+from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected
 from leakbound.errors import AbstentionError, IncompatibleOptionsError
 from leakbound.propensity import Falsification, PropensityFit
@@ -127,9 +127,11 @@ def audit_zero_run(
         tampering leaves; what scores say beyond features (`stats.residual_scores`); or the
         probability to be right and survive (`stats.bayes_guesses`). If None, "bayes" for "tamper",
         "raw" for "composition", else "residual".
-    variant : {"directional", "paper", "symmetric", "absolute"}
+    variant : {"directional", "paper", "symmetric", "absolute", "untampered"}
         How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
-        ("directional") or |λ| (the others), which stays safe if λ is too large.
+        ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
+        "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures; "match"
+        proves more.
     bootstrap : {"percentile", "recentred", "basic"}
         How the bound follows from replicates: see `stats.bootstrap_quantile`.
     features : array-like, shape (m, d), optional
@@ -219,7 +221,7 @@ def audit_zero_run(
     shift = read_shift(propensity, included, features=features, ids=ids, seed=seed)
     limit = None if max_log_odds is None else real(max_log_odds, "max_log_odds", above=0)
     check_certain(shift, limit)
-    kind = _correction(correction, claim, shift)
+    kind = _correction(correction, claim, shift, variant)
     _check_policy(cuts)
     rng = np.random.default_rng(seed)
     rows = _audited(values, included, shift, limit, design, rng)
@@ -313,7 +315,17 @@ _ADVERSARIES: dict[Correction, Adversary] = {
 _NAIVE = "INVALID under distribution shift: propensities are taken to be 1/2. "
 
 
-def _correction(correction: CorrectionChoice, claim: Claim, shift: Shift) -> Correction:
+def _correction(
+    correction: CorrectionChoice, claim: Claim, shift: Shift, variant: ZeroRunVariant
+) -> Correction:
+    if variant == "untampered":
+        if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
+            return "poisson_binomial"
+        message = (
+            f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
+            f"{claim!r} by {correction!r}: take another variant"
+        )
+        raise IncompatibleOptionsError(message)
     if correction != "conditional":
         return correction
     if isinstance(claim, PureDP):
