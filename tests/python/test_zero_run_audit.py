@@ -1,6 +1,8 @@
 """Audits of given members and non-members: shift goes, leakage stays, bad input is named."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -226,6 +228,27 @@ class TestUncertainPropensities:
         again = lb.ZeroRunResult.from_json(result.to_json())
         assert again == result
         assert again.falsification == result.falsification
+
+    def test_refits_elsewhere_and_kept(self, game: NoisySum, tmp_path: Path) -> None:
+        fit = LogisticPropensity(calibration=None).fit(game.holdout_features, game.holdout_member)
+        options: dict[str, Any] = {"features": game.features, "falsify": False, "seed": 3}
+        here = lb.audit_zero_run(game.scores, game.member, fit, **options)
+        with ThreadPoolExecutor(2) as pool:
+            there = lb.audit_zero_run(
+                game.scores, game.member, fit, executor=pool, checkpoint=tmp_path, **options
+            )
+        assert there == here
+        kept = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+        assert len(kept) > 600 // 64
+        again = lb.audit_zero_run(game.scores, game.member, fit, checkpoint=tmp_path, **options)
+        assert again == here
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == kept
+        with pytest.raises(errors.CheckpointError):
+            lb.audit_zero_run(
+                game.scores, game.member, fit, checkpoint=tmp_path, **(options | {"seed": 4})
+            )
+        with pytest.raises(errors.IncompatibleOptionsError, match="refits of a fitted model"):
+            audit(game, checkpoint=tmp_path)
 
     def test_refuted_propensities_withhold_the_bound(self) -> None:
         game = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)

@@ -19,6 +19,9 @@ from leakbound.errors import (
 from leakbound.propensity import PropensityFit
 
 if TYPE_CHECKING:
+    import os
+    from concurrent.futures import Executor
+
     from numpy.typing import NDArray
 
     from leakbound._typing import ArrayInput, BoolArray, FloatArray
@@ -87,6 +90,8 @@ def read_shift(
     features: ArrayInput | None,
     ids: ArrayInput | None,
     seed: int,
+    executor: Executor | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Shift:
     """Read propensities: values, replicates, limits, or a fitted model.
 
@@ -102,6 +107,10 @@ def read_shift(
         Their ids; none may be among those a model was fitted to.
     seed : int
         Seed of the refits of a model.
+    executor : concurrent.futures.Executor, optional
+        Where to run the refits of a model.
+    checkpoint : str or os.PathLike, optional
+        A folder to keep them in.
 
     Returns
     -------
@@ -115,10 +124,17 @@ def read_shift(
     OptionError
         If a propensity is outside [0, 1], or a lower limit above the upper one.
     IncompatibleOptionsError
-        If a model comes without features.
+        If a model comes without features, or something for refits without a model.
     """
     if isinstance(propensity, PropensityFit):
-        return _modelled(propensity, member, features, ids, seed)
+        refits = {"seed": seed, "executor": executor, "checkpoint": checkpoint}
+        return _modelled(propensity, member, features, ids, refits)
+    if executor is not None or checkpoint is not None:
+        message = (
+            "executor and checkpoint are for the refits of a fitted model, and propensity is not "
+            "one: leave them out, or pass a PropensityFit"
+        )
+        raise IncompatibleOptionsError(message)
     if isinstance(propensity, tuple):
         return _limited(propensity, member.size)
     given: Any = propensity
@@ -196,7 +212,7 @@ def _modelled(
     member: BoolArray,
     features: ArrayInput | None,
     ids: ArrayInput | None,
-    seed: int,
+    refits: dict[str, Any],
 ) -> Shift:
     if features is None:
         message = "a fitted propensity model needs the features of the audited examples: features="
@@ -206,7 +222,7 @@ def _modelled(
     fitted, warnings = _same_share(model, member)
     point = fitted.log_odds(features)
     check_length(point, member.size, "features")
-    draws = fitted.bootstrap(features, K=REPLICATES, seed=seed)
+    draws = fitted.bootstrap(features, K=REPLICATES, **refits)
     return Shift(point, point, point, draws, limited=False, warnings=warnings)
 
 

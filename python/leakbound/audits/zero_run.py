@@ -3,6 +3,8 @@
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """
 
+import os
+from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
@@ -92,6 +94,8 @@ def audit_zero_run(
     design: Design = "coins",
     ids: ArrayInput | None = None,
     seed: int = 0,
+    executor: Executor | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> ZeroRunResult:
     """Bound the privacy loss of a model from below, from given members and non-members.
 
@@ -155,6 +159,12 @@ def audit_zero_run(
         One id for each example; checked for repetition, and against those the model was fitted to.
     seed : int
         Seed of everything drawn: the order of ties, what is kept or tampered with, refits.
+    executor : concurrent.futures.Executor, optional
+        Where to run the 600 refits of a fitted model, such as a process pool; on all threads of
+        this process if None. The bound is the same.
+    checkpoint : str or os.PathLike, optional
+        A folder to keep finished refits in, from which an interrupted audit carries on: see
+        `PropensityFit.bootstrap`.
 
     Returns
     -------
@@ -176,6 +186,10 @@ def audit_zero_run(
         If no example could have been both a member and a non-member.
     IncompatibleOptionsError
         If options make no sense together.
+    PropensityFitError, ClassMissingError
+        If a refit of a fitted model is not finite, or resamples lack a class.
+    CheckpointError, OSError
+        If `checkpoint` was begun with other data or options, or cannot be written.
     MissingExtraError
         If the propensities are to be refuted and scikit-learn is not installed.
 
@@ -218,7 +232,15 @@ def audit_zero_run(
     included = check_membership(member, values.size, scores)
     if ids is not None:
         check_ids(ids, included)
-    shift = read_shift(propensity, included, features=features, ids=ids, seed=seed)
+    shift = read_shift(
+        propensity,
+        included,
+        features=features,
+        ids=ids,
+        seed=seed,
+        executor=executor,
+        checkpoint=checkpoint,
+    )
     limit = None if max_log_odds is None else real(max_log_odds, "max_log_odds", above=0)
     check_certain(shift, limit)
     kind = _correction(correction, claim, shift, variant)
