@@ -116,7 +116,8 @@ SIGNATURES = {
         "(scores, member, propensity, *, claim=GaussianDP(delta=0.0), correction='conditional', "
         "confidence=0.95, cuts=None, sides='both', adversary=None, variant='directional', "
         "bootstrap='percentile', features=None, max_log_odds=None, derandomize=False, "
-        "test='tight', falsify=True, release_refuted=False, design='coins', ids=None, seed=0)"
+        "test='tight', falsify=True, release_refuted=False, design='coins', ids=None, seed=0, "
+        "executor=None, checkpoint=None)"
     ),
     stats.match: "(member, log_odds, uniforms)",
     stats.tamper: "(guesses, log_odds, uniforms, *, variant='directional', epsilon=None)",
