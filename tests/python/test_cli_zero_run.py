@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 import leakbound as lb
 from leakbound.cli import app
+from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import noisy_sum
 
 GAME = noisy_sum(1200, mu=2.5, shift=0.6, features=2, seed=3)
@@ -47,6 +48,43 @@ def test_features_are_fitted_on_rows_that_are_not_audited(table: Path) -> None:
     assert found.m == 600
     assert found.falsification is not None
     assert found.bootstrap is not None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npz"])
+def test_a_column_says_which_rows_are_held_out(tmp_path: Path, suffix: str) -> None:
+    names = ["score", "member", "x0", "x1", "split"]
+    learn = np.arange(1200) % 3 == 0
+    words = np.where(learn, "holdout", "audit")
+    columns = [GAME.scores, GAME.member.astype(int), *GAME.features.T, words]
+    path = tmp_path / f"scores.{suffix}"
+    if suffix == "csv":
+        rows = (",".join(map(str, row)) for row in zip(*columns, strict=True))
+        path.write_text("\n".join([",".join(names), *rows]), encoding="utf-8")
+    else:
+        np.savez(path, **dict(zip(names, columns, strict=True)))
+    answer = leakbound(path, "--features", "x0,x1", "--json")
+    fit = LogisticPropensity().fit(GAME.features[learn], GAME.member[learn])
+    expected = lb.audit_zero_run(
+        GAME.scores[~learn], GAME.member[~learn], fit, features=GAME.features[~learn]
+    )
+    found = lb.ZeroRunResult.from_json(answer.stdout)
+    assert (found.m, found.bound) == (800, expected.bound)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["audit"] * 3 + ["test"], "split must be holdout or audit, got 'test' in row 3"),
+        (["audit"] * 4, "0 holdout, 4 audit"),
+    ],
+)
+def test_a_split_that_is_none(tmp_path: Path, words: list[str], complaint: str) -> None:
+    path = tmp_path / "scores.npz"
+    score = np.arange(4.0)
+    np.savez(path, score=score, member=score < 2, x0=score, split=np.array(words))
+    answer = leakbound(path, "--features", "x0")
+    assert answer.exit_code == 2
+    assert complaint in " ".join(answer.stderr.split())
 
 
 def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:

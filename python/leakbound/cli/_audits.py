@@ -305,7 +305,13 @@ def panoramia(
         _end(verdict)
 
 
-def table_of(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None) -> Table:
+def table_of(
+    file: Path,
+    wanted: Mapping[str, tuple[str, ...]],
+    out: Path | None,
+    *,
+    optional: tuple[str, ...] = ("id",),
+) -> Table:
     """Read a table, once the folder of the results is known to be writable.
 
     Parameters
@@ -316,6 +322,8 @@ def table_of(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None
         As for `read`.
     out : Path or None
         Where results will be written.
+    optional : tuple of str
+        As for `read`.
 
     Returns
     -------
@@ -325,7 +333,7 @@ def table_of(file: Path, wanted: Mapping[str, tuple[str, ...]], out: Path | None
     if out is not None:
         _output.prepare(out)
     with _output.waiting(f"Reading {file}"):
-        return read(file, wanted)
+        return read(file, wanted, optional=optional)
 
 
 @contextmanager

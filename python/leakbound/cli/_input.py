@@ -36,6 +36,9 @@ _MEMBERSHIP = {
     "-1.0": -1,
 }
 
+_TEXT = frozenset({"member", "id", "split"})
+"""Columns that are not numbers."""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -49,14 +52,19 @@ class Table:
         Membership as written: booleans or numbers.
     ids : ndarray, shape (m,), or None
         The column `id`, if there is one.
+    split : ndarray, shape (m,), or None
+        The column `split`, if it was asked for and there is one.
     """
 
     scores: dict[str, NDArray[Any]]
     member: NDArray[Any]
     ids: NDArray[Any] | None
+    split: NDArray[Any] | None = None
 
 
-def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
+def read(
+    path: Path, wanted: Mapping[str, tuple[str, ...]], *, optional: tuple[str, ...] = ("id",)
+) -> Table:
     """Read the columns that an audit needs, and `id` if the file has it.
 
     Parameters
@@ -65,6 +73,8 @@ def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
         A .csv, .npz or .parquet file.
     wanted : mapping of str to tuple of str
         For each kind of score the column names it may have, the best first.
+    optional : tuple of str
+        Which of `id` and `split` to read if the file has them.
 
     Returns
     -------
@@ -84,8 +94,7 @@ def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
     names = names_of(path)
     needs = {**wanted, "member": ("member",)}
     picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
-    if "id" in names:
-        picked["id"] = "id"
+    picked |= {name: _pick(path, names, (name,), needs) for name in optional if name in names}
     columns = load(path, names, sorted(set(picked.values())))
     lengths = {name: len(values) for name, values in columns.items()}
     if 0 in lengths.values():
@@ -99,6 +108,7 @@ def read(path: Path, wanted: Mapping[str, tuple[str, ...]]) -> Table:
         scores={name: columns[picked[name]] for name in wanted},
         member=columns["member"],
         ids=columns.get("id"),
+        split=columns.get("split"),
     )
 
 
@@ -223,7 +233,6 @@ def _csv_by_arrow(
         from pyarrow import csv as arrow_csv
     except ImportError:
         return None
-    text = {"member", "id"}
     try:
         table = arrow_csv.read_csv(
             path,
@@ -231,7 +240,7 @@ def _csv_by_arrow(
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(picked),
                 column_types={
-                    name: pa.string() if name in text else pa.float64() for name in picked
+                    name: pa.string() if name in _TEXT else pa.float64() for name in picked
                 },
                 null_values=[],
                 strings_can_be_null=False,
@@ -250,19 +259,20 @@ def _csv_by_line(
     path: Path, names: Sequence[str], picked: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     places = {name: list(names).index(name) for name in picked}
-    scores = {name: array("d") for name in picked if name not in {"member", "id"}}
-    member, ids = array("b"), list[str]()
+    scores = {name: array("d") for name in picked if name not in _TEXT}
+    member = array("b")
+    texts: dict[str, list[str]] = {name: [] for name in picked if name in {"id", "split"}}
     for line, row in _lines(path, len(names)):
         for name, values in scores.items():
             values.append(_decimal(row[places[name]], path, line, name))
         member.append(_membership(row[places["member"]], path, line))
-        if "id" in places:
-            ids.append(row[places["id"]])
+        for name, words in texts.items():
+            words.append(row[places[name]])
     columns: dict[str, NDArray[Any]] = {
         name: np.frombuffer(values) if values else np.empty(0) for name, values in scores.items()
     }
     columns["member"] = np.array(member, dtype=np.int8)
-    return columns | ({"id": np.array(ids)} if "id" in places else {})
+    return columns | {name: np.array(words) for name, words in texts.items()}
 
 
 def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:

@@ -15,7 +15,7 @@ from leakbound.cli import _output
 from leakbound.cli._audits import Confidence, Cuts, File, Json, Out, auditing, conclude, table_of
 from leakbound.cli._input import read_draws
 from leakbound.cli._options import parse_claim, parse_columns, parse_cuts
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import IncompatibleOptionsError, InputFileError
 from leakbound.propensity import LogisticPropensity, hold_out
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ ZERO_RUN = (
     "of membership given an example's features) or, for --features, columns of features; and "
     "optionally [bold]id[/].\n\n"
     "The bound holds if the propensities do. With --features they are fitted to half of the "
-    "examples, which are not audited, refitted 600 times, and put to the test.\n\n"
+    "examples, which are not audited, refitted 600 times, and put to the test. A column "
+    "[bold]split[/] says which: [bold]holdout[/] to fit to, [bold]audit[/] to audit.\n\n"
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach.[/]"
 )
 
@@ -66,7 +67,10 @@ def zero_run(
     ] = "",
     holdout: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Share of the rows that propensities are fitted to."),
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the rows that propensities are fitted to, if no column split says.",
+        ),
     ] = 0.5,
     family: Annotated[
         Literal["gaussian", "pure", "approx"],
@@ -123,7 +127,8 @@ def zero_run(
         wanted = {"score": ("score",)} | {name: (name,) for name in columns}
         if not columns and propensity is None:
             wanted["propensity"] = ("propensity",)
-        table = table_of(file, wanted, out)
+        optional = ("id", "split") if columns else ("id",)
+        table = table_of(file, wanted, out, optional=optional)
         with auditing(file, table):
             audited = _audited(table, columns, propensity, holdout, seed)
             result = audit_zero_run(
@@ -162,6 +167,26 @@ def _audited(
         return _Audited(scores, member, table.ids, given, None)
     features = np.column_stack([table.scores[name] for name in columns]).astype(np.float64)
     ids = np.arange(scores.size) if table.ids is None else table.ids
-    learn, rest = hold_out(ids, size=round(holdout * scores.size), seed=seed)
+    if table.split is None:
+        learn, rest = hold_out(ids, size=round(holdout * scores.size), seed=seed)
+    else:
+        learn, rest = _as_split(table.split)
     fit = LogisticPropensity().fit(features[learn], member[learn], ids=ids[learn])
     return _Audited(scores[rest], member[rest], ids[rest], fit, features[rest])
+
+
+def _as_split(words: NDArray[np.generic]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows to fit to, and the rows to audit."""
+    said = np.char.strip(words.astype(np.str_))
+    other = np.flatnonzero((said != "holdout") & (said != "audit"))
+    if other.size:
+        message = (
+            f"split must be holdout or audit, got {str(said[other[0]])!r} in row {other[0]} (rows "
+            "count from 0)"
+        )
+        raise InputFileError(message)
+    learn, rest = np.flatnonzero(said == "holdout"), np.flatnonzero(said == "audit")
+    if not (learn.size and rest.size):
+        message = f"split must name rows of both kinds: {learn.size} holdout, {rest.size} audit"
+        raise InputFileError(message)
+    return learn, rest
