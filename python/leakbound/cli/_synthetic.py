@@ -154,7 +154,7 @@ def _write(made: SyntheticReport, out: Path, title: str, examples: str) -> None:
 
 
 def _show(made: SyntheticReport) -> None:
-    from leakbound.panoramia import HEADINGS, NOTE, headline
+    from leakbound.panoramia import HEADINGS, headline
 
     table = _output.grid(
         [(name, place > 1) for place, name in enumerate((*HEADINGS[:2], "Test acc", *HEADINGS[2:]))]
@@ -172,6 +172,6 @@ def _show(made: SyntheticReport) -> None:
     _output.say(table)
     _output.say("")
     _output.say(headline(made.found), "bold red")
-    _output.say(NOTE)
+    _output.say(made.found.note)
     for text in made.found.warnings:
         _output.say(f"warning: {text}", "yellow")

@@ -54,6 +54,14 @@ class Side:
         targets = {name: values[rows] for name, values in self.targets.items()}
         return Side(self.examples.take(rows), self.helper[rows], targets)
 
+    @property
+    def table(self) -> FloatArray:
+        """What is known of each example without a target, as columns."""
+        parts = [self.examples.x, self.helper]
+        if self.examples.y is not None:
+            parts.append(self.examples.y)
+        return np.column_stack([part.reshape(len(self), -1) for part in parts]).astype(np.float64)
+
     def signals(self, target: str | None) -> FloatArray:
         """Return what the baseline sees, or the attack on a target.
 
@@ -135,6 +143,11 @@ class _Pairs:
         shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
         return attack.score(sample.examples.take(shown), sample.signals[shown])
 
+    def all_scores(self, attack: FittedAttack) -> FloatArray:
+        """Return a baseline's scores of all members, then of all non-members."""
+        sample = self.sample(None)
+        return attack.score(sample.examples, sample.signals)
+
 
 @dataclass(frozen=True)
 class Game:
@@ -178,6 +191,7 @@ class Game:
         dict of str to ndarray
             "rows" and "others": the pairs audited, by their rows on each side; "coins": True where
             the member is shown; "baseline" and "baseline-SIZE": scores of the baselines;
+            "baseline-validation": the baseline's scores of the validation part, first of members;
             "attack-TARGET": scores of the attack on each target.
         """
         rows, other_rows = self._drawn(len(members), MEMBERS), self._drawn(len(others), OTHERS)
@@ -200,6 +214,7 @@ class Game:
             "rows": self._split(rows)[2],
             "others": self._split(other_rows)[2],
             "coins": coins,
+            "baseline-validation": validation.all_scores(trained["baseline"][0]),
             **{key: test.scores(one, target, coins) for key, (one, target) in trained.items()},
         }
 

@@ -10,7 +10,7 @@ import numpy as np
 from leakbound import _figures, plots
 from leakbound._files import write_text
 from leakbound._wording import figure_of
-from leakbound.panoramia._report import HEADINGS, NOTE, estimate, headline
+from leakbound.panoramia._report import HEADINGS, estimate, headline
 from leakbound.report import environment
 from leakbound.results import PanoramiaResult
 
@@ -69,7 +69,7 @@ def write(
             found=found,
             headings=HEADINGS,
             lines=found.table(),
-            note=NOTE,
+            note=found.note,
             shared=_shared(found),
             least=min(map(estimate, rows)),
             targets=[_target(row, f"t{i}") for i, row in enumerate(rows)],

@@ -15,6 +15,7 @@ from leakbound.cuts import CutPolicy, UnionBound
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional, audit_conditionally
 from leakbound.panoramia._game import Game, Parts, Side
 from leakbound.panoramia._report import (
     Audit,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from leakbound._typing import ArrayInput, FloatArray, IntArray
+    from leakbound._zero_run_result import ZeroRunResult
+    from leakbound.panoramia._report import Result
     from leakbound.panoramia._run import Panoramia
     from leakbound.results import AuditResult, PanoramiaResult
 
@@ -348,7 +351,7 @@ class Run:
 
     def _audits(
         self, target: str, seen: Mapping[str, Side], said: Arrays
-    ) -> dict[Audit, Callable[[int, dict[str, Arrays]], PanoramiaResult | AuditResult]]:
+    ) -> dict[Audit, Callable[[int, dict[str, Arrays]], Result]]:
         def compare(
             seed: int, game: Arrays, *, real: bool = False, cuts: CutPolicy = self.options.cuts
         ) -> PanoramiaResult:
@@ -359,6 +362,20 @@ class Run:
                 confidence=self.options.confidence,
                 cuts=cuts,
                 real_nonmembers=real,
+                seed=seed,
+            )
+
+        def given_examples(seed: int, game: Arrays, name: Conditional) -> ZeroRunResult:
+            members, others = (
+                side.take(game[rows]).table
+                for rows, side in (("rows", seen["members"]), ("others", seen["generated"]))
+            )
+            return audit_conditionally(
+                game,
+                target,
+                np.where(game["coins"][:, None], members, others),
+                name,
+                confidence=self.options.confidence,
                 seed=seed,
             )
 
@@ -385,6 +402,11 @@ class Run:
             audits["PANORAMIA, union"] = lambda seed, games: compare(
                 seed, games["generated"], cuts=UnionBound()
             )
+        if self.options.conditional:
+            audits |= {
+                name: lambda seed, games, name=name: given_examples(seed, games["generated"], name)
+                for name in CORRECTIONS
+            }
         if "nonmembers" in seen:
             audits["RM;RN"] = lambda seed, games: compare(seed, games["nonmembers"], real=True)
             audits["O(1)"] = by_loss

@@ -11,12 +11,15 @@ import numpy as np
 from leakbound._json import Record
 from leakbound._typing import FloatArray, IntArray
 from leakbound._wording import number
+from leakbound._zero_run_result import ZeroRunResult
 from leakbound.errors import OptionError
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional
 from leakbound.results import AuditResult, PanoramiaResult
 
-__all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Saturation", "Spread"]
+__all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Result", "Saturation", "Spread"]
 
-Audit: TypeAlias = Literal["PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
+Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
+Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
 
 GROWTH = 0.05
 """Gain of c_lb from the last doubling of the training data that is still growth."""
@@ -81,17 +84,18 @@ class PanoramiaRow(Record):
     ----------
     target : str
         Name of the target.
-    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"}
+    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
         Against generated non-members; the same scores with the paper's union bound over all cuts;
         the same attack against real non-members; or guessing members and non-members by the loss,
-        less that at initialisation where it is known.
-    results : tuple of PanoramiaResult or AuditResult
+        less that at initialisation where it is known. "Zero-Run, match" and "Zero-Run,
+        Poisson-binomial" are conditional lower bounds from the scores of the first.
+    results : tuple of PanoramiaResult, ZeroRunResult or AuditResult
         One for each seed, each at its own confidence.
     """
 
     target: str
     audit: Audit
-    results: tuple[PanoramiaResult | AuditResult, ...]
+    results: tuple[Result, ...]
 
     @property
     def m(self) -> int:
@@ -105,8 +109,10 @@ class PanoramiaRow(Record):
 
     @property
     def c_plus_epsilon_lb(self) -> Spread | None:
-        """Lower bounds on c + ε; None for O(1), which has no baseline."""
-        return None if self.audit == "O(1)" else self._of(lambda result: result.c_plus_epsilon_lb)
+        """Lower bounds on c + ε; None where there is none, for O(1) and Zero-Run."""
+        if not (self._estimated or self.audit == "RM;RN"):
+            return None
+        return self._of(lambda result: result.c_plus_epsilon_lb)
 
     @property
     def epsilon_tilde(self) -> Spread | None:
@@ -187,7 +193,7 @@ class PanoramiaReport(Record):
         ----------
         target : str
             Name of the target.
-        audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"}
+        audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
             Which audit of it.
 
         Returns
@@ -221,6 +227,12 @@ class PanoramiaReport(Record):
             for spreads in [(row.c_lb, row.c_plus_epsilon_lb, row.epsilon_tilde, row.epsilon)]
         ]
 
+    @property
+    def note(self) -> str:
+        """What the numbers of the table mean."""
+        conditional = any(row.audit in CORRECTIONS for row in self.rows)
+        return NOTE + (CONDITION if conditional else "")
+
     def report(self, path: str | os.PathLike[str], *, title: str = "", summary: str = "") -> None:
         """Write a self-contained HTML report, all of it or nothing.
 
@@ -249,7 +261,7 @@ class PanoramiaReport(Record):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        return "\n".join([*padded, "", NOTE, *(f"warning: {text}" for text in self.warnings)])
+        return "\n".join([*padded, "", self.note, *(f"warning: {text}" for text in self.warnings)])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
@@ -260,6 +272,12 @@ HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
 NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
     "what the attack proves beyond the baseline, put down to the model."
+)
+
+
+CONDITION = (
+    " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
+    "example says of its coin, and 0 is reported where that is refuted."
 )
 
 
@@ -321,7 +339,25 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple
     tuple of str
         Sentences.
     """
-    return (*_growing(saturation), *_crowded(rows), *_contradicted(rows))
+    return (*_growing(saturation), *_crowded(rows), *_contradicted(rows), *_refuted(rows))
+
+
+def _refuted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
+    """Say where a sceptic found what the propensity model does not know."""
+    withheld = [
+        result.withheld
+        for row in rows
+        for result in row.results
+        if isinstance(result, ZeroRunResult)
+    ]
+    if not any(withheld):
+        return ()
+    note = (
+        f"the propensity model was refuted in {sum(withheld)} of {len(withheld)} audits by "
+        "Zero-Run, whose bounds are withheld: examples say more of their coin than the baseline's "
+        "score does, so that c_lb is not tight either"
+    )
+    return (note,)
 
 
 def _growing(saturation: Saturation) -> tuple[str, ...]:

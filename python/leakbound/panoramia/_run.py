@@ -67,6 +67,10 @@ class Panoramia:
         Which cuts of each ranking are tested.
     union : bool
         Whether the table also has the paper's union bound over all cuts, on the same scores.
+    conditional : bool
+        Whether it also has lower bounds on ε by Zero-Run on the same scores. They hold if the
+        probability that an example is real, given the baseline's score, is what a model learnt from
+        the validation part says; a sceptic tries to refute it.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Panoramia:
     confidence: float = 0.95
     cuts: CutPolicy = field(default_factory=KLScan)
     union: bool = False
+    conditional: bool = False
 
     def __post_init__(self) -> None:
         if not (hasattr(self.generator, "fit") or hasattr(self.generator, "sample")):

@@ -1,0 +1,132 @@
+"""Zero-Run on the audit set of PANORAMIA: what it rests on, refutation, coverage."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from leakbound.demos._census_data import Census, features
+from leakbound.panoramia import Panoramia, PanoramiaReport
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional, audit_conditionally
+from leakbound.stats import binomial_tail
+
+PAIRS, KNOWN = 400, 300
+
+
+def game(seed: int, *, leak: float, known: float = 1.0) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Examples with one feature, and a target that answers each coin at random: ε is `leak`.
+
+    Members have features N(½, 1) and others N(-½, 1), so that λ(x) = x. The baseline knows a part
+    of it; the attack sees the feature and the target's answer.
+    """
+    rng = np.random.default_rng(seed)
+    coins = rng.random(PAIRS) < 0.5
+    x = rng.normal(size=PAIRS) + coins - 0.5
+    said = coins ^ (rng.random(PAIRS) > 1 / (1 + np.exp(-leak)))
+    validation = rng.normal(size=2 * KNOWN) + np.repeat([0.5, -0.5], KNOWN)
+    hidden = rng.normal(size=(2, 2 * KNOWN))
+    scores = {
+        "coins": coins,
+        "baseline": known * x + (1 - known) * hidden[0, :PAIRS],
+        "baseline-validation": known * validation + (1 - known) * hidden[1],
+        "attack-it": x + leak * (2.0 * said - 1),
+    }
+    return scores, x[:, None]
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_it_sees_the_leak_and_names_the_model(correction: Conditional) -> None:
+    scores, x = game(1, leak=3.0)
+    result = audit_conditionally(scores, "it", x, correction, confidence=0.95, seed=0)
+    assert result.kind == "conditional_lower_bound"
+    assert 0.8 < result.bound <= 3.0
+    assert "baseline's score" in str(result.options["propensity"])
+    assumptions = {one.name: one.statement for one in result.assumptions}
+    assert "baseline's score" in assumptions["propensities"]
+    assert "replace one example" in assumptions
+    assert result.falsification is not None
+    assert not result.falsification.refuted
+
+
+def test_a_baseline_that_knows_too_little_is_refuted() -> None:
+    scores, x = game(2, leak=0.0, known=0.0)
+    result = audit_conditionally(scores, "it", x, "Zero-Run, match", confidence=0.95, seed=0)
+    assert result.falsification is not None
+    assert result.falsification.refuted
+    assert result.withheld
+    assert result.bound == 0
+
+
+def miscovered(games: int, *, leak: float, correction: Conditional) -> int:
+    wrong = 0
+    for seed in range(games):
+        scores, x = game(1000 + seed, leak=leak)
+        result = audit_conditionally(scores, "it", x, correction, confidence=0.8, seed=seed)
+        wrong += result.bound > leak
+    return wrong
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_no_leak_is_seldom_called_one(correction: Conditional) -> None:
+    games = 8
+    wrong = miscovered(games, leak=0.0, correction=correction)
+    assert binomial_tail(wrong, games, 0.2) > 1e-3
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("leak", [0.0, 1.0])
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_coverage(correction: Conditional, leak: float) -> None:
+    games = 100
+    wrong = miscovered(games, leak=leak, correction=correction)
+    assert binomial_tail(wrong, games, 0.2) > 1e-3
+
+
+class Memory(nn.Module):
+    """Is sure of the label of whom it knows, and of nobody else's."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        super().__init__()
+        self.x = nn.Parameter(torch.tensor(features(x)), requires_grad=False)
+        self.y = nn.Parameter(torch.tensor(y, dtype=torch.float32), requires_grad=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        distance, nearest = torch.cdist(inputs, self.x).min(1)
+        sure = 4 * (distance < 1e-3) * (2 * self.y[nearest] - 1)
+        return torch.stack([-sure, sure], 1)
+
+
+def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:
+    drawn = Census().sample(600, seed=5)
+    assert drawn.labels is not None
+    audit = Panoramia(
+        Census(), inputs=features, helper=None, saturation=(), seeds=(0,), conditional=True
+    )
+
+    def run(audit: Panoramia, folder: str) -> list[tuple[str, ...]]:
+        target = Memory(drawn.values, drawn.labels)  # type: ignore[arg-type]
+        report = audit.run(
+            target=target, members=(drawn.values, drawn.labels), checkpoints=tmp_path / folder
+        )
+        if audit.conditional:
+            assert [row.audit for row in report.rows] == ["PANORAMIA", *CORRECTIONS]
+            assert report.row("target", "Zero-Run, match").c_plus_epsilon_lb is None
+            assert all(row.epsilon is not None and row.epsilon.mean > 1 for row in report.rows[1:])
+            assert "conditional lower bounds" in str(report)
+            report.report(tmp_path / "report.html")
+            assert "Zero-Run, match" in (tmp_path / "report.html").read_text(encoding="utf-8")
+            report.to_json(tmp_path / "report.json")
+            assert PanoramiaReport.from_json(report.to_json()) == report
+            kept = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+            assert kept["rows"][1]["results"][0]["kind"] == "conditional_lower_bound"
+        else:
+            assert "conditional" not in str(report)
+        return report.table()
+
+    first = run(audit, "one")
+    assert run(audit, "one") == first
+    assert run(replace(audit, conditional=False), "two") == first[:1]
