@@ -26,6 +26,7 @@ __all__ = [
     "equal_level_scan",
     "fdp_critical_laplace",
     "fdp_critical_mu",
+    "fdp_least_correct",
     "fdp_p_value",
     "fdp_rejects",
     "kl_curve",
@@ -154,6 +155,9 @@ class TradeOff:
 
 def fdp_rejects(counts: CountOptions, curve: TradeOff, tau: float, test: FdpTest) -> bool: ...
 def fdp_p_value(counts: CountOptions, curve: TradeOff, test: FdpTest) -> float: ...
+def fdp_least_correct(
+    levels: Sequence[int], m: float, one_sided: bool, curve: TradeOff, tau: float
+) -> list[int]: ...
 def fdp_critical_mu(counts: CountOptions, delta: float, tau: float, test: FdpTest) -> float | None:
     """Return the largest mu rejected, None if there is none."""
 

@@ -13,7 +13,7 @@ from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.tradeoff import TradeOff
 
-__all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects", "rejects"]
+__all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects", "rejects", "search"]
 
 _MOST = 2**53
 """The core counts right guesses in doubles."""
@@ -226,7 +226,7 @@ def critical(counts: CountOptions, claim: AnyFamily, tau: float, test: FdpTest) 
     def refuted(theta: float) -> bool:
         return rejects(counts, claim.curve(theta, sides), tau, test)
 
-    return _search(refuted, claim)
+    return search(refuted, claim)
 
 
 def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest) -> bool:
@@ -251,14 +251,28 @@ def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest)
     return _core.fdp_rejects(counts, tradeoff.core, tau, test)
 
 
-def _search(refuted: Callable[[float], bool], claim: AnyFamily) -> float | None:
-    """Walk from the most private end in doubling steps, then halve; return the rejected side."""
+def search(refuted: Callable[[float], bool], claim: AnyFamily) -> float | None:
+    """Walk from the most private end in doubling steps, then halve; return the rejected side.
+
+    Parameters
+    ----------
+    refuted : callable
+        Whether a value of the parameter is rejected. Where it is asked depends on its answers only;
+        once halving begins, always between the last value rejected and the last one kept.
+    claim : FamilyClaim
+        The family.
+
+    Returns
+    -------
+    float or None
+        The last value rejected, None if the most private one is not.
+    """
     low, high = claim.search
     increasing = claim.order == "increasing"
     rejected, last = (low, high) if increasing else (high, low)
     if not refuted(rejected):
         return None
-    step = (high - low) / 2**_DOUBLINGS
+    step = (high - low if math.isfinite(high) else 1.0) / 2**_DOUBLINGS
     while True:
         kept = min(rejected + step, last) if increasing else max(rejected / 2, last)
         if not refuted(kept):

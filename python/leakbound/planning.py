@@ -22,7 +22,7 @@ from leakbound.audits._engine import Trial
 from leakbound.audits._fdp import FamilyPolicy, family_policy, plan_family
 from leakbound.audits._reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy, Split, Weighted
+from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy, ScoreAdaptive, Split, Weighted
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
 from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
@@ -527,7 +527,7 @@ def _prover(
     m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
 ) -> tuple[Callable[[_core.Ranking], float], str]:
     """Return the audit as a function of a ranking, and the name of its policy."""
-    if isinstance(cuts, Split | Weighted):
+    if isinstance(cuts, ScoreAdaptive | Split | Weighted):
         message = (
             f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of the "
             "scores decides; plan with Fixed or KLScan"

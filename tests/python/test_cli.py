@@ -197,6 +197,16 @@ def test_every_policy_has_a_word(word: str, policy: object, scores: Path) -> Non
     assert lb.AuditResult.from_json(answer.out) == expected
 
 
+def test_levels_that_scores_choose_among_have_a_word(scores: Path) -> None:
+    cuts = ("--cuts", "adaptive:10, 20,40")
+    answer = leakbound("one-run", scores, "--claim", "mu=1", *cuts, "--json", "--seed", 3)
+    levels = lb.ScoreAdaptive([10, 20, 40])
+    expected = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP(), cuts=levels, seed=3)
+    assert lb.AuditResult.from_json(answer.out) == expected
+    for word in ("adaptive", "adaptive:", "adaptive:10,x"):
+        assert "--cuts must be one of" in leakbound("one-run", scores, "--cuts", word).err
+
+
 def test_options_reach_the_one_run_audit(scores: Path) -> None:
     options = ("--confidence", 0.9, "--sides", "member", "--design", "fixed_size", "--seed", 5)
     expected = lb.audit_one_run(

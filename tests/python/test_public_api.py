@@ -193,6 +193,7 @@ def test_every_error_is_ours_and_a_builtin(error: type[Exception]) -> None:
         lb.EqualLevelScan(),
         lb.UnionBound(),
         lb.Fixed(3),
+        lb.ScoreAdaptive([3, 6]),
         lb.Split(),
         lb.VilleMixture(),
         lb.Weighted(),

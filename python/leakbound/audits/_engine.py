@@ -15,8 +15,17 @@ from leakbound.audits._details import POINTS, curve, histogram, roc
 from leakbound.audits._fdp import FamilyPolicy
 from leakbound.audits._warnings import ranking_warnings, tie_warnings
 from leakbound.audits._weighted import audit_weighted
-from leakbound.cuts import ORDERS, BestCut, CutPolicy, Fixed, PathPolicy, Split, Weighted
-from leakbound.errors import AbstentionError, OptionError
+from leakbound.cuts import (
+    ORDERS,
+    BestCut,
+    CutPolicy,
+    Fixed,
+    PathPolicy,
+    ScoreAdaptive,
+    Split,
+    Weighted,
+)
+from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionError
 from leakbound.results import ScoreAudit
 
 __all__ = ["PATH_NAMES", "audit_scores", "reason", "untied"]
@@ -131,6 +140,8 @@ def audit_scores(
         If the scores order nothing.
     OptionError
         If the policy does not suit the number of examples.
+    IncompatibleOptionsError
+        If the policy is for families of trade-off functions only.
     """
     if isinstance(cuts, Split):
         if break_ties:
@@ -140,6 +151,9 @@ def audit_scores(
         )
     if isinstance(cuts, Weighted):
         return audit_weighted(scores, member, beta=beta, name=name)
+    if isinstance(cuts, ScoreAdaptive):
+        message = "cuts=ScoreAdaptive(…) is for families of trade-off functions: take KLScan here"
+        raise IncompatibleOptionsError(message)
     cuts.check(scores.size)
     ranking = _rank(scores, member, name)
     notes: tuple[str, ...] = ()

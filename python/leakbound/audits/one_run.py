@@ -23,15 +23,24 @@ from leakbound._validate import (
     instance,
     integer,
 )
+from leakbound.audits._adaptive import adaptive_policy
 from leakbound.audits._approx import ApproxPolicy, approx_policy
 from leakbound.audits._attacks import Attacks, Proof
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores, untied
-from leakbound.audits._fdp import family_policy, of_family
+from leakbound.audits._fdp import FamilyPolicy, family_policy, of_family
 from leakbound.audits._priors import check_prior, describe, prior_policy
 from leakbound.audits._warnings import coin_warnings, delta_warnings
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan, PathPolicy, Split, Weighted
+from leakbound.cuts import (
+    CUT_POLICIES,
+    CutPolicy,
+    KLScan,
+    PathPolicy,
+    ScoreAdaptive,
+    Split,
+    Weighted,
+)
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.results import Assumption, AuditResult, ScoreAudit
 
@@ -264,9 +273,13 @@ def audit_one_run(
             biased = prior_policy(cuts, ranks, included, chances, sides=sides)
             return Proof(audit(biased), biased.kind, biased.method, {})
         if isinstance(claim, FAMILIES):
-            family, more = family_policy(
-                cuts, claim, test, examples=values.size, sides=sides, beta=beta
-            )
+            if isinstance(cuts, ScoreAdaptive):
+                family: FamilyPolicy
+                family, more = adaptive_policy(cuts, claim, test, values, sides)
+            else:
+                family, more = family_policy(
+                    cuts, claim, test, examples=values.size, sides=sides, beta=beta
+                )
             asked = cuts if isinstance(cuts, Split) else family
             proved = audit(asked, one_cut=family)
             return Proof(proved, family.kind, family.method, more, family)

@@ -9,6 +9,7 @@ from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
     KLScan,
+    ScoreAdaptive,
     Split,
     Uncorrected,
     UnionBound,
@@ -17,7 +18,10 @@ from leakbound.cuts import (
 )
 from leakbound.errors import OptionError
 
-CUTS = "auto, kl, equal-level, union, geometric, fixed:R, split:F, ville, weighted, uncorrected"
+CUTS = (
+    "auto, kl, equal-level, union, geometric, fixed:R, adaptive:R,R, split:F, "
+    "ville, weighted, uncorrected"
+)
 _CLAIM_KEYS = {
     **dict.fromkeys(("eps", "epsilon", "ε"), "eps"),
     **dict.fromkeys(("delta", "δ"), "delta"),
@@ -52,6 +56,8 @@ def parse_cuts(text: str) -> CutPolicy | None:
     name, _, value = text.strip().lower().partition(":")
     if name == "fixed" and value.isdecimal():
         return Fixed(guesses=int(value))
+    if name == "adaptive" and all(level.strip().isdecimal() for level in value.split(",")):
+        return ScoreAdaptive([int(level) for level in value.split(",")])
     if name == "split":
         return Split(fraction=_number(value, text, "--cuts split")) if value else Split()
     plain: dict[str, CutPolicy | None] = {

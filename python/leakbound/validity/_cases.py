@@ -19,6 +19,7 @@ from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
     KLScan,
+    ScoreAdaptive,
     Split,
     Uncorrected,
     UnionBound,
@@ -130,6 +131,7 @@ def _families() -> Iterator[Case]:
         "fixed": Fixed(75),
         "split": Split(),
         "geometric": UnionBound(grid="geometric"),
+        "adaptive": ScoreAdaptive([25, 50, 100]),
     }
     for sides in _SIDES:
         for truth in ("noise", "gaussian", "mixture"):

@@ -174,6 +174,21 @@ pub(crate) fn fdp_p_value(
 }
 
 #[pyfunction]
+pub(crate) fn fdp_least_correct(
+    py: Python<'_>,
+    levels: Vec<u64>,
+    m: f64,
+    one_sided: bool,
+    curve: &Curve,
+    tau: f64,
+) -> PyResult<Vec<u64>> {
+    let curve = curve.0.as_ref();
+    enter(py, |interrupt| {
+        certificate::least_correct(m, &levels, 2, one_sided, curve, tau, interrupt)
+    })
+}
+
+#[pyfunction]
 pub(crate) fn fdp_critical_mu(
     py: Python<'_>,
     counts: CountOptions,

@@ -34,7 +34,9 @@ mod _core {
     #[pymodule_export]
     use crate::enter::{set_threads, threads};
     #[pymodule_export]
-    use crate::fdp::{Curve, fdp_critical_laplace, fdp_critical_mu, fdp_p_value, fdp_rejects};
+    use crate::fdp::{
+        Curve, fdp_critical_laplace, fdp_critical_mu, fdp_least_correct, fdp_p_value, fdp_rejects,
+    };
     #[pymodule_export]
     use crate::games::play;
     #[pymodule_export]

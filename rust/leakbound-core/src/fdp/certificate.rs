@@ -43,12 +43,14 @@
 
 mod critical;
 mod envelope;
+mod joint;
 mod law;
 mod prices;
 mod proof;
 mod worst;
 
 pub use critical::critical;
+pub use joint::least_correct;
 
 use envelope::{Envelope, survey};
 use prices::Order;

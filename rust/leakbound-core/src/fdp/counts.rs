@@ -63,6 +63,11 @@ impl Counts {
         })
     }
 
+    /// The same with so many right guesses, at most c'.
+    pub(super) fn with_correct(&self, correct: u64) -> Self {
+        Self { correct, ..*self }
+    }
+
     /// m, or m/2 for one-sided guesses.
     #[must_use]
     pub fn examples(&self) -> f64 {

@@ -1,5 +1,6 @@
 //! Slopes λ(y) and κ that prove a bound, and its evaluation rounded outward.
 
+use super::aboves;
 use super::envelope::Envelope;
 use super::law::Law;
 use super::prices::Prices;
@@ -10,6 +11,8 @@ const MARGIN: f64 = 1e-12;
 /// κ is raised by this share, then by ever larger ones, until the inequalities hold.
 const FIRST_RAISE: f64 = 1e-9;
 const RAISE_GROWTH: f64 = 8.0;
+/// κ of a bound for several numbers of guesses is found by so many halvings.
+const KAPPA_HALVINGS: usize = 20;
 /// Rounds of the search for the price far above c.
 const ROUNDS: usize = 64;
 /// So many edges above c are walked through without looking for a shorter way.
@@ -31,6 +34,12 @@ pub(super) struct Proof {
     kappa: f64,
     /// Y, the largest y_s.
     highest: f64,
+}
+
+/// A proof's segments in units of another number of guesses.
+struct Scaled {
+    ratio: f64,
+    segments: Vec<Segment>,
 }
 
 /// Ψ, read at places that move little from one to the next.
@@ -104,6 +113,54 @@ impl Proof {
         }
         let scale = counts.examples() / counts.guesses() as f64;
         (self.kappa + scale * integral) * (1.0 + 2.0 * MARGIN)
+    }
+
+    /// The least bound found with these slopes for several numbers of guesses together, rounded up;
+    /// none if κ would have to be above `most`. `own` is what the slopes were found for.
+    pub(super) fn joint(
+        &self,
+        own: &Counts,
+        levels: &[Counts],
+        curve: &dyn TradeOff,
+        most: f64,
+    ) -> Option<f64> {
+        let scaled: Vec<Scaled> = levels.iter().map(|level| self.scaled(own, level)).collect();
+        let bound = |kappa: f64| -> Option<f64> {
+            let mut highest = 0.0_f64;
+            for (level, Scaled { ratio, segments }) in levels.iter().zip(&scaled) {
+                let above = aboves(level) as u64;
+                let price = highest_price(level, segments, kappa, above)?;
+                highest = highest.max(price / ratio * (1.0 + MARGIN));
+            }
+            let segments = self.segments.clone();
+            let proof = Self {
+                segments,
+                kappa,
+                highest,
+            };
+            Some(proof.bound(own, curve))
+        };
+        let (mut low, mut high) = (0.0, most);
+        let mut best = bound(high)?;
+        for _ in 0..KAPPA_HALVINGS {
+            let kappa = 0.5 * (low + high);
+            if let Some(found) = bound(kappa) {
+                (high, best) = (kappa, best.min(found));
+            } else {
+                low = kappa;
+            }
+        }
+        Some(best)
+    }
+
+    /// λ for another number of guesses: A = (m/c') y is common to both, so that y is in proportion
+    /// to c'.
+    fn scaled(&self, own: &Counts, level: &Counts) -> Scaled {
+        let ratio = level.guesses() as f64 / own.guesses() as f64;
+        // Slopes increase: a start that is too early only adds to Ψ.
+        let starts = self.segments.iter();
+        let segments = joined(starts.map(|s| (s.slope, s.from * ratio * (1.0 - MARGIN))));
+        Scaled { ratio, segments }
     }
 
     /// Smallest and largest ln λ that count.
