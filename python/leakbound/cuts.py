@@ -7,12 +7,12 @@ the rest. A policy turns a path and a probability of error into the best bound o
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from leakbound import _core
+from leakbound._levels import ScoreAdaptive
 from leakbound._policy import ORDERS, BestCut, CurvePoints, PathPolicy
 from leakbound._typing import FloatArray, IntArray, Kind, PathOrder, Sides, Tail
 from leakbound._validate import choice, integer, real
@@ -511,69 +511,6 @@ class Split:
             "One cut, chosen on a random part of the examples and tested on the rest: the "
             "Clopper-Pearson limit (Clopper and Pearson 1934)."
         )
-
-
-@dataclass(frozen=True)
-class ScoreAdaptive:
-    """One of a few numbers of guesses, whichever the scores suggest: for trade-off functions.
-
-    Examples stand out if their score is more than 3 robust standard deviations (1.4826 times the
-    median distance from the median) away from the median, above it only with `sides="member"`. The
-    number of guesses is the level nearest to how many do, in ratio; membership has no part in it.
-
-    Parameters
-    ----------
-    levels : sequence of int
-        Numbers of guesses, increasing, at most the number of examples each.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If they are not increasing positive integers.
-
-    Notes
-    -----
-    One proof covers all levels, at a cost in the p-value of some 3 % for two of them within a
-    factor of 2 and 6 % for three within 4, where equal shares cost 100 % and 200 %. As the number
-    of outlying scores depends on distances, so does the result: not on the order of scores alone.
-
-    Examples
-    --------
-    >>> ScoreAdaptive([100, 200, 400])
-    ScoreAdaptive(levels=(100, 200, 400))
-    """
-
-    levels: Sequence[int]
-    kind: ClassVar[Kind] = "family_lower_bound"
-
-    def __post_init__(self) -> None:
-        levels: object = self.levels
-        if not isinstance(levels, Sequence | np.ndarray):
-            message = f"levels must be a sequence of numbers of guesses, got {levels!r}"
-            raise OptionTypeError(message)
-        named = tuple(integer(one, f"levels[{i}]", least=1) for i, one in enumerate(levels))
-        if not named or any(a >= b for a, b in pairwise(named)):
-            message = f"levels must be at least one number, and increase; got {list(named)}"
-            raise OptionError(message)
-        object.__setattr__(self, "levels", named)
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "One cut, at the one of a few numbers of guesses that the scores suggest; one proof "
-            "covers all of them."
-        )
-
-    def check(self, examples: int) -> None:
-        """Raise OptionError if there are fewer examples than guesses.
-
-        Parameters
-        ----------
-        examples : int
-            m.
-        """
-        _check_guesses(self.levels[-1], examples, "ScoreAdaptive(levels=[…])")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ LAYERS = [
     {"_core"},
     {"errors", "_typing"},
     {"_files", "_progress", "_rounding", "_validate"},
-    {"_approx", "_json", "_parts", "_poisson_binomial", "_policy", "_scores"},
+    {"_approx", "_json", "_levels", "_parts", "_poisson_binomial", "_policy", "_scores"},
     {"_zero_run"},
     {"cuts", "plan", "propensity", "tradeoff"},
     {"_pld"},
