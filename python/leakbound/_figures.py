@@ -65,13 +65,13 @@ def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
     return tuple(
         Drawn(
             kind=kind,
-            title=title,
+            title=_title(kind, result),
             svg=inline(svg(plot, result, heading=False), f"{ident}-{kind}", words(result)),
             words=words(result),
             caption=caption(result),
         )
         for kind, plot in plots_of(result).items()
-        for title, words, caption in [_TEXTS[kind]]
+        for _, words, caption in [_TEXTS[kind]]
     )
 
 
@@ -258,6 +258,12 @@ def _bootstrap_caption(result: Result) -> str:  # noqa: ARG001 (one for all)
         "The propensities are known only roughly: the bound that is reported is low among those "
         "under refitted propensities, and the estimate alone is not used."
     )
+
+
+def _title(kind: str, result: Result) -> str:
+    if kind == "bound" and is_family(result):
+        return "ε against δ"
+    return _TEXTS[kind][0]
 
 
 _TEXTS: dict[str, tuple[str, Callable[[Result], str], Callable[[Result], str]]] = {

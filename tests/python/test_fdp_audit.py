@@ -194,6 +194,8 @@ def test_words_and_figures(claim: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(y, 1 - result.rejected.f(x))
     result.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "ε against δ" in page
+    assert "Bound against guesses" not in page
     assert "at δ = 1e-05" in page
     assert "NaN" not in page
 
