@@ -42,6 +42,24 @@ def test_a_file_of_replicates(table: Path, tmp_path: Path) -> None:
     assert json.loads(answer.stdout)["bound"] == expected.bound
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_table_of_propensities(tmp_path: Path, shuffled: bool) -> None:  # noqa: FBT001
+    ids = np.arange(1200)
+    scores, propensities = tmp_path / "scores.npz", tmp_path / "propensities.csv"
+    np.savez(scores, score=GAME.scores, member=GAME.member, id=ids)
+    rows = np.column_stack([ids[::-1] if shuffled else ids, GAME.propensity])
+    np.savetxt(
+        propensities, rows, delimiter=",", header="id,propensity", comments="", fmt=["%d", "%.17g"]
+    )
+    answer = leakbound(scores, "--propensity", propensities, "--json")
+    if shuffled:
+        assert answer.exit_code == 2
+        assert "in another order" in answer.stderr
+    else:
+        expected = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+        assert json.loads(answer.stdout)["bound"] == expected.bound
+
+
 def test_features_are_fitted_on_rows_that_are_not_audited(table: Path) -> None:
     answer = leakbound(table, "--features", "x0,x1", "--json")
     found = lb.ZeroRunResult.from_json(answer.stdout)

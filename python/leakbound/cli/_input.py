@@ -159,13 +159,16 @@ def _format(path: Path) -> tuple[Callable[..., list[str]], Callable[..., dict[st
     return formats[path.suffix.lower()]
 
 
-def read_draws(path: Path) -> NDArray[Any]:
-    """Read propensities from a file of one array.
+def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
+    """Read propensities from a file of their own, in the order of the scores.
 
     Parameters
     ----------
     path : Path
-        An .npy file.
+        A .csv, .npz or .parquet file with the column `propensity` and perhaps `id`, or an .npy
+        file of one array.
+    ids : ndarray, shape (m,), or None
+        The ids of the scores; a column `id` must say the same.
 
     Returns
     -------
@@ -175,19 +178,38 @@ def read_draws(path: Path) -> NDArray[Any]:
     Raises
     ------
     InputFileError
-        If the file is no such array.
+        If the file is none of these, or lists other examples or in another order.
     OSError
         If the file cannot be opened.
     """
+    if path.suffix.lower() == ".npy":
+        return _array(path)
+    names_of, load = _format(path)
+    names = names_of(path)
+    picked = [_pick(path, names, ("propensity",), {"propensity": ("propensity",)})]
+    columns = load(path, names, [*picked, *({"id"} & set(names))])
+    # Ids are text in a csv file and may be numbers elsewhere.
+    same = "id" not in columns or ids is None or np.array_equal(_words(columns["id"]), _words(ids))
+    if not same:
+        message = f"{path} lists other ids than the scores, or in another order: sort both alike"
+        raise InputFileError(message)
+    return columns["propensity"]
+
+
+def _words(ids: NDArray[Any]) -> NDArray[np.str_]:
+    return np.char.strip(ids.astype(np.str_))
+
+
+def _array(path: Path) -> NDArray[Any]:
     try:
-        draws = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
         message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
         raise InputFileError(message) from error
-    if not isinstance(draws, np.ndarray) or draws.ndim not in {1, 2}:
+    if not isinstance(array, np.ndarray) or array.ndim not in {1, 2}:
         message = f"{path} must hold one array of one or two dimensions: write it with numpy.save"
         raise InputFileError(message)
-    return draws
+    return array
 
 
 def _pick(
@@ -247,9 +269,10 @@ def _csv_by_arrow(
             ),
         )
         columns = {name: table[name].combine_chunks() for name in picked}
-        words = columns["member"].dictionary_encode()
-        known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
-        columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
+        if "member" in columns:
+            words = columns["member"].dictionary_encode()
+            known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
+            columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
     except (pa.ArrowException, KeyError):
         return None
     return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
@@ -265,13 +288,15 @@ def _csv_by_line(
     for line, row in _lines(path, len(names)):
         for name, values in scores.items():
             values.append(_decimal(row[places[name]], path, line, name))
-        member.append(_membership(row[places["member"]], path, line))
+        if "member" in places:
+            member.append(_membership(row[places["member"]], path, line))
         for name, words in texts.items():
             words.append(row[places[name]])
     columns: dict[str, NDArray[Any]] = {
         name: np.frombuffer(values) if values else np.empty(0) for name, values in scores.items()
     }
-    columns["member"] = np.array(member, dtype=np.int8)
+    if "member" in places:
+        columns["member"] = np.array(member, dtype=np.int8)
     return columns | {name: np.array(words) for name, words in texts.items()}
 
 

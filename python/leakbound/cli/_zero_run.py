@@ -13,7 +13,7 @@ from leakbound import ApproxDP, GaussianDP, PureDP, audit_zero_run
 from leakbound._validate import check_membership
 from leakbound.cli import _output
 from leakbound.cli._audits import Confidence, Cuts, File, Json, Out, auditing, conclude, table_of
-from leakbound.cli._input import read_draws
+from leakbound.cli._input import read_propensities
 from leakbound.cli._options import parse_claim, parse_columns, parse_cuts
 from leakbound.errors import IncompatibleOptionsError, InputFileError
 from leakbound.propensity import LogisticPropensity, hold_out
@@ -41,7 +41,10 @@ PropensityFile = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="An .npy file with a propensity for each example, or K rows of them.",
+        help=(
+            "A table with the column propensity, in the order of FILE, or an .npy array with a "
+            "propensity for each example or K rows of them."
+        ),
     ),
 ]
 
@@ -163,7 +166,7 @@ def _audited(
     scores = np.asarray(table.scores["score"], dtype=np.float64)
     member = check_membership(table.member, scores.size)
     if not columns:
-        given = table.scores["propensity"] if draws is None else read_draws(draws)
+        given = table.scores["propensity"] if draws is None else read_propensities(draws, table.ids)
         return _Audited(scores, member, table.ids, given, None)
     features = np.column_stack([table.scores[name] for name in columns]).astype(np.float64)
     ids = np.arange(scores.size) if table.ids is None else table.ids
