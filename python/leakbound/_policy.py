@@ -4,6 +4,7 @@ The public names are those of `leakbound.cuts`.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from leakbound import _core
 from leakbound._typing import FloatArray, IntArray, Kind, PathOrder, Sides
 
-__all__ = ["ORDERS", "BestCut", "CurvePoints", "PathPolicy"]
+__all__ = ["ORDERS", "Best", "BestCut", "CurvePoints", "PathPolicy"]
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, right guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
@@ -37,6 +38,15 @@ class BestCut(Protocol):
     @property
     def successes(self) -> int:
         """Guesses right."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """A `BestCut` of a policy that does not get one from the core."""
+
+    logit: float
+    cut: int
+    successes: int
 
 
 class PathPolicy(ABC):

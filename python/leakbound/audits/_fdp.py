@@ -13,7 +13,7 @@ import numpy as np
 from leakbound import _core
 from leakbound._fdp import critical, rejects
 from leakbound._json import Lazy
-from leakbound._policy import ORDERS, CurvePoints, PathPolicy
+from leakbound._policy import ORDERS, Best, CurvePoints, PathPolicy
 from leakbound._typing import (
     CountOptions,
     FdpTest,
@@ -45,15 +45,6 @@ _TESTS: dict[FdpTest, str] = {
         "where that rejects more."
     ),
 }
-
-
-@dataclass(frozen=True)
-class Best:
-    """The cut that rejects most, and how much."""
-
-    logit: float
-    cut: int
-    successes: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leakbound import _core
+from leakbound._policy import Best
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound._validate import check_length, numbers, real, vector
 from leakbound.cuts import ORDERS, BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
@@ -84,15 +85,6 @@ class _Visit:
 
     path: _core.Path
     offsets: FloatArray
-
-
-@dataclass(frozen=True)
-class _EpsilonBound:
-    """A bound on ε in the place of one on log-odds."""
-
-    logit: float
-    cut: int
-    successes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,13 +271,14 @@ def _visits(
     }
 
 
-def _bound(base: KLScan | Fixed, visit: _Visit, level: float) -> _EpsilonBound:
+def _bound(base: KLScan | Fixed, visit: _Visit, level: float) -> Best:
+    """Return a bound on ε in the place of one on log-odds."""
     if isinstance(base, Fixed):
         guesses, right = base.cut(visit.path)
         epsilon = _core.poisson_binomial_epsilon(
             visit.offsets[:guesses], np.array([right]), beta=level, counts=None
         )
-        return _EpsilonBound(float(epsilon[0]), guesses, right)
+        return Best(float(epsilon[0]), guesses, right)
     settled = base.settled(level)
     best = _core.kl_scan_offsets(
         visit.path,
@@ -294,4 +287,4 @@ def _bound(base: KLScan | Fixed, visit: _Visit, level: float) -> _EpsilonBound:
         kappa=settled.kappa,
         min_guesses=settled.min_guesses or 1,
     )
-    return _EpsilonBound(best.epsilon, best.cut, best.successes)
+    return Best(best.epsilon, best.cut, best.successes)
