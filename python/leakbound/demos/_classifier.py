@@ -2,18 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from time import perf_counter
 
 import torch
-from opacus import PrivacyEngine
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
-from leakbound.demos._training import DELTA, Ticks, TrainedModel, quiet_opacus
+from leakbound.demos._private import train_privately
+from leakbound.demos._training import Ticks, TrainedModel, train_to_marks
 
 __all__ = ["Recipe", "accuracy"]
-
-GRADIENT_NORM = 1.0
 
 
 @dataclass(frozen=True)
@@ -81,16 +78,9 @@ class Recipe:
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
         batches = BatchSampler(RandomSampler(data), self.batch_size, drop_last=False)
         loader: DataLoader[tuple[Tensor, ...]] = DataLoader(data, sampler=batches, batch_size=None)
-        seconds = 0.0
-        last = max(marks, default=0)
-        for epoch in range(1, last + 1):
-            began = perf_counter()
-            _train_one_epoch(network, optimizer, loader)
-            seconds += perf_counter() - began
-            ticks(f"training, epoch {epoch} of {last}")
-            if epoch in marks:
-                name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
-                yield TrainedModel(name, network, epoch, None, seconds)
+        yield from train_to_marks(
+            network, lambda: _train_one_epoch(network, optimizer, loader), marks, ticks
+        )
 
     def privately(
         self, data: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
@@ -115,24 +105,17 @@ class Recipe:
         TrainedModel
             The network.
         """
-        began = perf_counter()
         network = self.new(seed)
-        with quiet_opacus():
-            private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
-                module=network,
-                optimizer=torch.optim.SGD(network.parameters(), lr=self.private_learning_rate),
-                data_loader=DataLoader(data, batch_size=self.private_batch_size, shuffle=True),
-                target_epsilon=epsilon,
-                target_delta=DELTA,
-                epochs=epochs,
-                max_grad_norm=GRADIENT_NORM,
-            )
-            for epoch in range(1, epochs + 1):
-                _train_one_epoch(private, optimizer, loader)
-                ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
-        name = f"DP-SGD, ε = {epsilon:g}"
-        seconds = perf_counter() - began
-        return TrainedModel(name, private.to_standard_module(), epochs, epsilon, seconds)
+        return train_privately(
+            network,
+            torch.optim.SGD(network.parameters(), lr=self.private_learning_rate),
+            data,
+            _train_one_epoch,
+            batch_size=self.private_batch_size,
+            epsilon=epsilon,
+            epochs=epochs,
+            ticks=ticks,
+        )
 
 
 def accuracy(network: nn.Module, data: TensorDataset) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from time import perf_counter
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 from torch import nn
@@ -25,6 +26,7 @@ __all__ = [
     "TrainedModel",
     "quiet_opacus",
     "reproducible",
+    "train_to_marks",
     "write_scores",
 ]
 
@@ -178,6 +180,38 @@ def write_scores(folder: Path, name: str, scores: Scores, plan: InclusionPlan) -
     lines = [f"{label},{int(member)},{value!r}" for label, member, value in columns]
     file = name.lower().replace(", ε = ", "-epsilon-").replace(" ", "-")
     write_text(folder / f"{file}.csv", "\n".join(["id,member,score", *lines, ""]))
+
+
+def train_to_marks(
+    network: nn.Module, train_one_epoch: Callable[[], object], marks: list[int], ticks: Ticks
+) -> Iterator[TrainedModel]:
+    """Train one network far past its best, and hand it out at each mark.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        The network before training.
+    train_one_epoch : callable
+        Trains it for one pass over the data.
+    marks : list of int
+        Epochs, increasing.
+    ticks : Ticks
+        Told of each epoch.
+
+    Yields
+    ------
+    TrainedModel
+        The same network every time, trained for longer.
+    """
+    seconds, last = 0.0, max(marks, default=0)
+    for epoch in range(1, last + 1):
+        began = perf_counter()
+        train_one_epoch()
+        seconds += perf_counter() - began
+        ticks(f"training, epoch {epoch} of {last}")
+        if epoch in marks:
+            name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
+            yield TrainedModel(name, network, epoch, None, seconds)
 
 
 @contextmanager

@@ -35,7 +35,14 @@ except ImportError as error:
     raise MissingExtraError(message) from error
 
 from leakbound.demos._census_data import Census, features
-from leakbound.demos._training import AuditedModel, Progress, Ticks, TrainedModel, reproducible
+from leakbound.demos._training import (
+    AuditedModel,
+    Progress,
+    Ticks,
+    TrainedModel,
+    reproducible,
+    train_to_marks,
+)
 from leakbound.torch import score
 
 __all__ = ["ShiftedReport", "ShiftedRow", "run"]
@@ -237,20 +244,16 @@ def _trained(
         nn.Linear(256, 2),
     )
     optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
-    seconds, last = 0.0, max(marks, default=0)
-    for epoch in range(1, last + 1):
-        began = perf_counter()
+
+    def train_one_epoch() -> None:
         network.train()
         for rows in torch.split(torch.randperm(len(labels)), BATCH_SIZE):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(network(inputs[rows]), labels[rows])
             torch.autograd.backward(loss)
             optimizer.step()
-        seconds += perf_counter() - began
-        ticks(f"training, epoch {epoch} of {last}")
-        if epoch in marks:
-            name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
-            yield TrainedModel(name, network, epoch, None, seconds)
+
+    yield from train_to_marks(network, train_one_epoch, marks, ticks)
 
 
 def _audit(

@@ -24,9 +24,10 @@ from leakbound.plan import InclusionPlan
 
 try:
     import torch
-    from opacus import PrivacyEngine
     from torch import Tensor, nn
     from torch.utils.data import DataLoader, TensorDataset
+
+    from leakbound.demos._private import train_privately
 except ImportError as error:
     message = (
         f"the text demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
@@ -35,14 +36,13 @@ except ImportError as error:
 
 from leakbound.demos._gpt import GPT
 from leakbound.demos._training import (
-    DELTA,
     AuditedModel,
     DemoReport,
     Progress,
     Ticks,
     TrainedModel,
-    quiet_opacus,
     reproducible,
+    train_to_marks,
     write_scores,
 )
 from leakbound.torch import score
@@ -57,7 +57,6 @@ LEARNING_RATE = 3e-3
 
 PRIVATE_BATCH_SIZE = 64
 PRIVATE_LEARNING_RATE = 3e-3
-GRADIENT_NORM = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,39 +183,26 @@ def _overfit(
     network = _network(seed)
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE)
     loader = DataLoader(training, batch_size=BATCH_SIZE, shuffle=True)
-    seconds = 0.0
-    last = max(marks, default=0)
-    for epoch in range(1, last + 1):
-        began = perf_counter()
-        _train_one_epoch(network, optimizer, loader)
-        seconds += perf_counter() - began
-        ticks(f"training, epoch {epoch} of {last}")
-        if epoch in marks:
-            name = f"{epoch} epoch{'' if epoch == 1 else 's'}"
-            yield TrainedModel(name, network, epoch, None, seconds)
+    yield from train_to_marks(
+        network, lambda: _train_one_epoch(network, optimizer, loader), marks, ticks
+    )
 
 
 def _privately(
     training: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
 ) -> TrainedModel:
     """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
-    began = perf_counter()
     network = _network(seed)
-    with quiet_opacus():
-        private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
-            module=network,
-            optimizer=torch.optim.AdamW(network.parameters(), lr=PRIVATE_LEARNING_RATE),
-            data_loader=DataLoader(training, batch_size=PRIVATE_BATCH_SIZE, shuffle=True),
-            target_epsilon=epsilon,
-            target_delta=DELTA,
-            epochs=epochs,
-            max_grad_norm=GRADIENT_NORM,
-        )
-        for epoch in range(1, epochs + 1):
-            _train_one_epoch(private, optimizer, loader)
-            ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
-    name = f"DP-SGD, ε = {epsilon:g}"
-    return TrainedModel(name, private.to_standard_module(), epochs, epsilon, perf_counter() - began)
+    return train_privately(
+        network,
+        torch.optim.AdamW(network.parameters(), lr=PRIVATE_LEARNING_RATE),
+        training,
+        _train_one_epoch,
+        batch_size=PRIVATE_BATCH_SIZE,
+        epsilon=epsilon,
+        epochs=epochs,
+        ticks=ticks,
+    )
 
 
 def _train_one_epoch(
