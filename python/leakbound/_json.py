@@ -1,14 +1,15 @@
 """Results to JSON and back: frozen dataclasses of numbers, words, arrays and lazy values.
 
 Every object carries its type; infinities are "inf" and "-inf"; NaN (a value that does not exist)
-is null. A value that is computed when first asked for is stored under its public name.
+is null. A value that is computed when first asked for is stored under its public name. A field that
+`unstored` makes is not part of the stored form: it is empty in what is read back.
 """
 
 import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -20,7 +21,7 @@ from leakbound._files import write_text
 from leakbound._typing import JsonValue
 from leakbound.errors import ResultFormatError
 
-__all__ = ["Lazy", "Record", "decode", "encode"]
+__all__ = ["Lazy", "Record", "decode", "encode", "unstored"]
 
 T = TypeVar("T")
 
@@ -45,6 +46,21 @@ class Lazy(Generic[T]):
     def value(self) -> T:
         """The value."""
         return self._compute()
+
+
+def unstored() -> Any:
+    """Return a dataclass field for a tuple that is too large for JSON.
+
+    Returns
+    -------
+    dataclasses.Field
+        Empty by default, and in what is read back; pickled, but not compared.
+    """
+    return field(default=(), repr=False, metadata={"stored": False})
+
+
+def _stored(kind: Any) -> list[Field[Any]]:
+    return [one for one in fields(kind) if one.metadata.get("stored", True)]
 
 
 class Record:
@@ -146,7 +162,9 @@ class Record:
         return hash(repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_dict, (self.to_dict(),)
+        names = {f.name for f in _stored(self)}
+        rest = {name: value for name, value in vars(self).items() if name not in names}
+        return type(self).from_dict, (self.to_dict(),), rest
 
 
 def encode(value: object) -> JsonValue:
@@ -170,7 +188,7 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content = {f.name.lstrip("_"): encode(getattr(value, f.name)) for f in fields(value)}
+        content = {f.name.lstrip("_"): encode(getattr(value, f.name)) for f in _stored(value)}
         return {"type": type(value).__name__, **content}
     if isinstance(value, float):
         return _encode_float(float(value))
@@ -255,7 +273,7 @@ def _named(kinds: list[Any], data: JsonValue, where: str) -> Any:
 def _decode_dataclass(kind: Any, data: JsonValue, where: str) -> Any:
     content = _expect(dict, data, where)
     _decode_literal((kind.__name__,), content.get("type"), f"{where}.type")
-    names = {f.name: f.name.lstrip("_") for f in fields(kind)}
+    names = {f.name: f.name.lstrip("_") for f in _stored(kind)}
     missing = sorted(set(names.values()) - set(content))
     if missing:
         message = f"{where} lacks {', '.join(missing)}"

@@ -89,6 +89,10 @@ def test_the_glyphs_command_prints_the_table_and_writes_the_report(
     assert answer.stdout.splitlines()[1].startswith("1 epoch  PANORAMIA")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "A generator (mixture) learnt from 240" in html
+    files = {file.name for file in (tmp_path / "scores").iterdir()}
+    assert files == {"generated-0.csv", "real-0.csv"}
+    answer = CliRunner().invoke(app, ["panoramia", str(tmp_path / "scores" / "generated-0.csv")])
+    assert answer.exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """PANORAMIA from members to bounds: targets that remember or never saw, seeds, checkpoints."""
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from typer.testing import CliRunner
 
 import leakbound as lb
+from leakbound.cli import app
 from leakbound.demos._census_data import Census, features
 from leakbound.errors import (
     CheckpointError,
@@ -157,6 +160,63 @@ def test_the_report_goes_to_json_and_back_and_is_written(
     assert html.count("<svg") == 2 + 2 * 4
     assert "Estimated leakage for “by\u00a0heart”" in html
     assert "Why the estimate is 0" in html
+
+
+def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> None:
+    assert [(game.seed, game.nonmembers, len(game)) for game in report.scores] == [
+        (seed, others, 420 if others == "generated" else len(report.games("real")[0]))
+        for seed in (0, 1)
+        for others in ("generated", "real")
+    ]
+    for target in ("by heart", "never saw"):
+        again = report.audit_again(target)
+        assert again == report.row(target)
+        union = report.audit_again(target, cuts=lb.UnionBound())
+        assert union.results == report.row(target, "PANORAMIA, union").results
+        real = report.audit_again(target, nonmembers="real")
+        assert real == report.row(target, "RM;RN")
+        losses = [game.audit_losses(target) for game in report.games("real")]
+        assert tuple(losses) == report.row(target, "O(1)").results
+    looser = report.audit_again("by heart", gamma=1e-3, max_recall=0.5, confidence=0.9)
+    assert [result.options["gamma"] for result in looser.results] == [1e-3, 1e-3]
+    assert [result.confidence for result in looser.results] == [0.9, 0.9]
+    assert all(result.attack.guesses <= 210 for result in looser.results)  # type: ignore[union-attr]
+
+
+def test_scores_of_some_pairs_prove_less(report: PanoramiaReport) -> None:
+    game = report.games()[0]
+    part = game.take(slice(100))
+    assert len(part) == 100
+    np.testing.assert_array_equal(part.attacks["by heart"], game.attacks["by heart"][:100])
+    few, all_of_them = (one.audit("by heart").c_plus_epsilon_lb for one in (part, game))
+    assert 0 < few < all_of_them
+    assert "seed=0, generated, m=100, targets: by heart, never saw" in repr(part)
+    with pytest.raises(ValueError, match="read-only"):
+        part.baseline[0] = 0
+
+
+def test_scores_stay_with_the_report_but_not_in_json(
+    report: PanoramiaReport, tmp_path: Path
+) -> None:
+    stored = PanoramiaReport.from_json(report.to_json())
+    assert stored.scores == ()
+    with pytest.raises(OptionError, match="which holds no scores"):
+        stored.audit_again("by heart")
+    copy = pickle.loads(pickle.dumps(report))
+    assert copy == report
+    assert copy.audit_again("by heart") == report.row("by heart")
+    with pytest.raises(OptionError, match="no target 'nobody'; targets: 'by heart', 'never saw'"):
+        report.audit_again("nobody")
+    with pytest.raises(IncompatibleOptionsError, match="prove nothing against generated"):
+        report.games()[0].audit_losses("by heart")
+    file = tmp_path / "scores.csv"
+    report.games()[1].to_csv(file)
+    command = ["panoramia", str(file), "--model", "by heart", "--json", "--seed", "1"]
+    answer = CliRunner().invoke(app, command)
+    read = lb.PanoramiaResult.from_json(answer.stdout)
+    expected = report.row("by heart").results[1]
+    assert isinstance(expected, lb.PanoramiaResult)
+    assert (read.c_lb, read.c_plus_epsilon_lb) == (expected.c_lb, expected.c_plus_epsilon_lb)
 
 
 def test_one_target_without_non_members_has_one_row() -> None:

@@ -42,7 +42,7 @@ Seeds = Annotated[
 def census(
     *,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html and result.json.")
+        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
     ] = Path("leakbound-out/census"),
     generator: Annotated[
         Literal["copula", "cart", "chow-liu", "oracle"],
@@ -82,7 +82,7 @@ def census(
 def glyphs(
     *,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html and result.json.")
+        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
     ] = Path("leakbound-out/glyphs"),
     generator: Annotated[
         Literal["mixture", "diffusion", "oracle"],
@@ -141,6 +141,10 @@ def _write(made: SyntheticReport, out: Path, title: str, examples: str) -> None:
 
     text = json_text.dumps(made.to_dict(), allow_nan=False, ensure_ascii=False)
     write_text(out / "result.json", text + "\n")
+    scores = out / "scores"
+    scores.mkdir(exist_ok=True)
+    for game in made.found.scores:
+        game.to_csv(scores / f"{game.nonmembers}-{game.seed}.csv")
     sizes = made.found.sizes
     accuracies = "; ".join(f"{one.name}, {one.test_accuracy:.3f}" for one in made.targets)
     summary = (

@@ -24,12 +24,14 @@ from leakbound.panoramia._report import (
 )
 from leakbound.panoramia._run import Panoramia
 from leakbound.panoramia._sample import Examples, Sample
+from leakbound.panoramia._scores import GameScores
 
 __all__ = [
     "HEADINGS",
     "NOTE",
     "Examples",
     "FittedAttack",
+    "GameScores",
     "Helper",
     "Panoramia",
     "PanoramiaReport",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from leakbound._validate import check_ids, check_length, complement, vector
-from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.audits import audit_panoramia
 from leakbound.cuts import CutPolicy, UnionBound
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.generators import MemberSplit, check_duplicates
@@ -25,6 +25,7 @@ from leakbound.panoramia._report import (
     warnings_of,
 )
 from leakbound.panoramia._sample import Examples
+from leakbound.panoramia._scores import GameScores
 
 if TYPE_CHECKING:
     from torch import nn
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from leakbound._zero_run_result import ZeroRunResult
     from leakbound.panoramia._report import Result
     from leakbound.panoramia._run import Panoramia
-    from leakbound.results import AuditResult, PanoramiaResult
+    from leakbound.results import PanoramiaResult
 
 __all__ = ["Progress", "Run"]
 
@@ -321,17 +322,23 @@ class Run:
     def _summary(
         self, games: list[dict[str, Arrays]], seen: Mapping[str, Side], said: Arrays
     ) -> PanoramiaReport:
+        scores = [
+            {
+                others: self._scores(seed, others, game, seen, said)
+                for others, game in played.items()
+            }
+            for seed, played in zip(self.options.seeds, games, strict=True)
+        ]
         rows = tuple(
             PanoramiaRow(
                 target=target,
                 audit=audit,
                 results=tuple(
-                    result_of(seed, played)
-                    for seed, played in zip(self.options.seeds, games, strict=True)
+                    result_of(scored, played) for scored, played in zip(scores, games, strict=True)
                 ),
             )
             for target in self.targets
-            for audit, result_of in self._audits(target, seen, said).items()
+            for audit, result_of in self._audits(target, seen).items()
         )
         saturation = self._saturation(games)
         parts = self.parts
@@ -347,23 +354,38 @@ class Run:
             },
             options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
             warnings=warnings_of(rows, saturation),
+            scores=tuple(game for scored in scores for game in scored.values()),
+        )
+
+    def _scores(
+        self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], said: Arrays
+    ) -> GameScores:
+        """Return coins and scores of a game, and for real non-members those of O(1)."""
+
+        def by_loss(target: str) -> FloatArray:
+            fallen = [
+                _loss_scores(seen[name].targets[target][:, 0], said.get(f"initial {name}"))
+                for name in ("members", others)
+            ]
+            return np.where(game["coins"], fallen[0][game["rows"]], fallen[1][game["others"]])
+
+        real = others == "nonmembers"
+        return GameScores(
+            seed,
+            "real" if real else "generated",
+            game["coins"],
+            game["baseline"],
+            {target: game[f"attack-{target}"] for target in self.targets},
+            {target: by_loss(target) for target in self.targets} if real else {},
         )
 
     def _audits(
-        self, target: str, seen: Mapping[str, Side], said: Arrays
-    ) -> dict[Audit, Callable[[int, dict[str, Arrays]], Result]]:
-        def compare(
-            seed: int, game: Arrays, *, real: bool = False, cuts: CutPolicy = self.options.cuts
-        ) -> PanoramiaResult:
-            return audit_panoramia(
-                game["baseline"],
-                game[f"attack-{target}"],
-                game["coins"],
-                confidence=self.options.confidence,
-                cuts=cuts,
-                real_nonmembers=real,
-                seed=seed,
-            )
+        self, target: str, seen: Mapping[str, Side]
+    ) -> dict[Audit, Callable[[dict[str, GameScores], dict[str, Arrays]], Result]]:
+        confidence = self.options.confidence
+
+        def compare(game: GameScores, cuts: CutPolicy = self.options.cuts) -> PanoramiaResult:
+            return game.audit(target, confidence=confidence, cuts=cuts)
 
         def given_examples(seed: int, game: Arrays, name: Conditional) -> ZeroRunResult:
             members, others = (
@@ -375,41 +397,27 @@ class Run:
                 target,
                 np.where(game["coins"][:, None], members, others),
                 name,
-                confidence=self.options.confidence,
+                confidence=confidence,
                 seed=seed,
             )
 
-        def by_loss(seed: int, games: dict[str, Arrays]) -> AuditResult:
-            game = games["nonmembers"]
-            scores = [
-                _loss_scores(side.targets[target][:, 0], said.get(f"initial {name}"))[game[rows]]
-                for name, rows, side in (
-                    ("members", "rows", seen["members"]),
-                    ("nonmembers", "others", seen["nonmembers"]),
-                )
-            ]
-            return audit_one_run(
-                np.where(game["coins"], *scores),
-                game["coins"],
-                confidence=self.options.confidence,
-                seed=seed,
-            )
-
-        audits: dict[Audit, Any] = {
-            "PANORAMIA": lambda seed, games: compare(seed, games["generated"])
-        }
+        audits: dict[Audit, Any] = {"PANORAMIA": lambda scores, _: compare(scores["generated"])}
         if self.options.union:
-            audits["PANORAMIA, union"] = lambda seed, games: compare(
-                seed, games["generated"], cuts=UnionBound()
+            audits["PANORAMIA, union"] = lambda scores, _: compare(
+                scores["generated"], UnionBound()
             )
         if self.options.conditional:
             audits |= {
-                name: lambda seed, games, name=name: given_examples(seed, games["generated"], name)
+                name: lambda scores, games, name=name: given_examples(
+                    scores["generated"].seed, games["generated"], name
+                )
                 for name in CORRECTIONS
             }
         if "nonmembers" in seen:
-            audits["RM;RN"] = lambda seed, games: compare(seed, games["nonmembers"], real=True)
-            audits["O(1)"] = by_loss
+            audits["RM;RN"] = lambda scores, _: compare(scores["nonmembers"])
+            audits["O(1)"] = lambda scores, _: scores["nonmembers"].audit_losses(
+                target, confidence=confidence
+            )
         return audits
 
     def _saturation(self, games: list[dict[str, Arrays]]) -> Saturation:

@@ -8,12 +8,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._json import Record
+from leakbound._json import Record, unstored
 from leakbound._typing import FloatArray, IntArray
 from leakbound._wording import number
 from leakbound._zero_run_result import ZeroRunResult
 from leakbound.errors import OptionError
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional
+from leakbound.panoramia._scores import GameScores, NonMembers
 from leakbound.results import AuditResult, PanoramiaResult
 
 __all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Result", "Saturation", "Spread"]
@@ -177,6 +178,9 @@ class PanoramiaReport(Record):
         Every option in force.
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
+    scores : tuple of GameScores
+        Coins and scores of each seed, against generated and, if there are some, real non-members.
+        They are left out of JSON: a report read from there has none.
     """
 
     rows: tuple[PanoramiaRow, ...]
@@ -185,6 +189,7 @@ class PanoramiaReport(Record):
     sizes: dict[str, int]
     options: dict[str, Any]
     warnings: tuple[str, ...]
+    scores: tuple[GameScores, ...] = unstored()
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
         """Return one row of the table.
@@ -212,6 +217,72 @@ class PanoramiaReport(Record):
         known = ", ".join(f"({row.target!r}, {row.audit!r})" for row in self.rows)
         message = f"there is no row ({target!r}, {audit!r}); rows: {known}"
         raise OptionError(message)
+
+    def games(self, nonmembers: NonMembers = "generated") -> tuple[GameScores, ...]:
+        """Return coins and scores of every seed.
+
+        Parameters
+        ----------
+        nonmembers : {"generated", "real"}
+            Whom the members were compared with.
+
+        Returns
+        -------
+        tuple of GameScores
+            One for each seed.
+
+        Raises
+        ------
+        OptionError
+            If there are none: the run had no real non-members, or the report was read from JSON,
+            which holds no scores.
+        """
+        found = tuple(game for game in self.scores if game.nonmembers == nonmembers)
+        if not found:
+            message = (
+                f"there are no scores of games with {nonmembers} non-members: the run had none, or "
+                "this report was read from JSON, which holds no scores"
+            )
+            raise OptionError(message)
+        return found
+
+    def audit_again(
+        self, target: str, *, nonmembers: NonMembers = "generated", **options: Any
+    ) -> PanoramiaRow:
+        """Audit the scores of a target anew, with other options and without training anything.
+
+        Parameters
+        ----------
+        target : str
+            Name of the target.
+        nonmembers : {"generated", "real"}
+            Whom the members were compared with.
+        **options : object
+            As for `leakbound.audit_panoramia`, such as `cuts`, `gamma` or `max_recall`; confidence
+            is that of the run if it is not given.
+
+        Returns
+        -------
+        PanoramiaRow
+            One result for each seed. Each holds at its own confidence, but not the best of several
+            audits.
+
+        Raises
+        ------
+        OptionError
+            If there is no such target, or there are no such scores.
+        LeakboundError
+            As `leakbound.audit_panoramia` does.
+        """
+        confidence = self.rows[0].results[0].confidence
+        return PanoramiaRow(
+            target=target,
+            audit="PANORAMIA" if nonmembers == "generated" else "RM;RN",
+            results=tuple(
+                game.audit(target, **({"confidence": confidence} | options))
+                for game in self.games(nonmembers)
+            ),
+        )
 
     def table(self) -> list[tuple[str, ...]]:
         """Return the table of the paper (its Table 3) in words.
