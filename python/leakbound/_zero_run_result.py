@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from leakbound._audit_result import AuditResult
 from leakbound._json import Lazy
 from leakbound._typing import BootstrapMethod, Correction, FloatArray
 from leakbound.propensity import Falsification, Overlap
-from leakbound.results import AuditResult
 
 __all__ = ["Bootstrap", "ZeroRunResult"]
 

@@ -21,8 +21,10 @@ LAYERS = [
     {"claims"},
     {"_fdp"},
     {"_composition"},
-    {"results", "stats"},
+    {"_audit_result", "stats"},
     {"_zero_run_result"},
+    {"_panoramia_result"},
+    {"results"},
     {"audits", "simulate"},
     {"_allowed", "_wording"},
     {"attacks", "planning", "torch", "validity"},
@@ -39,7 +41,11 @@ LAYERS = [
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 
-METHODS_THAT_DRAW = {("propensity", "plots"), ("results", "_zero_run_plots"), ("results", "report")}
+METHODS_THAT_DRAW = {
+    ("propensity", "plots"),
+    ("_audit_result", "_zero_run_plots"),
+    ("_audit_result", "report"),
+}
 """`.plot()` and `.report()` reach for what draws them when they are called, and not before."""
 
 HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}

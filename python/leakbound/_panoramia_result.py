@@ -1,0 +1,190 @@
+"""What an audit against generated non-members returns; the public name is that of the package."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from leakbound._audit_result import Result, ScoreAudit, check_delta, judged, percent, sign_of
+from leakbound._json import Lazy
+from leakbound._parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound._rounding import down
+from leakbound._typing import Kind, PathName, Verdict
+from leakbound._validate import real
+from leakbound.claims import ApproxDP, PureDP
+
+__all__ = ["PanoramiaResult"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PanoramiaResult(Result):
+    """What an audit against generated non-members finds.
+
+    With probability `confidence`, c ≥ `c_lb` and c + ε ≥ `c_plus_epsilon_lb` both hold. Their
+    difference ε̃ is an estimate of ε, not a lower bound; `lower_bound` is one where c has an upper
+    limit.
+
+    Parameters
+    ----------
+    kind : str
+        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`;
+        "invalid": an uncorrected policy was asked for by name.
+    claim : PureDP or ApproxDP
+        The family of guarantees.
+    bound : float
+        ε̃, or `lower_bound` where there is one.
+    reason : str
+        Why the bound is 0; empty if it is not.
+    confidence : float
+        Joint for both bounds.
+    m : int
+        Examples tested.
+    c_lb : float
+        Lower bound on the generator's closeness c, from the baseline; 0 with real non-members.
+    c_plus_epsilon_lb : float
+        Lower bound on c + ε, from the attack.
+    epsilon_tilde : float
+        max(0, `c_plus_epsilon_lb` - `c_lb`).
+    c_upper : float or None
+        Upper limit on c that the caller vouches for; 0 with real non-members.
+    lower_bound : float or None
+        max(0, `c_plus_epsilon_lb` - `c_upper`), for a result of kind "lower_bound".
+    baseline, attack : ScoreAudit
+        What each ranking proves; `bound` is on c and on c + ε.
+    theorem : str
+        Why the bounds hold, and what ε̃ is not.
+    assumptions : tuple of Assumption
+        What must be true for them.
+    options : dict
+        Every option in force.
+    warnings : tuple of str
+        What a reader should know; none of it changes a bound.
+    """
+
+    kind: Kind
+    claim: PureDP | ApproxDP
+    bound: float
+    reason: str
+    confidence: float
+    m: int
+    c_lb: float
+    c_plus_epsilon_lb: float
+    epsilon_tilde: float
+    c_upper: float | None
+    lower_bound: float | None
+    baseline: ScoreAudit
+    attack: ScoreAudit
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+    _provenance: Lazy[Provenance] = field(repr=False)
+
+    @property
+    def members(self) -> int:
+        """Members among the examples tested."""
+        return self.attack.members
+
+    @property
+    def guesses(self) -> int:
+        """Guesses of the attack at its chosen cut."""
+        return self.attack.guesses
+
+    @property
+    def correct(self) -> int:
+        """Right guesses of the attack at its chosen cut."""
+        return self.attack.correct
+
+    @property
+    def path(self) -> PathName:
+        """The path of both rankings."""
+        return self.attack.path
+
+    @property
+    def auc(self) -> float:
+        """AUC of the attack."""
+        return self.attack.auc
+
+    @property
+    def ceiling(self) -> float:
+        """What `bound` would have been with a perfect attack and this baseline."""
+        return max(0.0, self.attack.ceiling - self._allowance)
+
+    @property
+    def curve(self) -> Curve:
+        """The attack's path; its bounds are on c + ε."""
+        return self.attack.curve
+
+    @property
+    def roc(self) -> Roc:
+        """The attack's ranking as a membership test."""
+        return self.attack.roc
+
+    @property
+    def histogram(self) -> Histogram:
+        """The attack's scores."""
+        return self.attack.histogram
+
+    def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
+        """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed privacy loss, at least 0.
+        delta : float
+            The claimed δ, at most that of the result's claim; a bound on pure DP speaks of 0 only.
+        c : float, optional
+            The claimed closeness of the generator, at least 0. Without it only a result of kind
+            "lower_bound" can refute anything.
+
+        Returns
+        -------
+        {"refuted", "not refuted", "inconclusive"}
+            The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
+            Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect
+            attack, and for the pair a perfect baseline, could not have refuted it.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If a value is negative or no number, or `delta` is outside [0, 1).
+        IncompatibleOptionsError
+            If the claim says nothing about this δ.
+        """
+        claimed = real(epsilon, "epsilon", least=0)
+        check_delta(delta, self.claim)
+        if c is not None:
+            total = claimed + real(c, "c", least=0)
+            refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
+            alone = 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
+            reach = max(alone - c, self.attack.ceiling - total)
+            return judged(self.kind, refuted=refuted, refutable=lambda: reach > 0)
+        if self.lower_bound is None:
+            return "inconclusive"
+        return judged(
+            self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
+        )
+
+    def __repr__(self) -> str:
+        known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
+        nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
+        return (
+            f"PanoramiaResult(epsilon {sign_of(self.kind)} {down(self.bound)} @ "
+            f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
+            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature})"
+        )
+
+    def _rows(self) -> dict[str, str]:
+        nature = "an estimate, not a lower bound" if self.kind == "estimate" else self.kind
+        return {
+            f"epsilon {sign_of(self.kind)}": f"{down(self.bound)} ({nature.replace('_', ' ')})",
+            **({"because": self.reason} if self.reason else {}),
+            "confidence": percent(self.confidence),
+            "c >=": f"{down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
+            "c + epsilon >=": f"{down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
+            "examples": f"{self.m}, of which {self.members} members",
+            "a perfect attack reaches": down(self.ceiling),
+        }
+
+    @property
+    def _allowance(self) -> float:
+        return self.c_lb if self.c_upper is None else self.c_upper
