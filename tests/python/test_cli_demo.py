@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from command_line import Terminal
 from leakbound.cli import _demo, app
 from leakbound.demos import digits, text
-
-
-class Terminal(io.StringIO):
-    """A text stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def leakbound(*arguments: object) -> Result:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor, nn
 
 from leakbound.demos._census_data import Census, features
 from leakbound.panoramia import Panoramia, PanoramiaReport
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional, audit_conditionally
 from leakbound.stats import binomial_tail
+from memory import Memory
 
 PAIRS, KNOWN = 400, 300
 
@@ -84,20 +83,6 @@ def test_coverage(correction: Conditional, leak: float) -> None:
     games = 100
     wrong = miscovered(games, leak=leak, correction=correction)
     assert binomial_tail(wrong, games, 0.2) > 1e-3
-
-
-class Memory(nn.Module):
-    """Is sure of the label of whom it knows, and of nobody else's."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
-        super().__init__()
-        self.x = nn.Parameter(torch.tensor(features(x)), requires_grad=False)
-        self.y = nn.Parameter(torch.tensor(y, dtype=torch.float32), requires_grad=False)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        distance, nearest = torch.cdist(inputs, self.x).min(1)
-        sure = 4 * (distance < 1e-3) * (2 * self.y[nearest] - 1)
-        return torch.stack([-sure, sure], 1)
 
 
 def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from typer.testing import CliRunner
 
 import leakbound as lb
@@ -29,25 +29,12 @@ from leakbound.errors import (
 )
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport
+from memory import Memory
 
 if TYPE_CHECKING:
     from leakbound.panoramia._report import Audit
 
 MEMBERS = 1000
-
-
-class Memory(nn.Module):
-    """Knows the labels of its members by heart, and guesses those of anybody else."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
-        super().__init__()
-        self.x = nn.Parameter(torch.tensor(features(x)), requires_grad=False)
-        self.y = nn.Parameter(torch.tensor(y, dtype=torch.float32), requires_grad=False)
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        distance, nearest = torch.cdist(inputs, self.x).min(1)
-        sure = 4 * (distance < 1e-3) * (2 * self.y[nearest] - 1)
-        return torch.stack([-sure, sure], 1)
 
 
 def mlp() -> nn.Module:

@@ -1,10 +1,7 @@
 """Scores of torch models: right numbers, in order, on a model left as it was found."""
 
 import copy
-import io
-import subprocess
 import sys
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,101 +13,34 @@ from torch.nn import functional
 from torch.utils.data import (
     BatchSampler,
     DataLoader,
-    Dataset,
-    IterableDataset,
-    RandomSampler,
     SequentialSampler,
     Subset,
     TensorDataset,
-    WeightedRandomSampler,
 )
 
 import leakbound as lb
+from command_line import Terminal
 from leakbound import _progress
 from leakbound.errors import (
-    ArrayTypeError,
-    DeviceMemoryError,
-    DuplicateIdsError,
     IncompatibleOptionsError,
-    LengthMismatchError,
-    NaNScoresError,
-    OptionError,
-    OptionTypeError,
-    ShapeError,
-    TargetError,
     TiedScoresError,
-    VisitOrderError,
 )
 from leakbound.torch import Scores, score
+from scored import (
+    EXAMPLES,
+    Pairs,
+    SimpleModel,
+    Stream,
+    WholeBatches,
+    examples,
+    logits_of,
+    network,
+    rows,
+)
 
 torch.set_num_threads(1)
 
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
-EXAMPLES = 37
-
-
-class Pairs(Dataset[tuple[Tensor, int]]):
-    """A map-style dataset that computes its items, as image datasets do."""
-
-    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
-        self.inputs, self.targets = inputs, targets
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return self.inputs[index], int(self.targets[index])
-
-
-class Stream(IterableDataset[tuple[Tensor, int]]):
-    """The same without positions."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-
-    def __iter__(self) -> Iterator[tuple[Tensor, int]]:
-        return (self.pairs[index] for index in range(len(self.pairs)))
-
-
-class WholeBatches(Dataset[tuple[Tensor, Tensor]]):
-    """Items that are batches already, of different sizes."""
-
-    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
-        self.parts = [(inputs[:30], targets[:30]), (inputs[30:], targets[30:])]
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        return self.parts[index]
-
-
-class Unbatched(Dataset[tuple[Any, int]]):
-    """A single item of which a batch is made by mistake."""
-
-    def __init__(self, item: Any) -> None:
-        self.item = item
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        return self.item, index
-
-
-def network() -> nn.Module:
-    """Return a small network with layers that behave differently in training."""
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4)
-    )
-
-
-def examples() -> tuple[Tensor, Tensor]:
-    """Return inputs and targets."""
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(EXAMPLES, 6, generator=generator)
-    return inputs, torch.randint(4, (EXAMPLES,), generator=generator)
 
 
 def margins(logits: Tensor, targets: Tensor) -> np.ndarray[Any, Any]:
@@ -159,27 +89,6 @@ def _as_arrays(items: list[tuple[Tensor, int]]) -> tuple[Any, Any]:
 
 
 # --- the numbers --------------------------------------------------------------------------------
-
-
-def logits_of(values: Tensor) -> nn.Module:
-    """Return a model that answers with `values`, whatever it is shown."""
-    return SimpleModel(lambda rows: values[rows[:, 0].long()])
-
-
-class SimpleModel(nn.Module):
-    """A function as a model."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, inputs: Tensor) -> Any:
-        return self.function(inputs)
-
-
-def rows(number: int) -> Tensor:
-    """Return inputs by which `logits_of` finds its rows."""
-    return torch.arange(float(number)).unsqueeze(1)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -415,208 +324,7 @@ def test_a_spread_model_runs_where_it_is() -> None:
         score(model, examples(), device="cpu")
 
 
-# --- what is refused ----------------------------------------------------------------------------
-
-
-def loaders_out_of_order() -> dict[str, tuple[Any, str]]:
-    """Return loaders that do not keep the order, and what the message says of each."""
-    inputs, targets = examples()
-    pairs = Pairs(inputs, targets)
-    weighted = WeightedRandomSampler([1.0] * EXAMPLES, EXAMPLES)
-    batches = [list(range(20)), list(range(20, EXAMPLES))]
-    return {
-        "shuffled": (DataLoader(pairs, shuffle=True), "order from RandomSampler"),
-        "weighted": (DataLoader(pairs, sampler=weighted), "order from WeightedRandomSampler"),
-        "unbatched": (DataLoader(pairs, batch_size=None, shuffle=True), "order from RandomSampler"),
-        "batches": (DataLoader(pairs, batch_sampler=batches), "batches from list"),
-        "random batches": (
-            DataLoader(pairs, batch_sampler=BatchSampler(RandomSampler(pairs), 8, drop_last=False)),
-            "order from RandomSampler",
-        ),
-        "drops": (DataLoader(pairs, batch_size=8, drop_last=True), "drop_last=True"),
-        "workers": (DataLoader(Stream(pairs), num_workers=2), "to 2 workers"),
-        "race": (DataLoader(pairs, num_workers=2, in_order=False), "in_order=False"),
-    }
-
-
-@pytest.mark.parametrize("name", loaders_out_of_order())
-def test_loaders_out_of_order(name: str) -> None:
-    loader, message = loaders_out_of_order()[name]
-    with pytest.raises(VisitOrderError, match=message + ".*shuffle=False"):
-        score(network(), loader)
-
-
-@pytest.mark.parametrize("ids", [None, [f"x{i}" for i in range(EXAMPLES)]])
-def test_nan_scores_are_named(ids: Any) -> None:
-    inputs, targets = examples()
-    inputs[[3, 30]] = torch.nan
-    with pytest.raises(NaNScoresError) as caught:
-        score(network(), (inputs, targets), ids=ids, batch_size=10)
-    named = "x3, x30" if ids else "3, 30"
-    assert f"logit_margin is NaN for 2 of 37 examples, ids {named}:" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("row", "target", "ids", "named"),
-    [(33, 4, None, "target 4 at id 33"), (2, -100, range(100, 137), "target -100 at id 102")],
-)
-@pytest.mark.parametrize("signal", ["logit_margin", "cross_entropy"])
-def test_targets_without_a_class(signal: Any, row: int, target: int, ids: Any, named: str) -> None:
-    inputs, targets = examples()
-    targets[row] = target
-    with pytest.raises(TargetError, match=named + " is outside 0 … 3"):
-        score(network(), (inputs, targets), ids=ids, batch_size=10, signal=signal)
-
-
-@pytest.mark.parametrize("change", [Tensor.float, lambda y: y.unsqueeze(1), functional.one_hot])
-def test_targets_that_are_no_labels(change: Any) -> None:
-    inputs, targets = examples()
-    with pytest.raises(TargetError, match="one integer class label for each example"):
-        score(network(), (inputs, change(targets)))
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x[:, 0],
-        lambda x: x[:, :1],
-        lambda x: x[:-1],
-        lambda x: x.unsqueeze(2),
-        lambda x: x.long(),
-        lambda x: {"scores": x},
-    ],
-)
-def test_outputs_that_are_no_logits(function: Any) -> None:
-    with pytest.raises(ShapeError, match=r"must return logits of shape \(37, classes\)"):
-        score(SimpleModel(function), examples())
-
-
-@pytest.mark.parametrize(
-    "signal",
-    [
-        functional.cross_entropy,
-        lambda z, _: z,
-        lambda z, _: z[:, 0].tolist(),
-        lambda z, _: z[1:, 0],
-    ],
-)
-def test_signals_of_the_wrong_shape(signal: Any) -> None:
-    with pytest.raises(ShapeError, match=r"tensor of real numbers of shape \(37,\)"):
-        score(network(), examples(), signal=signal)
-
-
-@pytest.mark.parametrize(("tied", "refused"), [(10, False), (11, True)])
-def test_one_tenth_of_the_examples_may_be_tied(tied: int, refused: bool) -> None:  # noqa: FBT001
-    logits = torch.zeros(100, 2)
-    logits[tied:, 1] = torch.arange(1.0, 101 - tied)
-    data = rows(100), torch.ones(100, dtype=torch.int64)
-    if refused:
-        with pytest.raises(TiedScoresError, match=r"11 of 100 examples.* float32"):
-            score(logits_of(logits), data)
-    else:
-        assert len(score(logits_of(logits), data)) == 100
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        (torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64)),
-        TensorDataset(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64)),
-        Stream(Pairs(torch.zeros(0, 6), torch.zeros(0))),
-        [],
-    ],
-)
-def test_nothing_to_score(data: Any) -> None:
-    with pytest.raises(ShapeError, match="data is empty"):
-        score(network(), data)
-
-
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
-    [
-        (TensorDataset(torch.zeros(3, 6)), ShapeError, "got 1 arrays"),
-        ((torch.zeros(3, 6),) * 3, ShapeError, "got 3 arrays"),
-        ((torch.zeros(3, 6), torch.zeros(2)), LengthMismatchError, "3 inputs and 2 targets"),
-        ((torch.zeros(3, 6), torch.tensor(1)), ShapeError, "got a scalar"),
-        ((np.array(["a"]), np.array([0])), ArrayTypeError, "got dtype <U1"),
-        ([torch.zeros(6)] * 3, ShapeError, "got 3 arrays"),
-        ([({"x": 1.0}, 0)] * 3, OptionTypeError, "inputs of a batch must be a tensor, got dict"),
-        ([(1, "cat"), (2, "dog")], OptionTypeError, "targets of a batch must be a tensor, got"),
-        ([{"x": 1.0}] * 3, OptionTypeError, "must yield pairs.*got dict"),
-        ([(1.0, 2.0, 3)] * 3, OptionTypeError, "must yield pairs.*got 3 parts"),
-        (DataLoader(Unbatched(1.0), batch_size=None), OptionTypeError, "a tensor, got float"),
-        (DataLoader(Unbatched(torch.tensor(1.0)), batch_size=None), ShapeError, "got a scalar"),
-        (iter([]), OptionTypeError, "got list_iterator"),
-        (5, OptionTypeError, "got int"),
-    ],
-)
-def test_bad_data(data: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        score(network(), data)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"signal": "margin"}, OptionError, "'logit_margin', 'cross_entropy'"),
-        ({"signal": 3}, OptionError, "signal must be one of"),
-        ({"batch_size": 0}, OptionError, "batch_size must be at least 1"),
-        ({"batch_size": 2.5}, OptionTypeError, "batch_size must be an integer"),
-        ({"device": "gpu"}, OptionError, "device 'gpu' cannot be used"),
-        ({"device": "cuda:77"}, OptionError, "device 'cuda:77' cannot be used"),
-        ({"device": 2.5}, OptionError, "device 2.5 cannot be used"),
-        ({"ids": range(5)}, LengthMismatchError, "ids has 5 values"),
-        ({"ids": [0] * EXAMPLES}, DuplicateIdsError, "more than once"),
-        ({"ids": [[0]] * EXAMPLES}, ShapeError, "ids must be one-dimensional"),
-    ],
-)
-def test_bad_options(options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        score(network(), examples(), **options)
-
-
-def test_ids_of_a_stream_are_counted_after_it() -> None:
-    with pytest.raises(LengthMismatchError, match="ids has 5 values and there are 37 scores"):
-        score(network(), Stream(Pairs(*examples())), ids=range(5))
-
-
-def test_rows_of_a_stream_beyond_its_ids_have_numbers() -> None:
-    inputs, targets = examples()
-    targets[20] = 9
-    with pytest.raises(TargetError, match="target 9 at id 20"):
-        score(network(), Stream(Pairs(inputs, targets)), ids=["a", "b", "c"])
-
-
-def test_a_function_is_no_model() -> None:
-    with pytest.raises(OptionTypeError, match="model must be one of Module"):
-        score(lambda x: x, examples())  # type: ignore[arg-type] # what is tested
-
-
-@pytest.mark.parametrize(("batch_size", "advised"), [(256, 64), (3, 1), (1, 1)])
-def test_too_little_memory(batch_size: int, advised: int) -> None:
-    def full(_: Tensor) -> Tensor:
-        message = "CUDA out of memory. Tried to allocate 20.00 GiB."
-        raise torch.OutOfMemoryError(message)
-
-    with pytest.raises(DeviceMemoryError, match=f"batch_size={advised} or less.*device='cpu'"):
-        score(SimpleModel(full), examples(), batch_size=batch_size)
-
-
-def test_without_torch_the_extra_is_named() -> None:
-    code = "import sys; sys.modules['torch'] = None; import leakbound.torch"
-    run = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert "MissingExtraError" in run.stderr
-    assert "pip install 'leakbound[torch]'" in run.stderr
-
-
 # --- progress -----------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    """Standard error as if somebody looked at it."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(("progress", "patience"), [(True, 0.0), (True, 1e9), (False, 0.0)])

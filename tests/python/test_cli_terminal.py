@@ -1,0 +1,91 @@
+"""The command line on terminals and pipes: interrupts, readers that leave, signs of life."""
+
+import io
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import PROGRAM, Terminal
+from leakbound.cli import _output
+
+
+def test_an_interrupt_ends_quietly_with_130(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    os.mkfifo(path)
+    process = subprocess.Popen(
+        [*PROGRAM, "one-run", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with path.open("w"):  # opens once the command waits for the first line
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_reader_that_leaves_ends_it_quietly(scores: Path) -> None:
+    gone, pipe = os.pipe()
+    os.close(gone)
+    process = subprocess.run(
+        [*PROGRAM, "one-run", str(scores), "--json"],
+        stdout=pipe,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(pipe)
+    assert (process.returncode, process.stderr) == (141, b"")
+
+
+def on_a_terminal(command: list[str], columns: int) -> str:
+    """Run a command whose output is a terminal, and return what it shows."""
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
+    process = subprocess.Popen(command, stdout=child, stderr=child, env=environment)
+    os.close(child)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(parent, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            piece = b""
+        if not piece:
+            break
+        shown += piece
+    os.close(parent)
+    process.wait()
+    return shown.decode()
+
+
+def test_a_terminal_gets_bold_words_within_its_width(scores: Path) -> None:
+    shown = on_a_terminal([*PROGRAM, "one-run", str(scores)], columns=60)
+    assert "\x1b[1m" in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert max(map(len, plain.splitlines())) <= 60
+    assert "…" not in plain
+
+
+def test_waiting_shows_itself_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_output, "_PATIENCE", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, file = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _output.waiting("Thinking"):
+        assert terminal.written.wait(60)
+    assert "Thinking" in terminal.getvalue()
+    monkeypatch.setattr(sys, "stderr", file)
+    with _output.waiting("Thinking"):
+        pass
+    assert file.getvalue() == ""
+
+
+def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_output, "_PATIENCE", 3600.0)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with _output.waiting("Thinking"):
+        pass
+    assert "Thinking" not in terminal.getvalue()

@@ -1,0 +1,23 @@
+"""A target that leaks all it can."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from leakbound.demos._census_data import features
+
+__all__ = ["Memory"]
+
+
+class Memory(nn.Module):
+    """Knows the labels of its members by heart, and guesses those of anybody else."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        super().__init__()
+        self.x = nn.Parameter(torch.tensor(features(x)), requires_grad=False)
+        self.y = nn.Parameter(torch.tensor(y, dtype=torch.float32), requires_grad=False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        distance, nearest = torch.cdist(inputs, self.x).min(1)
+        sure = 4 * (distance < 1e-3) * (2 * self.y[nearest] - 1)
+        return torch.stack([-sure, sure], 1)

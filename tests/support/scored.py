@@ -1,0 +1,98 @@
+"""Models and data that are scored in tests, in every form that `leakbound.torch.score` reads."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import (
+    Dataset,
+    IterableDataset,
+)
+
+EXAMPLES = 37
+
+
+class Pairs(Dataset[tuple[Tensor, int]]):
+    """A map-style dataset that computes its items, as image datasets do."""
+
+    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
+        self.inputs, self.targets = inputs, targets
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return self.inputs[index], int(self.targets[index])
+
+
+class Stream(IterableDataset[tuple[Tensor, int]]):
+    """The same without positions."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+
+    def __iter__(self) -> Iterator[tuple[Tensor, int]]:
+        return (self.pairs[index] for index in range(len(self.pairs)))
+
+
+class WholeBatches(Dataset[tuple[Tensor, Tensor]]):
+    """Items that are batches already, of different sizes."""
+
+    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
+        self.parts = [(inputs[:30], targets[:30]), (inputs[30:], targets[30:])]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.parts[index]
+
+
+class Unbatched(Dataset[tuple[Any, int]]):
+    """A single item of which a batch is made by mistake."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return self.item, index
+
+
+def network() -> nn.Module:
+    """Return a small network with layers that behave differently in training."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4)
+    )
+
+
+def examples() -> tuple[Tensor, Tensor]:
+    """Return inputs and targets."""
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(EXAMPLES, 6, generator=generator)
+    return inputs, torch.randint(4, (EXAMPLES,), generator=generator)
+
+
+def logits_of(values: Tensor) -> nn.Module:
+    """Return a model that answers with `values`, whatever it is shown."""
+    return SimpleModel(lambda rows: values[rows[:, 0].long()])
+
+
+class SimpleModel(nn.Module):
+    """A function as a model."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, inputs: Tensor) -> Any:
+        return self.function(inputs)
+
+
+def rows(number: int) -> Tensor:
+    """Return inputs by which `logits_of` finds its rows."""
+    return torch.arange(float(number)).unsqueeze(1)
