@@ -17,6 +17,7 @@
 
 mod convolve;
 mod dispatch;
+mod exponential;
 mod level;
 mod log_ratio;
 mod logistic;

@@ -6,6 +6,7 @@
 //! does not depend on its neighbours, nor on the number of lanes of the machine.
 
 use crate::dispatch::dispatch;
+use crate::exponential::{INVERSE_FACTORIALS, LN_2_HIGH, LN_2_LOW};
 use crate::vector::Vector;
 
 /// Replicates handled together.
@@ -248,28 +249,8 @@ fn line_kernel<V: Vector>(
     }
 }
 
-/// ln 2 in two parts; whole multiples of the first up to 2²⁰ are exact.
-const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
-const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 /// Limit of log-odds, below the ±709 at which e^x leaves the doubles.
 const LIMIT: f64 = 700.0;
-
-/// 1/n! for n = 12, 11, …, 0: with |r| ≤ ½ ln 2 the next term of exp is below 2·10⁻¹⁶.
-const INVERSE_FACTORIALS: [f64; 13] = [
-    2.087_675_698_786_81e-9,
-    2.505_210_838_544_172e-8,
-    2.755_731_922_398_589e-7,
-    2.755_731_922_398_589_3e-6,
-    2.480_158_730_158_73e-5,
-    1.984_126_984_126_984e-4,
-    1.388_888_888_888_889e-3,
-    8.333_333_333_333_333e-3,
-    4.166_666_666_666_666_4e-2,
-    0.166_666_666_666_666_66,
-    0.5,
-    1.0,
-    1.0,
-];
 
 /// σ(x) = 1/(1 + e^−x) to 1e-15 of itself, for x limited to ±700.
 #[inline(always)]
@@ -281,8 +262,9 @@ fn sigmoid<V: Vector>(x: V) -> V {
     let k = shifted.sub(V::splat(V::ROUNDER));
     let r = k.neg_mul_add(V::splat(LN_2_HIGH), minus);
     let r = k.neg_mul_add(V::splat(LN_2_LOW), r);
+    // to r¹²/12!: the next term is below 2·10⁻¹⁶
     let mut series = V::zero();
-    for coefficient in INVERSE_FACTORIALS {
+    for &coefficient in &INVERSE_FACTORIALS[4..] {
         series = series.mul_add(r, V::splat(coefficient));
     }
     let e = series.mul(shifted.power_of_rounded());

@@ -1,6 +1,7 @@
 //! Odds with the rounding error they carry, from probabilities or from log odds.
 
 use crate::dispatch::dispatch;
+use crate::exponential::{INVERSE_FACTORIALS, LN_2_HIGH, LN_2_LOW};
 use crate::vector::{MAX_LANES, Vector, padded};
 
 dispatch! {
@@ -55,30 +56,6 @@ fn quotient<V: Vector>(p: V) -> (V, V) {
     (e, e.residual(q, p).sub(e.mul(q_error)).div(p))
 }
 
-/// ln 2 in two parts; whole multiples of the first up to 2²⁰ are exact.
-const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
-const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-/// 1.5·2⁵²: adding and subtracting it rounds to a whole number.
-const ROUNDER: f64 = 6_755_399_441_055_744.0;
-
-/// 1/n! for n = 16, 15, …, 3: with |r| ≤ ½ ln 2 the next term of exp is below 10⁻²².
-const INVERSE_FACTORIALS: [f64; 14] = [
-    4.779_477_332_387_385e-14,
-    7.647_163_731_819_816e-13,
-    1.147_074_559_772_972_5e-11,
-    1.605_904_383_682_161_3e-10,
-    2.087_675_698_786_81e-9,
-    2.505_210_838_544_172e-8,
-    2.755_731_922_398_589e-7,
-    2.755_731_922_398_589_3e-6,
-    2.480_158_730_158_73e-5,
-    1.984_126_984_126_984e-4,
-    1.388_888_888_888_889e-3,
-    8.333_333_333_333_333e-3,
-    4.166_666_666_666_666_4e-2,
-    0.166_666_666_666_666_66,
-];
-
 #[inline(always)]
 fn from_logits<V: Vector>(logits: &[f64], shift: f64, odds: &mut [f64], residuals: &mut [f32]) {
     assert!(logits.len() == odds.len() && odds.len() == residuals.len());
@@ -101,7 +78,7 @@ fn from_logits<V: Vector>(logits: &[f64], shift: f64, odds: &mut [f64], residual
 #[inline(always)]
 fn exponential<V: Vector>((a, a_low): (V, V)) -> (V, V) {
     // a + a_low = k ln 2 + r + r_low
-    let rounder = V::splat(ROUNDER);
+    let rounder = V::splat(V::ROUNDER);
     let k = a
         .mul(V::splat(std::f64::consts::LOG2_E))
         .add(rounder)
@@ -116,7 +93,7 @@ fn exponential<V: Vector>((a, a_low): (V, V)) -> (V, V) {
 
     // exp(r + r_low) = 1 + r + r²/2 + cubic + r_low·exp(r), leading parts summed without error
     let mut series = V::zero();
-    for coefficient in INVERSE_FACTORIALS {
+    for &coefficient in &INVERSE_FACTORIALS[..14] {
         series = series.mul_add(r, V::splat(coefficient));
     }
     let (half, square) = (V::splat(0.5), r.mul(r));
