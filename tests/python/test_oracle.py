@@ -203,3 +203,32 @@ def test_the_scan_of_a_path_agrees_with_the_oracle(path: Guesses, beta: float) -
     kappa = math.log(1 / beta) + 1
     expected = scan(cuts, lambda r, w: kl_limit(r, w, kappa), beta)
     assert stats.kl_scan(path, beta=beta).p == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("tail", ["exact", "hoeffding"])
+def test_the_union_of_panoramia_agrees_with_all_cuts_of_100_games(tail: Any) -> None:
+    def hoeffding_limit(r: int, w: int, beta: float) -> float:
+        return max(0.0, w / r - math.sqrt(math.log(1 / beta) / (2 * r)))
+
+    limit = exact_limit if tail == "exact" else hoeffding_limit
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng([2402, seed])
+        m, levels = int(rng.integers(5, 90)), int(rng.choice([4, 1000]))
+        member = rng.random(m) < 0.5
+        strengths = np.sort(rng.uniform(0, 4, 2))
+        baseline, attack = np.round(
+            levels * (strengths[:, None] * member + rng.normal(size=(2, m))) / 6
+        )
+        for ranking in (baseline, attack):
+            ranking[0] = ranking[1:].max() + 1  # at least two different scores
+        result = lb.audit_panoramia(baseline, attack, member, cuts=lb.UnionBound(), tail=tail)
+        best = [
+            max(limit(r, w, BETA / (2 * m)) for r, w in paths(list(one), list(member), "member")[0])
+            for one in (baseline, attack)
+        ]
+        c, both = (math.log(p / (1 - p)) if p > 0.5 else 0.0 for p in best)
+        assert (result.c_lb, result.c_plus_epsilon_lb) == pytest.approx((c, both), abs=1e-7)
+        assert result.epsilon_tilde == pytest.approx(max(0.0, both - c), abs=1e-7)
+        found.append((c, both))
+    assert sum(0 < c < both for c, both in found) > 10
