@@ -5,6 +5,7 @@ The loop's 600 replicates would take a minute: 20 are timed and scaled.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,14 +34,9 @@ def test_bootstrapped_audit(
 
     def ours() -> lb.ZeroRunResult:
         fit = LogisticPropensity().fit(learn, learnt)
-        return lb.audit_zero_run(
-            scores,
-            audited,
-            fit,
-            features=here,
-            correction=correction,  # type: ignore[arg-type]
-            falsify=False,
-        )
+        options: dict[str, Any] = {"correction": correction, "falsify": False}
+        result: lb.ZeroRunResult = lb.audit_zero_run(scores, audited, fit, features=here, **options)
+        return result
 
     def loop() -> list[int]:
         kept = []

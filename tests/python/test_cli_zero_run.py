@@ -34,6 +34,22 @@ def test_the_column_of_propensities(table: Path) -> None:
     assert lb.ZeroRunResult.from_json(answer.stdout) == expected
 
 
+@pytest.mark.parametrize("features", ["", "x0,x1"])
+def test_several_attacks(tmp_path: Path, features: str) -> None:
+    noise = np.random.default_rng(8).normal(size=1200)
+    columns = {f"x{i}": GAME.features[:, i] for i in range(2)}
+    attacks = {"told": GAME.scores, "noise": noise}
+    path = tmp_path / "scores.npz"
+    np.savez(path, member=GAME.member, propensity=GAME.propensity, **columns, **attacks)  # type: ignore[arg-type]
+    more = ["--features", features] if features else []
+    answer = leakbound(path, "--attacks", "told,noise", "--json", *more)
+    found = lb.ZeroRunResult.from_json(answer.stdout)
+    assert found.options["attacks"].keys() == attacks.keys()
+    assert found.options["attack"] == "told"
+    if not features:
+        assert found == lb.audit_zero_run(attacks, GAME.member, GAME.propensity)
+
+
 def test_a_file_of_replicates(table: Path, tmp_path: Path) -> None:
     draws = np.tile(GAME.propensity, (79, 1))
     np.save(tmp_path / "draws.npy", draws)

@@ -24,7 +24,10 @@ def game() -> NoisySum:
 
 
 def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
-    return lb.audit_zero_run(game.scores, game.member, game.propensity, **options)
+    result: lb.ZeroRunResult = lb.audit_zero_run(
+        game.scores, game.member, game.propensity, **options
+    )
+    return result
 
 
 class TestWhatItProves:
@@ -270,16 +273,17 @@ class TestUncertainPropensities:
 
     def test_limits_cost_power_and_contain_the_values(self, game: NoisySum) -> None:
         """Wider limits never prove more."""
-        for options in (
+        every: list[dict[str, Any]] = [
             {"claim": lb.PureDP(), "cuts": lb.Fixed(100), "adversary": "raw"},
             {"correction": "tamper", "cuts": lb.Fixed(100), "adversary": "raw"},
             {"claim": lb.PureDP(), "correction": "tamper", "adversary": "raw"},
-        ):
+        ]
+        for options in every:
             bounds = []
             for width in (0.0, 0.2, 0.6):
                 low, high = game.log_odds - width, game.log_odds + width
                 limits = (1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high)))
-                result = lb.audit_zero_run(game.scores, game.member, limits, **options)  # type: ignore[arg-type]
+                result = lb.audit_zero_run(game.scores, game.member, limits, **options)
                 bounds.append(result.bound)
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[0] == pytest.approx(audit(game, **options).bound, abs=1e-9)
@@ -346,7 +350,8 @@ def _call(game: NoisySum, **changes: Any) -> lb.ZeroRunResult:
         "member": game.member,
         "propensity": game.propensity,
     }
-    return lb.audit_zero_run(**(given | changes))
+    result: lb.ZeroRunResult = lb.audit_zero_run(**(given | changes))
+    return result
 
 
 def spoiled(game: NoisySum, value: float, row: int = 17) -> np.ndarray:

@@ -7,7 +7,7 @@ quick form runs with the other tests, the long one with `make validity`.
 import json
 import math
 import zlib
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -186,7 +186,7 @@ def learnt(
         seed=int(rng.integers(2**31)),
         **options,
     )
-    return result.bound > truth
+    return bool(result.bound > truth)
 
 
 LEARNT: list[dict[str, Any]] = [
@@ -244,7 +244,7 @@ class TestTraps:
     def test_propensities_that_are_too_steep(self) -> None:
         """Signed odds trust λ where it speaks against a guess; absolute ones do not."""
         rng = np.random.default_rng(3)
-        false = {"directional": 0, "absolute": 0}
+        false: dict[Literal["directional", "absolute"], int] = {"directional": 0, "absolute": 0}
         for seed in range(60):
             odds, member = people(rng, 1.0)
             for variant in false:
@@ -254,7 +254,7 @@ class TestTraps:
                     sigmoid(2.5 * odds),
                     claim=lb.PureDP(),
                     adversary="raw",
-                    variant=variant,  # type: ignore[arg-type]
+                    variant=variant,
                     confidence=1 - BETA,
                     seed=seed,
                 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
@@ -12,7 +12,25 @@ from leakbound.audits._fdp import FamilyPolicy
 from leakbound.errors import IncompatibleOptionsError, ShapeError
 from leakbound.results import ScoreAudit
 
-__all__ = ["Attacks", "Proof"]
+__all__ = ["Attacks", "Proof", "Proved"]
+
+
+class Proved(Protocol):
+    """What one attack proves."""
+
+    @property
+    def bound(self) -> float:
+        """The bound on the claim's parameter."""
+
+    @property
+    def strength(self) -> float:
+        """What proofs are compared by: larger is more, 0 is nothing."""
+
+    def told(self, more: dict[str, JsonValue]) -> Self:
+        """Return the same with more to say in the options."""
+
+
+P = TypeVar("P", bound=Proved)
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,20 @@ class Proof:
     method: str
     options: dict[str, JsonValue]
     family: FamilyPolicy | None = None
+
+    @property
+    def bound(self) -> float:
+        """The bound on the claim's parameter."""
+        return self.strength if self.family is None else self.family.parameter(self.strength)
+
+    @property
+    def strength(self) -> float:
+        """What proofs are compared by."""
+        return self.audit.bound
+
+    def told(self, more: dict[str, JsonValue]) -> "Proof":
+        """Return the same with more to say in the options."""
+        return replace(self, options=self.options | more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +139,22 @@ class Attacks:
         return next(iter(self.scores.values())).size
 
     @property
+    def given(self) -> FloatArray | dict[str, FloatArray]:
+        """The scores in a form that `read` reads as these attacks."""
+        return self.scores.get("", self.scores) if len(self.scores) == 1 else self.scores
+
+    @property
     def digested(self) -> dict[str, FloatArray]:
         """The scores under the names of their digests."""
         return {f"scores of {name}" if name else "scores": v for name, v in self.scores.items()}
 
-    def prove(self, beta: float, prove: Callable[[FloatArray, float], Proof]) -> Proof:
+    @property
+    def others(self) -> str:
+        """What is assumed of attacks that are not here, but for its verb's object."""
+        several = len(self.scores)
+        return "no other attack was" if several == 1 else f"no attack but these {several} was"
+
+    def prove(self, beta: float, prove: Callable[[FloatArray, float], P]) -> P:
         """Audit every attack at its share of the level and keep the best; on equality the first.
 
         Parameters
@@ -128,18 +171,20 @@ class Attacks:
         """
         share = beta / len(self.scores)
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
-        best = max(proofs, key=lambda name: proofs[name].audit.bound)
+        best = max(proofs, key=lambda name: proofs[name].strength)
         winner = proofs[best]
         if len(proofs) == 1 and not best:
             return winner
-        alone = prove(self.scores[best], beta).audit.bound
-        told: dict[str, JsonValue] = {
-            "attack": best,
-            "attacks": {name: proof.audit.bound for name, proof in proofs.items()},
-            "attacks_level": share,
-            "attacks_cost": max(0.0, alone - winner.audit.bound),
-        }
-        return replace(winner, options=winner.options | told)
+        alone = prove(self.scores[best], beta)
+        cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
+        return winner.told(
+            {
+                "attack": best,
+                "attacks": {name: proof.bound for name, proof in proofs.items()},
+                "attacks_level": share,
+                "attacks_cost": cost,
+            }
+        )
 
 
 def _has_rows(scores: Any) -> bool:

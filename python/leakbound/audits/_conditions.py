@@ -19,7 +19,11 @@ _SCARCE = 0.1
 
 
 def conditions(
-    shift: Shift, refutation: Falsification | None, design: Design, limit: float | None
+    shift: Shift,
+    refutation: Falsification | None,
+    design: Design,
+    limit: float | None,
+    others: str,
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bound to mean what it says.
 
@@ -33,6 +37,8 @@ def conditions(
         How members came about.
     limit : float or None
         The largest |λ| that was audited.
+    others : str
+        What is assumed of other attacks, but for the verb's object.
 
     Returns
     -------
@@ -71,7 +77,8 @@ def conditions(
         Assumption(
             "scores without membership",
             "The scores come from the trained model and the examples, without a look at which of "
-            "these examples were members; options were chosen before that look.",
+            f"these examples were members; options were chosen before that look, and {others} "
+            "tried on it.",
             "declared",
         ),
         Assumption(

@@ -1,7 +1,6 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypedDict, Unpack, overload
 
 from leakbound._typing import (
@@ -29,6 +28,7 @@ from leakbound.audits._attacks import Attacks, Proof
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores, untied
 from leakbound.audits._fdp import FamilyPolicy, family_policy, of_family
+from leakbound.audits._jointly import jointly
 from leakbound.audits._priors import check_prior, describe, prior_policy
 from leakbound.audits._warnings import coin_warnings, delta_warnings
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
@@ -41,7 +41,7 @@ from leakbound.cuts import (
     Split,
     Weighted,
 )
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Assumption, AuditResult, ScoreAudit
 
 __all__ = ["audit_one_run"]
@@ -222,21 +222,25 @@ def audit_one_run(
     'refuted'
     """
     if isinstance(claim, Sequence):
-        return _together(
-            scores,
-            member,
-            claim,
-            confidence=confidence,
-            cuts=cuts,
-            sides=sides,
-            bound=bound,
-            test=test,
-            prior=prior,
-            design=design,
-            assume=assume,
-            ids=ids,
-            seed=seed,
-        )
+
+        def alone(one: Claim, confidence: float) -> AuditResult:
+            return audit_one_run(
+                scores,
+                member,
+                claim=one,
+                confidence=confidence,
+                cuts=cuts,
+                sides=sides,
+                bound=bound,
+                test=test,
+                prior=prior,
+                design=design,
+                assume=assume,
+                ids=ids,
+                seed=seed,
+            )
+
+        return jointly(claim, confidence, alone)
     instance(claim, "claim", CLAIMS)
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
@@ -309,29 +313,9 @@ def audit_one_run(
         claim=claim,
         confidence=float(confidence),
         theorem=_theorem(claim, chances) + proof.method,
-        assumptions=_assumptions(claim, design, chances, len(attacks.scores)),
+        assumptions=_assumptions(claim, design, chances, attacks.others),
         _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
     )
-
-
-def _together(
-    scores: ArrayInput | Mapping[str, ArrayInput],
-    member: ArrayInput | HasMember,
-    claims: Sequence[Claim],
-    **options: Unpack[_Options],
-) -> tuple[AuditResult, ...]:
-    """Audit every claim at its share of the probability of error."""
-    if not claims:
-        message = "claim is an empty sequence: name at least one claim"
-        raise OptionError(message)
-    for index, one in enumerate(claims):
-        instance(one, f"claim[{index}]", CLAIMS)
-    confidence = options["confidence"]
-    beta = complement(confidence)
-    joint: dict[str, JsonValue] = {"claims": len(claims), "confidence": float(confidence)}
-    shared: _Options = {**options, "confidence": 1 - beta / len(claims)}
-    results = [audit_one_run(scores, member, claim=claim, **shared) for claim in claims]
-    return tuple(replace(one, options=one.options | {"joint": joint}) for one in results)
 
 
 def _refuse_assumptions(assume: str | None) -> None:
@@ -409,10 +393,9 @@ def _design_warnings(
 
 
 def _assumptions(
-    claim: Claim, design: Design, chances: FloatArray | None, attacks: int
+    claim: Claim, design: Design, chances: FloatArray | None, others: str
 ) -> tuple[Assumption, ...]:
     coins = "fair coin" if chances is None else "coin, of the probability given,"
-    others = "no other attack was" if attacks == 1 else f"no attack but these {attacks} was"
     apart = not isinstance(claim, PureDP) or chances is not None
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     return (

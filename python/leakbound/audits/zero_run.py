@@ -4,8 +4,10 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -21,35 +23,32 @@ from leakbound._typing import (
     FdpTest,
     FloatArray,
     HasMember,
-    IntArray,
     Sides,
     ZeroRunVariant,
 )
 from leakbound._validate import (
     check_ids,
     check_membership,
-    check_scores,
     choice,
     complement,
     instance,
     integer,
     real,
 )
-from leakbound._zero_run import bootstrap_quantile
-from leakbound._zero_run_result import Bootstrap, ZeroRunResult
-from leakbound.audits._composed import correct_by_composition
+from leakbound._zero_run_result import ZeroRunResult
+from leakbound.audits._attacks import Attacks
 from leakbound.audits._conditions import conditions, shift_warnings
 from leakbound.audits._details import histogram, provenance
-from leakbound.audits._matched import correct_by_matching
-from leakbound.audits._offset import correct_by_offsets
-from leakbound.audits._shift import Shift, check_certain, no_overlap, read_shift
-from leakbound.audits._study import Corrected, Study
-from leakbound.audits._tampered import correct_by_tampering
+from leakbound.audits._jointly import jointly
+from leakbound.audits._shift import Shift, check_certain, read_shift
+from leakbound.audits._shifted_proof import ShiftedProof
+from leakbound.audits._study import Study
+from leakbound.audits._subset import audited_rows
 from leakbound.audits._warnings import delta_warnings
 from leakbound.audits.one_run import audit_one_run
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected
-from leakbound.errors import AbstentionError, IncompatibleOptionsError
+from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import Falsification, PropensityFit
 from leakbound.propensity import falsify as falsify_propensities
 from leakbound.propensity._overlap import overlap
@@ -60,24 +59,57 @@ __all__ = ["audit_zero_run"]
 
 _GAUSSIAN_DP = GaussianDP()
 
-_CORRECTIONS = {
-    "match": correct_by_matching,
-    "poisson_binomial": correct_by_offsets,
-    "tamper": correct_by_tampering,
-    "composition": correct_by_composition,
-}
 _DRAWS = 51
 """Draws of what is kept, of which the middle bound counts, where matching is derandomised."""
-_SPARE = 4.0
-"""Standard deviations of a number of members by which a draw from fixed pools stays inside them."""
 
 
+class _Options(TypedDict, total=False):
+    """What an audit takes beside scores, membership, propensities and claim."""
+
+    correction: CorrectionChoice
+    confidence: float
+    cuts: CutPolicy | None
+    sides: Sides
+    adversary: Adversary | None
+    variant: ZeroRunVariant
+    bootstrap: BootstrapMethod
+    features: ArrayInput | None
+    max_log_odds: float | None
+    derandomize: bool
+    test: FdpTest
+    falsify: bool
+    release_refuted: bool
+    design: Design
+    ids: ArrayInput | None
+    seed: int
+    executor: Executor | None
+    checkpoint: str | os.PathLike[str] | None
+
+
+@overload
 def audit_zero_run(
-    scores: ArrayInput,
+    scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
     propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
     *,
-    claim: Claim = _GAUSSIAN_DP,
+    claim: Claim = ...,
+    **options: Unpack[_Options],
+) -> ZeroRunResult: ...
+@overload
+def audit_zero_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    *,
+    claim: Sequence[Claim],
+    **options: Unpack[_Options],
+) -> tuple[ZeroRunResult, ...]: ...
+def audit_zero_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    *,
+    claim: Claim | Sequence[Claim] = _GAUSSIAN_DP,
     correction: CorrectionChoice = "conditional",
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
@@ -96,7 +128,7 @@ def audit_zero_run(
     seed: int = 0,
     executor: Executor | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-) -> ZeroRunResult:
+) -> ZeroRunResult | tuple[ZeroRunResult, ...]:
     """Bound the privacy loss of a model from below, from given members and non-members.
 
     Nothing was randomised: these examples were in the training set, those were not, and they may
@@ -106,8 +138,10 @@ def audit_zero_run(
 
     Parameters
     ----------
-    scores : array-like, shape (m,)
-        Real numbers, higher for likelier members; ±inf allowed.
+    scores : array-like of shape (m,) or (A, m), or mapping of str to array-like
+        Real numbers, higher for likelier members; ±inf allowed. Rows, or a mapping from names, are
+        attacks to audit together: each has its share of the probability of error, the best wins,
+        and `options` tells which it is and what the others cost.
     member : array-like of shape (m,), or InclusionPlan
         Booleans, {0, 1} or {-1, +1}.
     propensity : array-like of shape (m,) or (K, m), PropensityFit, or tuple of two array-likes
@@ -115,7 +149,8 @@ def audit_zero_run(
         error probability is spent on their uncertainty); or lower and upper limits, of which the
         worse one counts for each guess.
     claim : PureDP, ApproxDP or a family of trade-off functions
-        The family of guarantees.
+        The family of guarantees. Of a sequence of claims each has its share of the probability of
+        error, so that all bounds hold together with the stated confidence.
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
         How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
         "tamper" where there are limits only.
@@ -168,8 +203,9 @@ def audit_zero_run(
 
     Returns
     -------
-    ZeroRunResult
-        The bound, of kind "conditional_lower_bound": it holds if the propensities do.
+    ZeroRunResult or tuple of ZeroRunResult
+        The bound, of kind "conditional_lower_bound": it holds if the propensities do; one for each
+        claim of a sequence.
 
     Raises
     ------
@@ -212,6 +248,35 @@ def audit_zero_run(
     >>> result.bound, result.naive.bound > 0.5
     (0.0, True)
     """
+    if isinstance(claim, Sequence):
+
+        def alone(one: Claim, confidence: float) -> ZeroRunResult:
+            return audit_zero_run(
+                scores,
+                member,
+                propensity,
+                claim=one,
+                correction=correction,
+                confidence=confidence,
+                cuts=cuts,
+                sides=sides,
+                adversary=adversary,
+                variant=variant,
+                bootstrap=bootstrap,
+                features=features,
+                max_log_odds=max_log_odds,
+                derandomize=derandomize,
+                test=test,
+                falsify=falsify,
+                release_refuted=release_refuted,
+                design=design,
+                ids=ids,
+                seed=seed,
+                executor=executor,
+                checkpoint=checkpoint,
+            )
+
+        return jointly(claim, confidence, alone)
     instance(claim, "claim", CLAIMS)
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
@@ -228,8 +293,8 @@ def audit_zero_run(
         choice(adversary, "adversary", Adversary)
     beta = complement(confidence)
     seed = integer(seed, "seed", least=0)
-    values = check_scores(scores)
-    included = check_membership(member, values.size, scores)
+    attacks = Attacks.read(scores)
+    included = check_membership(member, attacks.examples, attacks.carrier)
     if ids is not None:
         check_ids(ids, included)
     shift = read_shift(
@@ -246,33 +311,44 @@ def audit_zero_run(
     kind = _correction(correction, claim, shift, variant)
     _check_policy(cuts)
     rng = np.random.default_rng(seed)
-    rows = _audited(values, included, shift, limit, design, rng)
-    level = beta if shift.draws is None else beta / 2
-    study = Study(
-        scores=values[rows],
-        member=included[rows],
-        shift=shift.rows(rows),
-        uniforms=rng.random((_DRAWS if derandomize and kind == "match" else 1, rows.size)),
-        claim=claim,
-        cuts=cuts,
-        sides=sides,
-        adversary=adversary or _ADVERSARIES[kind],
-        variant=variant,
-        level=level / 2 if derandomize else level,
-        derandomize=bool(derandomize),
-        test=test,
-        seed=seed,
-    )
-    corrected = _CORRECTIONS[kind](study)
-    replicates = _replicates(study, corrected, p=level, method=bootstrap)
+    rows = audited_rows(attacks.scores.values(), included, shift, limit, design, rng)
+    uniforms = rng.random((_DRAWS if derandomize and kind == "match" else 1, rows.size))
+    seen = shift.rows(rows)
+
+    def prove(values: FloatArray, beta: float) -> ShiftedProof:
+        level = beta if shift.draws is None else beta / 2
+        study = Study(
+            scores=values[rows],
+            member=included[rows],
+            shift=seen,
+            uniforms=uniforms,
+            claim=claim,
+            cuts=cuts,
+            sides=sides,
+            adversary=adversary or _ADVERSARIES[kind],
+            variant=variant,
+            level=level / 2 if derandomize else level,
+            derandomize=bool(derandomize),
+            test=test,
+            seed=seed,
+        )
+        return ShiftedProof.of(study, kind, p=level, method=bootstrap)
+
+    proof = attacks.prove(beta, prove)
+    study, corrected, audit = proof.study, proof.corrected, proof.corrected.audit
     refutation = _falsified(propensity, shift, features, included, seed) if falsify else None
     withheld = refutation is not None and refutation.refuted and not release_refuted
-    bound, reason = _bound(corrected, replicates, study.direction, withheld=withheld)
-    audit = corrected.audit
+    bound, reason = (_nothing(claim), _WITHHELD) if withheld else (proof.bound, proof.reason)
 
     def naive() -> AuditResult:
         uncorrected = audit_one_run(
-            values, included, claim=claim, confidence=confidence, sides=sides, test=test, seed=seed
+            attacks.given,
+            included,
+            claim=claim,
+            confidence=confidence,
+            sides=sides,
+            test=test,
+            seed=seed,
         )
         return replace(uncorrected, kind="invalid", theorem=_NAIVE + uncorrected.theorem)
 
@@ -289,7 +365,7 @@ def audit_zero_run(
         path=audit.path,
         auc=audit.auc,
         theorem=corrected.theorem,
-        assumptions=conditions(shift, refutation, design, limit),
+        assumptions=conditions(shift, refutation, design, limit, attacks.others),
         options=audit.options
         | {
             "correction": kind,
@@ -303,7 +379,8 @@ def audit_zero_run(
             "level": study.level,
             "seed": seed,
             "claim": encode(claim),
-        },
+        }
+        | proof.options,
         warnings=audit.warnings
         + shift.warnings
         + shift_warnings(corrected, refutation, rows.size, design)
@@ -314,7 +391,7 @@ def audit_zero_run(
         kept=corrected.kept,
         m_eff=corrected.m_eff,
         abstained=int((shift.largest > (np.inf if limit is None else limit)).sum()),
-        bootstrap=replicates,
+        bootstrap=proof.replicates,
         falsification=refutation,
         withheld=withheld,
         _ceiling=Lazy(lambda: audit.ceiling),
@@ -323,7 +400,7 @@ def audit_zero_run(
         _histogram=Lazy(lambda: histogram(study.scores, study.member)),
         _naive=Lazy(naive),
         _overlap=Lazy(lambda: overlap(shift.log_odds, included)),
-        _provenance=provenance(seed, scores=values, member=included, log_odds=shift.log_odds),
+        _provenance=provenance(seed, **attacks.digested, member=included, log_odds=shift.log_odds),
     )
 
 
@@ -334,6 +411,10 @@ _ADVERSARIES: dict[Correction, Adversary] = {
     "composition": "raw",
 }
 
+_WITHHELD = (
+    "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
+    "bound with release_refuted=True"
+)
 _NAIVE = "INVALID under distribution shift: propensities are taken to be 1/2. "
 
 
@@ -362,67 +443,16 @@ def _curve(claim: Claim, bound: float, sides: Sides) -> TradeOff | None:
     return claim.curve(bound, sides)
 
 
+def _nothing(claim: Claim) -> float:
+    return claim.nothing if isinstance(claim, FAMILIES) else 0.0
+
+
 def _check_policy(cuts: CutPolicy | None) -> None:
     if isinstance(cuts, Split | Uncorrected):
         message = (
             f"cuts={cuts!r} has no form for Zero-Run: choose a policy that is fixed in advance"
         )
         raise IncompatibleOptionsError(message)
-
-
-def _audited(
-    scores: FloatArray,
-    member: BoolArray,
-    shift: Shift,
-    limit: float | None,
-    design: Design,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Return the rows that are audited, in an order that says nothing about membership."""
-    allowed = np.flatnonzero(shift.largest <= (np.inf if limit is None else limit))
-    if allowed.size < 2:
-        found = f"{allowed.size} examples have |log-odds| of at most {limit:g}"
-        raise no_overlap(found)
-    if scores[allowed].min() == scores[allowed].max():
-        message = (
-            f"all {allowed.size} scores are equal, so every example abstains: use a score that "
-            "differs between examples"
-        )
-        raise AbstentionError(message)
-    if design == "fixed_size":
-        allowed = _as_coins(allowed, member[allowed], rng)
-    return rng.permutation(allowed)
-
-
-def _as_coins(rows: IntArray, member: BoolArray, rng: np.random.Generator) -> IntArray:
-    """Draw a subset in which the number of members is binomial, from pools of fixed sizes."""
-    members, others = rows[member], rows[~member]
-    share = members.size / rows.size
-    spread = np.sqrt(share * (1 - share) * rows.size)
-    # the smaller pool must hold a number that is _SPARE spreads above its mean
-    size = int(rows.size - _SPARE * spread / max(1e-9, min(share, 1 - share)))
-    size = max(size, rows.size // 2, 2)
-    chosen = int(np.clip(rng.binomial(size, share), size - others.size, members.size))
-    return np.concatenate(
-        [
-            rng.choice(members, chosen, replace=False),
-            rng.choice(others, size - chosen, replace=False),
-        ]
-    )
-
-
-def _replicates(
-    study: Study, corrected: Corrected, *, p: float, method: BootstrapMethod
-) -> Bootstrap | None:
-    draws = study.shift.draws
-    if draws is None:
-        return None
-    return Bootstrap(
-        bounds=corrected.replicates(draws),
-        estimate=corrected.audit.bound,
-        p=p,
-        method=method,
-    )
 
 
 def _falsified(
@@ -436,28 +466,3 @@ def _falsified(
     if features is None or isinstance(propensity, tuple):
         return None
     return falsify_propensities(shift.log_odds, features, member, draws=shift.draws, seed=seed)
-
-
-def _bound(
-    corrected: Corrected, replicates: Bootstrap | None, direction: int, *, withheld: bool
-) -> tuple[float, str]:
-    """Return the bound, and why it is 0 if it is."""
-    if withheld:
-        return (0.0 if direction > 0 else np.inf), (
-            "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask "
-            "for the bound with release_refuted=True"
-        )
-    if replicates is None:
-        return corrected.audit.bound, corrected.audit.reason
-    bound = direction * bootstrap_quantile(
-        direction * replicates.bounds,
-        p=replicates.p,
-        method=replicates.method,
-        estimate=replicates.estimate,
-    )
-    if 0 < bound < np.inf:
-        return bound, ""
-    return bound, corrected.audit.reason or (
-        f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
-        "estimate, and 0 under enough of their replicates"
-    )

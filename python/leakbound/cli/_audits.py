@@ -33,9 +33,9 @@ from leakbound.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from leakbound._typing import Verdict
+    from leakbound._typing import ArrayInput, Verdict
     from leakbound._wording import Result
     from leakbound.claims import Claim
     from leakbound.results import AuditResult
@@ -86,6 +86,13 @@ Cuts = Annotated[
         f"{CUTS}. The last pays nothing and proves nothing.",
     ),
 ]
+AttackColumns = Annotated[
+    str,
+    typer.Option(
+        metavar="COL,COL",
+        help="Columns of scores to audit together: the best wins, the choice is paid for.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of what the audit draws; only split draws.", min=0)]
 Out = Annotated[
     Path | None,
@@ -126,13 +133,7 @@ def one_run(
         Literal["both", "member"],
         typer.Option(help="Guess members and non-members, or members only."),
     ] = "both",
-    attacks: Annotated[
-        str,
-        typer.Option(
-            metavar="COL,COL",
-            help="Columns of scores to audit together: the best wins, the choice is paid for.",
-        ),
-    ] = "score",
+    attacks: AttackColumns = "score",
     prior: Annotated[
         str,
         typer.Option(
@@ -156,10 +157,9 @@ def one_run(
         names, chance = parse_columns(attacks), parse_prior(prior)
         wanted = [*names, chance] if isinstance(chance, str) else names
         table = table_of(file, {name: (name,) for name in wanted}, out)
-        scores = {name: table.scores[name] for name in names}
         with auditing(file, table):
             result = audit_one_run(
-                scores if len(names) > 1 else scores[names[0]],
+                scores_of(table, names),
                 table.member,
                 claim=guarantee,
                 confidence=confidence,
@@ -334,6 +334,25 @@ def table_of(
         _output.prepare(out)
     with _output.waiting(f"Reading {file}"):
         return read(file, wanted, optional=optional)
+
+
+def scores_of(table: Table, names: Sequence[str]) -> ArrayInput | dict[str, ArrayInput]:
+    """Return the scores of one attack, or those of several by name.
+
+    Parameters
+    ----------
+    table : Table
+        What was read.
+    names : sequence of str
+        Columns of scores, at least one.
+
+    Returns
+    -------
+    array-like, or dict of str to array-like
+        What an audit takes.
+    """
+    scores: dict[str, ArrayInput] = {name: table.scores[name] for name in names}
+    return scores if len(names) > 1 else scores[names[0]]
 
 
 @contextmanager

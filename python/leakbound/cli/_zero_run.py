@@ -12,8 +12,19 @@ import typer
 from leakbound import ApproxDP, GaussianDP, PureDP, audit_zero_run
 from leakbound._validate import check_membership
 from leakbound.cli import _output
-from leakbound.cli._audits import Confidence, Cuts, File, Json, Out, auditing, conclude, table_of
-from leakbound.cli._input import read_propensities
+from leakbound.cli._audits import (
+    AttackColumns,
+    Confidence,
+    Cuts,
+    File,
+    Json,
+    Out,
+    auditing,
+    conclude,
+    scores_of,
+    table_of,
+)
+from leakbound.cli._input import Table, read_propensities
 from leakbound.cli._options import parse_claim, parse_columns, parse_cuts
 from leakbound.errors import IncompatibleOptionsError, InputFileError
 from leakbound.propensity import LogisticPropensity, hold_out
@@ -21,16 +32,15 @@ from leakbound.propensity import LogisticPropensity, hold_out
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leakbound._typing import BoolArray, FloatArray
+    from leakbound._typing import ArrayInput, BoolArray, FloatArray
     from leakbound.claims import Claim
-    from leakbound.cli._input import Table
     from leakbound.propensity import PropensityFit
 
 ZERO_RUN = (
     "Audit a model from given members and non-members, without any training.\n\n"
-    "FILE has the columns [bold]score[/], [bold]member[/] and [bold]propensity[/] (the probability "
-    "of membership given an example's features) or, for --features, columns of features; and "
-    "optionally [bold]id[/].\n\n"
+    "FILE has the columns [bold]score[/] (--attacks names several), [bold]member[/] and "
+    "[bold]propensity[/] (the probability of membership given an example's features) or, for "
+    "--features, columns of features; and optionally [bold]id[/].\n\n"
     "The bound holds if the propensities do. With --features they are fitted to half of the "
     "examples, which are not audited, refitted 600 times, and put to the test. A column "
     "[bold]split[/] says which: [bold]holdout[/] to fit to, [bold]audit[/] to audit.\n\n"
@@ -53,7 +63,7 @@ PropensityFile = Annotated[
 class _Audited:
     """What the audit takes from a file."""
 
-    scores: FloatArray
+    scores: ArrayInput | dict[str, ArrayInput]
     member: BoolArray
     ids: NDArray[np.generic] | None
     propensity: FloatArray | PropensityFit
@@ -97,6 +107,7 @@ def zero_run(
         Literal["both", "member"],
         typer.Option(help="Guess members and non-members, or members only."),
     ] = "both",
+    attacks: AttackColumns = "score",
     max_log_odds: Annotated[
         float | None,
         typer.Option(metavar="L", help="Leave out examples whose log-odds are beyond ±L."),
@@ -127,13 +138,14 @@ def zero_run(
                 "give --features, to fit propensities, or --propensity, to read them; not both"
             )
             raise IncompatibleOptionsError(message)
-        wanted = {"score": ("score",)} | {name: (name,) for name in columns}
+        names = parse_columns(attacks)
+        wanted = {name: (name,) for name in [*names, *columns]}
         if not columns and propensity is None:
             wanted["propensity"] = ("propensity",)
         optional = ("id", "split") if columns else ("id",)
         table = table_of(file, wanted, out, optional=optional)
         with auditing(file, table):
-            audited = _audited(table, columns, propensity, holdout, seed)
+            audited = _audited(table, names, columns, propensity, holdout, seed)
             result = audit_zero_run(
                 audited.scores,
                 audited.member,
@@ -160,22 +172,27 @@ def _guarantee(family: str, delta: float) -> Claim:
 
 
 def _audited(
-    table: Table, columns: list[str], draws: Path | None, holdout: float, seed: int
+    table: Table,
+    names: list[str],
+    columns: list[str],
+    draws: Path | None,
+    holdout: float,
+    seed: int,
 ) -> _Audited:
     """Return what is audited, with propensities read or fitted to other rows of the table."""
-    scores = np.asarray(table.scores["score"], dtype=np.float64)
-    member = check_membership(table.member, scores.size)
+    member = check_membership(table.member, len(table.member))
     if not columns:
         given = table.scores["propensity"] if draws is None else read_propensities(draws, table.ids)
-        return _Audited(scores, member, table.ids, given, None)
+        return _Audited(scores_of(table, names), member, table.ids, given, None)
     features = np.column_stack([table.scores[name] for name in columns]).astype(np.float64)
-    ids = np.arange(scores.size) if table.ids is None else table.ids
+    ids = np.arange(member.size) if table.ids is None else table.ids
     if table.split is None:
-        learn, rest = hold_out(ids, size=round(holdout * scores.size), seed=seed)
+        learn, rest = hold_out(ids, size=round(holdout * member.size), seed=seed)
     else:
         learn, rest = _as_split(table.split)
     fit = LogisticPropensity().fit(features[learn], member[learn], ids=ids[learn])
-    return _Audited(scores[rest], member[rest], ids[rest], fit, features[rest])
+    left = Table({name: table.scores[name][rest] for name in names}, member[rest], ids[rest])
+    return _Audited(scores_of(left, names), left.member, ids[rest], fit, features[rest])
 
 
 def _as_split(words: NDArray[np.generic]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -1,0 +1,137 @@
+"""Several attacks, or several claims, in one Zero-Run audit: the choice is paid for."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors
+from leakbound._scores import Scores
+from leakbound.simulate import NoisySum, noisy_sum
+from leakbound.stats import bootstrap_quantile
+
+CLAIMS: list[Any] = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP()]
+
+
+@pytest.fixture(scope="module")
+def game() -> NoisySum:
+    return noisy_sum(1200, mu=2.5, shift=0.6, seed=3)
+
+
+@pytest.fixture(scope="module")
+def scores(game: NoisySum) -> dict[str, np.ndarray]:
+    noise = np.random.default_rng(4).normal(size=(2, 1200)) * game.scores.std()
+    return {"noisy": game.scores + noise[0], "clean": game.scores, "noise": noise[1]}
+
+
+def draws(game: NoisySum) -> np.ndarray:
+    odds = game.log_odds + 0.1 * np.random.default_rng(5).normal(size=(299, 1))
+    return 1 / (1 + np.exp(-odds))
+
+
+@pytest.mark.parametrize(
+    ("claim", "uncertain"),
+    [*((claim, False) for claim in CLAIMS), (lb.GaussianDP(), True), (CLAIMS[1], True)],
+    ids=str,
+)
+def test_the_best_attack_wins_at_its_share(
+    game: NoisySum,
+    scores: dict[str, np.ndarray],
+    claim: Any,
+    uncertain: bool,  # noqa: FBT001
+) -> None:
+    given = draws(game) if uncertain else game.propensity
+    result = lb.audit_zero_run(scores, game.member, given, claim=claim)
+    share = 1 - 0.05 / 3
+    alone = {
+        name: lb.audit_zero_run(values, game.member, given, claim=claim, confidence=share)
+        for name, values in scores.items()
+    }
+    assert result.options["attack"] == "clean"
+    bounds = {name: one.bound for name, one in alone.items()}
+    assert result.options["attacks"] == pytest.approx(bounds, abs=1e-9)
+    assert result.bound == pytest.approx(bounds["clean"], abs=1e-9)
+    assert (result.kept, result.guesses) == (alone["clean"].kept, alone["clean"].guesses)
+    only = lb.audit_zero_run(game.scores, game.member, given, claim=claim)
+    assert result.options["attacks_cost"] == pytest.approx(only.bound - result.bound, abs=1e-9)
+    assert 0 < result.bound < only.bound
+    assert result.confidence == 0.95
+    assert lb.ZeroRunResult.from_json(result.to_json()) == result
+
+
+def test_what_is_said_of_several_attacks(game: NoisySum, scores: dict[str, np.ndarray]) -> None:
+    result = lb.audit_zero_run(scores, game.member, game.propensity)
+    table = lb.audit_zero_run([*scores.values()], game.member, game.propensity)
+    assert (table.bound, table.options["attack"]) == (result.bound, "attack 1")
+    assert result.naive.options["attacks"].keys() == scores.keys()
+    said = [one.statement for one in result.assumptions if one.name == "scores without membership"]
+    assert "no attack but these 3 was tried" in said[0]
+    assert {f"scores of {name}" for name in scores} < set(result.provenance.sha256)
+    single = lb.audit_zero_run(game.scores, game.member, game.propensity)
+    assert "attack" not in single.options
+    assert "attack" not in single.naive.options
+    alone = lb.audit_zero_run({"clean": game.scores}, game.member, game.propensity)
+    assert (alone.bound, alone.options["attacks_cost"]) == (single.bound, 0.0)
+
+
+def test_attacks_are_joined_by_their_ids(game: NoisySum) -> None:
+    ids, order = np.arange(1200), np.arange(1200)[::-1]
+    attacks = {"a": Scores(game.scores, ids, "a"), "b": Scores(game.scores[order], order, "b")}
+    with pytest.raises(errors.IncompatibleOptionsError, match="different orders"):
+        lb.audit_zero_run(attacks, game.member, game.propensity)
+    with pytest.raises(errors.AbstentionError, match="equal"):
+        lb.audit_zero_run({"a": game.scores, "b": np.zeros(1200)}, game.member, game.propensity)
+
+
+def test_smaller_is_better_where_it_is_less_private() -> None:
+    """A deviation of noise is bounded from above: the least bound of several attacks wins."""
+    game = noisy_sum(400, mu=3.0, shift=0.6, seed=3)
+    claim = lb.TradeOffFamily(
+        parameter="sigma",
+        tradeoff=lambda sigma: lb.TradeOff.gaussian(1 / sigma),
+        bracket=(0.05, 50.0),
+        increasing=False,
+    )
+    noise = np.random.default_rng(6).normal(size=400)
+    options: dict[str, Any] = {"claim": claim, "cuts": lb.Fixed(40), "test": "recursion"}
+    attacks = {"noise": noise, "told": game.scores}
+    result = lb.audit_zero_run(attacks, game.member, game.propensity, **options)
+    assert result.options["attack"] == "told"
+    assert result.options["attacks"]["noise"] == np.inf
+    assert 0 < result.bound < np.inf
+    only = lb.audit_zero_run(game.scores, game.member, game.propensity, **options)
+    assert result.options["attacks_cost"] == pytest.approx(result.bound - only.bound, rel=1e-9)
+    one_run = lb.audit_one_run(attacks, game.member, **options)
+    assert one_run.options["attacks"]["told"] == one_run.bound
+    for method in ("percentile", "recentred", "basic"):
+        uncertain = lb.audit_zero_run(
+            game.scores, game.member, draws(game), bootstrap=method, **options
+        )
+        found = uncertain.bootstrap
+        assert found is not None
+        strength = bootstrap_quantile(
+            1 / found.bounds, p=found.p, method=method, estimate=1 / found.estimate
+        )
+        assert uncertain.bound == pytest.approx(1 / strength)
+        assert only.bound <= uncertain.bound < np.inf
+
+
+def test_each_claim_has_its_share(game: NoisySum) -> None:
+    together = lb.audit_zero_run(game.scores, game.member, game.propensity, claim=CLAIMS)
+    assert [one.claim for one in together] == CLAIMS
+    for claim, one in zip(CLAIMS, together, strict=True):
+        alone = lb.audit_zero_run(
+            game.scores, game.member, game.propensity, claim=claim, confidence=1 - 0.05 / 3
+        )
+        assert one.bound == alone.bound > 0
+        assert one.options["joint"] == {"claims": 3, "confidence": 0.95}
+        assert lb.ZeroRunResult.from_json(one.to_json()) == one
+
+
+def test_every_one_of_several_claims_must_be_one(game: NoisySum) -> None:
+    given = game.scores, game.member, game.propensity
+    with pytest.raises(errors.OptionTypeError, match=r"claim\[1\]"):
+        lb.audit_zero_run(*given, claim=[lb.PureDP(), 3])  # type: ignore[list-item]
+    with pytest.raises(errors.OptionError, match="empty"):
+        lb.audit_zero_run(*given, claim=[])
