@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leakbound import plots
-from leakbound._wording import DELTA, is_family, number, reachable, shown
+from leakbound._wording import DELTA, is_family, number, reachable, shown, symbol
 from leakbound._zero_run_plots import plots_of
 from leakbound._zero_run_result import ZeroRunResult
 from leakbound.results import PanoramiaResult
@@ -260,6 +260,30 @@ def _bootstrap_caption(result: Result) -> str:  # noqa: ARG001 (one for all)
     )
 
 
+def _shift_words(result: Result) -> str:
+    if not isinstance(result, ZeroRunResult) or result.shift_curve is None:
+        return ""
+    curve = result.shift_curve
+    bounds, naive = (map(number, values.tolist()) for values in (curve.bound, curve.naive))
+    points = zip(curve.max_log_odds, curve.examples.tolist(), bounds, naive, strict=True)
+    listed = "; ".join(
+        f"{limit:.2g}: {left:,} examples, bound {one}, naive {other}"
+        for limit, left, one, other in points
+    )
+    return f"Bound on {symbol(result)} by the largest absolute log-odds left. {listed}."
+
+
+def _shift_caption(result: Result) -> str:
+    estimated = isinstance(result, ZeroRunResult) and result.bootstrap is not None
+    return (
+        "Leaving out examples whose features say much about membership trades number for likeness. "
+        "Each point is an audit of its own"
+        + (", at the estimate of the propensities" if estimated else "")
+        + ". Fix max_log_odds before the audit: the best of these points is not a bound at the "
+        "stated confidence. What the naive audit loses on the way to the left was shift."
+    )
+
+
 def _title(kind: str, result: Result) -> str:
     if kind == "bound" and is_family(result):
         return "ε against δ"
@@ -272,5 +296,6 @@ _TEXTS: dict[str, tuple[str, Callable[[Result], str], Callable[[Result], str]]] 
     "roc": ("ROC on logarithmic axes", _roc_words, _roc_caption),
     "histogram": ("Scores", _histogram_words, _histogram_caption),
     "overlap": ("Overlap", _overlap_words, _overlap_caption),
+    "shift": ("Bounds against shift", _shift_words, _shift_caption),
     "bootstrap": ("Uncertain propensities", _bootstrap_words, _bootstrap_caption),
 }

@@ -121,17 +121,19 @@ def new_axes(ax: Axes | None) -> Axes:
     return plt.subplots(figsize=_SIZE, layout="constrained")[1]
 
 
-def name_axes(ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound") -> None:
-    """Write title and axis names; numbers that are not bounds carry their kind in words."""
-    tagged = kind != "lower_bound"
-    ax.set_title(title, pad=20 if tagged else 8)
+def name_axes(
+    ax: Axes, title: str, x: str, y: str, kind: Kind = "lower_bound", tag: str = ""
+) -> None:
+    """Write title and axis names; numbers that are not bounds carry in words what they are."""
+    words = tag or ("" if kind == "lower_bound" else KINDS[kind].tag)
+    ax.set_title(title, pad=20 if words else 8)
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.tick_params(which="both", length=0)
     ax.minorticks_off()
-    if tagged:
+    if words:
         ax.annotate(
-            KINDS[kind].tag,
+            words,
             (0.0, 1.0),
             xycoords="axes fraction",
             xytext=(0, 5),

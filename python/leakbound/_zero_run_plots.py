@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._plot_style import MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound._plot_style import ALERT, MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound._wording import symbol
 from leakbound._zero_run_result import ZeroRunResult
 from leakbound.plots import PLOTS, plot_overlap
 
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from leakbound._wording import Result
-    from leakbound._zero_run_result import Bootstrap
+    from leakbound._zero_run_result import Bootstrap, ShiftCurve
     from leakbound.plots import Plot
 
-__all__ = ["plot_bootstrap", "plots_of"]
+__all__ = ["plot_bootstrap", "plot_shift", "plots_of"]
 
 
 def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None = None) -> Axes:
@@ -54,6 +55,58 @@ def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: Axes | None = None
     return ax
 
 
+def plot_shift(curve: ShiftCurve, reported: float, parameter: str, ax: Axes | None = None) -> Axes:
+    """Draw how the bound moves as examples that features tell much about are left out.
+
+    Parameters
+    ----------
+    curve : ShiftCurve
+        Bounds of ever larger shares of the examples.
+    reported : float
+        The bound that is reported.
+    parameter : str
+        What is bounded.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bound against the largest |λ| left, with the naive bound and what is reported.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        places = np.arange(curve.examples.size)
+        for values, name, colour in (
+            (curve.naive, "naive: shift not corrected for", ALERT),
+            (curve.bound, "corrected", MEMBER),
+        ):
+            shown = np.where(np.isfinite(values), values, np.nan)
+            ax.plot(places, shown, color=colour, marker="o", markersize=3, label=name)
+        if np.isfinite(reported):
+            ax.axhline(reported, color=MUTED, linestyle="--", label="reported")
+        labels = [
+            f"{limit:.2g}\n{left:,}"
+            for limit, left in zip(curve.max_log_odds, curve.examples.tolist(), strict=True)
+        ]
+        ax.set_xticks(places, labels)
+        ax.set_ylim(bottom=0)
+        ax.legend(frameon=False)
+        name_axes(
+            ax,
+            "Bound as examples of large |log-odds| are left out",
+            "largest |log-odds| left, and number of examples left",
+            f"bound on {parameter}",
+            tag="exploratory: choosing among these is not paid for",
+        )
+    return ax
+
+
 def plots_of(result: Result) -> dict[str, Plot]:
     """Return the figures that a result has, by name.
 
@@ -65,7 +118,8 @@ def plots_of(result: Result) -> dict[str, Plot]:
     Returns
     -------
     dict of str to callable
-        `PLOTS`, and for Zero-Run the overlap and, if there is one, the bootstrap.
+        `PLOTS`, and for Zero-Run the overlap, bounds against shift unless the bound is withheld,
+        and, if there is one, the bootstrap.
     """
     if not isinstance(result, ZeroRunResult):
         return PLOTS
@@ -75,6 +129,13 @@ def plots_of(result: Result) -> dict[str, Plot]:
         return plot_overlap(found.overlap, ax)
 
     more: dict[str, Plot] = {"overlap": overlapping}
+    if not found.withheld:
+
+        def shifted(result: Result, ax: Axes | None = None) -> Axes:  # noqa: ARG001
+            assert found.shift_curve is not None
+            return plot_shift(found.shift_curve, found.bound, symbol(found), ax)
+
+        more["shift"] = shifted
     bootstrap = found.bootstrap
     if bootstrap is not None:
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from leakbound._audit_result import AuditResult
 from leakbound._json import Lazy
-from leakbound._typing import BootstrapMethod, Correction, FloatArray
+from leakbound._typing import BootstrapMethod, Correction, FloatArray, IntArray
 from leakbound.propensity import Falsification, Overlap
 
-__all__ = ["Bootstrap", "ZeroRunResult"]
+__all__ = ["Bootstrap", "ShiftCurve", "ZeroRunResult"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,6 +30,31 @@ class Bootstrap:
     estimate: float
     p: float
     method: BootstrapMethod
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShiftCurve:
+    """How the bound moves as examples that features tell much about are left out.
+
+    For exploring, not for choosing from: each bound has the level of one audit, at the point
+    estimate of the propensities, and to report the best of them is not paid for.
+
+    Parameters
+    ----------
+    max_log_odds : ndarray of float64, shape (k,)
+        The largest |λ| of the examples that are left, increasing.
+    examples : ndarray of int64, shape (k,)
+        How many are left.
+    bound : ndarray of float64, shape (k,)
+        The bound from them, shift corrected for as in the audit.
+    naive : ndarray of float64, shape (k,)
+        What an audit that takes no account of shift makes of them.
+    """
+
+    max_log_odds: FloatArray
+    examples: IntArray
+    bound: FloatArray
+    naive: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -66,6 +91,7 @@ class ZeroRunResult(AuditResult):
     withheld: bool
     _naive: Lazy[AuditResult] = field(repr=False)
     _overlap: Lazy[Overlap] = field(repr=False)
+    _shift_curve: Lazy[ShiftCurve | None] = field(repr=False)
 
     @property
     def naive(self) -> AuditResult:
@@ -76,6 +102,11 @@ class ZeroRunResult(AuditResult):
     def overlap(self) -> Overlap:
         """How far members and non-members can be compared."""
         return self._overlap.value
+
+    @property
+    def shift_curve(self) -> ShiftCurve | None:
+        """How the bound moves as examples are left out; None if the bound is withheld."""
+        return self._shift_curve.value
 
     def _rows(self) -> dict[str, str]:
         more = {

@@ -203,6 +203,8 @@ def _at(study: Study, path: _Guesses, level: float) -> tuple[float, int, int]:
         correct = int(path.successes.sum())
         epsilon = float(poisson_binomial_epsilon(correct, offsets, beta=level))
         return epsilon, cuts.guesses, correct
+    if path.rows.size < (cuts.min_guesses or 1):
+        return 0.0, 0, 0  # one of both sides alone has too few
     bound = kl_scan_offsets(
         path.successes,
         offsets,
@@ -226,6 +228,8 @@ def _rows(study: Study, path: _Guesses, level: float, draws: FloatArray) -> Floa
         correct = np.full(len(offsets), path.successes.sum())
         found: FloatArray = poisson_binomial_epsilon(correct, offsets, beta=level)
         return found
+    if path.rows.size < (cuts.min_guesses or 1):
+        return np.zeros(len(offsets))
     walked = _core.Path.from_successes(path.successes)
     blocks = [offsets[i : i + _BLOCK] for i in range(0, len(offsets), _BLOCK)]
     what = f"replicates, {path.name}"

@@ -41,6 +41,7 @@ from leakbound.audits._conditions import conditions, shift_warnings
 from leakbound.audits._details import histogram, provenance
 from leakbound.audits._jointly import jointly
 from leakbound.audits._shift import Shift, check_certain, read_shift
+from leakbound.audits._shift_curve import shift_curve
 from leakbound.audits._shifted_proof import ShiftedProof
 from leakbound.audits._study import Study
 from leakbound.audits._subset import audited_rows
@@ -400,6 +401,7 @@ def audit_zero_run(
         _histogram=Lazy(lambda: histogram(study.scores, study.member)),
         _naive=Lazy(naive),
         _overlap=Lazy(lambda: overlap(shift.log_odds, included)),
+        _shift_curve=Lazy(lambda: None if withheld else shift_curve(study, kind, audit.guesses)),
         _provenance=provenance(seed, **attacks.digested, member=included, log_odds=shift.log_odds),
     )
 
