@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leakbound.cli import app
+from leakbound.cli import _output, _wide, app
 from leakbound.reproduce import REPRODUCTIONS, Outcome
 from leakbound.reproduce._draw import svg
 
@@ -72,3 +72,33 @@ def test_command(tmp_path: Path) -> None:
     stored = run(app, ["reproduce", "fdp-figure5", "--json"])
     assert Outcome.from_json(stored.output) == Outcome.from_json(tmp_path / "fdp-figure5.json")
     assert run(app, ["reproduce", "fdp-table9"]).exit_code == 2
+
+
+def test_tables_are_read_whole_on_short_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_output, "page", lambda: 80)
+    headings = ["sigma", "canaries", *(f"ours, number {n} (printed)" for n in range(12))]
+    rows = [["0.50", "100,000", *["9.99"] * 12], ["4.00", "1,000,000", *["0.92"] * 12]]
+    _wide.show(headings, rows, [True] * 14)
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert text.count("(printed)") == 12
+    assert text.count("9.99") == text.count("0.92") == 12
+    assert text.count("sigma") == lines.count("") + 1 == 3
+    assert "…" not in text
+
+
+def test_rows_are_told_apart_in_every_part_of_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_output, "page", lambda: 40)
+    rows = [["40 epochs", "0", "1.00", "2.00"], ["40 epochs", "1e-5", "3.00", "4.00"]]
+    _wide.show(["target", "delta", "a long heading", "another"], rows, [False, False, True, True])
+    parts = capsys.readouterr().out.split("\n\n")
+    assert len(parts) == 1
+    monkeypatch.setattr(_output, "page", lambda: 28)
+    _wide.show(["target", "delta", "a long heading", "another"], rows, [False, False, True, True])
+    for part in capsys.readouterr().out.split("\n\n"):
+        assert "40 epochs  1e-5" in part

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from leakbound.demos import census
-from leakbound.reproduce import REPRODUCTIONS, _panoramia
+from leakbound.reproduce import REPRODUCTIONS, Outcome, _panoramia_run
 from leakbound.reproduce._draw import svg
 
 
@@ -21,14 +22,23 @@ def _tiny() -> Iterator[None]:
             "run",
             lambda **_: small(epochs=(1, 40), epsilons=(), members=800, seeds=1),
         )
-        _panoramia._run.cache_clear()
+        _panoramia_run.census_run.cache_clear()
         yield
-    _panoramia._run.cache_clear()
+    _panoramia_run.census_run.cache_clear()
+
+
+def outcome(name: str) -> Outcome:
+    return REPRODUCTIONS[f"panoramia-{name}"].compute(full=False)
+
+
+def numbers(row: tuple[Any, ...]) -> list[float]:
+    """The numbers at the end of a row."""
+    return [value for value in row if isinstance(value, float)]
 
 
 def test_table_3_has_the_papers_layout() -> None:
-    outcome = REPRODUCTIONS["panoramia-table3"].compute(full=False)
-    ours, printed = outcome.rows[:8], outcome.rows[8:]
+    rows = outcome("table3").rows
+    ours, printed = rows[:8], rows[8:]
     assert [row[:2] for row in ours[:4]] == [
         ("1 epoch", audit) for audit in ("PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)")
     ]
@@ -39,8 +49,8 @@ def test_table_3_has_the_papers_layout() -> None:
 
 
 def test_figures_end_where_the_bounds_are() -> None:
-    precision = REPRODUCTIONS["panoramia-figure3"].compute(full=False)
-    bounds = REPRODUCTIONS["panoramia-figure4"].compute(full=False)
+    precision = outcome("figure3")
+    bounds = outcome("figure4")
     assert [line.name for line in bounds.lines] == ["baseline", "1 epoch", "40 epochs"]
     for row, line in zip(bounds.rows, bounds.lines, strict=True):
         assert max(line.y) == row[5]
@@ -49,3 +59,42 @@ def test_figures_end_where_the_bounds_are() -> None:
         assert max(line.y) <= 1
         assert np.all(np.diff(line.x) >= 0)
     assert "<svg" in svg(bounds)
+
+
+def test_figure_6_ends_with_all_pairs() -> None:
+    found = outcome("figure6")
+    table = {row[:2]: row for row in outcome("table3").rows}
+    for target in ("1 epoch", "40 epochs"):
+        ours = [row for row in found.rows if row[0] == target]
+        sizes = [row[1] for row in ours]
+        assert sizes == [125, 250, 336]
+        c, both, difference, real, by_loss = ours[-1][2:]
+        assert (c, both, difference) == table[target, "PANORAMIA"][3:6]
+        assert real == table[target, "RM;RN"][-1]
+        assert by_loss == table[target, "O(1)"][-1]
+    learnt = [row[-1] for row in found.rows if row[0] == "40 epochs"]
+    assert learnt == sorted(learnt)
+    assert learnt[-1] > learnt[0] + 0.1
+    assert [row[2:5] for row in found.rows[-4:-3]] == [(2.44, 3.6, 1.16)]
+    assert "<svg" in svg(found)
+
+
+def test_table_11_falls_as_more_may_fail() -> None:
+    found = outcome("table11")
+    ours = [row for row in found.rows if row[0] == "40 epochs"]
+    assert [row[1:3] for row in ours] == [
+        (delta, gamma) for delta in ("0", "1e-5") for gamma in ("0", "1e-5", "1e-4", "1e-3")
+    ]
+    for rows in (ours[1:4], ours[5:]):
+        for column in (3, 4, 6, 7):
+            values = [row[column] for row in rows]
+            assert values == sorted(values, reverse=True)
+    for exact, relaxed in zip(ours[:4], ours[4:], strict=True):
+        assert exact[3] == relaxed[3]
+        assert exact[4] >= relaxed[4]
+    for row in ours:
+        assert all(value >= 0 for value in numbers(row))
+    assert min(ours[0][4], ours[0][7]) > 0.1
+    printed = [row for row in found.rows if "ε = 10 (printed)" in row[0] and row[1] == "0"]
+    assert [row[7] for row in printed] == [2.833, 2.801, 2.57, 1.28]
+    assert "<svg" in svg(found)

@@ -113,6 +113,13 @@ def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
     return table
 
 
+def page() -> int:
+    """Return how many characters fit on a line of the terminal, or of what is not one."""
+    from rich.console import Console
+
+    return Console().width if sys.stdout.isatty() else _PAGE
+
+
 def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
     """Print one result for people: verdict, evidence, key numbers, warnings.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakbound._files import write_text
-from leakbound.cli import _output
+from leakbound.cli import _output, _wide
 from leakbound.errors import OptionError
 
 if TYPE_CHECKING:
@@ -65,13 +65,16 @@ def reproduce(
 
 
 def _show(outcome: Outcome) -> None:
-    numeric = [not isinstance(cell, str) for cell in outcome.rows[0]]
-    table = _output.grid(zip(outcome.columns, numeric, strict=True))
-    for row in outcome.rows:
-        table.add_row(*map(_words, row))
-    _output.say(table)
+    rows = [[_words(cell) for cell in row] for row in outcome.rows]
+    _wide.show(
+        outcome.columns, rows, [_numeric(cells) for cells in zip(*outcome.rows, strict=True)]
+    )
     for note in outcome.notes:
         _output.say(f"- {note}")
+
+
+def _numeric(cells: tuple[Cell, ...]) -> bool:
+    return not any(isinstance(cell, str) for cell in cells)
 
 
 def _words(cell: Cell) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, cast
 
+from leakbound.reproduce._panoramia_run import OTHERS, PAPER, census_run, mean_of
+from leakbound.reproduce._panoramia_scores import SCORES
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
 
 if TYPE_CHECKING:
-    from leakbound.demos._panoramia import SyntheticReport
-    from leakbound.panoramia import Spread
     from leakbound.results import PanoramiaResult, ScoreAudit
 
 __all__ = ["PANORAMIA"]
 
-_PAPER = "Kazmi et al. 2024 (arXiv 2402.09477)"
 _TABLE_3 = (
     ("ResNet101_E20", 2.44, 2.76, 0.33, 0.421, 0.450),
     ("ResNet101_E50", 2.44, 3.11, 0.67, 0.71, 0.79),
@@ -22,11 +20,7 @@ _TABLE_3 = (
 )
 """As printed for one architecture trained ever longer: c, c + ε, ε̃, RM;RN and O(1)."""
 
-_OTHERS = (
-    "Targets are networks on a made-up census, trained ever longer and with DP-SGD, where the "
-    "paper's are image and language models on data that is not shipped here: layout and shapes "
-    "compare, figures do not. The printed rows are one of the paper's architectures."
-)
+_ONE = "The printed rows are those of one of the paper's architectures."
 _CUTS = (
     "Bounds are those of the KL scan; the paper's union bound over all cuts, on the same scores, "
     "is beside it. ε̃ is an estimate, not a lower bound on ε."
@@ -34,18 +28,10 @@ _CUTS = (
 _FIRST = "Curves are those of the first seed, as the paper's Figure 3 is of one run."
 
 
-@cache
-def _run(*, full: bool) -> SyntheticReport:
-    """Train and audit the targets once for all that is shown of them."""
-    from leakbound.demos.census import run
-
-    return run() if full else run(epochs=(5, 40, 80), private_epochs=8, members=6000, seeds=2)
-
-
 def _table_3(*, full: bool) -> Outcome:
-    found = _run(full=full).found
+    found = census_run(full=full).found
     ours = [
-        (row.target, row.audit, row.m, *map(_mean, spreads))
+        (row.target, row.audit, row.m, *map(mean_of, spreads))
         for row in found.rows
         for spreads in [(row.c_lb, row.c_plus_epsilon_lb, row.epsilon_tilde, row.epsilon)]
     ]
@@ -59,7 +45,7 @@ def _table_3(*, full: bool) -> Outcome:
     return Outcome(
         columns=("target", "audit", "m", "c at least", "c + ε at least", "ε̃", "ε at least"),
         rows=(*ours, *printed),
-        notes=(_OTHERS, _CUTS, *found.warnings),
+        notes=(f"{OTHERS} {_ONE}", _CUTS, *found.warnings),
     )
 
 
@@ -73,7 +59,7 @@ def _figure_4(*, full: bool) -> Outcome:
 
 def _curves(what: str, *, full: bool) -> Outcome:
     """Draw precision, or the bound of each cut, against recall."""
-    made = _run(full=full)
+    made = census_run(full=full)
     results = {
         row.target: cast("PanoramiaResult", row.results[0])
         for row in made.found.rows
@@ -84,7 +70,7 @@ def _curves(what: str, *, full: bool) -> Outcome:
     return Outcome(
         columns=("ranking", "guesses", "right", "recall", "precision", "bound"),
         rows=tuple((name, *_chosen(audit)) for name, audit in audits.items()),
-        notes=(_OTHERS, _FIRST),
+        notes=(OTHERS, _FIRST),
         lines=tuple(_line(what, name, audit) for name, audit in audits.items()),
         axes=("recall", "share of right guesses" if what == "precision" else "c or c + ε"),
     )
@@ -108,19 +94,16 @@ def _chosen(audit: ScoreAudit) -> tuple[Cell, ...]:
     return audit.guesses, audit.correct, recall, precision, audit.bound
 
 
-def _mean(spread: Spread | None) -> Cell:
-    return None if spread is None else spread.mean
-
-
 PANORAMIA: dict[str, Reproduction] = {
     "panoramia-table3": Reproduction(
-        "c, c + ε and ε̃ of each target, beside RM;RN and O(1)", f"{_PAPER}, Table 3", _table_3
+        "Bounds and ε̃ of each target, beside RM;RN and O(1)", f"{PAPER}, Table 3", _table_3
     ),
     "panoramia-figure3": Reproduction(
-        "precision against recall, baseline and attacks", f"{_PAPER}, Figure 3", _figure_3
+        "Precision against recall, baseline and attacks", f"{PAPER}, Figure 3", _figure_3
     ),
     "panoramia-figure4": Reproduction(
-        "bounds on c and c + ε against recall", f"{_PAPER}, Figure 4", _figure_4
+        "Bounds on c and c + ε against recall", f"{PAPER}, Figure 4", _figure_4
     ),
+    **SCORES,
 }
 """What can be reproduced of the paper, by name."""
