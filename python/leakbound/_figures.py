@@ -14,7 +14,7 @@ from leakbound._zero_run_result import ZeroRunResult
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from leakbound._wording import Result
 
@@ -42,8 +42,8 @@ class Drawn:
     caption: str
 
 
-def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
-    """Draw all figures of one result.
+def draw(result: Result, ident: str, *, only: Collection[str] | None = None) -> tuple[Drawn, ...]:
+    """Draw all figures of one result, or some.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
         What to draw.
     ident : str
         Unique on the page; begins every id inside the figures.
+    only : collection of str, optional
+        Which, by name.
 
     Returns
     -------
@@ -71,6 +73,7 @@ def draw(result: Result, ident: str) -> tuple[Drawn, ...]:
             caption=caption(result),
         )
         for kind, plot in plots_of(result).items()
+        if only is None or kind in only
         for _, words, caption in [_TEXTS[kind]]
     )
 

@@ -9,6 +9,7 @@ from leakbound._parts import Assumption, Curve, Histogram, Provenance, Roc
 from leakbound._rounding import down
 from leakbound._typing import Kind, PathName, Verdict
 from leakbound._validate import real
+from leakbound._zero_run_result import ZeroRunResult
 from leakbound.claims import ApproxDP, PureDP
 
 __all__ = ["PanoramiaResult"]
@@ -57,6 +58,12 @@ class PanoramiaResult(Result):
         Every option in force.
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
+    conditional : ZeroRunResult or None
+        A lower bound on ε that holds if propensities do, where features were given: Zero-Run on the
+        half of the same examples that proves more, by each example's own odds, or after matching
+        for `ApproxDP`.
+    conditional_by_match : ZeroRunResult or None
+        For `PureDP` the same after matching. The larger of the two holds at no stated confidence.
     """
 
     kind: Kind
@@ -76,7 +83,15 @@ class PanoramiaResult(Result):
     assumptions: tuple[Assumption, ...]
     options: dict[str, Any]
     warnings: tuple[str, ...]
+    conditional: ZeroRunResult | None = None
+    conditional_by_match: ZeroRunResult | None = None
     _provenance: Lazy[Provenance] = field(repr=False)
+
+    @property
+    def conditionals(self) -> tuple[ZeroRunResult, ...]:
+        """The conditional lower bounds that there are, the claim's own first."""
+        both = (self.conditional, self.conditional_by_match)
+        return tuple(result for result in both if result is not None)
 
     @property
     def members(self) -> int:
@@ -170,7 +185,8 @@ class PanoramiaResult(Result):
         return (
             f"PanoramiaResult(epsilon {sign_of(self.kind)} {down(self.bound)} @ "
             f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
-            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature})"
+            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}"
+            f"{''.join(map(_beside, self.conditionals))})"
         )
 
     def _rows(self) -> dict[str, str]:
@@ -181,6 +197,12 @@ class PanoramiaResult(Result):
             "confidence": percent(self.confidence),
             "c >=": f"{down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
             "c + epsilon >=": f"{down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
+            **{
+                f"conditionally ({one.correction.replace('_', '-')})": (
+                    f"epsilon >= {down(one.bound)}" + (", withheld" if one.withheld else "")
+                )
+                for one in self.conditionals
+            },
             "examples": f"{self.m}, of which {self.members} members",
             "a perfect attack reaches": down(self.ceiling),
         }
@@ -188,3 +210,9 @@ class PanoramiaResult(Result):
     @property
     def _allowance(self) -> float:
         return self.c_lb if self.c_upper is None else self.c_upper
+
+
+def _beside(found: ZeroRunResult) -> str:
+    name = found.correction.replace("_", "-")
+    withheld = ", withheld" if found.withheld else ""
+    return f"; conditional lower bound by {name}: epsilon >= {down(found.bound)}{withheld}"

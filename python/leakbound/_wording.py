@@ -222,6 +222,47 @@ def _zero_run_evidence(result: ZeroRunResult) -> str:
     return f"{counted} This is not evidence of privacy. {naive}"
 
 
+HOW: dict[Correction, str] = {
+    "match": "after matching",
+    "poisson_binomial": "by each example's own odds",
+    "tamper": "after tampering",
+    "composition": "by composition",
+}
+"""How each correction comes to its bound, in a few words."""
+
+
+def conditional_words(result: PanoramiaResult) -> str:
+    """Return what Zero-Run says of the same examples, beside the estimate.
+
+    Parameters
+    ----------
+    result : PanoramiaResult
+        With or without features.
+
+    Returns
+    -------
+    str
+        The bounds and what they rest on, or why they are withheld; empty without features.
+    """
+    found = result.conditionals
+    if not found:
+        return ""
+    doubt = found[0].falsification
+    model = str(found[0].options["propensity"])
+    if doubt is not None and any(one.withheld for one in found):
+        refused = next(one.falsification or doubt for one in found if one.withheld)
+        return (
+            f"Zero-Run on the same examples proves nothing: the {model}, was refuted "
+            f"(p = {refused.p_value:.2g}), so the examples say more of their coins than it knows."
+        )
+    bounds = " and ".join(f"ε ≥ {number(shown(one))} {HOW[one.correction]}" for one in found)
+    tried = "" if doubt is None else f" A sceptic did not refute it (p = {doubt.p_value:.2g})."
+    return (
+        f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if the "
+        f"propensity model is right, a {model}.{tried}"
+    )
+
+
 def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) -> str:
     """Return what the audit says about a claimed guarantee.
 

@@ -15,8 +15,10 @@ from leakbound import _figures
 from leakbound._files import write_text
 from leakbound._wording import (
     DELTA,
+    HOW,
     KINDS,
     claim_sentence,
+    conditional_words,
     explanation,
     figure_of,
     headline,
@@ -31,7 +33,7 @@ from leakbound._wording import (
     verdict,
 )
 from leakbound.errors import OptionError
-from leakbound.results import PanoramiaResult
+from leakbound.results import PanoramiaResult, ZeroRunResult
 
 if TYPE_CHECKING:
     import os
@@ -134,6 +136,9 @@ def render(
             several=len(named) > 1,
             columns=columns or {},
             panoramia=any(isinstance(result, PanoramiaResult) for result in named.values()),
+            zero_run=any(
+                model.beside or isinstance(model.result, ZeroRunResult) for model in models
+            ),
         )
     )
 
@@ -166,6 +171,15 @@ class _Range:
 
 
 @dataclass(frozen=True)
+class _Beside:
+    """Zero-Run on the same examples: its words, its assumptions and its figures."""
+
+    words: str
+    result: Result
+    figures: tuple[_figures.Drawn, ...]
+
+
+@dataclass(frozen=True)
 class _Model:
     """What the page shows of one result."""
 
@@ -184,6 +198,7 @@ class _Model:
     sign: str
     range: _Range
     figures: tuple[_figures.Drawn, ...]
+    beside: _Beside | None
     options: dict[str, str]
     provenance: dict[str, str]
 
@@ -215,9 +230,17 @@ class _Model:
             sign=figure_of(result),
             range=_range(result, top, epsilon),
             figures=_figures.draw(result, ident),
+            beside=_beside(result, ident),
             options=dict(_flat(result.options)),
             provenance=_provenance(result),
         )
+
+
+def _beside(result: Result, ident: str) -> _Beside | None:
+    if not isinstance(result, PanoramiaResult) or result.conditional is None:
+        return None
+    figures = _figures.draw(result.conditional, f"{ident}-z", only=("overlap", "bootstrap"))
+    return _Beside(conditional_words(result), result.conditional, figures)
 
 
 def _facts(result: Result) -> Iterator[_Fact]:
@@ -229,6 +252,12 @@ def _facts(result: Result) -> Iterator[_Fact]:
             yield _Fact("ε at least", number(result.bound), KINDS[result.kind].tag)
         yield _Fact("c + ε at least", number(result.c_plus_epsilon_lb), "attack, with the model")
         yield _Fact("c at least", number(result.c_lb), "baseline, without the model")
+        for found in result.conditionals:
+            yield _Fact(
+                "Conditionally, ε at least",
+                number(shown(found)),
+                "withheld: propensities refuted" if found.withheld else HOW[found.correction],
+            )
         auc = f"baseline {result.baseline.auc:.3f}"
     else:
         at = ""

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from leakbound.audits._conditional import audit_shown
+from leakbound.claims import PureDP
 from leakbound.demos._census_data import Census, features
 from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.panoramia._conditional import CORRECTIONS, Conditional, audit_conditionally
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
+from leakbound.results import ZeroRunResult
 from leakbound.stats import binomial_tail
 from memory import Memory
 
@@ -37,10 +40,29 @@ def game(seed: int, *, leak: float, known: float = 1.0) -> tuple[dict[str, np.nd
     return scores, x[:, None]
 
 
+def audited(
+    scores: dict[str, np.ndarray],
+    x: np.ndarray,
+    correction: Conditional,
+    *,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> ZeroRunResult:
+    return audit_shown(
+        scores["attack-it"],
+        scores["coins"],
+        shown_of(scores, x, level=1 - confidence, seed=seed),
+        claim=PureDP(),
+        correction=CORRECTIONS[correction],
+        confidence=confidence,
+        seed=seed,
+    )
+
+
 @pytest.mark.parametrize("correction", CORRECTIONS)
 def test_it_sees_the_leak_and_names_the_model(correction: Conditional) -> None:
     scores, x = game(1, leak=3.0)
-    result = audit_conditionally(scores, "it", x, correction, confidence=0.95, seed=0)
+    result = audited(scores, x, correction)
     assert result.kind == "conditional_lower_bound"
     assert 0.8 < result.bound <= 3.0
     assert "baseline's score" in str(result.options["propensity"])
@@ -53,7 +75,7 @@ def test_it_sees_the_leak_and_names_the_model(correction: Conditional) -> None:
 
 def test_a_baseline_that_knows_too_little_is_refuted() -> None:
     scores, x = game(2, leak=0.0, known=0.0)
-    result = audit_conditionally(scores, "it", x, "Zero-Run, match", confidence=0.95, seed=0)
+    result = audited(scores, x, "Zero-Run, match")
     assert result.falsification is not None
     assert result.falsification.refuted
     assert result.withheld
@@ -64,7 +86,7 @@ def miscovered(games: int, *, leak: float, correction: Conditional) -> int:
     wrong = 0
     for seed in range(games):
         scores, x = game(1000 + seed, leak=leak)
-        result = audit_conditionally(scores, "it", x, correction, confidence=0.8, seed=seed)
+        result = audited(scores, x, correction, confidence=0.8, seed=seed)
         wrong += result.bound > leak
     return wrong
 

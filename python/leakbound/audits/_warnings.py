@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 from leakbound._rounding import down
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from leakbound import _core
     from leakbound._json import Lazy
     from leakbound._typing import FloatArray
     from leakbound.audits._engine import Trial
 
-__all__ = ["coin_warnings", "delta_warnings", "ranking_warnings", "tie_warnings"]
+__all__ = [
+    "coin_warnings",
+    "delta_warnings",
+    "ranking_warnings",
+    "saturation_warnings",
+    "tie_warnings",
+]
 
 _INVERTED = 3
 """Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
@@ -24,6 +32,8 @@ _TIED = 0.1
 """Share of tied examples from which fewer ties may prove more."""
 _NEAR = 0.9
 """Share of the ceiling from which more examples may prove more."""
+_CROWDED = 2 / 3
+"""Share of its ceiling above which c_lb leaves little room for ε̃."""
 _REFERENCE = 1.0
 """The ε that a perfect attack should at least be able to refute."""
 _FEW = 1000
@@ -99,6 +109,32 @@ def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:
     note = (
         f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that gives one "
         "example away entirely satisfies the claim, and large ε are hard to refute"
+    )
+    return (note,)
+
+
+def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str, ...]:
+    """Say that a generator is so easily told from real data that ε̃ has little room.
+
+    Parameters
+    ----------
+    c_lb : float
+        What the baseline proves.
+    ceiling : callable
+        Returns what a perfect attack would prove; called where that may matter.
+
+    Returns
+    -------
+    tuple of str
+        A warning, or nothing.
+    """
+    if c_lb <= 0 or c_lb <= _CROWDED * (reached := ceiling()):
+        return ()
+    room = down(reached - c_lb)
+    note = (
+        f"the generator is easily told from real data: c_lb = {down(c_lb)}, and a perfect attack "
+        f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
+        "model leaks; use a better generator, or more examples"
     )
     return (note,)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from leakbound._rounding import down
 from leakbound._typing import (
     ArrayInput,
+    BoolArray,
     FloatArray,
     HasMember,
     JsonValue,
@@ -29,9 +30,10 @@ from leakbound._validate import (
     real,
 )
 from leakbound.audits._approx import relaxed_policy
+from leakbound.audits._conditional import REPLACED, PairCorrection, audit_halves, halves
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores
-from leakbound.audits._warnings import coin_warnings, delta_warnings
+from leakbound.audits._warnings import coin_warnings, delta_warnings, saturation_warnings
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import (
     CUT_POLICIES,
@@ -43,8 +45,13 @@ from leakbound.cuts import (
     UnionBound,
     Weighted,
 )
-from leakbound.errors import IncompatibleOptionsError, OptionError
-from leakbound.results import Assumption, PanoramiaResult, ScoreAudit
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    NoOverlapError,
+    OptionError,
+)
+from leakbound.propensity._rows import check_features
+from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
 __all__ = ["audit_panoramia"]
 
@@ -81,6 +88,7 @@ def audit_panoramia(
     max_recall: float = 1.0,
     real_nonmembers: bool = False,
     c_upper: float | None = None,
+    features: ArrayInput | None = None,
     ids: ArrayInput | None = None,
     seed: int = 0,
 ) -> PanoramiaResult:
@@ -121,16 +129,21 @@ def audit_panoramia(
     c_upper : float, optional
         An upper limit on c that the caller vouches for, at least 0. It makes the result a lower
         bound.
+    features : array-like, shape (m, d), optional
+        Features of the examples. With them the result has a conditional lower bound on ε beside the
+        estimate: Zero-Run on the same examples, where the probability that an example is real is
+        learnt from its features and the baseline's score, and a sceptic tries to refute it.
     ids : array-like, shape (m,), optional
         One id for each example; checked for repetition.
     seed : int
-        Seed of whatever the audit draws: the parts of `Split`, and the order of ties for γ or δ
-        above 0.
+        Seed of whatever the audit draws: the parts of `Split`, the order of ties for γ or δ above
+        0, and with features the halves, refits and what is kept.
 
     Returns
     -------
     PanoramiaResult
-        Bounds on c and c + ε, and their difference ε̃, which is an estimate of ε.
+        Bounds on c and c + ε, and their difference ε̃, which is an estimate of ε; with features
+        `conditional`, a lower bound on ε that holds if the propensities do.
 
     Raises
     ------
@@ -140,6 +153,9 @@ def audit_panoramia(
         If a score is NaN, or all scores of a ranking are equal.
     LengthMismatchError, MembershipError
         If the arrays differ in length, or a membership value is outside the allowed sets.
+    FeaturesError, ClassMissingError, MissingExtraError
+        If a feature is not finite, half of the examples are all members or all not, or scikit-learn
+        is not installed to refute their propensities.
     ConflictingIdsError, DuplicateIdsError
         If an id is repeated.
     IncompatibleOptionsError
@@ -154,6 +170,13 @@ def audit_panoramia(
     point of a pair stays in the training set: ε is that of replacing one example, which for
     training that is ε'-DP under adding or removing one is as much as 2ε'.
 
+    With `features` the examples are audited by `audit_zero_run` as well, at the same confidence: by
+    each example's own odds (`conditional`; after matching for δ > 0) and after matching
+    (`conditional_by_match`). There is nothing to learn propensities from but the examples
+    themselves, so each half has them from the other half and is audited at half of the error
+    probability, and the half that proves more is the result. Each of these bounds holds by itself,
+    the largest of them does not. `docs/panoramia.md` has the argument.
+
     Examples
     --------
     >>> import numpy as np
@@ -166,6 +189,12 @@ def audit_panoramia(
     ('estimate', None)
     >>> 0 < result.c_lb < result.c_plus_epsilon_lb
     True
+
+    The first feature says all that these examples say of their coins:
+
+    >>> result = audit_panoramia(baseline, attack, member, features=baseline[:, None])
+    >>> result.conditional.kind, 1 < result.conditional.bound
+    ('conditional_lower_bound', True)
     """
     beta = complement(confidence)
     relaxed = _Relaxed.read(gamma, delta, relaxation)
@@ -184,6 +213,12 @@ def audit_panoramia(
     if ids is not None:
         check_ids(ids, included)
 
+    claim = ApproxDP(delta=relaxed.delta) if relaxed.delta else PureDP()
+    given = _Conditional(claim)
+    if features is not None:
+        given = _Conditional.of(
+            (baseline_values, attack_values, included), features, claim, confidence, seed
+        )
     examples = attack_values.size
     recall = _recall(max_recall, cuts, examples)
 
@@ -208,7 +243,7 @@ def audit_panoramia(
     bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
     return PanoramiaResult(
         kind=kind,
-        claim=ApproxDP(delta=relaxed.delta) if relaxed.delta else PureDP(),
+        claim=claim,
         bound=bound,
         reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
         confidence=float(confidence),
@@ -230,11 +265,72 @@ def audit_panoramia(
             "real_nonmembers": real_nonmembers,
             "seed": seed,
         },
-        warnings=_warnings(baseline, attack, limit, relaxed.delta),
+        warnings=_warnings(baseline, attack, limit, relaxed.delta) + given.warnings,
+        conditional=given.bound,
+        conditional_by_match=given.by_match,
         _provenance=provenance(
             seed, baseline_scores=baseline_values, attack_scores=attack_values, member=included
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Conditional:
+    """Lower bounds that hold if propensities do: the claim's own, and for pure DP by matching."""
+
+    claim: PureDP | ApproxDP
+    bound: ZeroRunResult | None = None
+    by_match: ZeroRunResult | None = None
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        data: tuple[FloatArray, FloatArray, BoolArray],
+        features: ArrayInput,
+        claim: PureDP | ApproxDP,
+        confidence: float,
+        seed: int,
+    ) -> "_Conditional":
+        """Audit baseline scores, attack scores and coins, given features."""
+        baseline, attack, member = data
+        table = check_features(features, "features")
+        check_length(table[:, 0], member.size, "features")
+        beta = complement(confidence)
+        parts = halves(baseline, table, member, level=beta, seed=seed)
+
+        def by(correction: PairCorrection) -> tuple[ZeroRunResult | None, tuple[str, ...]]:
+            try:
+                found = audit_halves(
+                    attack,
+                    member,
+                    parts,
+                    claim=claim,
+                    correction=correction,
+                    confidence=confidence,
+                    seed=seed,
+                )
+            except NoOverlapError as error:
+                return None, (f"no conditional lower bound by {correction}: {error}",)
+            return found, _doubts(found)
+
+        if isinstance(claim, ApproxDP):
+            found, warnings = by("match")
+            return cls(claim, found, None, warnings)
+        (found, first), (matched, second) = by("poisson_binomial"), by("match")
+        return cls(claim, found, matched, tuple(dict.fromkeys(first + second)))
+
+
+def _doubts(found: ZeroRunResult) -> tuple[str, ...]:
+    """Say that a conditional bound is withheld."""
+    if not found.withheld or found.falsification is None:
+        return ()
+    note = (
+        "the conditional lower bound is withheld: the propensity model was refuted (p = "
+        f"{found.falsification.p_value:.2g}), so the examples say more of their coins than the "
+        "baseline's score and the features in a logistic regression do"
+    )
+    return (note,)
 
 
 @dataclass(frozen=True)
@@ -336,11 +432,16 @@ def _warnings(
 ) -> tuple[str, ...]:
     return (
         *_contradiction(baseline, limit),
+        *(() if limit is not None else _saturated(baseline)),
         *coin_warnings(attack.members, attack.m),
         *delta_warnings(delta, attack.m),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {text}" for text in attack.warnings),
     )
+
+
+def _saturated(baseline: ScoreAudit) -> tuple[str, ...]:
+    return saturation_warnings(baseline.bound, lambda: baseline.ceiling)
 
 
 def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]:
@@ -364,12 +465,7 @@ def _assumptions(
             "declared",
         ),
         _about_c(limit, relaxed.gamma, real_nonmembers=real_nonmembers),
-        Assumption(
-            "replace one example",
-            "The hidden member of a pair stays in the training set, so ε is that of replacing one "
-            "example; training that is ε-DP under adding or removing one may reach 2ε here.",
-            "declared",
-        ),
+        REPLACED,
         Assumption(
             "separate training data",
             "No audited member trained the generator, the baseline or the attack, and the baseline "

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 import typer
 
 from leakbound import (
@@ -25,6 +26,7 @@ from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
     DuplicateIdsError,
+    FeaturesError,
     IncompatibleOptionsError,
     InputFileError,
     MembershipError,
@@ -44,6 +46,7 @@ _ABOUT_DATA = (
     AbstentionError,
     ArrayTypeError,
     DuplicateIdsError,
+    FeaturesError,
     MembershipError,
     NaNScoresError,
     ShapeError,
@@ -63,7 +66,9 @@ PANORAMIA = (
     "(0: generated) and optionally [bold]id[/]. The columns [bold]baseline_pred[/] and "
     "[bold]mia_NAME_pred[/] will do for the scores.\n\n"
     "The estimate ε̃ is not a lower bound on ε: it is the bound on c + ε minus the bound on c, "
-    "where c tells how far the generator is from the data.\n\n"
+    "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
+    "same examples stands beside it: a lower bound if the probability that an example is real is "
+    "what a model learnt from features and baseline says.\n\n"
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach. "
     "Only a joint claim can be refuted, or one with real non-members or an upper limit on c.[/]"
 )
@@ -270,6 +275,13 @@ def panoramia(
         float | None,
         typer.Option(metavar="C", help="An upper limit on c that you vouch for."),
     ] = None,
+    features: Annotated[
+        str,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of features, for a conditional lower bound on ε beside the estimate.",
+        ),
+    ] = "",
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
@@ -278,7 +290,10 @@ def panoramia(
     with _output.answering():
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
-        table = table_of(file, panoramia_columns(file, model), out)
+        columns = parse_columns(features) if features else []
+        wanted = panoramia_columns(file, model) | {f"feature {name}": (name,) for name in columns}
+        table = table_of(file, wanted, out)
+        known = [table.scores[f"feature {name}"] for name in columns]
         with auditing(file, table):
             result = audit_panoramia(
                 table.scores["baseline"],
@@ -293,6 +308,7 @@ def panoramia(
                 max_recall=max_recall,
                 real_nonmembers=real_nonmembers,
                 c_upper=c_upper,
+                features=np.column_stack(known) if known else None,
                 ids=table.ids,
                 seed=seed,
             )

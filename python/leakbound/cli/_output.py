@@ -14,8 +14,10 @@ import typer
 from leakbound import plots
 from leakbound._wording import (
     DELTA,
+    HOW,
     KINDS,
     claim_sentence,
+    conditional_words,
     explanation,
     figure_of,
     headline,
@@ -134,6 +136,8 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
     if epsilon is not None:
         say(claim_sentence(result, epsilon=epsilon, c=c), "bold")
     say(explanation(result))
+    if isinstance(result, PanoramiaResult) and result.conditionals:
+        say(conditional_words(result))
     table = grid([("", False), ("", True), ("", False)])
     table.show_header = False
     for row in _key_numbers(result):
@@ -214,6 +218,9 @@ def _key_numbers(result: Result) -> Iterator[tuple[str, str, str]]:
         alone = f"{result.baseline.correct:,} of {result.baseline.guesses:,} guesses right"
         yield "attack", f"c + ε ≥ {number(result.c_plus_epsilon_lb)}", both
         yield "baseline", f"c ≥ {number(result.c_lb)}", alone
+        for found in result.conditionals:
+            note = f"{KINDS[found.kind].tag}, {HOW[found.correction]}"
+            yield "Zero-Run", figure_of(found), f"{note}{', withheld' * found.withheld}"
     else:
         if is_family(result):
             yield "ε", f"ε ≥ {number(shown(result))}", f"converted, at δ = {DELTA:g}"

@@ -10,6 +10,7 @@ import numpy as np
 from leakbound import _figures, plots
 from leakbound._files import write_text
 from leakbound._wording import figure_of
+from leakbound.panoramia._conditional import CORRECTIONS
 from leakbound.panoramia._report import HEADINGS, estimate, headline
 from leakbound.report import environment
 from leakbound.results import PanoramiaResult
@@ -75,6 +76,7 @@ def write(
             targets=[_target(row, f"t{i}") for i, row in enumerate(rows)],
             theorem=result.theorem,
             assumptions=result.assumptions,
+            conditional=any(row.audit in CORRECTIONS for row in found.rows),
             options={**found.sizes, **found.options},
             version=result.provenance.leakbound,
         )

@@ -11,11 +11,18 @@ import numpy as np
 
 from leakbound._validate import check_ids, check_length, complement, vector
 from leakbound.audits import audit_panoramia
+from leakbound.audits._conditional import audit_shown
+from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, UnionBound
-from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    NoOverlapError,
+    OptionError,
+)
 from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
-from leakbound.panoramia._conditional import CORRECTIONS, Conditional, audit_conditionally
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
 from leakbound.panoramia._game import Game, Parts, Side
 from leakbound.panoramia._report import (
     Audit,
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 
     from leakbound._typing import ArrayInput, FloatArray, IntArray
     from leakbound._zero_run_result import ZeroRunResult
+    from leakbound.audits._conditional import Shown
     from leakbound.panoramia._report import Result
     from leakbound.panoramia._run import Panoramia
     from leakbound.results import PanoramiaResult
@@ -41,7 +49,7 @@ __all__ = ["Progress", "Run"]
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
 
-SPLIT, SAMPLES, HELPER = 0, 1, 2
+SPLIT, SAMPLES, HELPER, SHOWN = 0, 1, 2, 3
 """Seeds of what all seeds of a run share."""
 LEAST = 20
 """Fewest pairs in a part."""
@@ -329,17 +337,7 @@ class Run:
             }
             for seed, played in zip(self.options.seeds, games, strict=True)
         ]
-        rows = tuple(
-            PanoramiaRow(
-                target=target,
-                audit=audit,
-                results=tuple(
-                    result_of(scored, played) for scored, played in zip(scores, games, strict=True)
-                ),
-            )
-            for target in self.targets
-            for audit, result_of in self._audits(target, seen).items()
-        )
+        rows, without = self._rows(scores, [self._shown(one, seen) for one in games], seen)
         saturation = self._saturation(games)
         parts = self.parts
         return PanoramiaReport(
@@ -353,8 +351,42 @@ class Run:
                 "test": parts.test,
             },
             options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
-            warnings=warnings_of(rows, saturation),
+            warnings=warnings_of(rows, saturation) + without,
             scores=tuple(game for scored in scores for game in scored.values()),
+        )
+
+    def _rows(
+        self,
+        scores: list[dict[str, GameScores]],
+        shown: list[Shown | None],
+        seen: Mapping[str, Side],
+    ) -> tuple[tuple[PanoramiaRow, ...], tuple[str, ...]]:
+        """Audit every target in every way, and say where an audit has nothing to compare."""
+        rows, without = [], []
+        for target in self.targets:
+            for audit, result_of in self._audits(target, seen).items():
+                try:
+                    results = tuple(map(result_of, scores, shown))
+                except NoOverlapError as error:
+                    without.append(f"there is no row ({target!r}, {audit!r}): {error}")
+                    continue
+                rows.append(PanoramiaRow(target=target, audit=audit, results=results))
+        return tuple(rows), tuple(without)
+
+    def _shown(self, played: dict[str, Arrays], seen: Mapping[str, Side]) -> Shown | None:
+        """Return what is known of the audited examples without a target, for Zero-Run."""
+        if not self.options.conditional:
+            return None
+        game = played["generated"]
+        members, others = (
+            side.take(game[rows]).table
+            for rows, side in (("rows", seen["members"]), ("others", seen["generated"]))
+        )
+        return shown_of(
+            game,
+            np.where(game["coins"][:, None], members, others),
+            level=complement(self.options.confidence),
+            seed=SHOWN,
         )
 
     def _scores(
@@ -381,24 +413,21 @@ class Run:
 
     def _audits(
         self, target: str, seen: Mapping[str, Side]
-    ) -> dict[Audit, Callable[[dict[str, GameScores], dict[str, Arrays]], Result]]:
+    ) -> dict[Audit, Callable[[dict[str, GameScores], Shown | None], Result]]:
         confidence = self.options.confidence
 
         def compare(game: GameScores, cuts: CutPolicy = self.options.cuts) -> PanoramiaResult:
             return game.audit(target, confidence=confidence, cuts=cuts)
 
-        def given_examples(seed: int, game: Arrays, name: Conditional) -> ZeroRunResult:
-            members, others = (
-                side.take(game[rows]).table
-                for rows, side in (("rows", seen["members"]), ("others", seen["generated"]))
-            )
-            return audit_conditionally(
-                game,
-                target,
-                np.where(game["coins"][:, None], members, others),
-                name,
+        def given_examples(game: GameScores, shown: Shown, name: Conditional) -> ZeroRunResult:
+            return audit_shown(
+                game.attacks[target],
+                game.member,
+                shown,
+                claim=PureDP(),
+                correction=CORRECTIONS[name],
                 confidence=confidence,
-                seed=seed,
+                seed=game.seed,
             )
 
         audits: dict[Audit, Any] = {"PANORAMIA": lambda scores, _: compare(scores["generated"])}
@@ -408,8 +437,8 @@ class Run:
             )
         if self.options.conditional:
             audits |= {
-                name: lambda scores, games, name=name: given_examples(
-                    scores["generated"].seed, games["generated"], name
+                name: lambda scores, shown, name=name: given_examples(
+                    scores["generated"], shown, name
                 )
                 for name in CORRECTIONS
             }

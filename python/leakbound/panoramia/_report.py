@@ -12,6 +12,7 @@ from leakbound._json import Record, unstored
 from leakbound._typing import FloatArray, IntArray
 from leakbound._wording import number
 from leakbound._zero_run_result import ZeroRunResult
+from leakbound.audits._warnings import saturation_warnings
 from leakbound.errors import OptionError
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional
 from leakbound.panoramia._scores import GameScores, NonMembers
@@ -24,8 +25,6 @@ Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
 
 GROWTH = 0.05
 """Gain of c_lb from the last doubling of the training data that is still growth."""
-CROWDED = 2 / 3
-"""Share of its ceiling above which c_lb leaves little room for ε̃."""
 
 
 @dataclass(frozen=True)
@@ -451,15 +450,7 @@ def _crowded(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
         if isinstance(result, PanoramiaResult)
     ]
     c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
-    if c_lb <= CROWDED * ceiling:
-        return ()
-    note = (
-        f"the generator is easily told from real data: c_lb = {number(c_lb)}, and a perfect attack "
-        f"on these examples reaches {number(ceiling)}, so that ε̃ cannot exceed "
-        f"{number(ceiling - c_lb)} whatever the model leaks; use a better generator, or more "
-        "examples"
-    )
-    return (note,)
+    return saturation_warnings(c_lb, lambda: ceiling)
 
 
 def _contradicted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:

@@ -1,0 +1,172 @@
+"""The conditional lower bound of an audit with features: cross-fitted, refutable, seldom wrong."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.audits._conditional import halves
+from leakbound.errors import FeaturesError, LengthMismatchError, ShapeError
+from leakbound.stats import binomial_tail
+
+SHIFT = 1.0
+
+
+def game(
+    seed: int, *, m: int, leak: float, known: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Scores of baseline and attack, coins and features; the target says each coin with odds ε.
+
+    Members have a first feature N(½, 1) and generated examples N(-½, 1), so that λ(x) is that
+    feature. The second is noise. Randomised response on the coin is ε-DP exactly, for ε = `leak`.
+    """
+    rng = np.random.default_rng(seed)
+    member = rng.random(m) < 0.5
+    x = rng.normal(size=(m, 2))
+    x[:, 0] += SHIFT * (member - 0.5)
+    said = member ^ (rng.random(m) > 1 / (1 + np.exp(-leak)))
+    baseline = known * x[:, 0] + (1 - known) * rng.normal(size=m)
+    return baseline, x[:, 0] + leak * (2.0 * said - 1), member, x
+
+
+@cache
+def audited(seed: int = 1, leak: float = 2.0) -> lb.PanoramiaResult:
+    baseline, attack, member, x = game(seed, m=1000, leak=leak)
+    return lb.audit_panoramia(baseline, attack, member, features=x)
+
+
+def test_both_corrections_stand_beside_the_estimate() -> None:
+    result = audited()
+    assert result.kind == "estimate"
+    assert result.conditional is not None
+    assert result.conditional_by_match is not None
+    assert result.conditionals == (result.conditional, result.conditional_by_match)
+    for found, correction in zip(result.conditionals, ("poisson_binomial", "match"), strict=True):
+        assert found.correction == correction
+        assert found.kind == "conditional_lower_bound"
+        assert (found.confidence, found.m) == (0.95, 500)
+        assert 0.5 < found.bound <= 2.0
+        assert found.naive.kind == "invalid"
+        assert found.falsification is not None
+        assert not found.withheld
+        assert found.options["propensity"].startswith("logistic regression on the baseline's score")
+        assert len(found.options["halves"]) == 2
+        assert found.theorem.startswith("The audited examples are cut in two halves")
+        assumed = {one.name: one for one in found.assumptions}
+        assert "must say all" in assumed["propensities"].statement
+        assert "other half" in assumed["propensities from other examples"].statement
+        assert assumed["replace one example"].status == "declared"
+        assert "add or remove one example" not in assumed
+
+
+def test_nothing_else_of_the_result_changes() -> None:
+    baseline, attack, member, _ = game(1, m=1000, leak=2.0)
+    plain = lb.audit_panoramia(baseline, attack, member)
+    assert (plain.conditional, plain.conditional_by_match, plain.conditionals) == (None, None, ())
+    result = audited()
+    assert (plain.bound, plain.c_lb, plain.warnings) == (result.bound, result.c_lb, result.warnings)
+    assert "conditional" not in repr(plain)
+
+
+def test_it_is_said_in_every_form(tmp_path: Path) -> None:
+    result = audited()
+    assert "; conditional lower bound by poisson-binomial: epsilon >= 1." in repr(result)
+    assert "conditionally (match)" in result._repr_html_()
+    result.to_json(tmp_path / "result.json")
+    again = lb.PanoramiaResult.from_json(tmp_path / "result.json")
+    assert again == result
+    assert again.conditional is not None
+    assert again.conditional.correction == "poisson_binomial"
+
+
+def test_each_half_has_its_propensities_from_the_other() -> None:
+    """Whatever the coins of a half are, its propensities are the same, and its bound its own."""
+    baseline, _, member, x = game(3, m=400, leak=0.0)
+    before = halves(baseline, x, member, level=0.1, seed=5)
+    (first, _), (second, _) = before
+    assert np.array_equal(np.sort(np.concatenate([first, second])), np.arange(400))
+    turned = member.copy()
+    turned[first] ^= True
+    after = halves(baseline, x, turned, level=0.1, seed=5)
+    assert np.array_equal(before[0][1].log_odds, after[0][1].log_odds)
+    assert not np.array_equal(before[1][1].log_odds, after[1][1].log_odds)
+
+
+def test_what_features_do_not_say_withholds_it() -> None:
+    """A logistic regression misses a shift in the spread, which the sceptic sees."""
+    rng = np.random.default_rng(4)
+    member = rng.random(1500) < 0.5
+    x = rng.normal(size=(1500, 1)) * np.where(member, 3.0, 0.5)[:, None]
+    attack = np.abs(x[:, 0]) + 0.01 * rng.normal(size=1500)
+    result = lb.audit_panoramia(rng.normal(size=1500), attack, member, features=x)
+    assert result.conditional is not None
+    assert result.conditional.withheld
+    assert result.conditional.bound == 0
+    assert sum("withheld" in text for text in result.warnings) == 1
+    assert "withheld" in repr(result)
+    assert result.bound > 0  # and the estimate is all the generator's
+
+
+def test_an_approximate_guarantee_is_audited_by_matching() -> None:
+    baseline, attack, member, x = game(6, m=1000, leak=3.0)
+    result = lb.audit_panoramia(baseline, attack, member, delta=1e-6, features=x)
+    assert result.conditional is not None
+    assert result.conditional.correction == "match"
+    assert result.conditional.claim == lb.ApproxDP(delta=1e-6)
+    assert result.conditional_by_match is None
+    assert 0 < result.conditional.bound <= 3
+
+
+def test_infinite_baseline_scores_are_the_largest_or_smallest() -> None:
+    baseline, attack, member, x = game(1, m=300, leak=2.0)
+    baseline[:5] = [np.inf, -np.inf, np.inf, -np.inf, np.inf]
+    result = lb.audit_panoramia(baseline, attack, member, features=x)
+    assert result.conditional is not None
+
+
+def test_without_overlap_there_is_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    member = rng.random(60) < 0.5
+    x = np.where(member, 1e6, -1e6)[:, None] + rng.normal(size=(60, 1))
+    monkeypatch.setattr("leakbound.audits._matched.match", lambda member, *_: member & ~member)
+    result = lb.audit_panoramia(x[:, 0], x[:, 0], member, features=x)
+    assert result.conditional is not None
+    assert result.conditional_by_match is None
+    assert any(
+        "no conditional lower bound by match: matching keeps 0" in t for t in result.warnings
+    )
+
+
+def test_bad_features() -> None:
+    baseline, attack, member, x = game(1, m=50, leak=0.0)
+    with pytest.raises(LengthMismatchError, match="features has 49 values and there are 50 scores"):
+        lb.audit_panoramia(baseline, attack, member, features=x[1:])
+    with pytest.raises(ShapeError, match="features"):
+        lb.audit_panoramia(baseline, attack, member, features=x[:, 0])
+    x[3, 1] = np.nan
+    with pytest.raises(FeaturesError, match="features"):
+        lb.audit_panoramia(baseline, attack, member, features=x)
+
+
+def check(games: int, *, leak: float, m: int, known: float) -> None:
+    """Count bounds above the truth at 80 % confidence, and judge the counts exactly."""
+    wrong = np.zeros(2, dtype=int)
+    for seed in range(games):
+        baseline, attack, member, x = game(2000 + seed, m=m, leak=leak, known=known)
+        result = lb.audit_panoramia(baseline, attack, member, confidence=0.8, features=x, seed=seed)
+        wrong += [found.bound > leak for found in result.conditionals]
+    assert binomial_tail(int(wrong.max()), games, 0.2) > 1e-3
+
+
+def test_it_is_seldom_above_the_truth() -> None:
+    check(6, leak=1.0, m=400, known=0.5)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("leak", [0.0, 1.0])
+@pytest.mark.parametrize("known", [1.0, 0.0])
+@pytest.mark.parametrize("m", [400, 2000])
+def test_coverage(leak: float, known: float, m: int) -> None:
+    check(100, leak=leak, m=m, known=known)
