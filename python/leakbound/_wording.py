@@ -231,6 +231,37 @@ HOW: dict[Correction, str] = {
 """How each correction comes to its bound, in a few words."""
 
 
+def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str, str]:
+    """Return the three possible reasons of an estimate of 0 (Kazmi et al. 2024, appendix D.5).
+
+    Parameters
+    ----------
+    c_lb, ceiling : float
+        What the baseline proves, and what a perfect attack on these examples would.
+    certified : str
+        What another audit of the same model proves, in words; empty if nothing.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, with what speaks for or against each.
+    """
+    room = number(max(0.0, ceiling - c_lb))
+    little = "The target model leaks too little for any attack to see."
+    if certified:
+        little += f" {certified}: then this is not the reason."
+    easy = (
+        "The generated points are so easy to tell from real ones that the baseline already "
+        f"explains what the attack finds. Here it proves c ≥ {number(c_lb)} of the "
+        f"{number(ceiling)} that a perfect attack reaches, which leaves ε̃ at most {room}."
+    )
+    return (
+        little,
+        easy,
+        "The attack is too weak, or has too few examples, to use what the model reveals.",
+    )
+
+
 def conditional_words(result: PanoramiaResult) -> str:
     """Return what Zero-Run says of the same examples, beside the estimate.
 
@@ -254,6 +285,11 @@ def conditional_words(result: PanoramiaResult) -> str:
         return (
             f"Zero-Run on the same examples proves nothing: the {model}, was refuted "
             f"(p = {refused.p_value:.2g}), so the examples say more of their coins than it knows."
+        )
+    if not any(one.bound for one in found):
+        return (
+            "Zero-Run on the same examples proves nothing either: what the examples say of their "
+            f"coins by themselves, and chance, explain all right guesses, if the {model}, is right."
         )
     bounds = " and ".join(f"ε ≥ {number(shown(one))} {HOW[one.correction]}" for one in found)
     tried = "" if doubt is None else f" A sceptic did not refute it (p = {doubt.p_value:.2g})."
@@ -430,4 +466,7 @@ def _panoramia_evidence(result: PanoramiaResult) -> str:
             f"not ε-DP for any ε below {number(shown(result))}; if c is larger, part or all of the "
             "difference is the generator's doing, not the model's."
         )
-    return f"The audit finds {both}. This is not evidence of privacy."
+    return (
+        f"The audit finds {both}. Either the generated points are too easily told from real ones, "
+        "or the attack is too weak, or the model leaks little. This is not evidence of privacy."
+    )

@@ -31,6 +31,7 @@ from leakbound._wording import (
     shown,
     symbol,
     verdict,
+    why_zero,
 )
 from leakbound.errors import OptionError
 from leakbound.results import PanoramiaResult, ZeroRunResult
@@ -199,6 +200,7 @@ class _Model:
     range: _Range
     figures: tuple[_figures.Drawn, ...]
     beside: _Beside | None
+    reasons: tuple[str, ...]
     options: dict[str, str]
     provenance: dict[str, str]
 
@@ -231,6 +233,7 @@ class _Model:
             range=_range(result, top, epsilon),
             figures=_figures.draw(result, ident),
             beside=_beside(result, ident),
+            reasons=_reasons(result),
             options=dict(_flat(result.options)),
             provenance=_provenance(result),
         )
@@ -241,6 +244,17 @@ def _beside(result: Result, ident: str) -> _Beside | None:
         return None
     figures = _figures.draw(result.conditional, f"{ident}-z", only=("overlap", "bootstrap"))
     return _Beside(conditional_words(result), result.conditional, figures)
+
+
+def _reasons(result: Result) -> tuple[str, ...]:
+    """Return why an estimate is 0, if it is one."""
+    if not isinstance(result, PanoramiaResult) or result.kind != "estimate" or result.bound:
+        return ()
+    known = result.conditional
+    certified = ""
+    if known is not None and known.bound > 0:
+        certified = f"If its propensities are right, Zero-Run proves ε ≥ {number(shown(known))}"
+    return why_zero(result.c_lb, result.attack.ceiling, certified)
 
 
 def _facts(result: Result) -> Iterator[_Fact]:

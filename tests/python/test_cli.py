@@ -1,6 +1,7 @@
 """The command line: what it reads, prints, writes and returns, and how it refuses."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -179,6 +180,24 @@ def test_a_claim_decides_the_exit_code(claim: str, code: int, words: str, scores
     assert answer.code == code
     assert words in answer.out
     assert answer.err == ""
+
+
+def test_panoramia_takes_columns_of_features(table: Callable[[str], Path]) -> None:
+    age, size = np.random.default_rng(7).normal(size=(2, MEMBER.size))
+    columns = {"member": MEMBER, "baseline_score": BASELINE, "score": SCORE, "age": age}
+    file = table(csv_text(**columns, size=size))
+    expected = lb.audit_panoramia(
+        BASELINE, SCORE, MEMBER, features=np.column_stack([age, size]), seed=2
+    )
+    assert expected.conditional is not None
+    options = ("--features", "age, size", "--seed", "2")
+    answer = leakbound("panoramia", file, *options, "--json")
+    assert lb.PanoramiaResult.from_json(answer.out) == expected
+    said = leakbound("panoramia", file, *options).out
+    assert "Zero-Run on the same examples" in said
+    assert re.search("Zero-Run +ε ≥ .* conditional lower bound, by each example's own odds", said)
+    assert re.search("Zero-Run +ε ≥ .* conditional lower bound, after matching", said)
+    assert "has no column 'height'" in leakbound("panoramia", file, "--features", "height").refusal
 
 
 @pytest.mark.parametrize(

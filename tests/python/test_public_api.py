@@ -59,7 +59,7 @@ SIGNATURES = {
     lb.audit_panoramia: (
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, gamma=0.0, "
         "delta=0.0, tail='exact', relaxation='knapsack', max_recall=1.0, real_nonmembers=False, "
-        "c_upper=None, ids=None, seed=0)"
+        "c_upper=None, features=None, ids=None, seed=0)"
     ),
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -238,6 +239,60 @@ def test_an_estimate_says_that_it_is_no_bound_and_why_it_may_be_zero() -> None:
     assert "Why the estimate is 0" in none.text
     assert "the attack is too weak" in none.text.lower()
     assert "Why the estimate is 0" not in some.text
+
+
+@cache
+def beside(leak: float) -> lb.PanoramiaResult:
+    """Randomised response on the coins, seen through a shifted feature."""
+    rng = np.random.default_rng(3)
+    member = rng.random(800) < 0.5
+    x = rng.normal(size=800) + member - 0.5
+    said = member ^ (rng.random(800) > 1 / (1 + np.exp(-leak)))
+    return lb.audit_panoramia(x, x + leak * said, member, features=x[:, None])
+
+
+def test_a_conditional_bound_stands_beside_the_estimate() -> None:
+    page = Page(report.render(beside(3.0)))
+    assert page.open == []
+    assert page.text.count("Conditionally, ε at least") == 2
+    for words in (
+        "Zero-Run on the same examples gives a conditional lower bound: ε ≥",
+        "It holds if the propensity model is right",
+        "A sceptic did not refute it",
+        "learnt from the coins of the other half",
+        "Privacy Auditing with Zero (0) Training Run",
+    ):
+        assert words in page.text
+    assert len(page.all("svg")) == len(plots.PLOTS) + 2
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    nothing = Page(report.render(beside(0.0)))
+    assert "Zero-Run on the same examples proves nothing either" in nothing.text
+
+
+def test_a_refuted_propensity_model_is_named() -> None:
+    found = beside(3.0)
+    assert found.conditional is not None
+    assert found.conditional.falsification is not None
+    refuted = replace(found.conditional.falsification, p_value=2e-5, refuted=True)
+    withheld = replace(found.conditional, bound=0.0, withheld=True, falsification=refuted)
+    words = _wording.conditional_words(replace(found, conditional=withheld))
+    assert "proves nothing" in words
+    assert "was refuted (p = 2e-05)" in words
+
+
+def test_the_reasons_of_a_zero_come_with_numbers() -> None:
+    rng = np.random.default_rng(0)
+    member = rng.random(1000) < 0.5
+    easy = 4.0 * member + rng.normal(size=1000)
+    result = lb.audit_panoramia(easy, rng.normal(size=1000), member)
+    page = Page(report.render(result))
+    assert "the generator is easily told from real data" in page.text.lower()
+    at_most = _wording.number(result.attack.ceiling - result.c_lb)
+    assert f"which leaves ε̃ at most {at_most}" in page.text
+    assert "this is not the reason" not in page.text
+    leaks = _wording.why_zero(0.5, 6.0, "RM;RN proves ε ≥ 1.00")
+    assert leaks[0].endswith("RM;RN proves ε ≥ 1.00: then this is not the reason.")
 
 
 def test_nothing_refuted_is_never_called_private() -> None:

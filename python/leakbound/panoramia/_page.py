@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound import _figures, plots
 from leakbound._files import write_text
-from leakbound._wording import figure_of
+from leakbound._wording import figure_of, why_zero
 from leakbound.panoramia._conditional import CORRECTIONS
 from leakbound.panoramia._report import HEADINGS, estimate, headline
 from leakbound.report import environment
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from leakbound.panoramia._report import PanoramiaReport, PanoramiaRow
 
 __all__ = ["plot_saturation", "plot_targets", "write"]
+
+
+TRIFLE = 0.05
+"""Mean of a bound below which it does not speak against a target that leaks little."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ def write(
             lines=found.table(),
             note=found.note,
             shared=_shared(found),
-            least=min(map(estimate, rows)),
+            reasons=_reasons(found),
+            none_for=", ".join(row.target for row in _without(found)) if len(rows) > 1 else "",
             targets=[_target(row, f"t{i}") for i, row in enumerate(rows)],
             theorem=result.theorem,
             assumptions=result.assumptions,
@@ -140,6 +145,29 @@ def plot_targets(found: PanoramiaReport, ax: Axes) -> Axes:
     ax.set_title("c and ε̃ by target")
     ax.set_xlabel("c proved by the baseline, then ε̃; marks: c + ε of each seed")
     return ax
+
+
+def _without(found: PanoramiaReport) -> list[PanoramiaRow]:
+    """Return the targets whose estimate is 0 for every seed."""
+    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
+    return [row for row in rows if estimate(row) == 0]
+
+
+def _reasons(found: PanoramiaReport) -> tuple[str, ...]:
+    """Return why estimates are 0, if some are, and what other audits say of those targets."""
+    rows = _without(found)
+    if not rows:
+        return ()
+    pairs = [(result.c_lb, result.attack.ceiling) for row in rows for result in _estimates(row)]
+    c_lb, ceiling = np.mean(pairs, axis=0).tolist()
+    proofs = [
+        f"{row.audit} proves ε ≥ {row.epsilon} of “{row.target}”"
+        for row in found.rows
+        if row.target in {one.target for one in rows}
+        and row.epsilon is not None
+        and row.epsilon.mean > TRIFLE
+    ]
+    return why_zero(c_lb, ceiling, "; ".join(proofs))
 
 
 def _shared(found: PanoramiaReport) -> list[_figures.Drawn]:
