@@ -134,7 +134,7 @@ class Result(Record, ABC):
         Parameters
         ----------
         kind : {"bound", "precision_recall", "roc", "histogram"}
-            Which figure.
+            Which figure; "true_positives" too for PANORAMIA, and for Zero-Run those of its own.
         ax : matplotlib.axes.Axes, optional
             Where to draw; new axes if None.
 

@@ -230,6 +230,23 @@ def _histogram_caption(result: Result) -> str:
     )
 
 
+def _true_positive_words(result: Result) -> str:
+    if not isinstance(result, PanoramiaResult):
+        return ""
+    return (
+        f"Right guesses against guesses: {result.attack.correct:,} of {result.attack.guesses:,} "
+        f"with the model, {result.baseline.correct:,} of {result.baseline.guesses:,} by the "
+        "baseline, at the cuts that prove most."
+    )
+
+
+def _true_positive_caption(result: Result) -> str:  # noqa: ARG001 (one for all)
+    return (
+        "Members found among the first guesses, as the propositions count them. Between the dotted "
+        "lines lies what is possible beyond a coin toss."
+    )
+
+
 def _overlap_words(result: Result) -> str:
     if not isinstance(result, ZeroRunResult):
         return ""
@@ -298,6 +315,7 @@ _TEXTS: dict[str, tuple[str, Callable[[Result], str], Callable[[Result], str]]] 
     "precision_recall": ("Precision and recall", _precision_words, _precision_caption),
     "roc": ("ROC on logarithmic axes", _roc_words, _roc_caption),
     "histogram": ("Scores", _histogram_words, _histogram_caption),
+    "true_positives": ("True positives", _true_positive_words, _true_positive_caption),
     "overlap": ("Overlap", _overlap_words, _overlap_caption),
     "shift": ("Bounds against shift", _shift_words, _shift_caption),
     "bootstrap": ("Uncertain propensities", _bootstrap_words, _bootstrap_caption),

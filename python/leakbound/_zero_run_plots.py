@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._panoramia_plots import plot_true_positives
 from leakbound._plot_style import ALERT, MEMBER, MUTED, house_style, name_axes, new_axes
 from leakbound._wording import symbol
 from leakbound._zero_run_result import ZeroRunResult
 from leakbound.plots import PLOTS, plot_overlap
+from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,9 +120,16 @@ def plots_of(result: Result) -> dict[str, Plot]:
     Returns
     -------
     dict of str to callable
-        `PLOTS`, and for Zero-Run the overlap, bounds against shift unless the bound is withheld,
-        and, if there is one, the bootstrap.
+        `PLOTS`, for PANORAMIA true positives, and for Zero-Run the overlap, bounds against shift
+        unless the bound is withheld, and, if there is one, the bootstrap.
     """
+    if isinstance(result, PanoramiaResult):
+        compared = result
+
+        def counted(result: Result, ax: Axes | None = None) -> Axes:  # noqa: ARG001
+            return plot_true_positives(compared, ax)
+
+        return PLOTS | {"true_positives": counted}
     if not isinstance(result, ZeroRunResult):
         return PLOTS
     found = result

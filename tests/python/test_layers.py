@@ -31,6 +31,7 @@ LAYERS = [
     {"generators"},
     {"_plot_style"},
     {"plots"},
+    {"_panoramia_plots"},
     {"_zero_run_plots"},
     {"_figures"},
     {"report"},

@@ -29,6 +29,7 @@ from leakbound.errors import (
 )
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport
+from leakbound.panoramia._losses import losses_of
 from memory import Memory
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ def test_the_report_goes_to_json_and_back_and_is_written(
     assert "not a lower bound on ε" in text
     report.report(tmp_path / "report.html", title="Two targets", summary="Made up.")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert html.count("<svg") == 2 + 2 * 4
+    assert html.count("<svg") == 3 + 2 * 6
+    assert html.count(">Losses under the model<") == 2
+    assert html.count(">Losses under the helper<") == 1
     assert "Estimated leakage for “by\u00a0heart”" in html
     assert "Why the estimate is 0" in html
 
@@ -204,6 +207,50 @@ def test_scores_stay_with_the_report_but_not_in_json(
     expected = report.row("by heart").results[1]
     assert isinstance(expected, lb.PanoramiaResult)
     assert (read.c_lb, read.c_plus_epsilon_lb) == (expected.c_lb, expected.c_plus_epsilon_lb)
+
+
+def test_losses_show_what_was_learnt_by_heart(report: PanoramiaReport) -> None:
+    losses = {one.model: one for one in report.losses}
+    assert [*losses] == ["by heart", "never saw", "helper"]
+    audited = MEMBERS - report.sizes["generator"]
+    for one in losses.values():
+        counts = {side: int(count.sum()) for side, count in one.sides.items()}
+        assert counts == {"members": audited, "generated": audited, "real non-members": 600}
+        assert one.logarithmic
+        assert np.all(np.diff(one.edges) > 0)
+    learnt, unseen = losses["by heart"], losses["never saw"]
+    assert learnt.medians["members"] < 0.01
+    assert learnt.medians["generated"] > 0.3
+    assert learnt.medians["real non-members"] > 0.3
+    assert max(unseen.medians.values()) < 1.1 * min(unseen.medians.values())
+
+
+def test_losses_of_tokens_are_equally_far_apart() -> None:
+    rng = np.random.default_rng(0)
+    said = {f"target gpt {side}": rng.gamma(9, 0.3, (300, 5)) for side in ("members", "generated")}
+    (losses,) = losses_of(said, {"gpt": None})
+    assert not losses.logarithmic
+    assert losses.real is None
+    np.testing.assert_allclose(np.diff(losses.edges), np.diff(losses.edges)[0])
+    mean = float(np.median(said["target gpt members"].mean(axis=1)))
+    assert losses.medians["members"] == mean
+    (same,) = losses_of({key: np.ones((4, 2)) for key in said}, {"gpt": None})
+    assert same.members.sum() == same.members[0] == 4
+
+
+def test_the_run_has_figures(report: PanoramiaReport) -> None:
+    assert report.plot().get_title("left") == "c and ε̃ by target"
+    assert report.plot("saturation").get_xlabel() == "examples that train the baseline"
+    names = ["members", "generated", "real non-members"]
+    for model in (None, "never saw", "helper"):
+        ax = report.plot("losses", model=model)
+        assert model is None or model in ax.get_title("left")
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == names  # type: ignore[union-attr]
+        assert ax.get_xscale() == "log"
+    with pytest.raises(OptionError, match="kind must be one of targets, saturation, losses"):
+        report.plot("roc")
+    with pytest.raises(OptionError, match="model must be one of 'by heart', 'never saw', 'helper'"):
+        report.plot("losses", model="nobody")
 
 
 def test_one_target_without_non_members_has_one_row() -> None:

@@ -17,6 +17,7 @@ from matplotlib.colors import to_hex
 import leakbound as lb
 from leakbound import plots
 from leakbound._allowed import iso_bound_precision, most_true_positives
+from leakbound.errors import OptionError
 
 
 def audit(shift: float, *, examples: int = 400, cuts: object = None) -> lb.AuditResult:
@@ -199,6 +200,24 @@ def test_histogram_counts_everybody(name: str) -> None:
     assert heights == [result.members, result.m - result.members]
     assert f"members ({result.members:,})" in texts(ax)
     assert all(float(tick).is_integer() for tick in ax.get_yticks())
+
+
+def test_true_positives_are_drawn_for_panoramia_alone() -> None:
+    result = RESULTS["estimate"]
+    assert isinstance(result, lb.PanoramiaResult)
+    ax = result.plot("true_positives")
+    attack, chosen, baseline = ax.lines[:3]
+    np.testing.assert_array_equal(attack.get_xdata(), result.attack.curve.guesses)
+    np.testing.assert_array_equal(attack.get_ydata(), result.attack.curve.correct)
+    cut = [[result.attack.guesses, result.attack.correct]]
+    np.testing.assert_array_equal(np.asarray(chosen.get_xydata()), cut)
+    np.testing.assert_array_equal(baseline.get_ydata(), result.baseline.curve.correct)
+    members = result.attack.members
+    possible = [[0, 0], [members, members], [result.m, members]]
+    np.testing.assert_array_equal(np.asarray(ax.lines[-2].get_xydata()), possible)
+    assert "estimate" in texts(ax)
+    with pytest.raises(OptionError, match="kind must be one of bound, precision_recall, roc"):
+        RESULTS["leaks"].plot("true_positives")
 
 
 def test_both_rankings_of_panoramia_are_drawn_and_named() -> None:

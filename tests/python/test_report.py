@@ -16,6 +16,7 @@ from matplotlib import pyplot as plt
 
 import leakbound as lb
 from leakbound import _wording, plots, report
+from leakbound._zero_run_plots import plots_of
 from leakbound.errors import OptionError
 
 Result = lb.AuditResult | lb.PanoramiaResult
@@ -152,9 +153,9 @@ def test_nothing_is_fetched_from_anywhere(html: str, page: Page) -> None:
     assert html.count("http") == sum(not link.startswith("#") for link in links)
 
 
-def test_all_figures_are_inside_and_described(page: Page) -> None:
+def test_all_figures_are_inside_and_described(name: str, page: Page) -> None:
     figures = page.all("svg")
-    assert len(figures) == len(plots.PLOTS)
+    assert len(figures) == len(plots_of(RESULTS[name]))
     for attributes in figures:
         assert attributes["role"] == "img"
         assert len(attributes["aria-label"] or "") > 40
@@ -263,7 +264,7 @@ def test_a_conditional_bound_stands_beside_the_estimate() -> None:
         "Privacy Auditing with Zero (0) Training Run",
     ):
         assert words in page.text
-    assert len(page.all("svg")) == len(plots.PLOTS) + 2
+    assert len(page.all("svg")) == len(plots_of(beside(3.0))) + 2
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     nothing = Page(report.render(beside(0.0)))

@@ -61,6 +61,30 @@ def test_figures_end_where_the_bounds_are() -> None:
     assert "<svg" in svg(bounds)
 
 
+def test_figure_10_counts_what_figure_3_shares() -> None:
+    shares, counts = outcome("figure3"), outcome("figure10")
+    assert shares.rows == counts.rows
+    for share, count in zip(shares.lines, counts.lines, strict=True):
+        np.testing.assert_allclose(np.array(share.y) * count.x, count.y)
+    assert "<svg" in svg(counts)
+
+
+def test_figure_14_tells_members_learnt_by_heart() -> None:
+    found = outcome("figure14")
+    medians = {row[:2]: row[3] for row in found.rows}
+    sides = ("members", "generated", "real non-members")
+    assert [*medians] == [
+        (model, side) for model in ("1 epoch", "40 epochs", "helper") for side in sides
+    ]
+    assert medians["40 epochs", "members"] < 0.7 * medians["40 epochs", "real non-members"]
+    assert medians["helper", "members"] == pytest.approx(
+        medians["helper", "real non-members"], rel=0.2
+    )
+    for line in found.lines:
+        assert sum(line.y) == pytest.approx(1)
+    assert "<svg" in svg(found)
+
+
 def test_figure_6_ends_with_all_pairs() -> None:
     found = outcome("figure6")
     table = {row[:2]: row for row in outcome("table3").rows}

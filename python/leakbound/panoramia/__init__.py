@@ -12,6 +12,7 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 """
 
 from leakbound.panoramia._attack import FittedAttack, StackedAttack
+from leakbound.panoramia._losses import Losses
 from leakbound.panoramia._options import Helper
 from leakbound.panoramia._report import (
     HEADINGS,
@@ -33,6 +34,7 @@ __all__ = [
     "FittedAttack",
     "GameScores",
     "Helper",
+    "Losses",
     "Panoramia",
     "PanoramiaReport",
     "PanoramiaRow",

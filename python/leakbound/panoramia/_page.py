@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from leakbound import _figures, plots
+from leakbound import _figures
 from leakbound._files import write_text
 from leakbound._wording import figure_of, why_zero
 from leakbound.panoramia._conditional import CORRECTIONS
+from leakbound.panoramia._losses import HELPER, Losses
+from leakbound.panoramia._plots import estimates, plot_losses, plot_saturation, plot_targets
 from leakbound.panoramia._report import HEADINGS, estimate, headline
 from leakbound.report import environment
-from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
     import os
 
-    from matplotlib.axes import Axes
-
     from leakbound.panoramia._report import PanoramiaReport, PanoramiaRow
+    from leakbound.results import PanoramiaResult
 
-__all__ = ["plot_saturation", "plot_targets", "write"]
+__all__ = ["write"]
 
 
 TRIFLE = 0.05
@@ -61,6 +61,7 @@ def write(
     """
     rows = [row for row in found.rows if row.audit == "PANORAMIA"]
     lead = max(rows, key=estimate)
+    losses = {one.model: one for one in found.losses}
     result = cast("PanoramiaResult", lead.results[0])
     text = (
         environment()
@@ -78,7 +79,7 @@ def write(
             shared=_shared(found),
             reasons=_reasons(found),
             none_for=", ".join(row.target for row in _without(found)) if len(rows) > 1 else "",
-            targets=[_target(row, f"t{i}") for i, row in enumerate(rows)],
+            targets=[_target(row, f"t{i}", losses.get(row.target)) for i, row in enumerate(rows)],
             theorem=result.theorem,
             assumptions=result.assumptions,
             conditional=any(row.audit in CORRECTIONS for row in found.rows),
@@ -87,64 +88,6 @@ def write(
         )
     )
     write_text(path, text)
-
-
-def plot_saturation(found: PanoramiaReport, ax: Axes) -> Axes:
-    """Draw c_lb against the training data of the baseline, one line for each seed and their mean.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
-    """
-    saturation = found.saturation
-    for line in saturation.c_lb:
-        ax.plot(saturation.examples, line, color=plots.MUTED, linewidth=0.8)
-    means = [spread.mean for spread in saturation.spreads]
-    ax.plot(saturation.examples, means, color=plots.OTHER, marker="o", markersize=3.5)
-    ax.set_ylim(0, max(0.2, 1.15 * float(np.max(saturation.c_lb))))
-    ax.set_xlim(0, None)
-    ax.set_title("c against training data")
-    ax.set_xlabel("examples that train the baseline")
-    ax.set_ylabel("lower bound on c")
-    return ax
-
-
-def plot_targets(found: PanoramiaReport, ax: Axes) -> Axes:
-    """Draw c_lb and what the attack proves beyond it, target by target.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
-    """
-    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
-    for place, row in enumerate(rows):
-        pairs = [(r.c_lb, r.c_plus_epsilon_lb) for r in _estimates(row)]
-        c, both = np.mean(pairs, axis=0)
-        ax.barh(place, c, height=0.5, color=plots.RULE)
-        ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=plots.MEMBER)
-        ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=plots.INK)
-    ax.set_yticks(range(len(rows)), [row.target for row in rows])
-    ax.invert_yaxis()
-    ax.set_xlim(0, None)
-    ax.set_title("c and ε̃ by target")
-    ax.set_xlabel("c proved by the baseline, then ε̃; marks: c + ε of each seed")
-    return ax
 
 
 def _without(found: PanoramiaReport) -> list[PanoramiaRow]:
@@ -158,7 +101,7 @@ def _reasons(found: PanoramiaReport) -> tuple[str, ...]:
     rows = _without(found)
     if not rows:
         return ()
-    pairs = [(result.c_lb, result.attack.ceiling) for row in rows for result in _estimates(row)]
+    pairs = [(result.c_lb, result.attack.ceiling) for row in rows for result in estimates(row)]
     c_lb, ceiling = np.mean(pairs, axis=0).tolist()
     proofs = [
         f"{row.audit} proves ε ≥ {row.epsilon} of “{row.target}”"
@@ -199,27 +142,55 @@ def _shared(found: PanoramiaReport) -> list[_figures.Drawn]:
             ),
         ),
     )
-    return [
-        _figures.Drawn(
-            kind=kind,
-            title=title,
-            svg=_figures.inline(
-                _figures.svg(cast("Any", plot), cast("Any", found), heading=False), kind, words
-            ),
-            words=words,
-            caption=caption,
-        )
-        for kind, title, plot, words, caption in figures
+    drawn = [
+        _drawn(kind, title, plot, found, words, text) for kind, title, plot, words, text in figures
     ]
+    helper = [one for one in found.losses if one.model == HELPER]
+    return drawn + [_of_losses(one, "helper") for one in helper]
 
 
-def _target(row: PanoramiaRow, ident: str) -> _Target:
-    first = _estimates(row)[0]
-    return _Target(row.target, figure_of(first), _figures.draw(first, ident))
+def _drawn(
+    kind: str, title: str, plot: object, shown: object, words: str, caption: str, ident: str = ""
+) -> _figures.Drawn:
+    document = _figures.svg(cast("Any", plot), cast("Any", shown), heading=False)
+    return _figures.Drawn(
+        kind=kind,
+        title=title,
+        svg=_figures.inline(document, ident or kind, words),
+        words=words,
+        caption=caption,
+    )
 
 
-def _estimates(row: PanoramiaRow) -> list[PanoramiaResult]:
-    return [result for result in row.results if isinstance(result, PanoramiaResult)]
+def _of_losses(losses: Losses, ident: str) -> _figures.Drawn:
+    """Draw the losses of a target, or of the helper."""
+    medians = ", ".join(f"{side} {value:.3g}" for side, value in losses.medians.items())
+    of = "the helper" if losses.model == HELPER else "the model"
+    caption = (
+        "What the attack learns from: members whose losses are smaller than those of real "
+        "non-members were learnt by heart. Where generated examples differ from real non-members, "
+        "it is the generator that shows."
+    )
+    if losses.model == HELPER:
+        caption = (
+            "What the baseline learns from. The helper saw no member: where generated examples "
+            "differ from the others, they can be told from real data, and c is large."
+        )
+    return _drawn(
+        "losses",
+        f"Losses under {of}",
+        plot_losses,
+        losses,
+        f"Histograms of losses under {of}; medians in nats: {medians}.",
+        caption,
+        f"{ident}-losses",
+    )
+
+
+def _target(row: PanoramiaRow, ident: str, losses: Losses | None) -> _Target:
+    first = estimates(row)[0]
+    more = () if losses is None else (_of_losses(losses, ident),)
+    return _Target(row.target, figure_of(first), (*_figures.draw(first, ident), *more))
 
 
 def _explanation(found: PanoramiaReport, lead: PanoramiaRow) -> str:

@@ -24,6 +24,7 @@ from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
 from leakbound.panoramia._game import Game, Parts, Side
+from leakbound.panoramia._losses import fallen, losses_of
 from leakbound.panoramia._report import (
     Audit,
     PanoramiaReport,
@@ -352,6 +353,7 @@ class Run:
             },
             options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
             warnings=warnings_of(rows, saturation) + without,
+            losses=tuple(losses_of(said, self.targets)),
             scores=tuple(game for scored in scores for game in scored.values()),
         )
 
@@ -395,11 +397,11 @@ class Run:
         """Return coins and scores of a game, and for real non-members those of O(1)."""
 
         def by_loss(target: str) -> FloatArray:
-            fallen = [
-                _loss_scores(seen[name].targets[target][:, 0], said.get(f"initial {name}"))
-                for name in ("members", others)
+            scores = [
+                fallen(seen[name].targets[target][:, 0], said.get(f"initial {name}"))[game[rows]]
+                for name, rows in (("members", "rows"), (others, "others"))
             ]
-            return np.where(game["coins"], fallen[0][game["rows"]], fallen[1][game["others"]])
+            return np.where(game["coins"], *scores)
 
         real = others == "nonmembers"
         return GameScores(
@@ -475,19 +477,6 @@ class Run:
                 for seed, played in zip(self.options.seeds, games, strict=True)
             ),
         )
-
-
-def _loss_scores(said: FloatArray, before: FloatArray | None) -> FloatArray:
-    """Return how far the loss fell since initialisation, or how small it is where none is known."""
-    if before is None:
-        return said[:, 0] if said.shape[1] == 1 else -said.mean(axis=1)
-    return _losses(before) - _losses(said)
-
-
-def _losses(said: FloatArray) -> FloatArray:
-    """Turn log-odds of labels into losses, -ln σ, or take the mean loss of tokens."""
-    losses: FloatArray = np.logaddexp(0.0, -said[:, 0]) if said.shape[1] == 1 else said.mean(axis=1)
-    return losses
 
 
 def _examples(arrays: Arrays) -> Examples:

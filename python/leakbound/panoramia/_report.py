@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from leakbound._zero_run_result import ZeroRunResult
 from leakbound.audits._warnings import saturation_warnings
 from leakbound.errors import OptionError
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional
+from leakbound.panoramia._losses import Losses
 from leakbound.panoramia._scores import GameScores, NonMembers
 from leakbound.results import AuditResult, PanoramiaResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Result", "Saturation", "Spread"]
 
@@ -177,6 +181,8 @@ class PanoramiaReport(Record):
         Every option in force.
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
+    losses : tuple of Losses
+        Histograms of losses under each target, and under the helper if there is one.
     scores : tuple of GameScores
         Coins and scores of each seed, against generated and, if there are some, real non-members.
         They are left out of JSON: a report read from there has none.
@@ -188,6 +194,7 @@ class PanoramiaReport(Record):
     sizes: dict[str, int]
     options: dict[str, Any]
     warnings: tuple[str, ...]
+    losses: tuple[Losses, ...]
     scores: tuple[GameScores, ...] = unstored()
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
@@ -302,6 +309,37 @@ class PanoramiaReport(Record):
         """What the numbers of the table mean."""
         conditional = any(row.audit in CORRECTIONS for row in self.rows)
         return NOTE + (CONDITION if conditional else "")
+
+    def plot(
+        self, kind: str = "targets", ax: "Axes | None" = None, *, model: str | None = None
+    ) -> "Axes":
+        """Draw one figure of the run; those of each result are drawn by `PanoramiaResult.plot`.
+
+        Parameters
+        ----------
+        kind : {"targets", "saturation", "losses"}
+            c and ε̃ by target, c against the baseline's training data, or losses of members,
+            generated and real non-members.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes if None.
+        model : str, optional
+            For losses: name of a target, or "helper"; the first target by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+
+        Raises
+        ------
+        OptionError
+            If there is no such figure or model.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from leakbound.panoramia._plots import draw
+
+        return draw(self, kind, model, ax)
 
     def report(self, path: str | os.PathLike[str], *, title: str = "", summary: str = "") -> None:
         """Write a self-contained HTML report, all of it or nothing.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from leakbound.reproduce._panoramia_run import OTHERS, PAPER, census_run, mean_of
 from leakbound.reproduce._panoramia_scores import SCORES
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
 
 if TYPE_CHECKING:
+    from leakbound._typing import FloatArray
     from leakbound.results import PanoramiaResult, ScoreAudit
 
 __all__ = ["PANORAMIA"]
@@ -25,6 +28,15 @@ _CUTS = (
     "Bounds are those of the KL scan; the paper's union bound over all cuts, on the same scores, "
     "is beside it. ε̃ is an estimate, not a lower bound on ε."
 )
+_LOSSES = (
+    "The helper saw no member: its losses of members and of real non-members agree, and those of "
+    "generated examples are as far off as the generator is, under targets too."
+)
+_AXES = {
+    "precision": ("recall", "share of right guesses"),
+    "bound": ("recall", "c or c + ε"),
+    "correct": ("guesses", "right guesses"),
+}
 _FIRST = "Curves are those of the first seed, as the paper's Figure 3 is of one run."
 
 
@@ -49,6 +61,35 @@ def _table_3(*, full: bool) -> Outcome:
     )
 
 
+def _figure_10(*, full: bool) -> Outcome:
+    return _curves("correct", full=full)
+
+
+def _figure_14(*, full: bool) -> Outcome:
+    """Losses of members, generated and real non-members under every model."""
+    found = census_run(full=full).found
+    return Outcome(
+        columns=("model", "examples", "number", "median loss"),
+        rows=tuple(
+            (one.model, side, int(counts.sum()), one.medians[side])
+            for one in found.losses
+            for side, counts in one.sides.items()
+        ),
+        notes=(OTHERS, _LOSSES),
+        lines=tuple(
+            Line(
+                one.model,
+                side,
+                tuple(np.sqrt(one.edges[1:] * one.edges[:-1]).tolist()),
+                tuple((counts / counts.sum()).tolist()),
+            )
+            for one in found.losses
+            for side, counts in one.sides.items()
+        ),
+        axes=("log loss, nats", "share of examples per bin"),
+    )
+
+
 def _figure_3(*, full: bool) -> Outcome:
     return _curves("precision", full=full)
 
@@ -58,7 +99,7 @@ def _figure_4(*, full: bool) -> Outcome:
 
 
 def _curves(what: str, *, full: bool) -> Outcome:
-    """Draw precision, or the bound of each cut, against recall."""
+    """Draw precision, or the bound of each cut, against recall; or right guesses against all."""
     made = census_run(full=full)
     results = {
         row.target: cast("PanoramiaResult", row.results[0])
@@ -72,20 +113,16 @@ def _curves(what: str, *, full: bool) -> Outcome:
         rows=tuple((name, *_chosen(audit)) for name, audit in audits.items()),
         notes=(OTHERS, _FIRST),
         lines=tuple(_line(what, name, audit) for name, audit in audits.items()),
-        axes=("recall", "share of right guesses" if what == "precision" else "c or c + ε"),
+        axes=_AXES[what],
     )
 
 
 def _line(what: str, name: str, audit: ScoreAudit) -> Line:
     curve = audit.curve
-    values = curve.precision if what == "precision" else curve.bound
+    values: FloatArray = getattr(curve, what)
     tested = curve.bound == curve.bound if what == "bound" else curve.recall >= 0
-    return Line(
-        "PANORAMIA",
-        name,
-        tuple(curve.recall[tested].tolist()),
-        tuple(values[tested].tolist()),
-    )
+    across = curve.guesses if what == "correct" else curve.recall
+    return Line("PANORAMIA", name, tuple(across[tested].tolist()), tuple(values[tested].tolist()))
 
 
 def _chosen(audit: ScoreAudit) -> tuple[Cell, ...]:
@@ -103,6 +140,14 @@ PANORAMIA: dict[str, Reproduction] = {
     ),
     "panoramia-figure4": Reproduction(
         "Bounds on c and c + ε against recall", f"{PAPER}, Figure 4", _figure_4
+    ),
+    "panoramia-figure10": Reproduction(
+        "True positives against predictions", f"{PAPER}, Figure 10", _figure_10
+    ),
+    "panoramia-figure14": Reproduction(
+        "Losses of members, generated and real non-members",
+        f"{PAPER}, Figures 13 and 14",
+        _figure_14,
     ),
     **SCORES,
 }
