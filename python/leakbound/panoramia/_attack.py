@@ -13,7 +13,7 @@ from leakbound.panoramia._stack import Candidate, choose
 
 __all__ = ["FittedAttack", "Modality", "StackedAttack"]
 
-Modality: TypeAlias = Literal["tabular", "image"]
+Modality: TypeAlias = Literal["tabular", "image", "text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +58,13 @@ class StackedAttack:
 
     Parameters
     ----------
-    modality : {"tabular", "image"}
+    modality : {"tabular", "image", "text"}
         What the examples are. "tabular": boosted trees on columns, label and signals over a small
         grid, stacked by a logistic regression with trees on the signals alone. "image": a small
         convolutional network and boosted trees on image and label, stacked with a small network
-        on the signals.
+        on the signals. "text": a small transformer on tokens, whose hidden vector stands beside
+        what models lose on every token; the part on losses is trained first, then both together,
+        and a logistic regression weighs that, the transformer alone and mean losses.
 
     Notes
     -----
@@ -156,9 +158,7 @@ class StackedAttack:
         """
         if self.modality == "tabular":
             return None
-        from leakbound.panoramia import _images
-
-        return _images.prepare(train, validation, seed)
+        return _module(self.modality).prepare(train, validation, seed)
 
     def _candidates(
         self, train: Sample, validation: Sample, seed: int, prepared: Any
@@ -167,10 +167,21 @@ class StackedAttack:
             from leakbound.panoramia import _boosting
 
             return _boosting.candidates(train, validation, seed)
+        module = _module(self.modality)
+        ready = module.prepare(train, validation, seed) if prepared is None else prepared
+        found: Iterator[Candidate] = module.candidates(train, validation, seed, ready)
+        return found
+
+
+def _module(modality: Literal["image", "text"]) -> Any:
+    """Return what trains networks; it needs torch."""
+    if modality == "image":
         from leakbound.panoramia import _images
 
-        ready = prepared or _images.prepare(train, validation, seed)
-        return _images.candidates(train, validation, seed, ready)
+        return _images
+    from leakbound.panoramia import _text
+
+    return _text
 
 
 def _check(part: Sample, name: str, like: Sample) -> None:

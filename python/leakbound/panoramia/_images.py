@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +11,17 @@ from torch import Tensor, nn
 
 from leakbound._typing import FloatArray
 from leakbound.errors import ShapeError
-from leakbound.panoramia._boosting import GRID, Trees, columns, flat_signals
+from leakbound.panoramia._boosting import GRID, Trees, columns
 from leakbound.panoramia._boosting import STAGES as STAGES_OF_TREES
 from leakbound.panoramia._models import quietly
+from leakbound.panoramia._networks import (
+    HIDDEN,
+    Signals,
+    answers,
+    one_epoch,
+    optimizer_of,
+    targets_of,
+)
 from leakbound.panoramia._sample import Examples, Sample
 from leakbound.panoramia._stack import Candidate, Stack
 
@@ -24,14 +32,8 @@ STAGES = (4, 8, 12)
 CHANNELS = 16
 CELLS = 4
 """Features are averaged over a grid of so many cells each way."""
-HIDDEN = 64
 BATCH = 128
-SCORED = 1024
-"""Images scored at a time."""
 LEARNING_RATE = 2e-3
-DECAY = 1e-3
-STEPS = 200
-"""Steps on all signals at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def candidates(
     Candidate
         An attack.
     """
-    signals = _Signals.train(train, seed)
+    signals = Signals.train(train, seed)
     for epochs, network in prepared.pictures.items():
         parts = [network.on_validation, prepared.on_validation, *signals.logits(validation.signals)]
         weights = Stack.fit(np.column_stack(parts), validation.member)
@@ -155,14 +157,9 @@ class Pictures:
             torch.manual_seed(seed)
             network = _Convolutions(x.shape[1], classes)
             inputs = _inputs(train.examples, mean, spread, classes)
-            targets = torch.tensor(train.member, dtype=torch.float32)
-            optimizer = torch.optim.AdamW(
-                network.parameters(), lr=LEARNING_RATE, weight_decay=DECAY
-            )
+            targets, optimizer = targets_of(train), optimizer_of(network, LEARNING_RATE)
             for epoch in range(1, STAGES[-1] + 1):
-                network.train()
-                for rows in torch.split(torch.randperm(len(targets)), BATCH):
-                    _step(network, optimizer, [part[rows] for part in inputs], targets[rows])
+                one_epoch(network, optimizer, inputs, targets, batch=BATCH)
                 if epoch in STAGES:
                     frozen = _Convolutions(x.shape[1], classes)
                     frozen.load_state_dict(network.state_dict())
@@ -183,13 +180,7 @@ class Pictures:
         ndarray of float64, shape (n,)
             One for each.
         """
-        inputs = _inputs(examples, self.mean, self.spread, self.classes)
-        with torch.no_grad():
-            parts = [
-                self.network(*(part[rows] for part in inputs))
-                for rows in torch.split(torch.arange(len(examples)), SCORED)
-            ]
-        return torch.cat(parts).numpy().astype(np.float64)
+        return answers(self.network, _inputs(examples, self.mean, self.spread, self.classes))
 
 
 class _Convolutions(nn.Module):
@@ -219,47 +210,12 @@ class _Convolutions(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class _Signals:
-    """A network on what models say; None where there is no model."""
-
-    network: nn.Module | None
-    mean: FloatArray
-    spread: FloatArray
-
-    @classmethod
-    def train(cls, sample: Sample, seed: int) -> Self:
-        values = flat_signals(sample.signals)
-        mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
-        if not values.shape[1]:
-            return cls(None, mean, spread)
-        with quietly():
-            torch.manual_seed(seed)
-            network = nn.Sequential(
-                nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
-            )
-            inputs = torch.tensor((values - mean) / spread, dtype=torch.float32)
-            targets = torch.tensor(sample.member, dtype=torch.float32)
-            optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=DECAY)
-            for _ in range(STEPS):
-                _step(network, optimizer, [inputs], targets)
-        return cls(network, mean, spread)
-
-    def logits(self, signals: FloatArray) -> list[FloatArray]:
-        if self.network is None:
-            return []
-        values = (flat_signals(signals) - self.mean) / self.spread
-        with torch.no_grad():
-            said = self.network(torch.tensor(values, dtype=torch.float32))
-        return [said.numpy().astype(np.float64)]
-
-
-@dataclass(frozen=True, eq=False)
 class _Attack:
     """All three models, and their weights."""
 
     pictures: Pictures
     trees: Trees
-    signals: _Signals
+    signals: Signals
     weights: Stack
 
     def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
@@ -269,15 +225,6 @@ class _Attack:
             *self.signals.logits(signals),
         ]
         return self.weights.logits(np.column_stack(parts))
-
-
-def _step(
-    network: nn.Module, optimizer: torch.optim.Optimizer, inputs: list[Tensor], targets: Tensor
-) -> None:
-    optimizer.zero_grad()
-    loss = nn.functional.binary_cross_entropy_with_logits(network(*inputs), targets)
-    torch.autograd.backward(loss)
-    optimizer.step()
 
 
 def _inputs(examples: Examples, mean: float, spread: float, classes: int) -> list[Tensor]:

@@ -23,7 +23,7 @@ from leakbound.torch._data import read
 from leakbound.torch._measure import measure
 from leakbound.torch._placement import evaluating
 
-__all__ = ["Progress", "fingerprint", "pairs", "quietly", "signals", "train"]
+__all__ = ["Progress", "fingerprint", "pairs", "quietly", "signals", "train", "train_to_best"]
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
@@ -111,15 +111,38 @@ def train(
         data, held_out = pairs(training, inputs), pairs(rest, inputs)
         loader = DataLoader(data, batch_size=helper.batch_size, shuffle=True)
         optimizer = torch.optim.Adam(model.parameters(), lr=helper.learning_rate)
-        best, least = copy.deepcopy(model.state_dict()), float("inf")
-        for epoch in range(1, helper.epochs + 1):
-            _one_epoch(model, optimizer, loader)
-            loss = _mean_loss(model, held_out)
-            if loss < least:
-                best, least = copy.deepcopy(model.state_dict()), loss
+
+        def one_epoch(epoch: int) -> None:
             progress(f"training the helper, epoch {epoch} of {helper.epochs}")
-        model.load_state_dict(best)
+            _one_epoch(model, optimizer, loader)
+
+        train_to_best(model, helper.epochs, one_epoch, lambda: _mean_loss(model, held_out))
     return model
+
+
+def train_to_best(
+    network: nn.Module, rounds: int, train: Callable[[int], object], loss: Callable[[], float]
+) -> None:
+    """Train a network round by round, and leave it as it was where its loss was smallest.
+
+    Parameters
+    ----------
+    network : nn.Module
+        The network.
+    rounds : int
+        Most rounds, at least 1.
+    train : callable
+        Trains it for one round, whose number from 1 it is given.
+    loss : callable
+        Returns its loss on examples held out.
+    """
+    best, least = copy.deepcopy(network.state_dict()), float("inf")
+    for number in range(1, rounds + 1):
+        train(number)
+        found = loss()
+        if found < least:
+            best, least = copy.deepcopy(network.state_dict()), found
+    network.load_state_dict(best)
 
 
 def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
