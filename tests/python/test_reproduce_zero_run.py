@@ -1,9 +1,11 @@
 """Figures of the Zero-Run paper: what they must show, at small sizes."""
 
+import numpy as np
 import pytest
 
 from leakbound.reproduce import REPRODUCTIONS, Outcome
 from leakbound.reproduce import _zero_run as module
+from leakbound.reproduce import _zero_run_images as images
 from leakbound.reproduce._draw import svg
 
 
@@ -25,12 +27,56 @@ def test_bounds_against_shift() -> None:
     assert svg(outcome)
 
 
-@pytest.mark.parametrize("name", ["_bootstrap", "_propensities"])
-def test_fitted_propensities(name: str) -> None:
-    outcome = getattr(module, name)(full=False, m=500)
-    assert len(outcome.rows) == 3
-    assert len(outcome.lines) in {3, 6}
-    assert all(max(line.y) > 0 for line in outcome.lines)
+def test_bootstrapped_bounds_of_shifted_images() -> None:
+    outcome = images._bootstrap(full=False, m=400, seeds=1)
+    found = {str(row[0]): row[1:] for row in outcome.rows}
+    assert [*found] == ["IID", "OOD", "IID (printed)", "OOD (printed)"]
+    uncorrected, exact, _, quantile, p = found["OOD"]
+    assert uncorrected > exact
+    assert 0 <= quantile < uncorrected
+    assert float(p) > 0.01
+    assert found["IID"][0] == found["IID"][1]  # no shift: nothing to correct
+    densities, reported = outcome.lines[::2], outcome.lines[1::2]
+    assert [line.name for line in densities] == ["IID", "OOD"]
+    for line, row in zip(reported, outcome.rows, strict=False):
+        assert line.x == pytest.approx((row[4], row[4]), abs=1e-3)
+    for line in densities:
+        width = line.x[1] - line.x[0]
+        assert sum(line.y) * width == pytest.approx(1, abs=0.01)
+    assert svg(outcome)
+
+
+def test_propensities_of_shifted_images() -> None:
+    """Without shift around a half; with it two modes, members above and non-members below."""
+    outcome = images._propensities(full=False, m=400, seeds=1)
+    found = {str(row[0]): row[1:] for row in outcome.rows}
+    low, middle, high, kept, _ = found["IID"]
+    assert 0.3 < low < middle < high < 0.7
+    assert kept > 0.8
+    low, _, high, kept, off = found["OOD"]
+    assert low < 0.2
+    assert high > 0.8
+    assert kept < 0.5
+    assert off < 0.6
+    shown = {(line.panel, line.name): np.array([line.x, line.y]) for line in outcome.lines}
+    members, others = shown["OOD", "members"], shown["OOD", "non-members"]
+    assert members[0][members[1].argmax()] > 0.7
+    assert others[0][others[1].argmax()] < 0.3
+    assert svg(outcome)
+
+
+@pytest.mark.validity
+def test_figure_2b_at_length() -> None:
+    """Shift passes for leakage where it is not corrected for; corrected, both splits are alike."""
+    outcome = REPRODUCTIONS["zerorun-figure2b"].compute(full=False)
+    found = {str(row[0]): row[1:] for row in outcome.rows}
+    assert found["OOD"][0] > 1.5 * found["IID"][0]
+    for split in ("IID", "OOD"):
+        uncorrected, exact, middle, quantile, p = found[split]
+        assert 0.15 < quantile < middle <= uncorrected
+        assert middle == pytest.approx(exact, abs=0.1)
+        assert float(p) > 0.01
+    assert found["OOD"][3] == pytest.approx(found["IID"][3], abs=0.12)
 
 
 def test_they_are_listed() -> None:

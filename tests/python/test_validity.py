@@ -4,7 +4,9 @@ import json
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import NaNScoresError, OptionError, OptionTypeError
 from leakbound.validity._games import Attacks, Boundary, LaplaceNoise, UserGame
-from leakbound.validity._trials import OneRun, Stream
+from leakbound.validity._shifted import NoisySums, Shifted, ShiftedGame
+from leakbound.validity._trials import OneRun, Stream, ZeroRun
 
 
 def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:
@@ -156,6 +159,66 @@ def test_laplace_noise_is_as_leaky_as_it_states() -> None:
     best = (1 + epsilon) / 2  # where the likelihood ratio is e^ε
     delta = np.mean(members > best) - np.exp(epsilon) * np.mean(others > best)
     assert delta == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("design", ["coins", "fixed_size"])
+@pytest.mark.parametrize("kind", ["nothing", "response", "gaussian"])
+def test_shifted_games_are_what_they_say(kind: Any, design: Any) -> None:
+    game = Shifted(m=20_000, kind=kind, design=design, shift=1.5, holdout=500)(seed=1)
+    assert game.features.shape == (20_000, 3)
+    assert game.holdout_features.shape == (500, 3)
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        near = (game.propensity > low) & (game.propensity < low + 0.2)
+        expected = game.propensity[near].mean()
+        assert game.member[near].mean() == pytest.approx(expected, abs=0.03)
+    assert (game.member.sum() == 10_000) == (design == "fixed_size")
+    factor = {"nothing": 0.0, "response": 1.0, "gaussian": 1.0}[kind]
+    changed = {"response": 2.0, "gaussian": np.sqrt(2)}.get(kind, 1.0)
+    assert game.truth == pytest.approx(factor * (changed if design == "fixed_size" else 1.0))
+    told = game.scores - np.log(game.propensity / (1 - game.propensity))
+    gap = told[game.member].mean() - told[~game.member].mean()
+    # reports are right with log-odds 1, and scores are twice their size of 1/2 on average
+    means = {"nothing": 0.0, "response": 2 * (2 / (1 + np.exp(-1)) - 1), "gaussian": 1.0}
+    assert gap == pytest.approx(means[kind], abs=0.06)
+
+
+@dataclass(frozen=True)
+class Understated:
+    """A game that leaks more than it says."""
+
+    play: Callable[..., ShiftedGame]
+
+    def __call__(self, *, seed: int) -> ShiftedGame:
+        return replace(self.play(seed=seed), truth=0.05)
+
+
+@pytest.mark.parametrize("replicates", [0, 79])
+@pytest.mark.parametrize(
+    ("correction", "claim", "play"),
+    [
+        ("match", lb.GaussianDP(), NoisySums(m=800, ratio=0.8, holdout=1200)),
+        ("poisson_binomial", lb.PureDP(), Shifted(m=800, kind="response", holdout=1200)),
+        ("tamper", lb.ApproxDP(delta=1e-6), Shifted(m=800, kind="response", holdout=1200)),
+        ("composition", lb.PureDP(), Shifted(m=800, kind="response", shift=0.0, holdout=20_000)),
+    ],
+    ids=str,
+)
+def test_shifted_games_that_leak_more_than_they_say_are_caught(
+    correction: str, claim: Any, play: Any, replicates: int
+) -> None:
+    options = {"correction": correction, "cuts": lb.Fixed(150)}
+    trial = ZeroRun(Understated(play), claim, options, replicates, platt=False)
+    assert sum(map(trial, range(10))) >= 7
+
+
+def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
+    listed = validity.cases("zero-run pure DP tamper learnt-nothing-1")
+    assert [(case.quick, case.long > 100) for case in listed] == [(0, True)]
+    with pytest.raises(OptionError, match="no case to run"):
+        validity.run(listed)
+    assert validity.run(listed, repetitions=2).rates[0].repetitions == 2
+    both = [*listed, *validity.cases("panoramia kl p=0.5,0.5")]
+    assert len(validity.run(both).rates) == 1
 
 
 def test_bad_attacks_and_options() -> None:

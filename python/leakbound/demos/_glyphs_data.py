@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._typing import ArrayInput, FloatArray
+from leakbound._typing import ArrayInput, FloatArray, IntArray
 from leakbound._validate import integer
 from leakbound.errors import MissingExtraError
 from leakbound.generators import Samples
 
-__all__ = ["Glyphs"]
+__all__ = ["FONTS", "Glyphs", "noisy_labels", "photographs"]
 
 FONTS = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSerif", "DejaVuSansMono", "STIXGeneral")
 CANVAS = 64
@@ -91,18 +91,59 @@ class Glyphs:
         n = integer(n, "n", least=1)
         rng = np.random.default_rng([integer(seed, "seed", least=0), 8])
         digits = rng.integers(0, 10, n)
-        drawings = digits * len(FONTS) + rng.integers(0, len(FONTS), n)
-        tilts = np.deg2rad(rng.normal(0, TILT, n))
-        shifts = rng.normal(0, SHIFT, (n, 2))
-        noise = rng.normal(0, NOISE, (n, PIXELS, PIXELS))
-        labels = np.where(rng.random(n) < RELABELLED, rng.integers(0, 10, n), digits)
-        images = np.concatenate(
-            [
-                _photograph(_drawings()[drawings[part]], tilts[part], shifts[part])
-                for part in (slice(start, start + BATCH) for start in range(0, n, BATCH))
-            ]
-        )
-        return Samples((images + noise).astype(np.float32), labels.astype(np.int64))
+        images = photographs(digits, rng.integers(0, len(FONTS), n), rng)
+        labels = noisy_labels(digits, rng)
+        return Samples(images, labels)
+
+
+def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Draw an image of each digit in its font: tilted, shifted, reduced and covered with noise.
+
+    Parameters
+    ----------
+    digits : ndarray of int64, shape (n,)
+        From 0 to 9.
+    fonts : ndarray of int64, shape (n,)
+        Places in `FONTS`.
+    rng : numpy.random.Generator
+        What draws.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, 8, 8)
+        Images.
+    """
+    n = digits.size
+    drawings = digits * len(FONTS) + fonts
+    tilts = np.deg2rad(rng.normal(0, TILT, n))
+    shifts = rng.normal(0, SHIFT, (n, 2))
+    noise = rng.normal(0, NOISE, (n, PIXELS, PIXELS))
+    images = np.concatenate(
+        [
+            _photograph(_drawings()[drawings[part]], tilts[part], shifts[part])
+            for part in (slice(start, start + BATCH) for start in range(0, n, BATCH))
+        ]
+    )
+    return (images + noise).astype(np.float32)
+
+
+def noisy_labels(digits: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return the digits, some of them drawn anew.
+
+    Parameters
+    ----------
+    digits : ndarray of int64, shape (n,)
+        From 0 to 9.
+    rng : numpy.random.Generator
+        What draws.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Labels.
+    """
+    anew = rng.random(digits.size) < RELABELLED
+    return np.where(anew, rng.integers(0, 10, digits.size), digits)
 
 
 @cache

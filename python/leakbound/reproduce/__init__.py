@@ -11,8 +11,9 @@ from leakbound.reproduce._fdp import FDP
 from leakbound.reproduce._panoramia import PANORAMIA
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
 from leakbound.reproduce._zero_run import ZERO_RUN
+from leakbound.reproduce._zero_run_images import ZERO_RUN_IMAGES
 
 __all__ = ["REPRODUCTIONS", "Cell", "Line", "Outcome", "Reproduction"]
 
-REPRODUCTIONS: dict[str, Reproduction] = {**FDP, **PANORAMIA, **ZERO_RUN}
+REPRODUCTIONS: dict[str, Reproduction] = {**FDP, **PANORAMIA, **ZERO_RUN, **ZERO_RUN_IMAGES}
 """All that can be reproduced, by name."""

@@ -32,15 +32,14 @@ from leakbound.validity._games import (
     Attacks,
     Boundary,
     LaplaceNoise,
-    Leak,
     Play,
     Response,
-    Shifted,
     UserGame,
     log_odds,
 )
 from leakbound.validity._run import Case
-from leakbound.validity._trials import ERROR, OneRun, Panoramia, Stream, ZeroRun
+from leakbound.validity._trials import ERROR, OneRun, Panoramia, Stream
+from leakbound.validity._zero_run import zero_run_cases
 
 __all__ = ["attack_cases", "cases", "pure_policies"]
 
@@ -220,36 +219,6 @@ def _streams() -> Iterator[Case]:
             )
 
 
-_CORRECTIONS: tuple[tuple[str, Claim, dict[str, Any]], ...] = (
-    ("match", PureDP(), {}),
-    ("match", GaussianDP(), {"cuts": Fixed(40)}),
-    ("poisson_binomial", PureDP(), {}),
-    ("tamper", PureDP(), {"cuts": Fixed(40)}),
-    ("tamper", GaussianDP(), {"cuts": Fixed(40)}),
-)
-"""Zero-Run corrections, with the claims that each is for and how the games are cut."""
-
-
-def _zero_run() -> Iterator[Case]:
-    for correction, claim, options in _CORRECTIONS:
-        leaks: Leak = "gaussian" if isinstance(claim, GaussianDP) else "response"
-        for sides in _SIDES:
-            kinds: tuple[Leak, ...] = ("nothing", leaks)
-            for kind in kinds:
-                how = {"correction": correction, "sides": sides, **options}
-                yield Case(
-                    audit="zero-run",
-                    claim=claim.name,
-                    cuts=correction,
-                    sides=sides,
-                    truth=f"shifted-{kind}",
-                    error=ERROR,
-                    trial=ZeroRun(Shifted(m=150, kind=kind), claim, how),
-                    quick=60,
-                    long=2000,
-                )
-
-
 def _uncorrected() -> Iterator[Case]:
     for sides in _SIDES:
         for truth, (_, play) in _boundaries(sides).items():
@@ -320,7 +289,7 @@ _TABLES = (
     _streams,
     _uncorrected,
     _panoramia,
-    _zero_run,
+    zero_run_cases,
     _traps,
 )
 

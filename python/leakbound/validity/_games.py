@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,20 +16,16 @@ __all__ = [
     "Audited",
     "Boundary",
     "LaplaceNoise",
-    "Leak",
     "Play",
     "Response",
-    "Shifted",
     "UserGame",
     "log_odds",
+    "reports",
     "two_rankings",
 ]
 
 Attack: TypeAlias = Callable[[BoolArray, int], ArrayInput]
 """From membership and a seed to scores."""
-
-Leak: TypeAlias = Literal["nothing", "response", "gaussian"]
-"""What a mechanism tells of members that differ from non-members."""
 
 
 class Audited(Protocol):
@@ -203,7 +199,7 @@ class Response:
         """
         rng = np.random.default_rng(seed)
         member = rng.random(self.m) < self.prior
-        return _Played(_reports(rng, member, self.epsilon), member, self.epsilon)
+        return _Played(reports(rng, member, self.epsilon), member, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -246,61 +242,25 @@ class LaplaceNoise:
         return _Laplace(member + rng.laplace(size=self.m), member)
 
 
-def _reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> FloatArray:
-    """Return scores whose signs say "member" or not, rightly with log-odds ε."""
-    honest = rng.random(member.size) * (1 + math.exp(-epsilon)) < 1
-    return np.where(member == honest, 1, -1) * (1 - rng.random(member.size))
-
-
-@dataclass(frozen=True)
-class _Shift:
-    scores: FloatArray
-    member: BoolArray
-    propensity: FloatArray
-    truth: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shifted:
-    """Members and non-members that differ, and a mechanism as leaky as its guarantee allows.
+def reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> FloatArray:
+    """Return scores whose signs say "member" or not, rightly with log-odds ε.
 
     Parameters
     ----------
-    m : int
-        Examples; log-odds of membership given the features are standard normal.
-    kind : {"nothing", "response", "gaussian"}
-        Scores that know the features only, or also reports at ε = 1, or a Gaussian mechanism with
-        μ = 1.
+    rng : numpy.random.Generator
+        What draws.
+    member : ndarray of bool, shape (m,)
+        The truth.
+    epsilon : float
+        ε of each report.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Scores in [-1, 1].
     """
-
-    m: int
-    kind: Leak
-
-    def __call__(self, *, seed: int) -> _Shift:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        object
-            Scores, membership, propensities and truth: ε or μ.
-        """
-        rng = np.random.default_rng(seed)
-        odds = rng.normal(size=self.m)
-        propensity = 1 / (1 + np.exp(-odds))
-        member = rng.random(self.m) < propensity
-        if self.kind == "nothing":
-            return _Shift(odds + rng.normal(size=self.m) / 2, member, propensity, 0.0)
-        seen = (
-            2 * _reports(rng, member, 1.0)
-            if self.kind == "response"
-            else member + rng.normal(size=self.m)
-        )
-        return _Shift(seen + odds, member, propensity, 1.0)
+    honest = rng.random(member.size) * (1 + math.exp(-epsilon)) < 1
+    return np.where(member == honest, 1, -1) * (1 - rng.random(member.size))
 
 
 @dataclass(frozen=True, kw_only=True)

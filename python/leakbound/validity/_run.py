@@ -42,7 +42,7 @@ class Case:
     valid : bool
         Whether the audit promises to keep to `error`; if not it is here to be caught.
     quick, long : int
-        Games of a quick and of a long run.
+        Games of a quick and of a long run; a quick run leaves out a case whose number is 0.
     """
 
     audit: str
@@ -239,13 +239,14 @@ def run(
     ...     print(rate.verdict, rate.rate <= 0.2)
     holds True
     """
-    if not cases:
-        message = "no case to run: check the words that select them"
-        raise OptionError(message)
     if isinstance(repetitions, str):
         choice(repetitions, "repetitions", Length)
     else:
         integer(repetitions, "repetitions", least=1)
+    cases = [case for case in cases if case.repetitions(repetitions)]
+    if not cases:
+        message = "no case to run: check the words that select them"
+        raise OptionError(message)
     integer(seed, "seed", least=0)
     share = integer(len(cases) if tests is None else tests, "tests", least=1)
     errors = [0] * len(cases)

@@ -6,10 +6,14 @@ The public names are those of `leakbound.validity`.
 from dataclasses import dataclass, field
 from typing import Any
 
-from leakbound._typing import Sides
+import numpy as np
+
+from leakbound._typing import FloatArray, Sides
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import FAMILIES, Claim
-from leakbound.validity._games import Play, Shifted, log_odds, two_rankings
+from leakbound.propensity import LogisticPropensity
+from leakbound.validity._games import Play, log_odds, two_rankings
+from leakbound.validity._shifted import ShiftedGame, ShiftedPlay
 
 __all__ = ["ERROR", "OneRun", "Panoramia", "Stream", "ZeroRun"]
 
@@ -116,7 +120,7 @@ class Panoramia:
 
 @dataclass(frozen=True)
 class ZeroRun:
-    """Whether a Zero-Run audit that knows the propensities claims more than the truth.
+    """Whether a Zero-Run audit claims more than the truth.
 
     Parameters
     ----------
@@ -126,22 +130,36 @@ class ZeroRun:
         The family of guarantees.
     options : dict
         Further options of the audit.
+    replicates : int
+        How many bootstrap replicates of propensities that are learnt; they are known if 0.
+    platt : bool
+        Whether propensities that are learnt are calibrated.
     """
 
-    play: Shifted
+    play: ShiftedPlay
     claim: Claim
     options: dict[str, Any]
+    replicates: int = 0
+    platt: bool = True
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
         game = self.play(seed=2 * seed)
+        propensity = self._learnt(game, 2 * seed + 1) if self.replicates else game.propensity
         result = audit_zero_run(
             game.scores,
             game.member,
-            game.propensity,
+            propensity,
             claim=self.claim,
             confidence=1 - ERROR,
             seed=2 * seed + 1,
             **self.options,
         )
-        return result.bound > game.truth
+        return bool(result.bound > game.truth)
+
+    def _learnt(self, game: ShiftedGame, seed: int) -> FloatArray:
+        """Return replicates of propensities learnt from the examples that are held out."""
+        model = LogisticPropensity(calibration="platt" if self.platt else None)
+        fit = model.fit(game.holdout_features, game.holdout_member)
+        draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63, progress=False)
+        return 1 / (1 + np.exp(-draws))
