@@ -160,22 +160,16 @@ def _write(made: SyntheticReport, out: Path, title: str, examples: str) -> None:
 def _show(made: SyntheticReport) -> None:
     from leakbound.panoramia import HEADINGS, headline
 
-    table = _output.grid(
-        [(name, place > 1) for place, name in enumerate((*HEADINGS[:2], "Test acc", *HEADINGS[2:]))]
-    )
+    table = _output.grid([("Target, audit", False), *((name, True) for name in HEADINGS[2:])])
     accuracies = {one.name: f"{one.test_accuracy:.3f}" for one in made.targets}
     for target, audit, *cells in made.found.table():
-        first = audit == "PANORAMIA"
-        table.add_row(
-            target if first else "",
-            audit,
-            accuracies[target] if first else "",
-            *cells,
-            style="bold" if first else None,
-        )
+        if audit == "PANORAMIA":
+            table.add_row(f"{target}, test accuracy {accuracies[target]}", style="dim")
+        table.add_row(f"  {audit}", *cells, style="bold" if audit == "PANORAMIA" else None)
     _output.say(table)
     _output.say("")
     _output.say(headline(made.found), "bold red")
-    _output.say(made.found.note)
+    for text in (made.found.note, *made.found.extreme_words):
+        _output.say(text)
     for text in made.found.warnings:
         _output.say(f"warning: {text}", "yellow")

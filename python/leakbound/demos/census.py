@@ -25,7 +25,7 @@ except ImportError as error:
     )
     raise MissingExtraError(message) from error
 
-from leakbound.demos._census_data import CATEGORICAL, Census, features
+from leakbound.demos._census_data import CATEGORICAL, COLUMNS, Census, features
 from leakbound.demos._training import Progress
 from leakbound.panoramia import Helper, Panoramia
 
@@ -105,6 +105,8 @@ def run(
         helper=None if helper == "none" else Helper(trained_on=helper, epochs=10),
         seeds=tuple(range(integer(seeds, "seeds", least=1))),
         union=True,
+        conditional=True,
+        columns=COLUMNS,
     )
     return audit_targets(
         audit,

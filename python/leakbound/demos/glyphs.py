@@ -101,6 +101,7 @@ def run(
         helper=Helper(epochs=15),
         seeds=tuple(range(integer(seeds, "seeds", least=1))),
         union=True,
+        conditional=True,
     )
     return audit_targets(
         audit,

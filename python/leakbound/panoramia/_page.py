@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound import _figures
 from leakbound._files import write_text
-from leakbound._wording import figure_of, why_zero
+from leakbound._wording import figure_of, number, why_zero
 from leakbound.panoramia._conditional import CORRECTIONS
 from leakbound.panoramia._losses import HELPER, Losses
 from leakbound.panoramia._plots import estimates, plot_losses, plot_saturation, plot_targets
@@ -19,6 +19,7 @@ from leakbound.report import environment
 if TYPE_CHECKING:
     import os
 
+    from leakbound.panoramia._ends import FeatureExtreme
     from leakbound.panoramia._report import PanoramiaReport, PanoramiaRow
     from leakbound.results import PanoramiaResult
 
@@ -78,6 +79,7 @@ def write(
             note=found.note,
             shared=_shared(found),
             reasons=_reasons(found),
+            ends=[_end(end) for end in found.extremes],
             none_for=", ".join(row.target for row in _without(found)) if len(rows) > 1 else "",
             targets=[_target(row, f"t{i}", losses.get(row.target)) for i, row in enumerate(rows)],
             theorem=result.theorem,
@@ -88,6 +90,12 @@ def write(
         )
     )
     write_text(path, text)
+
+
+def _end(end: FeatureExtreme) -> tuple[str, ...]:
+    sign = ">" if end.side == "high" else "<"
+    guesses = "-" if end.guesses is None else str(end.guesses)
+    return (f"{end.name} {sign} {end.limit:,g}", str(end.beyond), guesses, number(end.c_lb))
 
 
 def _without(found: PanoramiaReport) -> list[PanoramiaRow]:

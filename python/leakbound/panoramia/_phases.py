@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +23,7 @@ from leakbound.errors import (
 from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
+from leakbound.panoramia._ends import ends_of, warnings_of_ends
 from leakbound.panoramia._game import Game, Parts, Side
 from leakbound.panoramia._losses import fallen, losses_of
 from leakbound.panoramia._report import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from leakbound._typing import ArrayInput, FloatArray, IntArray
     from leakbound._zero_run_result import ZeroRunResult
     from leakbound.audits._conditional import Shown
+    from leakbound.panoramia._ends import FeatureExtreme
     from leakbound.panoramia._report import Result
     from leakbound.panoramia._run import Panoramia
     from leakbound.results import PanoramiaResult
@@ -150,6 +152,7 @@ class Run:
             message = "a helper trained on real non-members needs some: pass nonmembers"
             raise IncompatibleOptionsError(message)
         _check_alike(members, nonmembers)
+        _check_columns(members, options.columns)
         games = len(options.seeds) * (1 if nonmembers is None else 2) * (1 + len(targets))
         epochs = 0 if options.helper is None else options.helper.epochs
         steps = 2 + len(targets) + epochs + games + len(options.seeds) * len(options.saturation)
@@ -341,6 +344,7 @@ class Run:
         rows, without = self._rows(scores, [self._shown(one, seen) for one in games], seen)
         saturation = self._saturation(games)
         parts = self.parts
+        ends = self._ends(games[0], scores[0], seen)
         return PanoramiaReport(
             rows=rows,
             saturation=saturation,
@@ -352,7 +356,12 @@ class Run:
                 "test": parts.test,
             },
             options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
-            warnings=warnings_of(rows, saturation) + without,
+            warnings=(
+                *warnings_of(rows, saturation),
+                *warnings_of_ends(ends, float(saturation.c_lb[0][-1])),
+                *without,
+            ),
+            extremes=ends,
             losses=tuple(losses_of(said, self.targets)),
             scores=tuple(game for scored in scores for game in scored.values()),
         )
@@ -380,16 +389,22 @@ class Run:
         if not self.options.conditional:
             return None
         game = played["generated"]
-        members, others = (
-            side.take(game[rows]).table
-            for rows, side in (("rows", seen["members"]), ("others", seen["generated"]))
-        )
         return shown_of(
             game,
-            np.where(game["coins"][:, None], members, others),
+            _visible(game, *(seen[name].table for name in ("members", "generated"))),
             level=complement(self.options.confidence),
             seed=SHOWN,
         )
+
+    def _ends(
+        self, played: dict[str, Arrays], scores: dict[str, GameScores], seen: Mapping[str, Side]
+    ) -> tuple[FeatureExtreme, ...]:
+        """Return the extremes of a table's columns that give members away."""
+        tables = [seen[name].examples.x for name in ("members", "generated")]
+        if self.options.attack.modality != "tabular" or tables[0].ndim != 2:
+            return ()
+        values = _visible(played["generated"], *tables)
+        return ends_of(values, scores["generated"], self.options.columns)
 
     def _scores(
         self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], said: Arrays
@@ -479,6 +494,11 @@ class Run:
         )
 
 
+def _visible(game: Arrays, members: FloatArray, others: FloatArray) -> FloatArray:
+    """Return what the coins of a game show, of tables of both sides."""
+    return np.where(game["coins"][:, None], members[game["rows"]], others[game["others"]])
+
+
 def _examples(arrays: Arrays) -> Examples:
     return Examples(arrays["x"], arrays.get("y"))
 
@@ -530,6 +550,15 @@ def _check_alike(members: Examples, others: Examples | None, name: str = "nonmem
     if (members.y is None) != (others.y is None):
         message = f"{name} must have labels if and only if members have"
         raise IncompatibleOptionsError(message)
+
+
+def _check_columns(members: Examples, names: Sequence[str] | None) -> None:
+    if names is not None and (members.x.ndim != 2 or members.x.shape[1] != len(names)):
+        message = (
+            f"columns has {len(names)} names and members have examples of shape "
+            f"{members.x.shape[1:]}; name every column of a table, or leave columns out"
+        )
+        raise LengthMismatchError(message)
 
 
 def _check_parts(parts: Parts) -> None:

@@ -15,6 +15,7 @@ from leakbound._zero_run_result import ZeroRunResult
 from leakbound.audits._warnings import saturation_warnings
 from leakbound.errors import OptionError
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional
+from leakbound.panoramia._ends import FeatureExtreme
 from leakbound.panoramia._losses import Losses
 from leakbound.panoramia._scores import GameScores, NonMembers
 from leakbound.results import AuditResult, PanoramiaResult
@@ -181,6 +182,9 @@ class PanoramiaReport(Record):
         Every option in force.
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
+    extremes : tuple of FeatureExtreme
+        For a table, where columns of members are beyond all that was generated, in the first seed's
+        game: those that prove most first.
     losses : tuple of Losses
         Histograms of losses under each target, and under the helper if there is one.
     scores : tuple of GameScores
@@ -195,6 +199,7 @@ class PanoramiaReport(Record):
     options: dict[str, Any]
     warnings: tuple[str, ...]
     losses: tuple[Losses, ...]
+    extremes: tuple[FeatureExtreme, ...] = ()
     scores: tuple[GameScores, ...] = unstored()
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
@@ -341,6 +346,14 @@ class PanoramiaReport(Record):
 
         return draw(self, kind, model, ax)
 
+    @property
+    def extreme_words(self) -> tuple[str, ...]:
+        """Which ends of columns lie furthest beyond what was generated; empty but for tables."""
+        if not self.extremes:
+            return ()
+        listed = "; ".join(map(str, self.extremes[:SHOWN]))
+        return (f"Beyond everything generated, with seed {self.seeds[0]}: {listed}.",)
+
     def report(self, path: str | os.PathLike[str], *, title: str = "", summary: str = "") -> None:
         """Write a self-contained HTML report, all of it or nothing.
 
@@ -369,13 +382,16 @@ class PanoramiaReport(Record):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        return "\n".join([*padded, "", self.note, *(f"warning: {text}" for text in self.warnings)])
+        notes = [*self.extreme_words, *(f"warning: {text}" for text in self.warnings)]
+        return "\n".join([*padded, "", self.note, *notes])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
         return f"PanoramiaReport(targets={targets}, rows={len(self.rows)}, seeds={self.seeds})"
 
 
+SHOWN = 3
+"""Extremes that are printed below the table; the page has more."""
 HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
 NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "

@@ -71,6 +71,9 @@ class Panoramia:
         Whether it also has lower bounds on ε by Zero-Run on the same scores. They hold if the
         probability that an example is real, given the baseline's score, is what a model learnt from
         the validation part says; a sceptic tries to refute it.
+    columns : sequence of str, optional
+        Names of a table's columns, by which the report names those whose extremes give members
+        away; "feature 0" and so on if None.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class Panoramia:
     cuts: CutPolicy = field(default_factory=KLScan)
     union: bool = False
     conditional: bool = False
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (hasattr(self.generator, "fit") or hasattr(self.generator, "sample")):
