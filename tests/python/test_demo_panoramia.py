@@ -68,9 +68,10 @@ def test_same_seed_same_numbers(tiny: SyntheticReport) -> None:
 def test_the_command_prints_the_table_and_writes_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = partial(census.run, epochs=(1,), epsilons=(), members=600)
+    short = partial(census.run, epsilons=(), members=600)
     monkeypatch.setattr(census, "run", short)
     command = ["demo", "census", "--out", str(tmp_path), "--seeds", "1", "--generator", "oracle"]
+    command += ["--epochs", "1", "--width", "8"]
     answer = CliRunner().invoke(app, [*command, "--helper", "none"])
     assert answer.exit_code == 0
     assert answer.stderr == ""
@@ -118,6 +119,7 @@ def test_the_glyphs_command_prints_the_table_and_writes_the_report(
         ({"members": 10}, OptionError, "members must be at least 500"),
         ({"private_epochs": "5"}, OptionTypeError, "private_epochs must be an integer"),
         ({"epsilons": (0.0,)}, OptionError, "epsilons must be above 0"),
+        ({"width": 0}, OptionError, "width must be at least 1"),
         ({"seeds": 0}, OptionError, "seeds must be at least 1"),
         ({"generator": "gan"}, OptionError, "generator must be one of 'copula'"),
         ({"helper": "other"}, OptionError, "helper must be one of 'generated'"),

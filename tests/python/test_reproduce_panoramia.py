@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 from leakbound.demos import census
-from leakbound.reproduce import REPRODUCTIONS, Outcome, _panoramia_run
+from leakbound.demos._census_data import Census, features
+from leakbound.generators import Samples
+from leakbound.panoramia import StackedAttack
+from leakbound.reproduce import REPRODUCTIONS, Outcome, _panoramia_models, _panoramia_run
 from leakbound.reproduce._draw import svg
 
 
@@ -20,11 +24,46 @@ def _tiny() -> Iterator[None]:
         patch.setattr(
             census,
             "run",
-            lambda **_: small(epochs=(1, 40), epsilons=(), members=800, seeds=1),
+            lambda *, width=None, **_: small(
+                epochs=(5,) if width else (1, 40),
+                epsilons=(),
+                members=800,
+                seeds=1,
+                width=width or 256,
+            ),
         )
-        _panoramia_run.census_run.cache_clear()
+        patch.setattr(_panoramia_models, "setting", older_people)
+        _forget()
         yield
-    _panoramia_run.census_run.cache_clear()
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (_panoramia_run.census_run, _panoramia_models.trained, _panoramia_models.audit):
+        cached.cache_clear()
+
+
+class Older(Census):
+    """A census of people ten years older."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        drawn = super().sample(n, seed=seed)
+        values = drawn.values.copy()
+        values[:, 0] += 10
+        return Samples(values, drawn.labels)
+
+
+def older_people(*, full: bool) -> _panoramia_models.Setting:  # noqa: ARG001
+    return _panoramia_models.Setting(
+        process=Census(),
+        recipe=census.recipe(16),
+        generator=Older(),
+        attack=StackedAttack(),
+        inputs=features,
+        other=lambda: nn.Linear(12, 2),
+        members=800,
+        seeds=(0,),
+    )
 
 
 def outcome(name: str) -> Outcome:
@@ -123,4 +162,48 @@ def test_table_11_falls_as_more_may_fail() -> None:
     assert min(ours[0][4], ours[0][7]) > 0.1
     printed = [row for row in found.rows if "ε = 10 (printed)" in row[0] and row[1] == "0"]
     assert [row[7] for row in printed] == [2.833, 2.801, 2.57, 1.28]
+    assert "<svg" in svg(found)
+
+
+def test_table_2_has_a_row_for_each_helper() -> None:
+    rows = outcome("table2").rows
+    ours = {row[0]: row for row in rows[:4]}
+    assert [*ours] == ["generated", "real", "none", "generated, other architecture"]
+    for row in ours.values():
+        assert row[1] > 0.3
+        assert row[4] == pytest.approx(max(0, row[3] - row[1]))
+    assert len({row[1:] for row in ours.values()}) == 4
+    assert [row[1] for row in rows[4:7]] == [2.44, 2.21, 2.01]
+    assert all("(printed)" in row[0] for row in rows[4:])
+
+
+def test_figures_2_and_9_share_a_point_with_table_2() -> None:
+    c = outcome("table2").rows[0][1]
+    by_training, by_share = outcome("figure2"), outcome("figure9")
+    assert [row[0] for row in by_training.rows] == [40, 80, 160, 320]
+    assert by_training.rows[-1][1] == c
+    assert [row[:2] for row in by_share.rows] == [(80, 456), (160, 416), (320, 336), (640, 176)]
+    assert by_share.rows[2][2] == c
+    assert "<svg" in svg(by_training)
+    assert "<svg" in svg(by_share)
+
+
+def test_table_7_compares_accuracies_too() -> None:
+    rows = outcome("table7").rows
+    name, c, both, difference, by_loss, training, test, gap = rows[0]
+    assert name == "40 epochs"
+    assert difference == pytest.approx(max(0, both - c))
+    assert by_loss > difference
+    assert gap == pytest.approx(training - test)
+    assert gap > 0.05
+    assert rows[1][1:5] == (2.44, 3.87, 1.43, 1.471)
+
+
+def test_figure_15_is_of_models_by_size() -> None:
+    found = outcome("figure15")
+    for row, width in zip(found.rows, _panoramia_models.WIDTHS, strict=True):
+        network = census.recipe(width).network()
+        assert row[:2] == (width, sum(weight.numel() for weight in network.parameters()))
+    accuracies = [row[6] for row in found.rows]
+    assert accuracies == sorted(accuracies)
     assert "<svg" in svg(found)

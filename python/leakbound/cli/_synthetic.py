@@ -38,6 +38,19 @@ Seeds = Annotated[
     int, typer.Option(min=1, help="How often splits, coins, baseline and attack are repeated.")
 ]
 
+Epochs = Annotated[
+    list[int] | None,
+    typer.Option(
+        min=1, help="When to audit the model without DP; repeat for several.", show_default=False
+    ),
+]
+Epsilons = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--epsilon", help="ε of a model with DP-SGD; repeat for several.", show_default=False
+    ),
+]
+
 
 def census(
     *,
@@ -55,6 +68,9 @@ def census(
     heavy_tails: Annotated[
         bool, typer.Option("--heavy-tails", metavar="", help="A few people have millions.")
     ] = False,
+    epochs: Epochs = None,
+    epsilons: Epsilons = None,
+    width: Annotated[int, typer.Option(min=1, help="Units of each of the two layers.")] = 256,
     seeds: Seeds = 3,
     seed: Seed = 0,
     json: Json = False,
@@ -66,7 +82,7 @@ def census(
 
         return run
 
-    options = {"generator": generator, "helper": helper, "heavy_tails": heavy_tails}
+    options = {"generator": generator, "helper": helper, "heavy_tails": heavy_tails, "width": width}
     _perform(
         load,
         out,
@@ -76,6 +92,7 @@ def census(
         seeds=seeds,
         seed=seed,
         **options,
+        **_given(epochs=epochs, epsilons=epsilons),
     )
 
 
@@ -88,6 +105,8 @@ def glyphs(
         Literal["mixture", "diffusion", "oracle"],
         typer.Option(help="What makes up images; oracle is what draws the real ones."),
     ] = "mixture",
+    epochs: Epochs = None,
+    epsilons: Epsilons = None,
     seeds: Seeds = 3,
     seed: Seed = 0,
     json: Json = False,
@@ -108,7 +127,13 @@ def glyphs(
         generator=generator,
         seeds=seeds,
         seed=seed,
+        **_given(epochs=epochs, epsilons=epsilons),
     )
+
+
+def _given(**options: object) -> dict[str, object]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value}
 
 
 def _perform(

@@ -34,13 +34,27 @@ __all__ = ["GeneratorName", "HelperName", "run"]
 GeneratorName: TypeAlias = Literal["copula", "cart", "chow-liu", "oracle"]
 HelperName: TypeAlias = Literal["generated", "real", "none"]
 
-RECIPE = Recipe(
-    lambda: nn.Sequential(
-        nn.Linear(12, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 2)
-    ),
-    batch_size=128,
-    learning_rate=2e-3,
-)
+
+def recipe(width: int) -> Recipe:
+    """Return how a network with two hidden layers is trained.
+
+    Parameters
+    ----------
+    width : int
+        Units of each hidden layer.
+
+    Returns
+    -------
+    Recipe
+        Of Adam, or DP-SGD.
+    """
+    return Recipe(
+        lambda: nn.Sequential(
+            nn.Linear(12, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 2)
+        ),
+        batch_size=128,
+        learning_rate=2e-3,
+    )
 
 
 def run(
@@ -52,6 +66,7 @@ def run(
     epochs: Sequence[int] = (5, 40, 80, 160),
     epsilons: Sequence[float] = (8.0,),
     private_epochs: int = 15,
+    width: int = 256,
     members: int = 9600,
     seeds: int = 3,
     progress: Progress | None = None,
@@ -74,6 +89,8 @@ def run(
         The ε of each DP-SGD model, at δ = 1e-5.
     private_epochs : int
         How long DP-SGD trains.
+    width : int
+        Units of each of the two hidden layers, at least 1.
     members : int
         People that every model is trained on, at least 500.
     seeds : int
@@ -111,7 +128,7 @@ def run(
     return audit_targets(
         audit,
         source,
-        RECIPE,
+        recipe(integer(width, "width", least=1)),
         generator=generator,
         seed=seed,
         members=members,

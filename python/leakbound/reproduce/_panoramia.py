@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from leakbound.reproduce._panoramia_models import MODELS
 from leakbound.reproduce._panoramia_run import OTHERS, PAPER, census_run, mean_of
 from leakbound.reproduce._panoramia_scores import SCORES
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
@@ -150,5 +151,6 @@ PANORAMIA: dict[str, Reproduction] = {
         _figure_14,
     ),
     **SCORES,
+    **MODELS,
 }
 """What can be reproduced of the paper, by name."""
