@@ -86,8 +86,8 @@ _SHARES = (
     "are left to prove it with. Figure 11 of the paper is of the attack, with test data fixed."
 )
 _PRIVATE = (
-    "Accuracies are shares of members and of fresh examples. The last four printed rows are those of "
-    "Table 10, without correction for several cuts; in the last, test accuracy exceeds training "
+    "Accuracies are shares of members and of fresh examples. The last four printed rows are those "
+    "of Table 10, without correction for several cuts; in the last, test accuracy exceeds training "
     "accuracy, and the difference is printed without its sign."
 )
 _WIDTHS = (
