@@ -217,6 +217,12 @@ def _zero_run_evidence(result: ZeroRunResult) -> str:
             f"(p = {result.falsification.p_value:.2g}): fit a richer one. {naive}"
         )
     counted = f"{result.correct:,} of {result.guesses:,} guesses count as right; {how}."
+    if result.by_tampering is not None:
+        sign = result.parameter.removeprefix(result.claim.parameter).strip()
+        counted += (
+            f" Tampering with guesses in place of matching proves {symbol(result)} {sign} "
+            f"{result.rounded(result.by_tampering)}; to pick the larger is not paid for."
+        )
     if shown(result) > 0:
         return f"{counted} {naive}"
     return f"{counted} This is not evidence of privacy. {naive}"

@@ -91,6 +91,7 @@ class ZeroRunResult(AuditResult):
     withheld: bool
     _naive: Lazy[AuditResult] = field(repr=False)
     _overlap: Lazy[Overlap] = field(repr=False)
+    _by_tampering: Lazy[float | None] = field(repr=False)
     _shift_curve: Lazy[ShiftCurve | None] = field(repr=False)
 
     @property
@@ -104,6 +105,16 @@ class ZeroRunResult(AuditResult):
         return self._overlap.value
 
     @property
+    def by_tampering(self) -> float | None:
+        """What tampering with guesses proves in place of matching, at the same level.
+
+        Matching has no margin for propensities that are a little off; a bound that tampering does
+        not confirm deserves doubt. To pick the larger of the two is not paid for. None if the
+        correction is another one, or the bound is withheld.
+        """
+        return self._by_tampering.value
+
+    @property
     def shift_curve(self) -> ShiftCurve | None:
         """How the bound moves as examples are left out; None if the bound is withheld."""
         return self._shift_curve.value
@@ -112,8 +123,14 @@ class ZeroRunResult(AuditResult):
         more = {
             "correction": self.correction.replace("_", "-"),
             "kept after matching": f"{self.kept} of {self.m}" if self.correction == "match" else "",
+            "by tampering instead": self._tampered(),
             "abstained": str(self.abstained) if self.abstained else "",
             "replicates": str(self.bootstrap.bounds.size) if self.bootstrap else "",
             "sceptic's p-value": f"{self.falsification.p_value:.2g}" if self.falsification else "",
         }
         return super()._rows() | {name: text for name, text in more.items() if text}
+
+    def _tampered(self) -> str:
+        if self.by_tampering is None:
+            return ""
+        return f"{self.parameter} {self.rounded(self.by_tampering)}"

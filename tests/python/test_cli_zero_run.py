@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 import leakbound as lb
 from leakbound.cli import app
-from leakbound.propensity import LogisticPropensity
+from leakbound.propensity import LogisticPropensity, cross_fit
 from leakbound.simulate import noisy_sum
 
 GAME = noisy_sum(1200, mu=2.5, shift=0.6, features=2, seed=3)
@@ -82,6 +82,17 @@ def test_features_are_fitted_on_rows_that_are_not_audited(table: Path) -> None:
     assert found.m == 600
     assert found.falsification is not None
     assert found.bootstrap is not None
+
+
+def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
+    answer = leakbound(table, "--features", "x0,x1", "--folds", 2, "--json")
+    found = lb.ZeroRunResult.from_json(answer.stdout)
+    crossed = cross_fit(LogisticPropensity(), GAME.features, GAME.member)
+    assert found == lb.audit_zero_run(GAME.scores, GAME.member, crossed)
+    assert len(found.options["folds"]) == 2
+    alone = leakbound(table, "--folds", 2)
+    assert alone.exit_code == 2
+    assert "--features" in alone.stderr
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz"])

@@ -13,6 +13,7 @@ from leakbound.audits._composed import correct_by_composition
 from leakbound.audits._matched import correct_by_matching
 from leakbound.audits._offset import correct_by_offsets
 from leakbound.audits._tampered import correct_by_tampering
+from leakbound.cuts import Fixed
 
 if TYPE_CHECKING:
     from leakbound._typing import BootstrapMethod, Correction, FloatArray, JsonValue
@@ -103,6 +104,29 @@ class ShiftedProof:
     def strength(self) -> float:
         """The bound, or its inverse where smaller parameters are the less private."""
         return float(_inverted(np.array(self.bound), self.study.direction))
+
+    def by_tampering(self, method: BootstrapMethod) -> float:
+        """Return the bound of tampering with guesses in place of matching, all else the same.
+
+        Parameters
+        ----------
+        method : {"percentile", "recentred", "basic"}
+            How the bound follows from replicates.
+
+        Returns
+        -------
+        float
+            The bound on the claim's parameter, at the same level.
+        """
+        study = self.study
+        other = replace(
+            study,
+            adversary="bayes",
+            variant=study.tampering,
+            cuts=study.cuts if isinstance(study.cuts, Fixed) else None,
+        )
+        share = study.level if self.replicates is None else self.replicates.p
+        return ShiftedProof.of(other, "tamper", p=share, method=method).bound
 
     def told(self, more: dict[str, JsonValue]) -> ShiftedProof:
         """Return the same with more to say in the options."""

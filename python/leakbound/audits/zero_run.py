@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from leakbound._validate import (
 from leakbound._zero_run_result import ZeroRunResult
 from leakbound.audits._attacks import Attacks
 from leakbound.audits._conditions import conditions, shift_warnings
+from leakbound.audits._crossed import Fold, Folds
 from leakbound.audits._details import histogram, provenance
 from leakbound.audits._jointly import jointly
 from leakbound.audits._shift import Shift, check_certain, read_shift
@@ -50,7 +51,7 @@ from leakbound.audits.one_run import audit_one_run
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.propensity import Falsification, PropensityFit
+from leakbound.propensity import CrossFit, Falsification, PropensityFit
 from leakbound.propensity import falsify as falsify_propensities
 from leakbound.propensity._overlap import overlap
 from leakbound.results import AuditResult
@@ -91,7 +92,7 @@ class _Options(TypedDict, total=False):
 def audit_zero_run(
     scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
-    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    propensity: ArrayInput | PropensityFit | CrossFit | tuple[ArrayInput, ArrayInput],
     *,
     claim: Claim = ...,
     **options: Unpack[_Options],
@@ -100,7 +101,7 @@ def audit_zero_run(
 def audit_zero_run(
     scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
-    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    propensity: ArrayInput | PropensityFit | CrossFit | tuple[ArrayInput, ArrayInput],
     *,
     claim: Sequence[Claim],
     **options: Unpack[_Options],
@@ -108,7 +109,7 @@ def audit_zero_run(
 def audit_zero_run(
     scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
-    propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
+    propensity: ArrayInput | PropensityFit | CrossFit | tuple[ArrayInput, ArrayInput],
     *,
     claim: Claim | Sequence[Claim] = _GAUSSIAN_DP,
     correction: CorrectionChoice = "conditional",
@@ -145,10 +146,12 @@ def audit_zero_run(
         and `options` tells which it is and what the others cost.
     member : array-like of shape (m,), or InclusionPlan
         Booleans, {0, 1} or {-1, +1}.
-    propensity : array-like of shape (m,) or (K, m), PropensityFit, or tuple of two array-likes
+    propensity : array-like of shape (m,) or (K, m), PropensityFit, CrossFit, or two array-likes
         Propensities; K replicates of them, or a model fitted to other examples (then half of the
-        error probability is spent on their uncertainty); or lower and upper limits, of which the
-        worse one counts for each guess.
+        error probability is spent on their uncertainty); models of `propensity.cross_fit`, of which
+        each audits the fold that it did not see at its share of the error probability, and the best
+        fold wins; or a tuple of lower and upper limits, of which the worse one counts for each
+        guess.
     claim : PureDP, ApproxDP or a family of trade-off functions
         The family of guarantees. Of a sequence of claims each has its share of the probability of
         error, so that all bounds hold together with the stated confidence.
@@ -249,33 +252,30 @@ def audit_zero_run(
     >>> result.bound, result.naive.bound > 0.5
     (0.0, True)
     """
+    options: _Options = {
+        "correction": correction,
+        "cuts": cuts,
+        "sides": sides,
+        "adversary": adversary,
+        "variant": variant,
+        "bootstrap": bootstrap,
+        "max_log_odds": max_log_odds,
+        "derandomize": derandomize,
+        "test": test,
+        "falsify": falsify,
+        "release_refuted": release_refuted,
+        "design": design,
+        "seed": seed,
+        "executor": executor,
+    }
+    given: Any = propensity
     if isinstance(claim, Sequence):
+        options |= {"features": features, "ids": ids, "checkpoint": checkpoint}
 
         def alone(one: Claim, confidence: float) -> ZeroRunResult:
-            return audit_zero_run(
-                scores,
-                member,
-                propensity,
-                claim=one,
-                correction=correction,
-                confidence=confidence,
-                cuts=cuts,
-                sides=sides,
-                adversary=adversary,
-                variant=variant,
-                bootstrap=bootstrap,
-                features=features,
-                max_log_odds=max_log_odds,
-                derandomize=derandomize,
-                test=test,
-                falsify=falsify,
-                release_refuted=release_refuted,
-                design=design,
-                ids=ids,
-                seed=seed,
-                executor=executor,
-                checkpoint=checkpoint,
-            )
+            shared: _Options = {**options, "confidence": confidence}
+            result: ZeroRunResult = audit_zero_run(scores, member, given, claim=one, **shared)
+            return result
 
         return jointly(claim, confidence, alone)
     instance(claim, "claim", CLAIMS)
@@ -298,6 +298,39 @@ def audit_zero_run(
     included = check_membership(member, attacks.examples, attacks.carrier)
     if ids is not None:
         check_ids(ids, included)
+
+    def naive() -> AuditResult:
+        uncorrected = audit_one_run(
+            attacks.given,
+            included,
+            claim=claim,
+            confidence=confidence,
+            sides=sides,
+            test=test,
+            seed=seed,
+        )
+        return replace(uncorrected, kind="invalid", theorem=_NAIVE + uncorrected.theorem)
+
+    if isinstance(propensity, CrossFit):
+        crossed = Folds(propensity, attacks, included, ids, checkpoint)
+        crossed.check(features)
+
+        def of_fold(fold: Fold, confidence: float) -> ZeroRunResult:
+            shared: _Options = {**options, **fold.options, "confidence": confidence}
+            model: Any = fold.model
+            result: ZeroRunResult = audit_zero_run(
+                fold.scores, fold.member, model, claim=claim, **shared
+            )
+            return result
+
+        return replace(
+            crossed.best(beta, of_fold),
+            confidence=float(confidence),
+            _naive=Lazy(naive),
+            _provenance=provenance(
+                seed, **attacks.digested, member=included, features=propensity.features
+            ),
+        )
     shift = read_shift(
         propensity,
         included,
@@ -341,17 +374,8 @@ def audit_zero_run(
     withheld = refutation is not None and refutation.refuted and not release_refuted
     bound, reason = (_nothing(claim), _WITHHELD) if withheld else (proof.bound, proof.reason)
 
-    def naive() -> AuditResult:
-        uncorrected = audit_one_run(
-            attacks.given,
-            included,
-            claim=claim,
-            confidence=confidence,
-            sides=sides,
-            test=test,
-            seed=seed,
-        )
-        return replace(uncorrected, kind="invalid", theorem=_NAIVE + uncorrected.theorem)
+    def tampered() -> float | None:
+        return None if withheld or kind != "match" else proof.by_tampering(bootstrap)
 
     return ZeroRunResult(
         kind="conditional_lower_bound",
@@ -401,6 +425,7 @@ def audit_zero_run(
         _histogram=Lazy(lambda: histogram(study.scores, study.member)),
         _naive=Lazy(naive),
         _overlap=Lazy(lambda: overlap(shift.log_odds, included)),
+        _by_tampering=Lazy(tampered),
         _shift_curve=Lazy(lambda: None if withheld else shift_curve(study, kind, audit.guesses)),
         _provenance=provenance(seed, **attacks.digested, member=included, log_odds=shift.log_odds),
     )

@@ -27,14 +27,14 @@ from leakbound.cli._audits import (
 from leakbound.cli._input import Table, read_propensities
 from leakbound.cli._options import parse_claim, parse_columns, parse_cuts
 from leakbound.errors import IncompatibleOptionsError, InputFileError
-from leakbound.propensity import LogisticPropensity, hold_out
+from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leakbound._typing import ArrayInput, BoolArray, FloatArray
     from leakbound.claims import Claim
-    from leakbound.propensity import PropensityFit
+    from leakbound.propensity import CrossFit, PropensityFit
 
 ZERO_RUN = (
     "Audit a model from given members and non-members, without any training.\n\n"
@@ -66,8 +66,18 @@ class _Audited:
     scores: ArrayInput | dict[str, ArrayInput]
     member: BoolArray
     ids: NDArray[np.generic] | None
-    propensity: FloatArray | PropensityFit
+    propensity: FloatArray | PropensityFit | CrossFit
     features: FloatArray | None
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """How propensities are fitted, if there are columns of features."""
+
+    columns: list[str]
+    holdout: float
+    folds: int
+    seed: int
 
 
 def zero_run(
@@ -85,6 +95,15 @@ def zero_run(
             help="Share of the rows that propensities are fitted to, if no column split says.",
         ),
     ] = 0.5,
+    folds: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            help="In place of rows held out: fit propensities of each of K parts to the others. "
+            "Every part is audited at its share of the error probability, and the best wins.",
+            min=0,
+        ),
+    ] = 0,
     family: Annotated[
         Literal["gaussian", "pure", "approx"],
         typer.Option(help="The guarantees whose parameter is bounded: Gaussian μ, ε, or ε at δ."),
@@ -142,10 +161,14 @@ def zero_run(
         wanted = {name: (name,) for name in [*names, *columns]}
         if not columns and propensity is None:
             wanted["propensity"] = ("propensity",)
-        optional = ("id", "split") if columns else ("id",)
+        if folds and not columns:
+            message = "--folds is for propensities that are fitted: name columns with --features"
+            raise IncompatibleOptionsError(message)
+        optional = ("id", "split") if columns and not folds else ("id",)
         table = table_of(file, wanted, out, optional=optional)
         with auditing(file, table):
-            audited = _audited(table, names, columns, propensity, holdout, seed)
+            fitting = _Fitting(columns, holdout, folds, seed)
+            audited = _audited(table, names, fitting, propensity)
             result = audit_zero_run(
                 audited.scores,
                 audited.member,
@@ -171,26 +194,23 @@ def _guarantee(family: str, delta: float) -> Claim:
     return ApproxDP(delta=delta) if family == "approx" else PureDP()
 
 
-def _audited(
-    table: Table,
-    names: list[str],
-    columns: list[str],
-    draws: Path | None,
-    holdout: float,
-    seed: int,
-) -> _Audited:
-    """Return what is audited, with propensities read or fitted to other rows of the table."""
+def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | None) -> _Audited:
+    """Return what is audited, with propensities read or fitted to rows of the table."""
     member = check_membership(table.member, len(table.member))
-    if not columns:
+    if not fitting.columns:
         given = table.scores["propensity"] if draws is None else read_propensities(draws, table.ids)
         return _Audited(scores_of(table, names), member, table.ids, given, None)
-    features = np.column_stack([table.scores[name] for name in columns]).astype(np.float64)
+    features = np.column_stack([table.scores[name] for name in fitting.columns]).astype(np.float64)
+    model, seed = LogisticPropensity(), fitting.seed
+    if fitting.folds:
+        crossed = cross_fit(model, features, member, folds=fitting.folds, seed=seed)
+        return _Audited(scores_of(table, names), member, table.ids, crossed, None)
     ids = np.arange(member.size) if table.ids is None else table.ids
     if table.split is None:
-        learn, rest = hold_out(ids, size=round(holdout * member.size), seed=seed)
+        learn, rest = hold_out(ids, size=round(fitting.holdout * member.size), seed=seed)
     else:
         learn, rest = _as_split(table.split)
-    fit = LogisticPropensity().fit(features[learn], member[learn], ids=ids[learn])
+    fit = model.fit(features[learn], member[learn], ids=ids[learn])
     left = Table({name: table.scores[name][rest] for name in names}, member[rest], ids[rest])
     return _Audited(scores_of(left, names), left.member, ids[rest], fit, features[rest])
 

@@ -1,0 +1,166 @@
+"""Zero-Run with cross-fitted propensities, and with another correction beside matching."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound import errors
+from leakbound.audits import _shift
+from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
+from leakbound.simulate import NoisySum, noisy_sum
+
+PLAIN = LogisticPropensity(calibration=None)
+
+
+@pytest.fixture(scope="module")
+def game() -> NoisySum:
+    return noisy_sum(1600, mu=2.5, shift=0.6, features=3, seed=3)
+
+
+@pytest.fixture(scope="module")
+def crossed(game: NoisySum) -> CrossFit:
+    return cross_fit(PLAIN, game.features, game.member, seed=4)
+
+
+@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.ApproxDP(delta=1e-6)], ids=repr)
+def test_each_fold_is_audited_by_the_model_that_did_not_see_it(
+    game: NoisySum, crossed: CrossFit, claim: Any
+) -> None:
+    result = lb.audit_zero_run(game.scores, game.member, crossed, claim=claim, seed=5)
+    alone = [
+        lb.audit_zero_run(
+            game.scores[rows],
+            game.member[rows],
+            fit,
+            features=game.features[rows],
+            claim=claim,
+            confidence=0.975,
+            seed=5,
+        )
+        for rows, fit in crossed.parts()
+    ]
+    bounds = [one.bound for one in alone]
+    best = alone[int(np.argmax(bounds))]
+    assert result.options["folds"] == bounds
+    assert (result.bound, result.m, result.kept) == (best.bound, best.m, best.kept)
+    assert result.bound > 0
+    assert result.options["folds_level"] == pytest.approx(0.025)
+    assert result.confidence == 0.95
+    assert result.naive.m == 1600
+    assert {"scores", "member", "features"} == set(result.provenance.sha256)
+    assert lb.ZeroRunResult.from_json(result.to_json()) == result
+
+
+def test_folds_with_several_attacks_and_claims(game: NoisySum, crossed: CrossFit) -> None:
+    noise = np.random.default_rng(6).normal(size=1600)
+    attacks = {"noise": noise, "told": game.scores}
+    claims: list[Any] = [lb.GaussianDP(), lb.ApproxDP(delta=1e-6)]
+    ids = np.arange(1600)
+    results = lb.audit_zero_run(attacks, game.member, crossed, claim=claims, ids=ids)
+    for result in results:
+        assert result.options["attack"] == "told"
+        assert len(result.options["folds"]) == 2
+        assert result.options["joint"]["claims"] == 2
+        assert result.options["level"] == pytest.approx(0.05 / 2 / 2 / 2 / 2)
+
+
+def test_refits_of_the_folds_are_kept(game: NoisySum, crossed: CrossFit, tmp_path: Path) -> None:
+    given = game.scores, game.member, crossed
+    kept = lb.audit_zero_run(*given, checkpoint=tmp_path, falsify=False)
+    assert {path.name for path in tmp_path.iterdir()} == {"fold-0", "fold-1"}
+    assert kept == lb.audit_zero_run(*given, falsify=False)
+
+
+def test_folds_that_do_not_fit(game: NoisySum, crossed: CrossFit) -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match="leave out features"):
+        lb.audit_zero_run(game.scores, game.member, crossed, features=game.features)
+    with pytest.raises(errors.LengthMismatchError, match="folds"):
+        lb.audit_zero_run(game.scores[:100], game.member[:100], crossed)
+
+
+def test_one_refuted_fold_withholds_the_bound() -> None:
+    """A straight line is fitted to log-odds that are a square."""
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(3000, 1))
+    odds = 3 * (features[:, 0] ** 2 - 1)
+    member = rng.random(3000) < 1 / (1 + np.exp(-odds))
+    given = odds + rng.normal(size=3000) / 2, member, cross_fit(PLAIN, features, member)
+    result = lb.audit_zero_run(*given)
+    assert (result.withheld, result.bound) == (True, 0.0)
+    assert lb.audit_zero_run(*given, release_refuted=True).bound > 0.5
+
+
+def false_claims(repetitions: int, seed: int) -> int:
+    """Scores that know the features, of a model that saw no one."""
+    rng, claims = np.random.default_rng(seed), 0
+    for _ in range(repetitions):
+        features = rng.normal(size=(400, 2))
+        odds = features @ [0.8, -0.5]
+        member = rng.random(400) < 1 / (1 + np.exp(-odds))
+        claims += (
+            lb.audit_zero_run(
+                odds + rng.normal(size=400) / 2,
+                member,
+                cross_fit(PLAIN, features, member, seed=int(rng.integers(2**31))),
+                cuts=lb.Fixed(60),
+                confidence=0.9,
+                falsify=False,
+                seed=int(rng.integers(2**31)),
+            ).bound
+            > 0
+        )
+    return claims
+
+
+def test_folds_keep_their_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_shift, "REPLICATES", 79)
+    assert false_claims(100, 8) <= scipy_stats.binom.isf(1e-3, 100, 0.1)
+
+
+@pytest.mark.validity
+def test_folds_keep_their_level_at_length() -> None:
+    assert false_claims(1000, 9) <= scipy_stats.binom.isf(1e-3, 1000, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("claim", "options"),
+    [
+        (lb.GaussianDP(), {}),
+        (lb.GaussianDP(), {"cuts": lb.Fixed(100), "sides": "member"}),
+        (lb.GaussianDP(), {"variant": "paper", "derandomize": True}),
+        (lb.PureDP(), {"correction": "match"}),
+        (lb.ApproxDP(delta=1e-6), {}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("replicates", [0, 79])
+def test_tampering_is_reported_beside_matching(
+    game: NoisySum, claim: Any, options: dict[str, Any], replicates: int
+) -> None:
+    odds = game.log_odds + 0.1 * np.random.default_rng(2).normal(size=(79, 1))
+    propensity = 1 / (1 + np.exp(-odds)) if replicates else game.propensity
+    given = game.scores, game.member, propensity
+    matched: lb.ZeroRunResult = lb.audit_zero_run(*given, claim=claim, **options)
+    tampered: lb.ZeroRunResult = lb.audit_zero_run(
+        *given, claim=claim, **(options | {"correction": "tamper"})
+    )
+    assert matched.correction == "match"
+    assert matched.by_tampering == pytest.approx(tampered.bound, abs=0.05 * tampered.bound)
+    assert tampered.by_tampering is None
+    again = lb.ZeroRunResult.from_json(matched.to_json())
+    assert again.by_tampering == matched.by_tampering
+    assert "by tampering instead" in matched._repr_html_()
+    assert "by tampering instead" not in tampered._repr_html_()
+
+
+def test_a_withheld_bound_has_nothing_beside_it() -> None:
+    shifted = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
+    result = lb.audit_zero_run(
+        shifted.scores, shifted.member, np.full(2000, 0.5), features=shifted.features
+    )
+    assert result.withheld
+    assert result.by_tampering is None
