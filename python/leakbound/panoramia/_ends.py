@@ -17,8 +17,8 @@ __all__ = ["FeatureExtreme", "ends_of", "warnings_of_ends"]
 
 MOST = 8
 """Ends that are kept."""
-LARGE = 0.5
-"""Share of c_lb that one end has to prove alone to stand out."""
+LARGE, LEAST = 0.5, 0.1
+"""Share of c_lb that one end has to prove alone to stand out, and the least that is worth it."""
 
 
 def ends_of(
@@ -73,5 +73,5 @@ def warnings_of_ends(ends: Sequence[FeatureExtreme], c_lb: float) -> tuple[str, 
         "run to run with the few largest values: generate the logarithm of the column, or cut it "
         "off for members and generated examples alike"
         for end in ends
-        if end.c_lb > 0 and end.c_lb >= LARGE * c_lb
+        if end.c_lb >= max(LEAST, LARGE * c_lb)
     )

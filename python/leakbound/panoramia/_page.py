@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,13 +17,13 @@ from leakbound.panoramia._losses import HELPER, Losses
 from leakbound.panoramia._plots import estimates, plot_losses, plot_saturation, plot_targets
 from leakbound.panoramia._report import HEADINGS, estimate, headline
 from leakbound.report import environment
+from leakbound.results import PanoramiaResult, ZeroRunResult
 
 if TYPE_CHECKING:
     import os
 
     from leakbound.panoramia._ends import FeatureExtreme
     from leakbound.panoramia._report import PanoramiaReport, PanoramiaRow
-    from leakbound.results import PanoramiaResult
 
 __all__ = ["write"]
 
@@ -75,16 +77,17 @@ def write(
             confidence=result.confidence,
             found=found,
             headings=HEADINGS,
-            lines=found.table(),
+            groups=[
+                (target, list(lines)) for target, lines in groupby(found.table(), itemgetter(0))
+            ],
             note=found.note,
             shared=_shared(found),
             reasons=_reasons(found),
             ends=[_end(end) for end in found.extremes],
             none_for=", ".join(row.target for row in _without(found)) if len(rows) > 1 else "",
             targets=[_target(row, f"t{i}", losses.get(row.target)) for i, row in enumerate(rows)],
-            theorem=result.theorem,
-            assumptions=result.assumptions,
-            conditional=any(row.audit in CORRECTIONS for row in found.rows),
+            lead=result,
+            conditional=_conditional(found, lead.target),
             options={**found.sizes, **found.options},
             version=result.provenance.leakbound,
         )
@@ -207,10 +210,28 @@ def _explanation(found: PanoramiaReport, lead: PanoramiaRow) -> str:
         f"c + ε ≥ {lead.c_plus_epsilon_lb}"
     )
     rows = {row.audit: row for row in found.rows if row.target == lead.target}
-    if "RM;RN" not in rows:
-        return f"{both}."
-    return (
-        f"{both}. Against real non-members, where c = 0, the same kind of attack proves "
-        f"ε ≥ {rows['RM;RN'].epsilon}, and guesses of members and non-members by the loss alone "
-        f"ε ≥ {rows['O(1)'].epsilon}."
-    )
+    proved = [f"{rows[name].epsilon} by {name}" for name in CORRECTIONS if name in rows]
+    said = [f"{both}."]
+    if proved:
+        said.append(
+            "If the baseline's score says all that an example says of its coin, ε is at least "
+            f"{' and '.join(proved)}, on the same examples."
+        )
+    if "RM;RN" in rows:
+        said.append(
+            "Against real non-members, where c = 0, the same kind of attack proves ε ≥ "
+            f"{rows['RM;RN'].epsilon}, and guesses of members and non-members by the loss alone "
+            f"ε ≥ {rows['O(1)'].epsilon}."
+        )
+    return " ".join(said)
+
+
+def _conditional(found: PanoramiaReport, target: str) -> ZeroRunResult | None:
+    """Return the first seed's result by Zero-Run, of a target if it has one."""
+    of = [
+        result
+        for row in sorted(found.rows, key=lambda row: row.target != target)
+        for result in row.results
+        if isinstance(result, ZeroRunResult)
+    ]
+    return of[0] if of else None
