@@ -32,6 +32,7 @@ from leakbound.generators import (
     Sampler,
     Samples,
 )
+from leakbound.generators._principal import Principal
 
 Array = NDArray[Any]
 GENERATORS = [PCAMixture(components=20, mixtures=8), Diffusion(steps=200, width=32, blocks=2)]
@@ -130,6 +131,22 @@ def test_the_network_learns_what_is_not_normal() -> None:
     # The normal distribution with the same mean and covariance is there half of the time.
     assert (np.abs(np.abs(made) - 1) < 0.5).all(1).mean() > 0.9
     assert (made[:, 0] > 0).mean() == pytest.approx(0.5, abs=0.06)
+
+
+def test_what_components_leave_over_is_in_no_component_and_of_the_members_variance(
+    glyphs: Samples,
+) -> None:
+    flat = glyphs.values.reshape(-1, 64).astype(np.float64)
+    principal, reduced = Principal.fit(flat, 10, seed=0, what="this test")
+    left = principal.restore(reduced, np.random.default_rng(1)) - (
+        principal.mean + reduced @ principal.directions
+    )
+    assert np.abs(left @ principal.directions.T).max() < 1e-9
+    rest = flat - principal.mean - reduced @ principal.directions
+    assert left.var(0).sum() == pytest.approx(rest.var(0).sum(), rel=0.03)
+    whole, reduced = Principal.fit(flat, 64, seed=0, what="this test")
+    made = whole.restore(reduced, np.random.default_rng(1))
+    np.testing.assert_allclose(made, flat, atol=1e-9)
 
 
 # --- labels -------------------------------------------------------------------------------------

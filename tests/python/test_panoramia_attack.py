@@ -15,6 +15,7 @@ from leakbound.errors import (
     ShapeError,
 )
 from leakbound.panoramia import Examples, Sample, StackedAttack
+from leakbound.panoramia._images import DENSE, Pictures
 
 
 def game(n: int, seed: int, *, by_signal: float = 0.0, by_table: float = 0.0) -> Sample:
@@ -125,6 +126,23 @@ def test_images_without_labels_and_models_and_with_colours() -> None:
     fitted = StackedAttack("image").fit(train, validation)
     scores = fitted.score(test.examples, test.signals)
     assert lb.audit_panoramia(scores, scores, test.member).auc > 0.7
+
+
+def test_images_whose_corners_agree_are_told_by_the_dense_network() -> None:
+    """Two corners have the same sign or not; of one of them alone there is nothing to say."""
+    samples = []
+    for n in (600, 300, 600):
+        rng = np.random.default_rng(n)
+        member = np.arange(2 * n) < n
+        images = 0.3 * rng.normal(size=(2 * n, 40, 36))
+        sign = rng.choice([-1.0, 1.0], 2 * n)
+        images[:, :6, :6] += sign[:, None, None]
+        images[:, -6:, -6:] += np.where(member, sign, -sign)[:, None, None]
+        samples.append(Sample(Examples(images, None), np.empty((2 * n, 0, 0)), member))
+    train, validation, test = samples
+    ((epochs, dense),) = Pictures.train(train, validation, 0, DENSE)
+    assert epochs == DENSE.stages[-1]
+    assert (dense.logits(test.examples)[test.member] > 0).mean() > 0.9
 
 
 def test_images_need_height_and_width() -> None:

@@ -321,7 +321,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert set(done) == {
         "made-of.json",
         "generated.npz",
-        "helper.npz",
+        "helper-0.npz",
         "targets.npz",
         "game-0-generated.npz",
     }
@@ -379,6 +379,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"generator": 3}, OptionTypeError, "a method fit or sample"),
         ({"attack": "tabular"}, OptionTypeError, "attack"),
         ({"helper": "generated"}, OptionTypeError, "helper"),
+        ({"helper": (HELPER, "members")}, OptionTypeError, "helper must be .*'members'"),
         ({"train_share": 0.0}, OptionError, "train_share must be above 0"),
         ({"train_share": 0.7}, IncompatibleOptionsError, "leave members to audit"),
         ({"saturation": (0.5, 0.25)}, OptionError, "saturation must increase"),
@@ -433,6 +434,12 @@ class Short(Census):
         ({"generator": Copier()}, {}, GeneratedDuplicatesError, "copies what it was trained on"),
         ({"helper": Helper(trained_on="real")}, {}, IncompatibleOptionsError, "pass nonmembers"),
         ({"helper": Helper()}, {"target": Memory(X, Y)}, IncompatibleOptionsError, "anew"),
+        (
+            {"helper": Helper("members")},
+            {"generator_ids": range(19)},
+            IncompatibleOptionsError,
+            "needs at least 20 of them, got 19",
+        ),
     ],
 )
 def test_bad_data(options: Any, data: Any, error: type[Exception], message: str) -> None:
@@ -451,10 +458,16 @@ def test_a_model_that_says_nan_is_named() -> None:
 
 @pytest.mark.parametrize(
     "helper",
-    [Helper(epochs=2), replace(HELPER, trained_on="real"), None],
-    ids=["the target's architecture", "real", "none"],
+    [
+        Helper(epochs=2),
+        replace(HELPER, trained_on="real"),
+        replace(HELPER, trained_on="members"),
+        [HELPER, replace(HELPER, trained_on="members")],
+        None,
+    ],
+    ids=["the target's architecture", "real", "members", "two", "none"],
 )
-def test_every_helper_gives_a_baseline(helper: Helper | None) -> None:
+def test_every_helper_gives_a_baseline(helper: Helper | list[Helper] | None) -> None:
     torch.manual_seed(3)
     state = torch.get_rng_state()
     audit = replace(AUDIT, helper=helper, seeds=(0,), saturation=())
@@ -462,6 +475,40 @@ def test_every_helper_gives_a_baseline(helper: Helper | None) -> None:
     assert torch.equal(torch.get_rng_state(), state)
     for row in found.rows:
         assert row.results[0].bound < 0.4
+
+
+class Pupil(nn.Module):
+    """A network that keeps what it is trained on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network, self.seen = mlp(), [torch.empty(0, 12)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.seen.append(x.detach())
+        said: torch.Tensor = self.network(x)
+        return said
+
+
+def test_helpers_learn_from_generated_examples_and_from_members_of_the_generator_only() -> None:
+    pupils: list[Pupil] = []
+
+    def pupil() -> nn.Module:
+        pupils.append(Pupil())
+        return pupils[-1]
+
+    helpers = [Helper(one, network=pupil, epochs=1) for one in ("generated", "members")]
+    known = np.random.default_rng(5).permutation(MEMBERS)[:200]
+    audit = replace(AUDIT, helper=helpers, seeds=(0,), saturation=(), helper_examples=400)
+    found = audit.run(target=untrained(), members=(X, Y), generator_ids=known)
+    assert [one.model for one in found.losses] == ["target", "helper", "helper 2"]
+    on_generated, on_members = ({bytes(row) for row in torch.cat(p.seen).numpy()} for p in pupils)
+    rows = [bytes(row) for row in features(X).astype(np.float32)]
+    assert len(on_generated) == 360
+    assert not on_generated & set(rows)
+    assert len(on_members) == 180
+    assert on_members <= {rows[i] for i in known}
 
 
 def test_same_seed_same_numbers() -> None:

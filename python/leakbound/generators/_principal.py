@@ -1,5 +1,6 @@
 """Vectors as coordinates along principal components, and back."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,13 @@ from leakbound.generators._extras import needs
 
 __all__ = ["Principal"]
 
+ROUNDING = 1e-9
+"""Share of a variance that is 0 but for rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class Principal:
-    """Principal components, and what they leave over: independent noise in every value.
+    """Principal components, and what they leave over: noise in all other directions.
 
     Parameters
     ----------
@@ -66,5 +70,14 @@ class Principal:
         rng : numpy.random.Generator
             The noise.
         """
-        flat: FloatArray = self.mean + reduced @ self.directions
-        return flat + rng.standard_normal(flat.shape) * self.noise
+        noise = rng.standard_normal((len(reduced), self.mean.size)) * self.noise
+        noise -= (noise @ self.directions.T) @ self.directions
+        flat: FloatArray = self.mean + reduced @ self.directions + self._scale * noise
+        return flat
+
+    @property
+    def _scale(self) -> float:
+        """What gives noise the variance that the components leave over, once they take theirs."""
+        wanted = float((self.noise**2).sum())
+        left = wanted - float(((self.directions * self.noise) ** 2).sum())
+        return math.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0

@@ -25,8 +25,8 @@ class Side:
     ----------
     examples : Examples
         The examples.
-    helper : ndarray of float64, shape (n, 0 or 1, values)
-        What the helper says, if there is one.
+    helper : ndarray of float64, shape (n, helpers, values)
+        What each helper says.
     targets : mapping of str to ndarray of float64, shape (n, 1, values)
         What each target says.
     """
@@ -73,7 +73,7 @@ class Side:
         Returns
         -------
         ndarray of float64, shape (n, models, values)
-            What the helper says, then what the target says.
+            What each helper says, then what the target says.
         """
         if target is None:
             return self.helper

@@ -1,6 +1,7 @@
-"""Images: a small convolutional network and boosted trees, stacked with a network on signals."""
+"""Images: two small networks and boosted trees, stacked with a network on signals."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,15 +26,18 @@ from leakbound.panoramia._networks import (
 from leakbound.panoramia._sample import Examples, Sample
 from leakbound.panoramia._stack import Candidate, Stack
 
-__all__ = ["Pictures", "Prepared", "candidates", "prepare"]
+__all__ = ["CONVOLUTIONS", "DENSE", "Pictures", "Plan", "Prepared", "candidates", "prepare"]
 
 STAGES = (4, 8, 12)
-"""Epochs that compete: where training might stop."""
+"""Epochs of the convolutional network that compete: where its training might stop."""
 CHANNELS = 16
 CELLS = 4
 """Features are averaged over a grid of so many cells each way."""
+WIDE = 256
+DROPOUT = 0.3
+LARGEST = 32
+"""Pixels each way that the dense network sees; larger images are averaged down."""
 BATCH = 128
-LEARNING_RATE = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +48,17 @@ class Prepared:
     ----------
     pictures : dict of int to Pictures
         The convolutional network after each number of epochs that competes.
+    dense : Pictures
+        A dense network on all pixels: where images are small or aligned, the strongest of the
+        three.
     trees : Trees
-        Boosted trees on pixels and label: on few or small images they are the stronger of the two.
-    on_validation : ndarray of float64
-        What the trees say of the validation data.
+        Boosted trees on pixels and label.
+    on_validation : ndarray of float64, shape (n, 2)
+        What the dense network and the trees say of the validation data.
     """
 
     pictures: dict[int, "Pictures"]
+    dense: "Pictures"
     trees: Trees
     on_validation: FloatArray
 
@@ -68,18 +76,19 @@ def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
     Returns
     -------
     Prepared
-        The network at each of its stages, and the trees.
+        The convolutional network at each of its stages, the dense network, and the trees.
     """
-    pictures = dict(Pictures.train(train, validation, seed))
+    pictures = dict(Pictures.train(train, validation, seed, CONVOLUTIONS))
+    ((_, dense),) = Pictures.train(train, validation, seed, DENSE)
     trees = Trees.grow(columns(train.examples), train, GRID[-1], seed)
     said = trees.logits(columns(validation.examples), STAGES_OF_TREES[-1])
-    return Prepared(pictures, trees, said)
+    return Prepared(pictures, dense, trees, np.column_stack([dense.on_validation, said]))
 
 
 def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Prepared
 ) -> Iterator[Candidate]:
-    """Stack the network at each of its stages with one on signals.
+    """Stack the convolutional network at each of its stages with the others and one on signals.
 
     Parameters
     ----------
@@ -99,14 +108,14 @@ def candidates(
     for epochs, network in prepared.pictures.items():
         parts = [network.on_validation, prepared.on_validation, *signals.logits(validation.signals)]
         weights = Stack.fit(np.column_stack(parts), validation.member)
-        attack = _Attack(network, prepared.trees, signals, weights)
+        attack = _Attack(network, prepared.dense, prepared.trees, signals, weights)
         on_validation = weights.logits(np.column_stack(parts))
         yield Candidate({"epochs": epochs}, on_validation, attack.score)
 
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """A convolutional network on images and labels.
+    """A network on images and labels.
 
     Parameters
     ----------
@@ -128,7 +137,7 @@ class Pictures:
 
     @classmethod
     def train(
-        cls, train: Sample, validation: Sample, seed: int
+        cls, train: Sample, validation: Sample, seed: int, plan: "Plan"
     ) -> Iterator[tuple[int, "Pictures"]]:
         """Train, and hand out a copy at each stage.
 
@@ -138,6 +147,8 @@ class Pictures:
             Images and labels.
         seed : int
             Of weights and batches.
+        plan : Plan
+            What network, and how it is trained.
 
         Yields
         ------
@@ -155,13 +166,15 @@ class Pictures:
         mean, spread = float(x.mean()), float(x.std()) or 1.0
         with quietly():
             torch.manual_seed(seed)
-            network = _Convolutions(x.shape[1], classes)
+            network = plan.network(x.shape[1:], classes)
             inputs = _inputs(train.examples, mean, spread, classes)
-            targets, optimizer = targets_of(train), optimizer_of(network, LEARNING_RATE)
-            for epoch in range(1, STAGES[-1] + 1):
-                one_epoch(network, optimizer, inputs, targets, batch=BATCH)
-                if epoch in STAGES:
-                    frozen = _Convolutions(x.shape[1], classes)
+            targets = targets_of(train)
+            optimizer = optimizer_of(network, plan.learning_rate, plan.decay)
+            schedule = plan.schedule(optimizer, math.ceil(len(targets) / BATCH))
+            for epoch in range(1, plan.stages[-1] + 1):
+                one_epoch(network, optimizer, inputs, targets, batch=BATCH, schedule=schedule)
+                if epoch in plan.stages:
+                    frozen = plan.network(x.shape[1:], classes)
                     frozen.load_state_dict(network.state_dict())
                     model = cls(frozen.eval(), mean, spread, classes, np.empty(0))
                     said = model.logits(validation.examples)
@@ -209,11 +222,101 @@ class _Convolutions(nn.Module):
         return logits
 
 
+class _Dense(nn.Module):
+    """Two wide layers on all pixels and the label."""
+
+    def __init__(self, shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        colours, *sides = shape
+        small = [min(side, LARGEST) for side in sides]
+        self.pixels = nn.Sequential(nn.AdaptiveAvgPool2d(tuple(small)), nn.Flatten())
+        self.layers = nn.Sequential(
+            nn.Linear(colours * math.prod(small) + classes, WIDE),
+            nn.ReLU(),
+            nn.Dropout(DROPOUT),
+            nn.Linear(WIDE, WIDE),
+            nn.ReLU(),
+            nn.Dropout(DROPOUT),
+            nn.Linear(WIDE, 1),
+        )
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        joined = torch.cat([self.pixels(images), labels], dim=1)
+        logits: Tensor = self.layers(joined).squeeze(1)
+        return logits
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A kind of network, and how it is trained.
+
+    Parameters
+    ----------
+    network : callable
+        From the shape of an image and the number of labels to a new network.
+    stages : tuple of int
+        Epochs after which there is a copy, increasing; training ends with the last.
+    learning_rate : float
+        The largest.
+    decay : float
+        Of the weights.
+    falling : bool
+        Whether the learning rate rises to the largest and then falls to nearly 0.
+    """
+
+    network: Callable[[tuple[int, ...], int], nn.Module]
+    stages: tuple[int, ...]
+    learning_rate: float
+    decay: float
+    falling: bool
+
+    def schedule(
+        self, optimizer: torch.optim.Optimizer, batches: int
+    ) -> torch.optim.lr_scheduler.LRScheduler:
+        """Return what sets the learning rate of each step.
+
+        Parameters
+        ----------
+        optimizer : torch.optim.Optimizer
+            Its optimizer.
+        batches : int
+            Steps in an epoch.
+
+        Returns
+        -------
+        LRScheduler
+            To be stepped after each batch.
+        """
+        schedules = torch.optim.lr_scheduler
+        if not self.falling:
+            return schedules.ConstantLR(optimizer, 1.0)
+        return schedules.OneCycleLR(
+            optimizer, self.learning_rate, total_steps=batches * self.stages[-1]
+        )
+
+
+CONVOLUTIONS = Plan(
+    lambda shape, classes: _Convolutions(shape[0], classes),
+    stages=STAGES,
+    learning_rate=2e-3,
+    decay=1e-3,
+    falling=False,
+)
+DENSE = Plan(
+    _Dense,
+    stages=(40,),
+    learning_rate=3e-3,
+    decay=0.05,
+    falling=True,
+)
+
+
 @dataclass(frozen=True, eq=False)
 class _Attack:
-    """All three models, and their weights."""
+    """All models, and their weights."""
 
     pictures: Pictures
+    dense: Pictures
     trees: Trees
     signals: Signals
     weights: Stack
@@ -221,6 +324,7 @@ class _Attack:
     def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
         parts = [
             self.pictures.logits(examples),
+            self.dense.logits(examples),
             self.trees.logits(columns(examples), STAGES_OF_TREES[-1]),
             *self.signals.logits(signals),
         ]

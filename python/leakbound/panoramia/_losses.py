@@ -1,5 +1,6 @@
 """Losses of members, generated and real non-members under each model: what attacks learn from."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -7,10 +8,9 @@ import numpy as np
 
 from leakbound._typing import FloatArray, IntArray
 
-__all__ = ["HELPER", "Losses", "fallen", "losses_of"]
+__all__ = ["Losses", "fallen", "helper_name", "is_helper", "losses_of"]
 
-HELPER = "helper"
-"""What the helper is called among models."""
+_HELPER = "helper"
 _SIDES = {"members": "members", "generated": "generated", "nonmembers": "real non-members"}
 """Sides of a run, and what figures call them."""
 _BINS = 40
@@ -25,7 +25,7 @@ class Losses:
     Parameters
     ----------
     model : str
-        Name of a target, or "helper".
+        Name of a target, or "helper"; of several helpers, the others are "helper 2" and so on.
     logarithmic : bool
         Whether edges are in equal ratios, as for the loss of a label, which is tiny once learnt by
         heart, or equally far apart, as for the mean loss of tokens.
@@ -59,14 +59,46 @@ class Losses:
         }
 
 
+def helper_name(index: int) -> str:
+    """Return what a helper is called among models.
+
+    Parameters
+    ----------
+    index : int
+        Its place among helpers, from 0.
+
+    Returns
+    -------
+    str
+        "helper" for the first, "helper 2" for the next.
+    """
+    return f"{_HELPER} {index + 1}" if index else _HELPER
+
+
+def is_helper(model: str) -> bool:
+    """Tell whether a model is a helper.
+
+    Parameters
+    ----------
+    model : str
+        What it is called.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    return re.fullmatch(rf"{_HELPER}( \d+)?", model) is not None
+
+
 def losses_of(said: Mapping[str, FloatArray], targets: Mapping[str, object]) -> Iterator[Losses]:
-    """Count the losses of every target, then of the helper.
+    """Count the losses of every target, then of every helper.
 
     Parameters
     ----------
     said : mapping of str to ndarray
-        What models say: "target NAME SIDE" and "helper SIDE", of the sides "members", "generated"
-        and perhaps "nonmembers".
+        What models say: "target NAME SIDE", "helper SIDE" and "helper 2 SIDE", of the sides
+        "members", "generated" and perhaps "nonmembers".
     targets : mapping
         By name.
 
@@ -76,8 +108,8 @@ def losses_of(said: Mapping[str, FloatArray], targets: Mapping[str, object]) -> 
         For each model.
     """
     keys = [(target, f"target {target}") for target in targets]
-    if "helper members" in said:
-        keys.append((HELPER, "helper"))
+    helpers = (key.removesuffix(" members") for key in said if key.endswith(" members"))
+    keys += [(name, name) for name in helpers if is_helper(name)]
     for model, key in keys:
         sides = {side: _losses(said[f"{key} {side}"]) for side in _SIDES if f"{key} {side}" in said}
         tokens = said[f"{key} members"].shape[1] > 1

@@ -141,8 +141,10 @@ def targets_of(sample: Sample) -> Tensor:
     return torch.tensor(sample.member, dtype=torch.float32)
 
 
-def optimizer_of(network: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
-    """Return the optimizer of a network: AdamW, with the weight decay of all of them.
+def optimizer_of(
+    network: nn.Module, learning_rate: float, decay: float = DECAY
+) -> torch.optim.Optimizer:
+    """Return the optimizer of a network: AdamW.
 
     Parameters
     ----------
@@ -150,13 +152,15 @@ def optimizer_of(network: nn.Module, learning_rate: float) -> torch.optim.Optimi
         The network.
     learning_rate : float
         Of the optimizer.
+    decay : float
+        Of the weights.
 
     Returns
     -------
     torch.optim.Optimizer
         The optimizer.
     """
-    return torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=DECAY)
+    return torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=decay)
 
 
 def one_epoch(
@@ -166,6 +170,7 @@ def one_epoch(
     targets: Tensor,
     *,
     batch: int,
+    schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
 ) -> None:
     """Train a network for one pass over the examples, in random batches.
 
@@ -181,10 +186,14 @@ def one_epoch(
         Membership.
     batch : int
         Examples at a time.
+    schedule : LRScheduler, optional
+        What sets the learning rate of each step.
     """
     network.train()
     for rows in torch.split(torch.randperm(len(targets)), batch):
         step(network, optimizer, [part[rows] for part in inputs], targets[rows])
+        if schedule is not None:
+            schedule.step()
 
 
 def step(

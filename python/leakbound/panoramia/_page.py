@@ -13,7 +13,7 @@ from leakbound import _figures
 from leakbound._files import write_text
 from leakbound._wording import figure_of, number, why_zero
 from leakbound.panoramia._conditional import CORRECTIONS
-from leakbound.panoramia._losses import HELPER, Losses
+from leakbound.panoramia._losses import Losses, helper_name, is_helper
 from leakbound.panoramia._plots import estimates, plot_losses, plot_saturation, plot_targets
 from leakbound.panoramia._report import HEADINGS, estimate, headline
 from leakbound.report import environment
@@ -156,8 +156,8 @@ def _shared(found: PanoramiaReport) -> list[_figures.Drawn]:
     drawn = [
         _drawn(kind, title, plot, found, words, text) for kind, title, plot, words, text in figures
     ]
-    helper = [one for one in found.losses if one.model == HELPER]
-    return drawn + [_of_losses(one, "helper") for one in helper]
+    helpers = [one for one in found.losses if is_helper(one.model)]
+    return drawn + [_of_losses(one, one.model.replace(" ", "-")) for one in helpers]
 
 
 def _drawn(
@@ -174,18 +174,21 @@ def _drawn(
 
 
 def _of_losses(losses: Losses, ident: str) -> _figures.Drawn:
-    """Draw the losses of a target, or of the helper."""
+    """Draw the losses of a target, or of a helper."""
     medians = ", ".join(f"{side} {value:.3g}" for side, value in losses.medians.items())
-    of = "the helper" if losses.model == HELPER else "the model"
+    of = "the model"
+    if is_helper(losses.model):
+        of = "the helper" if losses.model == helper_name(0) else losses.model
     caption = (
         "What the attack learns from: members whose losses are smaller than those of real "
         "non-members were learnt by heart. Where generated examples differ from real non-members, "
         "it is the generator that shows."
     )
-    if losses.model == HELPER:
+    if is_helper(losses.model):
         caption = (
-            "What the baseline learns from. The helper saw no member: where generated examples "
-            "differ from the others, they can be told from real data, and c is large."
+            "What the baseline learns from. The helper saw no member that is audited: where "
+            "generated examples differ from the others, they can be told from real data, and c is "
+            "large."
         )
     return _drawn(
         "losses",

@@ -1,4 +1,4 @@
-"""The phases of a run: generate, train the helper, ask the targets, play the games, audit."""
+"""The phases of a run: generate, train helpers, ask the targets, play the games, audit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
 from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
 from leakbound.panoramia._ends import ends_of, warnings_of_ends
 from leakbound.panoramia._game import Game, Parts, Side
-from leakbound.panoramia._losses import fallen, losses_of
+from leakbound.panoramia._losses import fallen, helper_name, losses_of
+from leakbound.panoramia._options import Helper, Trained, each_helper
 from leakbound.panoramia._report import (
     Audit,
     PanoramiaReport,
@@ -148,13 +149,14 @@ class Run:
         if not targets:
             message = "target must be a model, or several by name, got none"
             raise OptionError(message)
-        if nonmembers is None and options.helper and options.helper.trained_on == "real":
+        helpers = each_helper(options.helper)
+        if nonmembers is None and any(helper.trained_on == "real" for helper in helpers):
             message = "a helper trained on real non-members needs some: pass nonmembers"
             raise IncompatibleOptionsError(message)
         _check_alike(members, nonmembers)
         _check_columns(members, options.columns)
         games = len(options.seeds) * (1 if nonmembers is None else 2) * (1 + len(targets))
-        epochs = 0 if options.helper is None else options.helper.epochs
+        epochs = sum(helper.epochs for helper in helpers)
         steps = 2 + len(targets) + epochs + games + len(options.seeds) * len(options.saturation)
         run = cls(
             options,
@@ -167,6 +169,12 @@ class Run:
         )
         for others in (run.audited.size, len(run.held_out or members)):
             _check_parts(run.parts.within(others))
+        if run.helped_by("members") and run.teaching.size < LEAST:
+            message = (
+                f"a helper trained on members of the generator needs at least {LEAST} of them, got "
+                f"{run.teaching.size}"
+            )
+            raise IncompatibleOptionsError(message)
         return run
 
     @property
@@ -186,10 +194,25 @@ class Run:
 
     @property
     def held_out(self) -> Examples | None:
-        """Non-members that did not train the helper."""
-        if self.nonmembers is None or not self._from_real:
+        """Non-members that did not train a helper."""
+        if self.nonmembers is None or not self.helped_by("real"):
             return self.nonmembers
         return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))
+
+    def helped_by(self, examples: Trained) -> bool:
+        """Tell whether a helper learns from such examples.
+
+        Parameters
+        ----------
+        examples : {"generated", "members", "real"}
+            Which.
+
+        Returns
+        -------
+        bool
+            Whether one does.
+        """
+        return any(one.trained_on == examples for one in each_helper(self.options.helper))
 
     def made_of(self) -> dict[str, str]:
         """Return what the outcome depends on, in words and digests.
@@ -235,15 +258,18 @@ class Run:
         sides = {"members": self.members.take(self.audited), "generated": pool}
         if self.held_out is not None:
             sides["nonmembers"] = self.held_out
-        said = kept.phase("helper", lambda: self._ask_helper(samples, sides))
+        said: Arrays = {}
+        for index, helper in enumerate(each_helper(self.options.helper)):
+            said |= kept.phase(
+                f"helper-{index}",
+                lambda index=index, helper=helper: self._ask_helper(  # type: ignore[misc]
+                    index, helper, samples, sides
+                ),
+            )
         said |= kept.phase("targets", lambda: self._ask_targets(sides))
         seen = {name: self._side(name, one, said) for name, one in sides.items()}
         games = [self._games(seed, seen, kept) for seed in self.options.seeds]
         return self._summary(games, seen, said)
-
-    @property
-    def _from_real(self) -> bool:
-        return self.options.helper is not None and self.options.helper.trained_on == "real"
 
     def _generate(self) -> Arrays:
         """Fit the generator, and draw what the audit and the helper need."""
@@ -251,7 +277,7 @@ class Run:
         generator, lesson = self.options.generator, self.members.take(self.teaching)
         fitted = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
         helper = self.options.helper_examples or len(self.members)
-        needed = self.parts.all + (helper if self._helps_from_generated else 0)
+        needed = self.parts.all + (helper if self.helped_by("generated") else 0)
         drawn = fitted.sample(needed, seed=SAMPLES)
         both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
         samples = Examples.read(both, "the generator")
@@ -262,25 +288,28 @@ class Run:
         check_duplicates(samples.x, self.members.x)
         return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
 
-    @property
-    def _helps_from_generated(self) -> bool:
-        return self.options.helper is not None and not self._from_real
-
-    def _ask_helper(self, samples: Examples, sides: Mapping[str, Examples]) -> Arrays:
-        """Train the helper, and ask it of every example."""
+    def _ask_helper(
+        self, index: int, helper: Helper, samples: Examples, sides: Mapping[str, Examples]
+    ) -> Arrays:
+        """Train a helper, and ask it of every example."""
         from leakbound.panoramia import _models
 
-        options, inputs = self.options.helper, self.options.inputs
-        if options is None:
-            return {}
-        lesson = samples.take(slice(self.parts.all, None))
-        if self._from_real and self.nonmembers is not None:
-            lesson = self.nonmembers.take(slice(len(self.nonmembers) // 2))
-        target = next(iter(self.targets.values()))
-        model = _models.train(options, target, lesson, inputs, HELPER, self.ticks)
+        inputs, target = self.options.inputs, next(iter(self.targets.values()))
+        lesson = self._lesson(helper, samples)
+        model = _models.train(helper, target, lesson, inputs, HELPER + index, self.ticks)
         return {
-            f"helper {name}": _models.signals(model, one, inputs) for name, one in sides.items()
+            f"{helper_name(index)} {name}": _models.signals(model, one, inputs)
+            for name, one in sides.items()
         }
+
+    def _lesson(self, helper: Helper, samples: Examples) -> Examples:
+        """Return what a helper learns from, in random order."""
+        if helper.trained_on == "members":
+            order = np.random.default_rng(HELPER).permutation(self.teaching)
+            return self.members.take(order)
+        if helper.trained_on == "real" and self.nonmembers is not None:
+            return self.nonmembers.take(slice(len(self.nonmembers) // 2))
+        return samples.take(slice(self.parts.all, None))
 
     def _ask_targets(self, sides: Mapping[str, Examples]) -> Arrays:
         """Ask every target of every example, and the model before training of those of O(1)."""
@@ -301,8 +330,11 @@ class Run:
     def _side(self, name: str, examples: Examples, said: Arrays) -> Side:
         targets = {target: said[f"target {target} {name}"][:, None] for target in self.targets}
         first = next(iter(targets.values()))
-        helper = said.get(f"helper {name}")
-        return Side(examples, first[:, :0] if helper is None else helper[:, None], targets)
+        helpers = [
+            said[f"{helper_name(index)} {name}"][:, None]
+            for index in range(len(each_helper(self.options.helper)))
+        ]
+        return Side(examples, np.concatenate([first[:, :0], *helpers], axis=1), targets)
 
     def _games(self, seed: int, seen: Mapping[str, Side], kept: Checkpoints) -> dict[str, Arrays]:
         """Play against generated non-members, and against real ones where there are some."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
 from leakbound.panoramia._attack import StackedAttack
 from leakbound.panoramia._checkpoints import Checkpoints
-from leakbound.panoramia._options import Helper
+from leakbound.panoramia._options import Helper, each_helper
 from leakbound.panoramia._phases import Run
 from leakbound.panoramia._sample import Examples
 
@@ -46,8 +46,8 @@ class Panoramia:
         fitted already, a `Sampler`, needs `generator_ids` when it is run.
     attack : StackedAttack
         What baseline and attack are.
-    helper : Helper or None
-        The model whose word the baseline has; None for a baseline without one.
+    helper : Helper, sequence of Helper, or None
+        The model whose word the baseline has, or several; None for a baseline without one.
     inputs : callable, optional
         Turns an array of examples into what targets and helper take; by default examples go in as
         they are.
@@ -55,7 +55,7 @@ class Panoramia:
         Shares of the members that train the generator, train baseline and attack, and choose among
         them; the rest is audited.
     helper_examples : int, optional
-        Generated examples that train the helper; by default as many as there are members.
+        Generated examples that train helpers; by default as many as there are members.
     saturation : sequence of float
         Shares of the training data, increasing, on which further baselines are trained to see
         whether c_lb still grows.
@@ -85,7 +85,7 @@ class Panoramia:
     generator: Generator | Sampler
     _: KW_ONLY
     attack: StackedAttack = field(default_factory=StackedAttack)
-    helper: Helper | None = field(default_factory=Helper)
+    helper: Helper | Sequence[Helper] | None = field(default_factory=Helper)
     inputs: Inputs | None = None
     generator_share: float = 0.3
     train_share: float = 0.2
@@ -107,8 +107,7 @@ class Panoramia:
             )
             raise OptionTypeError(message)
         instance(self.attack, "attack", StackedAttack)
-        if self.helper is not None:
-            instance(self.helper, "helper", Helper)
+        each_helper(self.helper)
         shares = ("generator_share", "train_share", "validation_share")
         for name in shares:
             real(getattr(self, name), name, above=0, below=1)
@@ -184,7 +183,8 @@ class Panoramia:
         CheckpointError
             If the folder holds outcomes of other data or options, or a damaged one.
         IncompatibleOptionsError
-            If the helper learns from real non-members and there are none, the generator is fitted
+            If a helper learns from real non-members and there are none, or from members of the
+            generator and there are fewer than 20, the generator is fitted
             and `generator_ids` are not given, or too few examples are left for a part.
         NaNScoresError
             If a model says NaN of an example.
