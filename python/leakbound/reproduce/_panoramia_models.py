@@ -128,7 +128,6 @@ def setting(*, full: bool) -> Setting:
 
     from leakbound.demos import glyphs
     from leakbound.demos._glyphs_data import Glyphs
-    from leakbound.generators import PCAMixture
 
     def convolutions() -> nn.Module:
         return nn.Sequential(
@@ -144,7 +143,7 @@ def setting(*, full: bool) -> Setting:
     return Setting(
         Glyphs(),
         glyphs.RECIPE,
-        PCAMixture(),
+        glyphs.MIXTURE,
         StackedAttack("image"),
         None,
         convolutions,
