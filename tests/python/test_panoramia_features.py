@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.audits._conditional import halves
+from leakbound.audits._conditional import columns, cross_fitted
 from leakbound.errors import FeaturesError, LengthMismatchError, ShapeError
 from leakbound.stats import binomial_tail
 
@@ -52,7 +52,8 @@ def test_both_corrections_stand_beside_the_estimate() -> None:
         assert found.falsification is not None
         assert not found.withheld
         assert found.options["propensity"].startswith("logistic regression on the baseline's score")
-        assert len(found.options["halves"]) == 2
+        assert found.bound == max(found.options["folds"])
+        assert found.options["folds_level"] == pytest.approx(0.025)
         assert found.theorem.startswith("The audited examples are cut in two halves")
         assumed = {one.name: one for one in found.assumptions}
         assert "must say all" in assumed["propensities"].statement
@@ -84,14 +85,23 @@ def test_it_is_said_in_every_form(tmp_path: Path) -> None:
 def test_each_half_has_its_propensities_from_the_other() -> None:
     """Whatever the coins of a half are, its propensities are the same, and its bound its own."""
     baseline, _, member, x = game(3, m=400, leak=0.0)
-    before = halves(baseline, x, member, level=0.1, seed=5)
-    (first, _), (second, _) = before
+    before = cross_fitted(baseline, x, member, seed=5)
+    (first, _), (second, _) = before.parts()
     assert np.array_equal(np.sort(np.concatenate([first, second])), np.arange(400))
     turned = member.copy()
     turned[first] ^= True
-    after = halves(baseline, x, turned, level=0.1, seed=5)
-    assert np.array_equal(before[0][1].log_odds, after[0][1].log_odds)
-    assert not np.array_equal(before[1][1].log_odds, after[1][1].log_odds)
+    after = cross_fitted(baseline, x, turned, seed=5)
+    assert np.array_equal(before.log_odds()[first], after.log_odds()[first])
+    assert not np.array_equal(before.log_odds()[second], after.log_odds()[second])
+
+
+def test_far_values_are_drawn_in_and_keep_their_order() -> None:
+    values = np.array([-1e6, -40.0, -3.0, 0.0, 1.5, 3.0, 40.0, 41.0, 1e6])
+    known = np.array([-1.0, 1.0])
+    drawn = columns(values, known)[:, 0]
+    assert np.array_equal(drawn[2:6], values[2:6])
+    assert np.all(np.diff(drawn) > 0)
+    assert drawn[-1] < 20
 
 
 def test_what_features_do_not_say_withholds_it() -> None:

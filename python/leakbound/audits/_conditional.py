@@ -13,33 +13,33 @@ import numpy as np
 
 from leakbound._parts import Assumption
 from leakbound._validate import complement
-from leakbound.audits._study import confidence_of
+from leakbound.audits._attacks import Attacks
+from leakbound.audits._crossed import Fold, Folds
 from leakbound.audits.zero_run import audit_zero_run
 from leakbound.propensity import LogisticPropensity, cross_fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from leakbound._typing import BoolArray, FloatArray, IntArray
+    from leakbound._typing import BoolArray, FloatArray
     from leakbound._zero_run_result import ZeroRunResult
     from leakbound.claims import ApproxDP, PureDP
+    from leakbound.propensity import CrossFit
 
 __all__ = [
     "REPLACED",
     "PairCorrection",
     "Shown",
-    "audit_halves",
+    "audit_crossed",
     "audit_shown",
     "columns",
-    "halves",
+    "cross_fitted",
     "refits",
 ]
 
 PairCorrection: TypeAlias = Literal["poisson_binomial", "match"]
 """How what examples give away by themselves is taken out."""
 
-WIDEST = 3.0
-"""Standard deviations at which a column ends, so that no propensity is 0 or 1."""
+WIDE = 3.0
+"""Standard deviations beyond which a column goes on as a logarithm: no propensity is 0 or 1."""
 REPLACED = Assumption(
     "replace one example",
     "The hidden member of a pair stays in the training set, so ε is that of replacing one example; "
@@ -79,7 +79,7 @@ class Shown:
 
 
 def columns(values: FloatArray, known: FloatArray | None = None) -> FloatArray:
-    """Return columns in standard deviations, cut off where those end.
+    """Return columns in standard deviations, far values drawn in.
 
     Parameters
     ----------
@@ -91,13 +91,18 @@ def columns(values: FloatArray, known: FloatArray | None = None) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (m, d)
-        Within ±3.
+        Within ±3 as they are, beyond that 3 plus the logarithm of one plus the rest: values keep
+        their order, so that a sceptic sees all that they say.
     """
     table = values.reshape(len(values), -1)
     like = table if known is None else known.reshape(len(known), -1)
     spread = np.maximum(like.std(axis=0), np.finfo(np.float64).tiny)
-    cut: FloatArray = np.clip((table - like.mean(axis=0)) / spread, -WIDEST, WIDEST)
-    return cut
+    steps = (table - like.mean(axis=0)) / spread
+    size = np.abs(steps)
+    drawn: FloatArray = np.sign(steps) * (
+        np.minimum(size, WIDE) + np.log1p(np.maximum(size - WIDE, 0.0))
+    )
+    return drawn
 
 
 def refits(level: float) -> int:
@@ -184,10 +189,10 @@ def audit_shown(
     )
 
 
-def halves(
-    baseline: FloatArray, features: FloatArray, member: BoolArray, *, level: float, seed: int
-) -> list[tuple[IntArray, Shown]]:
-    """Learn propensities of each half of the examples from the other half.
+def cross_fitted(
+    baseline: FloatArray, features: FloatArray, member: BoolArray, *, seed: int
+) -> CrossFit:
+    """Learn propensities of each half of the examples from the coins of the other half.
 
     Parameters
     ----------
@@ -197,35 +202,27 @@ def halves(
         Features of the examples.
     member : ndarray of bool, shape (m,)
         The coins.
-    level : float
-        Error probability of both audits together.
     seed : int
-        Of the halves and of the refits.
+        Of the halves.
 
     Returns
     -------
-    list of tuple
-        The rows of each half, and what the other half says of them.
+    CrossFit
+        On the columns of both.
 
     Raises
     ------
     ClassMissingError, PropensityFitError
         If a half lacks members or non-members.
     """
-    table = np.column_stack([_finite(baseline), features])
-    crossed = cross_fit(LogisticPropensity(), columns(table), member, seed=seed)
-    needed = refits(level / 2)
-    log_odds = crossed.bootstrap(K=needed, seed=seed, progress=False)
-    return [
-        (rows, Shown(log_odds[:, rows], table[rows], _MODEL, _LEARNT))
-        for rows, _ in crossed.parts()
-    ]
+    table = columns(np.column_stack([_finite(baseline), features]))
+    return cross_fit(LogisticPropensity(), table, member, seed=seed)
 
 
-def audit_halves(
+def audit_crossed(
     scores: FloatArray,
     member: BoolArray,
-    parts: list[tuple[IntArray, Shown]],
+    crossed: CrossFit,
     *,
     claim: PureDP | ApproxDP,
     correction: PairCorrection,
@@ -238,8 +235,8 @@ def audit_halves(
     ----------
     scores, member, claim, correction, confidence, seed
         As for `audit_shown`, of both halves together.
-    parts : list of tuple
-        From `halves`.
+    crossed : CrossFit
+        From `cross_fitted`.
 
     Returns
     -------
@@ -254,33 +251,24 @@ def audit_halves(
     LeakboundError
         As `audit_zero_run` does.
     """
-    beta = complement(confidence)
-    found = [
-        audit_shown(
-            scores[rows],
-            member[rows],
-            shown,
+
+    def audit(fold: Fold, confidence: float) -> ZeroRunResult:
+        table = fold.options["features"]
+        replicates = refits(complement(confidence))
+        log_odds = fold.model.bootstrap(table, K=replicates, seed=seed, progress=False)
+        return audit_shown(
+            fold.scores,
+            fold.member,
+            Shown(log_odds, table, _MODEL, _LEARNT),
             claim=claim,
             correction=correction,
-            confidence=confidence_of(beta / 2),
+            confidence=confidence,
             seed=seed,
         )
-        for rows, shown in parts
-    ]
-    best = max(found, key=lambda result: (result.withheld, result.bound))
-    return replace(
-        best,
-        confidence=confidence,
-        theorem=_CROSSED + best.theorem,
-        options=best.options | {"halves": list(_summaries(found))},
-    )
 
-
-def _summaries(found: list[ZeroRunResult]) -> Iterator[str]:
-    for result in found:
-        doubt = result.falsification
-        tried = "" if doubt is None else f", sceptic's p-value {doubt.p_value:.2g}"
-        yield f"{result.m:,} examples, bound {result.bound:.3g}{tried}"
+    folds = Folds(crossed, Attacks({"": scores}, None), member, None, None)
+    best = folds.best(complement(confidence), audit)
+    return replace(best, confidence=confidence, theorem=_CROSSED + best.theorem)
 
 
 def _finite(scores: FloatArray) -> FloatArray:

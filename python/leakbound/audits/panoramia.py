@@ -30,7 +30,7 @@ from leakbound._validate import (
     real,
 )
 from leakbound.audits._approx import relaxed_policy
-from leakbound.audits._conditional import REPLACED, PairCorrection, audit_halves, halves
+from leakbound.audits._conditional import REPLACED, PairCorrection, audit_crossed, cross_fitted
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores
 from leakbound.audits._warnings import coin_warnings, delta_warnings, saturation_warnings
@@ -296,15 +296,14 @@ class _Conditional:
         baseline, attack, member = data
         table = check_features(features, "features")
         check_length(table[:, 0], member.size, "features")
-        beta = complement(confidence)
-        parts = halves(baseline, table, member, level=beta, seed=seed)
+        crossed = cross_fitted(baseline, table, member, seed=seed)
 
         def by(correction: PairCorrection) -> tuple[ZeroRunResult | None, tuple[str, ...]]:
             try:
-                found = audit_halves(
+                found = audit_crossed(
                     attack,
                     member,
-                    parts,
+                    crossed,
                     claim=claim,
                     correction=correction,
                     confidence=confidence,
