@@ -338,6 +338,27 @@ class TestOptions:
         assert result.bound >= audit(game, correction=correction).bound
         assert np.isfinite(result.histogram.edges).all()
 
+    @pytest.mark.parametrize("correction", CORRECTIONS)
+    def test_what_looks_wrong_is_said(self, game: NoisySum, correction: Any) -> None:
+        options: dict[str, Any] = {"correction": correction, "claim": lb.PureDP()}
+        if correction == "tamper":
+            options["cuts"] = lb.Fixed(100)
+        given = game.member, game.propensity
+        noise = np.random.default_rng(9).normal(size=1500)
+        audited: Any = lb.audit_zero_run
+        assert not any(
+            word in note
+            for note in audited(noise, *given, **options).warnings
+            for word in ("inverted", "share their score", "are members")
+        )
+        inverted = audited(noise - 2 * game.member, *given, **options)
+        assert sum("inverted" in note for note in inverted.warnings) == 1
+        tied = audited(np.round(noise), *given, **options)
+        assert sum("share their score" in note for note in tied.warnings) == 1
+        rows = game.member | (np.arange(1500) % 3 == 0)
+        crowd = audited(noise[rows], game.member[rows], game.propensity[rows], **options)
+        assert any("are members" in note for note in crowd.warnings)
+
     def test_uncertain_propensities_are_named_untested(self, game: NoisySum) -> None:
         assumption = audit(game).assumptions[0]
         assert assumption.status == "unverifiable"

@@ -17,6 +17,7 @@ from leakbound._zero_run import residual_scores, tamper_probability
 from leakbound.audits._approx import plan_fixed
 from leakbound.audits._details import POINTS, histogram, roc
 from leakbound.audits._fdp import plan_family
+from leakbound.audits._warnings import coin_warnings, inverted_warnings, tie_warnings
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.errors import IncompatibleOptionsError
@@ -90,6 +91,14 @@ class Study:
         listed: dict[ZeroRunVariant, TamperVariant]
         listed = {"directional": "directional", "paper": "paper"}
         return listed.get(self.variant, "symmetric")
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what looks wrong with scores and propensities, whatever the correction."""
+        notes = tie_warnings(_core.Ranking(self.scores, self.member))
+        if self.shift.limited:
+            return notes
+        propensity = 1 / (1 + np.exp(-self.shift.log_odds))
+        return notes + coin_warnings(int(self.member.sum()), self.examples, propensity)
 
     def planned(self, examples: int) -> int:
         """Return the number of guesses of an audit of so many examples, fixed before labels."""
@@ -272,7 +281,7 @@ def summary(
         path=path,
         auc=ranking.auc,
         options=options,
-        warnings=_near_ceiling(bound, cut, reached),
+        warnings=inverted_warnings(ranking) + _near_ceiling(bound, cut, reached),
         _ceiling=reached,
         _curve=Lazy(lambda: _curve(successes, guesses, bound, study)),
         _roc=Lazy(lambda: roc(ranking)),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "coin_warnings",
     "delta_warnings",
+    "inverted_warnings",
     "ranking_warnings",
     "saturation_warnings",
     "tie_warnings",
@@ -55,8 +56,8 @@ def ranking_warnings(trial: Trial, ceiling: Lazy[float]) -> tuple[str, ...]:
     tuple of str
         Warnings, often none.
     """
-    notes = (_inverted(trial.ranking), _tied(trial.ranking), _moved(trial), _limit(trial, ceiling))
-    return tuple(note for note in notes if note)
+    notes = (_tied(trial.ranking), _moved(trial), _limit(trial, ceiling))
+    return inverted_warnings(trial.ranking) + tuple(note for note in notes if note)
 
 
 def coin_warnings(members: int, examples: int, prior: FloatArray | None = None) -> tuple[str, ...]:
@@ -162,17 +163,30 @@ def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
     return (note,)
 
 
-def _inverted(ranking: _core.Ranking) -> str:
+def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that scores are higher on non-members.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        The examples ranked by scores.
+
+    Returns
+    -------
+    tuple of str
+        One warning, or none.
+    """
     members, others = ranking.members, ranking.examples - ranking.members
     # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
     spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
     below = (0.5 - ranking.auc) / spread
     if below <= _INVERTED:
-        return ""
-    return (
+        return ()
+    note = (
         f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
         "inverted (higher must mean likelier a member); they are used as given"
     )
+    return (note,)
 
 
 def _tied(ranking: _core.Ranking) -> str:

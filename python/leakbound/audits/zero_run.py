@@ -407,6 +407,7 @@ def audit_zero_run(
         }
         | proof.options,
         warnings=audit.warnings
+        + study.warnings()
         + shift.warnings
         + shift_warnings(corrected, refutation, rows.size, design)
         + delta_warnings(claim.delta, rows.size),
