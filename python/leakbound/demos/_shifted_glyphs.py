@@ -17,6 +17,7 @@ from leakbound._typing import BoolArray, FloatArray
 from leakbound.demos._classifier import Recipe
 from leakbound.demos._glyphs_data import FONTS, noisy_labels, photographs
 from leakbound.demos._training import Ticks, reproducible
+from leakbound.demos.glyphs import RECIPE
 from leakbound.torch import score
 
 __all__ = ["ShiftedGlyphs"]
@@ -38,18 +39,6 @@ _EMBEDDER = Recipe(
         nn.Linear(256, EMBEDDED),
         nn.Tanh(),
         nn.Linear(EMBEDDED, len(FONTS)),
-    ),
-    batch_size=128,
-    learning_rate=2e-3,
-)
-_TARGET = Recipe(
-    lambda: nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(64, 256),
-        nn.ReLU(),
-        nn.Linear(256, 256),
-        nn.ReLU(),
-        nn.Linear(256, 10),
     ),
     batch_size=128,
     learning_rate=2e-3,
@@ -112,7 +101,7 @@ class ShiftedGlyphs:
         data = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
         chosen = torch.from_numpy(np.flatnonzero(member))
         with reproducible():
-            network = _trained(_TARGET, TensorDataset(*data[chosen]), TARGET_EPOCHS, seed)
+            network = _trained(RECIPE, TensorDataset(*data[chosen]), TARGET_EPOCHS, seed)
             audited = data[torch.arange(m)]
             scores = score(network, audited, device="cpu", progress=False).values
         features = _embedded(images)
