@@ -1,7 +1,6 @@
 """Zero-Run on the audit set of PANORAMIA: what it rests on, refutation, coverage."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,41 +106,49 @@ def test_coverage(correction: Conditional, leak: float) -> None:
     assert binomial_tail(wrong, games, 0.2) > 1e-3
 
 
-def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:
+def played(folder: Path, *, conditional: bool = True) -> PanoramiaReport:
     drawn = Census().sample(600, seed=5)
     assert drawn.labels is not None
     audit = Panoramia(
-        Census(), inputs=features, helper=None, saturation=(), seeds=(0,), conditional=True
+        Census(), inputs=features, helper=None, saturation=(), seeds=(0,), conditional=conditional
+    )
+    return audit.run(
+        target=Memory(drawn.values, drawn.labels),
+        members=(drawn.values, drawn.labels),
+        checkpoints=folder,
     )
 
-    def run(audit: Panoramia, folder: str) -> list[tuple[str, ...]]:
-        target = Memory(drawn.values, drawn.labels)  # type: ignore[arg-type]
-        report = audit.run(
-            target=target, members=(drawn.values, drawn.labels), checkpoints=tmp_path / folder
-        )
-        if audit.conditional:
-            assert [row.audit for row in report.rows] == ["PANORAMIA", *CORRECTIONS]
-            assert report.row("target", "Zero-Run, match").c_plus_epsilon_lb is None
-            assert all(row.epsilon is not None and row.epsilon.mean > 1 for row in report.rows[1:])
-            assert "conditional lower bounds" in str(report)
-            report.report(tmp_path / "report.html")
-            html = (tmp_path / "report.html").read_text(encoding="utf-8")
-            for words in (
-                "Zero-Run, match",
-                "If the baseline's score says all that an example says of its coin, ε is at least",
-                "Grounds of the conditional lower bounds",
-                "had no part in them",
-                "Privacy Auditing with Zero (0) Training Run",
-            ):
-                assert words in html.replace("\u00a0", " ").replace("&#39;", "'")
-            report.to_json(tmp_path / "report.json")
-            assert PanoramiaReport.from_json(report.to_json()) == report
-            kept = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-            assert kept["rows"][1]["results"][0]["kind"] == "conditional_lower_bound"
-        else:
-            assert "conditional" not in str(report)
-        return report.table()
 
-    first = run(audit, "one")
-    assert run(audit, "one") == first
-    assert run(replace(audit, conditional=False), "two") == first[:1]
+def test_a_run_prints_it_beside_the_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = played(tmp_path / "one")
+    assert [row.audit for row in report.rows] == ["PANORAMIA", *CORRECTIONS]
+    assert report.row("target", "Zero-Run, match").c_plus_epsilon_lb is None
+    assert all(row.epsilon is not None and row.epsilon.mean > 1 for row in report.rows[1:])
+    assert "conditional lower bounds" in str(report)
+    report.report(tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in (
+        "Zero-Run, match",
+        "If the baseline's score says all that an example says of its coin, ε is at least",
+        "Grounds of the conditional lower bounds",
+        "had no part in them",
+        "Privacy Auditing with Zero (0) Training Run",
+    ):
+        assert words in html.replace("\u00a0", " ").replace("&#39;", "'")
+    report.to_json(tmp_path / "report.json")
+    assert PanoramiaReport.from_json(report.to_json()) == report
+    kept = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert kept["rows"][1]["results"][0]["kind"] == "conditional_lower_bound"
+    assert played(tmp_path / "one").table() == report.table()
+
+    monkeypatch.setattr("leakbound.audits._matched.match", lambda member, *_: member & ~member)
+    without = played(tmp_path / "one")
+    assert without.table() == [report.table()[0], report.table()[2]]
+    said = "there is no row ('target', 'Zero-Run, match'): matching keeps 0"
+    assert any(text.startswith(said) for text in without.warnings)
+
+    alone = played(tmp_path / "two", conditional=False)
+    assert alone.table() == report.table()[:1]
+    assert "conditional" not in str(alone)

@@ -71,7 +71,7 @@ def run(
     seeds: int = 3,
     progress: Progress | None = None,
 ) -> SyntheticReport:
-    """Train the models and audit all of them, in about a minute on one core.
+    """Train the models and audit all of them, in about two minutes on one core.
 
     Parameters
     ----------

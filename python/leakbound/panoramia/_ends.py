@@ -48,7 +48,7 @@ def ends_of(
     found = feature_extremes(
         values, game.member, names=names, baseline_scores=game.baseline, seed=game.seed
     )
-    return tuple(end for end in found if end.beyond or end.c_lb > 0)[:MOST]
+    return tuple(end for end in found if end.beyond)[:MOST]
 
 
 def warnings_of_ends(ends: Sequence[FeatureExtreme], c_lb: float) -> tuple[str, ...]:
