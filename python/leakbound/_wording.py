@@ -218,7 +218,7 @@ def _zero_run_evidence(result: ZeroRunResult) -> str:
         )
     counted = f"{result.correct:,} of {result.guesses:,} guesses count as right; {how}."
     if result.by_tampering is not None:
-        sign = result.parameter.removeprefix(result.claim.parameter).strip()
+        sign = "≤" if result.bounds_above else "≥"
         counted += (
             f" Tampering with guesses in place of matching proves {symbol(result)} {sign} "
             f"{result.rounded(result.by_tampering)}; to pick the larger is not paid for."

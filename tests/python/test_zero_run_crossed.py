@@ -8,7 +8,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
-from leakbound import errors
+from leakbound import _wording, errors
 from leakbound.audits import _shift
 from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
 from leakbound.simulate import NoisySum, noisy_sum
@@ -154,6 +154,9 @@ def test_tampering_is_reported_beside_matching(
     again = lb.ZeroRunResult.from_json(matched.to_json())
     assert again.by_tampering == matched.by_tampering
     assert "by tampering instead" in matched._repr_html_()
+    told = f"{_wording.symbol(matched)} ≥ {matched.rounded(tampered.bound)}; to pick the larger"
+    if not replicates:
+        assert told in _wording.explanation(matched)
     assert "by tampering instead" not in tampered._repr_html_()
 
 
