@@ -1,12 +1,13 @@
 """Reproductions: what they compute, and the command that prints and writes them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from leakbound.cli import _output, _wide, app
-from leakbound.reproduce import REPRODUCTIONS, Outcome
+from leakbound.reproduce import REPRODUCTIONS, Line, Outcome
 from leakbound.reproduce._draw import svg
 
 
@@ -72,6 +73,20 @@ def test_command(tmp_path: Path) -> None:
     stored = run(app, ["reproduce", "fdp-figure5", "--json"])
     assert Outcome.from_json(stored.output) == Outcome.from_json(tmp_path / "fdp-figure5.json")
     assert run(app, ["reproduce", "fdp-table9"]).exit_code == 2
+
+
+def test_no_line_is_left_out_and_panels_may_share_an_axis() -> None:
+    lines = tuple(
+        Line(panel, f"line {n}", (1.0, 10.0), (0.0, n * height))
+        for panel, height in (("low", 1.0), ("high", 100.0))
+        for n in range(8)
+    )
+    outcome = Outcome(("a",), (("b",),), (), lines, ("log m", "bound"), shared=True)
+    assert svg(outcome).count("stroke-dasharray") > svg(
+        replace(outcome, lines=tuple(line for line in lines if line.name < "line 5"))
+    ).count("stroke-dasharray")
+    alone = replace(outcome, shared=False)
+    assert svg(outcome) != svg(alone)
 
 
 def test_tables_are_read_whole_on_short_lines(

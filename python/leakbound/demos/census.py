@@ -69,6 +69,7 @@ def run(
     width: int = 256,
     members: int = 9600,
     seeds: int = 3,
+    conditional: bool = True,
     progress: Progress | None = None,
 ) -> SyntheticReport:
     """Train the models and audit all of them, in about two minutes on one core.
@@ -95,6 +96,8 @@ def run(
         People that every model is trained on, at least 500.
     seeds : int
         How often splits, coins and the training of baseline and attack are repeated.
+    conditional : bool
+        Whether the table also has conditional lower bounds by Zero-Run.
     progress : callable, optional
         Called with what is being done and the share done.
 
@@ -122,7 +125,7 @@ def run(
         helper=None if helper == "none" else Helper(trained_on=helper, epochs=10),
         seeds=tuple(range(integer(seeds, "seeds", least=1))),
         union=True,
-        conditional=True,
+        conditional=conditional,
         columns=COLUMNS,
     )
     return audit_targets(

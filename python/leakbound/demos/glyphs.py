@@ -57,6 +57,7 @@ def run(
     private_epochs: int = 15,
     members: int = 9600,
     seeds: int = 3,
+    conditional: bool = True,
     progress: Progress | None = None,
 ) -> SyntheticReport:
     """Train the models and audit all of them, in about two minutes on one core.
@@ -78,6 +79,8 @@ def run(
         Images that every model is trained on, at least 500.
     seeds : int
         How often splits, coins and the training of baseline and attack are repeated.
+    conditional : bool
+        Whether the table also has conditional lower bounds by Zero-Run.
     progress : callable, optional
         Called with what is being done and the share done.
 
@@ -103,7 +106,7 @@ def run(
         helper=(Helper("generated", epochs=15), Helper("members", epochs=15)),
         seeds=tuple(range(integer(seeds, "seeds", least=1))),
         union=True,
-        conditional=True,
+        conditional=conditional,
     )
     return audit_targets(
         audit,

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leakbound.panoramia import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from leakbound.demos._panoramia import SyntheticReport
     from leakbound.reproduce._protocol import Cell
 
 __all__ = ["OTHERS", "PAPER", "audited", "census_run", "mean_of", "means_of"]
+
+QUICK: dict[str, Any] = {
+    "epochs": (5, 40, 80),
+    "epsilons": (1.0, 8.0),
+    "private_epochs": 5,
+    "members": 6000,
+    "seeds": 2,
+}
+FULL: dict[str, Any] = {"epsilons": (1.0, 8.0, 20.0)}
+"""Options of the demo on a table."""
 
 PAPER = "Kazmi et al. 2024 (arXiv 2402.09477)"
 OTHERS = (
@@ -40,9 +49,7 @@ def census_run(*, full: bool) -> SyntheticReport:
     """
     from leakbound.demos.census import run
 
-    if full:
-        return run(epsilons=(1.0, 8.0, 20.0))
-    return run(epochs=(5, 40, 80), epsilons=(1.0, 8.0), private_epochs=5, members=6000, seeds=2)
+    return run(**(FULL if full else QUICK))
 
 
 def audited(made: SyntheticReport) -> list[str]:

@@ -117,6 +117,7 @@ def _figure_6(*, full: bool) -> Outcome:
             for place, name in enumerate(names)
         ),
         axes=("log m", "bound, or ε̃"),
+        shared=True,
     )
 
 
@@ -179,6 +180,7 @@ def _table_11(*, full: bool) -> Outcome:
         notes=(OTHERS, _OURS, _PUBLISHED, _DELTA, _FEWER),
         lines=tuple(line for target in _leaking(made) for line in _falls(rows, target, names)),
         axes=("log γ", "bound, or ε̃, at δ = 0"),
+        shared=True,
     )
 
 

@@ -50,6 +50,8 @@ class Outcome(Record):
         What a figure draws, if there is one.
     axes : tuple of str
         Names of its axes; on a logarithmic axis "log " comes first.
+    shared : bool
+        Whether all panels have the same y axis.
     """
 
     columns: tuple[str, ...]
@@ -57,6 +59,7 @@ class Outcome(Record):
     notes: tuple[str, ...]
     lines: tuple[Line, ...] = ()
     axes: tuple[str, ...] = ("x", "y")
+    shared: bool = False
 
 
 class Compute(Protocol):
