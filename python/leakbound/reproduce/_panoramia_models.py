@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["MODELS"]
 
 _BOUNDS = ("c at least", "c + ε at least", "ε̃", "O(1): ε at least")
-HelperName: TypeAlias = Literal[
-    "generated",
-    "real",
-    "none",
-    "generated, other architecture",
-    "generated and generator's members",
-]
+HelperName: TypeAlias = Literal["generated", "real", "none", "generated, other architecture"]
 HELPERS: tuple[HelperName, ...] = get_args(HelperName)
 SHARE = 0.2
 """Share of the members that trains baseline and attack, where it is not what varies."""
@@ -82,9 +76,9 @@ _IMAGES = (
     "components, where the paper has CIFAR-10 and StyleGAN2: shapes compare, figures do not."
 )
 _HELPERS = (
-    "A helper learns from half as many examples as there are members, “real” from non-members. Of "
-    "the generator's members there are fewer, and the paper has no such helper. A weaker baseline "
-    "proves a smaller c, which ε̃ is then charged with: that is why the baseline needs a helper."
+    "Every helper learns from half as many examples as there are members, “real” from non-members. "
+    "A weaker baseline proves a smaller c, which ε̃ is then charged with: that is why the baseline "
+    "needs a helper."
 )
 _SATURATION = (
     "Baselines learn from a part of the training data and are audited on the same test data. The "
@@ -170,16 +164,15 @@ class Trained:
     members: tuple[Any, Any]
     nonmembers: tuple[Any, Any]
 
-    def helper(self, name: HelperName) -> tuple[Helper, ...] | None:
-        """Return the helpers of that name."""
+    def helper(self, name: HelperName) -> Helper | None:
+        """Return the helper of that name."""
         usual = Helper(epochs=ROUNDS)
         others = {
             "none": None,
-            "real": (replace(usual, trained_on="real"),),
-            "generated, other architecture": (replace(usual, network=self.setting.other),),
-            "generated and generator's members": (usual, replace(usual, trained_on="members")),
+            "real": replace(usual, trained_on="real"),
+            "generated, other architecture": replace(usual, network=self.setting.other),
         }
-        return others.get(name, (usual,))
+        return others.get(name, usual)
 
     def audit(self, name: HelperName, share: float) -> PanoramiaReport:
         """Audit the target with that helper, and that share of the members for training."""
