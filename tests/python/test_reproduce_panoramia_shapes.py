@@ -26,7 +26,8 @@ def test_a_helper_from_generated_images_makes_the_baseline_strong() -> None:
     assert c["generated"] > c["real"] - 0.1
     by_training = [row[1] for row in rows("figure2")]
     assert by_training[-1] > by_training[0] + 0.3
-    assert min(row[2] for row in rows("figure9")) > 1
+    shared = [row[2] for row in rows("figure9")]
+    assert shared[2] > shared[0] + 0.2
 
 
 def test_more_examples_prove_more() -> None:
