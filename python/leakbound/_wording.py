@@ -211,7 +211,7 @@ def _zero_run_evidence(result: ZeroRunResult) -> str:
         f"An audit that takes no account of the features would have claimed ε = "
         f"{number(shown(result.naive))}, which proves nothing here."
     )
-    if result.withheld and result.falsification is not None:
+    if result.withheld and result.falsification is not None and result.falsification.refuted:
         return (
             f"An independent model predicts membership better than the propensities allow "
             f"(p = {result.falsification.p_value:.2g}): fit a richer one. {naive}"

@@ -10,7 +10,7 @@ from leakbound.audits._conditional import audit_shown
 from leakbound.claims import PureDP
 from leakbound.demos._census_data import Census, features
 from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.results import ZeroRunResult
 from leakbound.stats import binomial_tail
 from memory import Memory
@@ -79,6 +79,20 @@ def test_a_baseline_that_knows_too_little_is_refuted() -> None:
     assert result.falsification.refuted
     assert result.withheld
     assert result.bound == 0
+
+
+def test_one_refuted_seed_withholds_the_bounds_of_all() -> None:
+    fine, refuted = (
+        audited(*game(seed, leak=3.0, known=known), "Zero-Run, match")
+        for seed, known in ((1, 1.0), (2, 0.0))
+    )
+    assert fine.bound > 0
+    assert refuted.withheld
+    assert withheld_together((fine, fine)) == (fine, fine)
+    first, second = withheld_together((fine, refuted))
+    assert second is refuted
+    assert (first.bound, first.withheld) == (0.0, True)
+    assert "refuted with another seed" in first.reason
 
 
 def miscovered(games: int, *, leak: float, correction: Conditional) -> int:

@@ -176,7 +176,6 @@ def test_it_is_seldom_above_the_truth() -> None:
 
 @pytest.mark.validity
 @pytest.mark.parametrize("leak", [0.0, 1.0])
-@pytest.mark.parametrize("known", [1.0, 0.0])
-@pytest.mark.parametrize("m", [400, 2000])
+@pytest.mark.parametrize(("known", "m"), [(1.0, 400), (0.0, 2000)])
 def test_coverage(leak: float, known: float, m: int) -> None:
     check(100, leak=leak, m=m, known=known)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from leakbound._zero_run_result import ZeroRunResult
 from leakbound.audits._conditional import PairCorrection, Shown, columns, refits
 from leakbound.propensity import LogisticPropensity
 
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
     from leakbound._typing import FloatArray
     from leakbound.panoramia._checkpoints import Arrays
 
-__all__ = ["CORRECTIONS", "Conditional", "shown_of"]
+__all__ = ["CORRECTIONS", "Conditional", "shown_of", "withheld_together"]
 
+T = TypeVar("T")
 Conditional: TypeAlias = Literal["Zero-Run, match", "Zero-Run, Poisson-binomial"]
 
 CORRECTIONS: dict[Conditional, PairCorrection] = {
@@ -22,6 +25,36 @@ CORRECTIONS: dict[Conditional, PairCorrection] = {
     "Zero-Run, Poisson-binomial": "poisson_binomial",
 }
 """Rows of the table, and how each takes out what examples give away by themselves."""
+
+
+_OTHER_SEED = (
+    "the propensity model was refuted with another seed, and all seeds have models of one kind of "
+    "one generator, so every bound is withheld"
+)
+
+
+def withheld_together(results: tuple[T, ...]) -> tuple[T, ...]:
+    """Withhold the bounds of all seeds if the propensities of any were refuted.
+
+    Parameters
+    ----------
+    results : tuple
+        Of one target under one audit; those that are not of Zero-Run are left alone.
+
+    Returns
+    -------
+    tuple
+        As many. Withholding can only lower a bound, so that none becomes invalid.
+    """
+    found = [result for result in results if isinstance(result, ZeroRunResult)]
+    if not any(result.withheld for result in found):
+        return results
+    return tuple(
+        replace(result, bound=0.0, reason=_OTHER_SEED, withheld=True)
+        if isinstance(result, ZeroRunResult) and not result.withheld
+        else result
+        for result in results
+    )
 
 
 def shown_of(game: Arrays, features: FloatArray, *, level: float, seed: int) -> Shown:

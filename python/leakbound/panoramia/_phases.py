@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +22,8 @@ from leakbound.errors import (
 )
 from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia._checkpoints import Arrays, Checkpoints, digest
-from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of
+from leakbound.panoramia._checks import LEAST, check_alike, check_columns, check_parts
+from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.panoramia._ends import ends_of, warnings_of_ends
 from leakbound.panoramia._game import Game, Parts, Side
 from leakbound.panoramia._losses import fallen, helper_name, losses_of
@@ -55,8 +56,6 @@ Progress: TypeAlias = Callable[[str, float], None]
 
 SPLIT, SAMPLES, HELPER, SHOWN = 0, 1, 2, 3
 """Seeds of what all seeds of a run share."""
-LEAST = 20
-"""Fewest pairs in a part."""
 
 
 class Ticks:
@@ -153,8 +152,8 @@ class Run:
         if nonmembers is None and any(helper.trained_on == "real" for helper in helpers):
             message = "a helper trained on real non-members needs some: pass nonmembers"
             raise IncompatibleOptionsError(message)
-        _check_alike(members, nonmembers)
-        _check_columns(members, options.columns)
+        check_alike(members, nonmembers)
+        check_columns(members, options.columns)
         games = len(options.seeds) * (1 if nonmembers is None else 2) * (1 + len(targets))
         epochs = sum(helper.epochs for helper in helpers)
         steps = 2 + len(targets) + epochs + games + len(options.seeds) * len(options.saturation)
@@ -168,7 +167,7 @@ class Run:
             Ticks(progress, steps),
         )
         for others in (run.audited.size, len(run.held_out or members)):
-            _check_parts(run.parts.within(others))
+            check_parts(run.parts.within(others))
         if run.helped_by("members") and run.teaching.size < LEAST:
             message = (
                 f"a helper trained on members of the generator needs at least {LEAST} of them, got "
@@ -281,7 +280,7 @@ class Run:
         drawn = fitted.sample(needed, seed=SAMPLES)
         both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
         samples = Examples.read(both, "the generator")
-        _check_alike(self.members, samples, "the generator's samples")
+        check_alike(self.members, samples, "the generator's samples")
         if len(samples) != needed:
             message = f"the generator returned {len(samples)} samples and not {needed}"
             raise LengthMismatchError(message)
@@ -409,7 +408,7 @@ class Run:
         for target in self.targets:
             for audit, result_of in self._audits(target, seen).items():
                 try:
-                    results = tuple(map(result_of, scores, shown))
+                    results = withheld_together(tuple(map(result_of, scores, shown)))
                 except NoOverlapError as error:
                     without.append(f"there is no row ({target!r}, {audit!r}): {error}")
                     continue
@@ -568,39 +567,6 @@ def _teaching(
         seed=SPLIT,
     )
     return split.positions("generator")
-
-
-def _check_alike(members: Examples, others: Examples | None, name: str = "nonmembers") -> None:
-    if others is None:
-        return
-    if members.x.shape[1:] != others.x.shape[1:]:
-        message = (
-            f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
-            f"{members.x.shape[1:]}; both must be of one kind"
-        )
-        raise LengthMismatchError(message)
-    if (members.y is None) != (others.y is None):
-        message = f"{name} must have labels if and only if members have"
-        raise IncompatibleOptionsError(message)
-
-
-def _check_columns(members: Examples, names: Sequence[str] | None) -> None:
-    if names is not None and (members.x.ndim != 2 or members.x.shape[1] != len(names)):
-        message = (
-            f"columns has {len(names)} names and members have examples of shape "
-            f"{members.x.shape[1:]}; name every column of a table, or leave columns out"
-        )
-        raise LengthMismatchError(message)
-
-
-def _check_parts(parts: Parts) -> None:
-    least = min(parts.train, parts.validation, parts.test)
-    if least < LEAST:
-        message = (
-            f"every part needs at least {LEAST} pairs, got {parts}; pass more members and "
-            "non-members, or other shares"
-        )
-        raise IncompatibleOptionsError(message)
 
 
 def _words(value: object) -> str:

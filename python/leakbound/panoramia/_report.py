@@ -401,7 +401,7 @@ NOTE = (
 
 CONDITION = (
     " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
-    "example says of its coin, and 0 is reported where that is refuted."
+    "example says of its coin, and 0 is reported where that is refuted with any seed."
 )
 
 
@@ -468,18 +468,18 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple
 
 def _refuted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
     """Say where a sceptic found what the propensity model does not know."""
-    withheld = [
-        result.withheld
+    refuted = [
+        result.falsification is not None and result.falsification.refuted
         for row in rows
         for result in row.results
         if isinstance(result, ZeroRunResult)
     ]
-    if not any(withheld):
+    if not any(refuted):
         return ()
     note = (
-        f"the propensity model was refuted in {sum(withheld)} of {len(withheld)} audits by "
-        "Zero-Run, whose bounds are withheld: examples say more of their coin than the baseline's "
-        "score does, so that c_lb is not tight either"
+        f"the propensity model was refuted in {sum(refuted)} of {len(refuted)} audits by Zero-Run, "
+        "and the bounds of all seeds are withheld: examples say more of their coin than the "
+        "baseline's score does, so that c_lb is not tight either"
     )
     return (note,)
 
