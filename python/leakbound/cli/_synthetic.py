@@ -31,7 +31,7 @@ GLYPHS = (
     "Audit networks on images without retraining them, against generated images.\n\n"
     "As the census demo, on digits drawn in five fonts. Images are harder to make up than tables: "
     "the baseline tells generated ones from real ones, and the attack has to prove more than that. "
-    "No download; about two minutes on one core.\n\n"
+    "No download; about three minutes on one core.\n\n"
     "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
 )
 

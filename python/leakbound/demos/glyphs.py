@@ -60,7 +60,7 @@ def run(
     conditional: bool = True,
     progress: Progress | None = None,
 ) -> SyntheticReport:
-    """Train the models and audit all of them, in about two minutes on one core.
+    """Train the models and audit all of them, in about three minutes on one core.
 
     Parameters
     ----------
