@@ -158,7 +158,7 @@ def test_gradients_of_single_examples_are_right() -> None:
 def test_other_seeds_other_models() -> None:
     chunks = text._text(200, 0)
     first, second = (
-        score(text._network(seed), chunks, signal="cross_entropy").values for seed in (0, 1)
+        score(text.RECIPE.new(seed), chunks, signal="cross_entropy").values for seed in (0, 1)
     )
     assert not np.array_equal(first, second)
 

@@ -36,6 +36,7 @@ app.command("reproduce", help=_reproduce.REPRODUCE)(_reproduce.reproduce)
 app.command("validate", help=_validate.VALIDATE)(_validate.validate)
 _demo.app.command("census", help=_synthetic.CENSUS)(_synthetic.census)
 _demo.app.command("glyphs", help=_synthetic.GLYPHS)(_synthetic.glyphs)
+_demo.app.command("text", help=_synthetic.TEXT)(_synthetic.text)
 app.add_typer(_demo.app, name="demo")
 
 

@@ -30,13 +30,6 @@ DIGITS = (
     "more ε the audits prove. No download; about half a minute on one core.\n\n"
     "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
 )
-TEXT = (
-    "Train a small GPT on text, ever longer, then with DP-SGD; audit each.\n\n"
-    "1,250 chunks of Python's own documentation, 64 bytes each: a fair coin decides for each "
-    "whether it is in the training set. The longer the training, the more of them the model "
-    "memorises, and the more ε the audits prove. No download; about three minutes on one core.\n\n"
-    "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
-)
 SHIFTED = (
     "Audit a network without any training of your own, from people unlike each other.\n\n"
     "People of a made-up census whose answers fit together join training more readily. An audit "
@@ -167,17 +160,9 @@ def digits(
     _perform(_DIGITS, out, seed=seed, as_json=json)
 
 
-@app.command("text", help=TEXT)
-def text(
-    *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
-    ] = Path("leakbound-out/text"),
-    seed: Seed = 0,
-    json: Json = False,
-) -> None:
+def one_run_on_text(out: Path, *, seed: int, as_json: bool) -> None:
     """Train the text targets, audit each, and report."""
-    _perform(_TEXT, out, seed=seed, as_json=json)
+    _perform(_TEXT, out, seed=seed, as_json=as_json)
 
 
 @app.command("shifted", help=SHIFTED)

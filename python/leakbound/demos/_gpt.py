@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["GPT"]
+__all__ = ["GPT", "loss_of_next_bytes"]
 
 BYTES = 256
 HEADS = 4
@@ -56,6 +56,26 @@ class GPT(nn.Module):
         hidden = self.blocks(self.bytes(text) + self.positions(positions))
         logits: Tensor = self.head(self.norm(hidden))
         return logits
+
+
+def loss_of_next_bytes(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """Return a language model's mean cross-entropy.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Returns logits of every next byte.
+    batch : tuple of Tensor
+        Texts alone.
+
+    Returns
+    -------
+    Tensor
+        One number, in nats per byte.
+    """
+    (text,) = batch
+    logits = network(text)[:, :-1]
+    return functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
 
 
 class _Block(nn.Module):

@@ -1,11 +1,11 @@
-"""What demonstrations of PANORAMIA share: targets trained on a known process, their audit."""
+"""What demonstrations of PANORAMIA share: targets trained on the same members, their audit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from time import perf_counter
-from typing import Protocol
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -13,12 +13,23 @@ from torch.utils.data import TensorDataset
 
 from leakbound._typing import JsonValue
 from leakbound._validate import integer, real
-from leakbound.demos._classifier import Recipe, accuracy
-from leakbound.demos._training import Progress, Ticks, reproducible
+from leakbound.demos._recipe import Recipe, accuracy
+from leakbound.demos._training import Progress, Ticks, TrainedModel, reproducible
 from leakbound.generators import Samples
 from leakbound.panoramia import Panoramia, PanoramiaReport
+from leakbound.panoramia._options import Inputs
 
-__all__ = ["Process", "SyntheticReport", "Target", "audit_targets"]
+__all__ = [
+    "ClassifierTarget",
+    "Draw",
+    "Material",
+    "Process",
+    "SyntheticReport",
+    "Target",
+    "TargetsReport",
+    "audit_targets",
+    "drawing",
+]
 
 TEST_EXAMPLES = 3000
 TRAINING = 0.5
@@ -26,13 +37,6 @@ TRAINING = 0.5
 FIRST = 1000
 MEMBERS, NONMEMBERS, TEST = range(3)
 """Seeds of a process: those of a run are smaller, and a seed has three."""
-
-
-class Process(Protocol):
-    """Where members come from, and non-members."""
-
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,6 @@ class Target:
         Passes over the training set.
     epsilon : float or None
         The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
-    train_accuracy, test_accuracy : float
-        Share of right predictions on members and on 3,000 fresh examples, in [0, 1].
     seconds : float
         Training time until then.
     """
@@ -56,13 +58,59 @@ class Target:
     name: str
     epochs: int
     epsilon: float | None
-    train_accuracy: float
-    test_accuracy: float
     seconds: float
 
 
+@dataclass(frozen=True)
+class ClassifierTarget(Target):
+    """A classifier that was audited.
+
+    Parameters
+    ----------
+    train_accuracy, test_accuracy : float
+        Share of right predictions on members and on 3,000 fresh examples, in [0, 1].
+    """
+
+    train_accuracy: float
+    test_accuracy: float
+
+
+AnyTarget = TypeVar("AnyTarget", bound=Target)
+
+
+@dataclass(frozen=True)
+class Material(Generic[AnyTarget]):
+    """What targets are trained on, and audited on.
+
+    Parameters
+    ----------
+    members, nonmembers : pair of ndarray, or ndarray
+        As `Panoramia.run` takes them.
+    training : TensorDataset
+        The members as targets take them.
+    judge : callable
+        Says of a trained network how well it does.
+    """
+
+    members: object
+    nonmembers: object
+    training: TensorDataset
+    judge: Callable[[TrainedModel], AnyTarget]
+
+
+Draw: TypeAlias = Callable[[int, int], Material[AnyTarget]]
+"""From the number of members and a seed to the material."""
+
+
+class Process(Protocol):
+    """Where members come from, and non-members."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        """Draw new examples."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class SyntheticReport:
+class TargetsReport(Generic[AnyTarget]):
     """All targets of a demo, and their audits.
 
     Parameters
@@ -82,7 +130,7 @@ class SyntheticReport:
     """
 
     found: PanoramiaReport
-    targets: tuple[Target, ...]
+    targets: tuple[AnyTarget, ...]
     members: int
     generator: str
     seed: int
@@ -102,9 +150,12 @@ class SyntheticReport:
         }
 
 
+SyntheticReport: TypeAlias = TargetsReport[ClassifierTarget]
+
+
 def audit_targets(
     audit: Panoramia,
-    process: Process,
+    draw: Draw[AnyTarget],
     recipe: Recipe,
     *,
     generator: str,
@@ -114,15 +165,15 @@ def audit_targets(
     epsilons: Sequence[float],
     private_epochs: int,
     progress: Progress | None,
-) -> SyntheticReport:
+) -> TargetsReport[AnyTarget]:
     """Train all targets on the same members, and audit them together.
 
     Parameters
     ----------
     audit : Panoramia
         How they are audited.
-    process : Process
-        Where examples come from.
+    draw : callable
+        Where members and non-members come from.
     recipe : Recipe
         How targets are trained.
     generator : str
@@ -132,7 +183,7 @@ def audit_targets(
 
     Returns
     -------
-    SyntheticReport
+    TargetsReport
         Targets and table.
 
     Raises
@@ -146,42 +197,29 @@ def audit_targets(
     marks = sorted({integer(mark, "epochs", least=1) for mark in epochs})
     budgets = [real(epsilon, "epsilons", above=0) for epsilon in epsilons]
     private_epochs = integer(private_epochs, "private_epochs", least=1)
-    training = _Draws(process, audit, seed)
     steps = max(marks, default=0) + private_epochs * len(budgets)
     ticks = Ticks(_part(progress, 0, TRAINING), steps)
     with reproducible():
-        inside, outside = training.pair(members, MEMBERS), training.pair(members, NONMEMBERS)
-        data = training.tensors(inside)
-        test = training.tensors(training.pair(TEST_EXAMPLES, TEST))
+        material = draw(members, seed)
         trained = [
-            (model, deepcopy(model.network))
+            replace(model, network=deepcopy(model.network))
             for model in chain(
-                recipe.overfit(data, marks, seed, ticks),
+                recipe.overfit(material.training, marks, seed, ticks),
                 (
-                    recipe.privately(data, epsilon, private_epochs, seed, ticks)
+                    recipe.privately(material.training, epsilon, private_epochs, seed, ticks)
                     for epsilon in budgets
                 ),
             )
         ]
         found = audit.run(
-            target={model.name: network for model, network in trained},
-            members=inside,
-            nonmembers=outside,
+            target={model.name: model.network for model in trained},
+            members=material.members,
+            nonmembers=material.nonmembers,
             initial=recipe.new(seed),
             progress=_part(progress, TRAINING, 1),
         )
-        targets = tuple(
-            Target(
-                model.name,
-                model.epochs,
-                model.epsilon,
-                accuracy(network, data),
-                accuracy(network, test),
-                model.seconds,
-            )
-            for model, network in trained
-        )
-    return SyntheticReport(
+        targets = tuple(material.judge(model) for model in trained)
+    return TargetsReport(
         found=found,
         targets=targets,
         members=members,
@@ -191,23 +229,49 @@ def audit_targets(
     )
 
 
-@dataclass(frozen=True)
-class _Draws:
-    """Examples from a process, as the audit and as the targets take them."""
+def drawing(process: Process, inputs: Inputs | None) -> Draw[ClassifierTarget]:
+    """Return what draws the material of classifiers from a process.
 
-    process: Process
-    audit: Panoramia
-    seed: int
+    Parameters
+    ----------
+    process : Process
+        Draws examples with labels.
+    inputs : callable, optional
+        Turns examples into what targets take.
 
-    def pair(self, n: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
-        drawn = self.process.sample(n, seed=FIRST + 3 * self.seed + stream)
-        assert drawn.labels is not None
-        return drawn.values, drawn.labels
+    Returns
+    -------
+    callable
+        Draws members, as many non-members, and 3,000 more to test on.
+    """
 
-    def tensors(self, pair: tuple[np.ndarray, np.ndarray]) -> TensorDataset:
+    def tensors(pair: tuple[np.ndarray, np.ndarray]) -> TensorDataset:
         values, labels = pair
-        x = values if self.audit.inputs is None else self.audit.inputs(values)
+        x = values if inputs is None else inputs(values)
         return TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(labels))
+
+    def draw(members: int, seed: int) -> Material[ClassifierTarget]:
+        def pair(n: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
+            drawn = process.sample(n, seed=FIRST + 3 * seed + stream)
+            assert drawn.labels is not None
+            return drawn.values, drawn.labels
+
+        inside, test = pair(members, MEMBERS), tensors(pair(TEST_EXAMPLES, TEST))
+        training = tensors(inside)
+
+        def judge(model: TrainedModel) -> ClassifierTarget:
+            return ClassifierTarget(
+                model.name,
+                model.epochs,
+                model.epsilon,
+                model.seconds,
+                accuracy(model.network, training),
+                accuracy(model.network, test),
+            )
+
+        return Material(inside, pair(members, NONMEMBERS), training, judge)
+
+    return draw
 
 
 def _part(progress: Progress | None, start: float, end: float) -> Progress | None:

@@ -14,8 +14,8 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from leakbound._typing import BoolArray, FloatArray
-from leakbound.demos._classifier import Recipe
 from leakbound.demos._glyphs_data import FONTS, noisy_labels, photographs
+from leakbound.demos._recipe import Recipe
 from leakbound.demos._training import Ticks, reproducible
 from leakbound.demos.glyphs import RECIPE
 from leakbound.torch import score

@@ -17,8 +17,8 @@ from leakbound.generators import ChowLiuTree, GaussianCopula, Generator, Sequent
 try:
     from torch import nn
 
-    from leakbound.demos._classifier import Recipe
-    from leakbound.demos._panoramia import SyntheticReport, audit_targets
+    from leakbound.demos._panoramia import SyntheticReport, audit_targets, drawing
+    from leakbound.demos._recipe import Recipe
 except ImportError as error:
     message = (
         f"the census demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
@@ -130,7 +130,7 @@ def run(
     )
     return audit_targets(
         audit,
-        source,
+        drawing(source, features),
         recipe(integer(width, "width", least=1)),
         generator=generator,
         seed=seed,

@@ -28,7 +28,7 @@ try:
     from torch import nn
     from torch.utils.data import TensorDataset
 
-    from leakbound.demos._classifier import Recipe, accuracy
+    from leakbound.demos._recipe import Recipe, accuracy
 except ImportError as error:
     message = (
         f"the digits demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"

@@ -16,8 +16,8 @@ from leakbound.generators import Diffusion, Generator, PCAMixture
 try:
     from torch import nn
 
-    from leakbound.demos._classifier import Recipe
-    from leakbound.demos._panoramia import SyntheticReport, audit_targets
+    from leakbound.demos._panoramia import SyntheticReport, audit_targets, drawing
+    from leakbound.demos._recipe import Recipe
 except ImportError as error:
     message = (
         f"the glyphs demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
@@ -110,7 +110,7 @@ def run(
     )
     return audit_targets(
         audit,
-        Glyphs(),
+        drawing(Glyphs(), None),
         RECIPE,
         generator=generator,
         seed=seed,

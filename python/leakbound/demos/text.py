@@ -7,7 +7,7 @@ DP-SGD leaks nothing that an audit can prove.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,17 +24,17 @@ from leakbound.plan import InclusionPlan
 
 try:
     import torch
-    from torch import Tensor, nn
-    from torch.utils.data import DataLoader, TensorDataset
+    from torch import Tensor
+    from torch.utils.data import TensorDataset
 
-    from leakbound.demos._private import train_privately
+    from leakbound.demos._recipe import Recipe
 except ImportError as error:
     message = (
         f"the text demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
     )
     raise MissingExtraError(message) from error
 
-from leakbound.demos._gpt import GPT
+from leakbound.demos._gpt import GPT, loss_of_next_bytes
 from leakbound.demos._training import (
     AuditedModel,
     DemoReport,
@@ -42,7 +42,6 @@ from leakbound.demos._training import (
     Ticks,
     TrainedModel,
     reproducible,
-    train_to_marks,
     write_scores,
 )
 from leakbound.torch import score
@@ -52,11 +51,16 @@ __all__ = ["TextReport", "TextRow", "run"]
 LENGTH = 64
 WIDTH = 128
 
-BATCH_SIZE = 32
-LEARNING_RATE = 3e-3
-
-PRIVATE_BATCH_SIZE = 64
-PRIVATE_LEARNING_RATE = 3e-3
+RECIPE = Recipe(
+    lambda: GPT(LENGTH, WIDTH),
+    batch_size=32,
+    learning_rate=3e-3,
+    private_batch_size=64,
+    private_learning_rate=3e-3,
+    loss=loss_of_next_bytes,
+    optimizer=torch.optim.AdamW,
+    private_optimizer=torch.optim.AdamW,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +153,14 @@ def run(
         plan = InclusionPlan.create(size, seed=seed)
         training = TensorDataset(plan.included(text))
         models = chain(
-            _overfit(training, marks, seed, ticks),
-            (_privately(training, epsilon, private_epochs, seed, ticks) for epsilon in budgets),
+            RECIPE.overfit(training, marks, seed, ticks),
+            (
+                RECIPE.privately(training, epsilon, private_epochs, seed, ticks)
+                for epsilon in budgets
+            ),
         )
         rows = tuple(_audit(text, plan, model, seed, out) for model in models)
-        parameters = sum(weight.numel() for weight in _network(seed).parameters())
+        parameters = sum(weight.numel() for weight in RECIPE.new(seed).parameters())
     if out is not None:
         plan.save(Path(out) / "plan.npz")
     return TextReport(
@@ -169,52 +176,6 @@ def _text(chunks: int, seed: int) -> Tensor:
     different = np.unique(pieces, axis=0)
     chosen = np.random.default_rng([seed, 1]).permutation(different)[:chunks]
     return torch.tensor(chosen, dtype=torch.int64)
-
-
-def _network(seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    return GPT(LENGTH, WIDTH)
-
-
-def _overfit(
-    training: TensorDataset, marks: list[int], seed: int, ticks: Ticks
-) -> Iterator[TrainedModel]:
-    """Train one network far past its best, and hand it out at each mark."""
-    network = _network(seed)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE)
-    loader = DataLoader(training, batch_size=BATCH_SIZE, shuffle=True)
-    yield from train_to_marks(
-        network, lambda: _train_one_epoch(network, optimizer, loader), marks, ticks
-    )
-
-
-def _privately(
-    training: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
-) -> TrainedModel:
-    """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
-    network = _network(seed)
-    return train_privately(
-        network,
-        torch.optim.AdamW(network.parameters(), lr=PRIVATE_LEARNING_RATE),
-        training,
-        _train_one_epoch,
-        batch_size=PRIVATE_BATCH_SIZE,
-        epsilon=epsilon,
-        epochs=epochs,
-        ticks=ticks,
-    )
-
-
-def _train_one_epoch(
-    network: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[tuple[Tensor, ...]]
-) -> None:
-    network.train()
-    for (text,) in loader:
-        optimizer.zero_grad()
-        logits = network(text)[:, :-1]
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
-        torch.autograd.backward(loss)
-        optimizer.step()
 
 
 def _audit(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from leakbound.demos._classifier import Recipe
     from leakbound.demos._panoramia import Process, SyntheticReport
+    from leakbound.demos._recipe import Recipe
     from leakbound.generators import Generator
     from leakbound.panoramia._options import Inputs
 

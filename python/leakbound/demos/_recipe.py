@@ -1,7 +1,9 @@
-"""Training of small classifiers: ever longer without privacy, or with DP-SGD."""
+"""Training of small networks: ever longer without privacy, or with DP-SGD."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +12,34 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorData
 from leakbound.demos._private import train_privately
 from leakbound.demos._training import Ticks, TrainedModel, train_to_marks
 
-__all__ = ["Recipe", "accuracy"]
+__all__ = ["Loss", "Recipe", "accuracy", "loss_of_labels"]
+
+Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
+"""Takes a network and a batch, and returns the mean loss."""
+
+
+def loss_of_labels(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """Return a classifier's mean cross-entropy.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Returns logits.
+    batch : tuple of Tensor
+        Inputs and labels.
+
+    Returns
+    -------
+    Tensor
+        One number.
+    """
+    inputs, targets = batch
+    return nn.functional.cross_entropy(network(inputs), targets)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train a classifier.
+    """How to train a network.
 
     Parameters
     ----------
@@ -24,11 +48,15 @@ class Recipe:
     batch_size : int
         Examples in a batch.
     learning_rate : float
-        Of Adam.
+        Of the optimizer.
     private_batch_size : int
         Mean number of examples in a batch of DP-SGD.
     private_learning_rate : float
         Of DP-SGD.
+    loss : callable
+        What is made smaller.
+    optimizer, private_optimizer : type
+        Of torch: without privacy, and for DP-SGD.
     """
 
     network: Callable[[], nn.Module]
@@ -36,6 +64,9 @@ class Recipe:
     learning_rate: float
     private_batch_size: int = 256
     private_learning_rate: float = 0.5
+    loss: Loss = loss_of_labels
+    optimizer: type[torch.optim.Optimizer] = torch.optim.Adam
+    private_optimizer: type[torch.optim.Optimizer] = torch.optim.SGD
 
     def new(self, seed: int) -> nn.Module:
         """Return the network before training.
@@ -75,11 +106,11 @@ class Recipe:
             The same network every time, trained for longer.
         """
         network = self.new(seed)
-        optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+        optimizer = self.optimizer(network.parameters(), lr=self.learning_rate)  # type: ignore[call-arg]
         batches = BatchSampler(RandomSampler(data), self.batch_size, drop_last=False)
         loader: DataLoader[tuple[Tensor, ...]] = DataLoader(data, sampler=batches, batch_size=None)
         yield from train_to_marks(
-            network, lambda: _train_one_epoch(network, optimizer, loader), marks, ticks
+            network, lambda: _train_one_epoch(self.loss, network, optimizer, loader), marks, ticks
         )
 
     def privately(
@@ -108,9 +139,9 @@ class Recipe:
         network = self.new(seed)
         return train_privately(
             network,
-            torch.optim.SGD(network.parameters(), lr=self.private_learning_rate),
+            self.private_optimizer(network.parameters(), lr=self.private_learning_rate),  # type: ignore[call-arg]
             data,
-            _train_one_epoch,
+            partial(_train_one_epoch, self.loss),
             batch_size=self.private_batch_size,
             epsilon=epsilon,
             epochs=epochs,
@@ -141,11 +172,13 @@ def accuracy(network: nn.Module, data: TensorDataset) -> float:
 
 
 def _train_one_epoch(
-    network: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[tuple[Tensor, ...]]
+    loss: Loss,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loader: DataLoader[tuple[Tensor, ...]],
 ) -> None:
     network.train()
-    for inputs, targets in loader:
+    for batch in loader:
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(network(inputs), targets)
-        torch.autograd.backward(loss)
+        torch.autograd.backward(loss(network, tuple(batch)))
         optimizer.step()

@@ -1,0 +1,153 @@
+"""Whole runs on text: documents, prompts, helpers, checkpoints; and nothing found in nothing."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config
+
+import leakbound as lb
+from leakbound import stats
+from leakbound.demos._gpt import GPT
+from leakbound.generators import LanguageModel, MemberSplit, Samples, chunk_texts
+from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
+
+LENGTH = 10
+LETTERS = 12
+NOMINAL = 0.05
+ERROR = 1e-4
+"""Probability that a valid audit fails its test."""
+
+
+@dataclass(frozen=True)
+class Babble:
+    """Texts of a made-up language: every letter depends on the one before."""
+
+    def fit(self, *_: object) -> "Babble":
+        return self
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        likely = np.random.default_rng(1).dirichlet(np.full(LETTERS, 0.5), LETTERS).cumsum(axis=1)
+        dice = np.random.default_rng(seed).random((n, LENGTH))
+        text = np.zeros((n, LENGTH), dtype=np.int64)
+        for place in range(LENGTH):
+            before = text[:, place - 1] if place else np.zeros(n, dtype=np.int64)
+            chosen = (likely[before] < dice[:, place, None]).sum(axis=1)
+            text[:, place] = np.minimum(chosen, LETTERS - 1)
+        return Samples(text)
+
+
+def network() -> GPT:
+    return GPT(LENGTH, 8)
+
+
+def untrained(seed: int) -> GPT:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return network()
+
+
+WRITER = LanguageModel(
+    GPT2Config(vocab_size=256, n_positions=2 * LENGTH, n_embd=8, n_layer=1, n_head=1),
+    epochs=1,
+    samples_per_prompt=40,
+)
+HELPER = Helper(network=network, epochs=1)
+AUDIT = Panoramia(
+    WRITER,
+    attack=StackedAttack("text"),
+    helper=(HELPER, replace(HELPER, trained_on="members")),
+    saturation=(0.5,),
+    seeds=(0, 1),
+    union=True,
+)
+WORDS = Babble().sample(60, seed=0).values + 97
+CHUNKS = chunk_texts(
+    [bytes(WORDS[topic : topic + 20].ravel().tolist()).decode() for topic in range(20)],
+    length=LENGTH,
+)
+
+
+class StopError(Exception):
+    """Somebody pulled the plug."""
+
+
+def run(**options: Any) -> PanoramiaReport:
+    others = Babble().sample(200, seed=5).values + 97
+    return AUDIT.run(
+        target=untrained(0),
+        members=CHUNKS.values,
+        documents=CHUNKS.documents,
+        nonmembers=others,
+        initial=untrained(2),
+        **options,
+    )
+
+
+def test_an_interrupted_run_on_documents_goes_on_where_it_was(tmp_path: Path) -> None:
+    def stop(what: str, _: float) -> None:
+        if what == "seed 1: the attack on target":
+            raise StopError
+
+    with pytest.raises(StopError):
+        run(checkpoints=tmp_path, progress=stop)
+    kept = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    phases = {"generated", "helper-0", "helper-1", "targets", "game-0-generated"}
+    assert {f"{phase}.npz" for phase in phases} <= set(kept)
+    calls: list[str] = []
+    resumed = run(checkpoints=tmp_path, progress=lambda what, _: calls.append(what))
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
+    assert not any("helper" in call or "generator" in call for call in calls)
+    assert resumed == run()
+    split = MemberSplit.create(
+        len(CHUNKS),
+        shares={"generator": 0.3, "audit": 0.7},
+        documents=CHUNKS.documents,
+        seed=0,
+    )
+    teaching = split.positions("generator")
+    assert resumed.sizes["generator"] == teaching.size
+    audited = np.setdiff1d(np.arange(len(CHUNKS)), teaching)
+    assert not np.intersect1d(CHUNKS.documents[teaching], CHUNKS.documents[audited]).size
+    for place, name in enumerate(("helper", "helper 2")):
+        with np.load(tmp_path / f"helper-{place}.npz") as said:
+            assert said[f"{name} members"].shape == (audited.size, LENGTH - 1)
+    assert [row.audit for row in resumed.rows[:4]] == [
+        "PANORAMIA",
+        "PANORAMIA, union",
+        "RM;RN",
+        "O(1)",
+    ]
+    assert resumed.saturation.examples.size == 2
+
+
+def check(trials: int) -> None:
+    """Count false bounds of baselines and attacks, and judge them exactly.
+
+    With the process itself as the generator c = 0, and no member was seen: ε = 0. Each bound
+    exceeds the truth with probability at most half of the nominal error.
+    """
+    audit = Panoramia(Babble(), attack=StackedAttack("text"), helper=None, saturation=())
+    results = []
+    for seed in range(trials):
+        found = replace(audit, seeds=(seed,)).run(
+            target=untrained(seed), members=Babble().sample(500, seed=1000 + seed).values
+        )
+        (result,) = found.row("target").results
+        assert isinstance(result, lb.PanoramiaResult)
+        results.append(result)
+    for bounds in ([one.c_lb for one in results], [one.c_plus_epsilon_lb for one in results]):
+        false = int(np.count_nonzero(np.array(bounds) > 0))
+        assert stats.binomial_tail(false, trials, NOMINAL / 2) > ERROR, f"{false} of {trials}"
+
+
+def test_a_process_as_its_own_generator_is_not_told_from_members_quick() -> None:
+    check(3)
+
+
+@pytest.mark.validity
+def test_a_process_as_its_own_generator_is_not_told_from_members() -> None:
+    check(60)
