@@ -16,7 +16,7 @@ from leakbound.generators import LanguageModel, MemberSplit, Samples, chunk_text
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
 
 LENGTH = 10
-LETTERS = 12
+LETTERS = 20
 NOMINAL = 0.05
 ERROR = 1e-4
 """Probability that a valid audit fails its test."""
@@ -30,7 +30,7 @@ class Babble:
         return self
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        likely = np.random.default_rng(1).dirichlet(np.full(LETTERS, 0.5), LETTERS).cumsum(axis=1)
+        likely = np.random.default_rng(1).dirichlet(np.full(LETTERS, 2.0), LETTERS).cumsum(axis=1)
         dice = np.random.default_rng(seed).random((n, LENGTH))
         text = np.zeros((n, LENGTH), dtype=np.int64)
         for place in range(LENGTH):
