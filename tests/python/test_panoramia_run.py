@@ -28,7 +28,7 @@ from leakbound.errors import (
     ShapeError,
 )
 from leakbound.generators import Samples
-from leakbound.panoramia import Helper, Panoramia, PanoramiaReport
+from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
 from leakbound.panoramia._losses import losses_of
 from memory import Memory
 
@@ -382,6 +382,11 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"helper": (HELPER, "members")}, OptionTypeError, "helper must be .*'members'"),
         ({"train_share": 0.0}, OptionError, "train_share must be above 0"),
         ({"train_share": 0.7}, IncompatibleOptionsError, "leave members to audit"),
+        (
+            {"conditional": True, "attack": StackedAttack("text")},
+            IncompatibleOptionsError,
+            "tokens are none",
+        ),
         ({"saturation": (0.5, 0.25)}, OptionError, "saturation must increase"),
         ({"seeds": ()}, OptionError, "seeds must be different"),
         ({"seeds": (1, 1)}, OptionError, "seeds must be different"),

@@ -70,7 +70,8 @@ class Panoramia:
     conditional : bool
         Whether it also has lower bounds on ε by Zero-Run on the same scores. They hold if the
         probability that an example is real, given the baseline's score, is what a model learnt from
-        the validation part says; a sceptic tries to refute it.
+        the validation part says; a sceptic tries to refute it. Not for text, of whose tokens the
+        sceptic could make nothing.
     columns : sequence of str, optional
         Names of a table's columns, by which the report names those whose extremes give members
         away; "feature 0" and so on if None.
@@ -126,6 +127,13 @@ class Panoramia:
             raise OptionError(message)
         complement(self.confidence)
         instance(self.cuts, "cuts", CUT_POLICIES)
+        if self.conditional and self.attack.modality == "text":
+            message = (
+                "conditional bounds need features that a sceptic can bet on, and tokens are none; "
+                "pass features such as embeddings, with the scores of the report's games, to "
+                "audit_panoramia(features=...)"
+            )
+            raise IncompatibleOptionsError(message)
 
     def run(
         self,
