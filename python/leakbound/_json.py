@@ -162,8 +162,8 @@ class Record:
         return hash(repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        names = {f.name for f in _stored(self)}
-        rest = {name: value for name, value in vars(self).items() if name not in names}
+        stored = _stored(self)
+        rest = {f.name: getattr(self, f.name) for f in fields(cast("Any", self)) if f not in stored}
         return type(self).from_dict, (self.to_dict(),), rest
 
 
