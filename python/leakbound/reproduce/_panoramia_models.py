@@ -339,13 +339,13 @@ def _table_7(*, full: bool) -> Outcome:
 
 def _figure_15(*, full: bool) -> Outcome:
     """Return bounds on models of several sizes."""
-    from leakbound.demos.census import run
+    from leakbound.demos.census import recipe, run
 
     rows: list[tuple[Cell, ...]] = []
     for width in WIDTHS:
         made = run(width=width, epsilons=(), conditional=False, **(FULL if full else QUICK))
         (target,) = made.targets
-        weights = 12 * width + width**2 + 2 * width + 2 * width + 2
+        weights = sum(part.numel() for part in recipe(width).new(0).parameters())
         bounds = _found(made, target.name)
         rows.append((width, weights, *bounds, target.train_accuracy, target.test_accuracy))
     return Outcome(
