@@ -8,8 +8,7 @@ import numpy as np
 
 from leakbound._composition import remaining_leakage
 from leakbound._json import Lazy
-from leakbound.audits._study import Corrected, Study, confidence_of
-from leakbound.audits.one_run import audit_one_run
+from leakbound.audits._study import Corrected, Study
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.errors import IncompatibleOptionsError
@@ -60,16 +59,7 @@ def correct_by_composition(study: Study) -> Corrected:
     cuts = study.cuts
     if cuts is None and isinstance(claim, ApproxDP):
         cuts = Fixed(study.planned(study.examples))
-    together = audit_one_run(
-        ranks,
-        study.member,
-        claim=claim,
-        confidence=confidence_of(study.level),
-        cuts=cuts,
-        sides=study.sides,
-        test=study.test,
-        seed=study.seed,
-    )
+    together = study.without_shift(ranks, study.member, cuts)
     shift = float(study.shift.largest.max())
 
     def left(total: float, shift: float) -> float:

@@ -12,8 +12,7 @@ from leakbound import _core
 from leakbound._progress import track
 from leakbound._zero_run import match, residual_scores
 from leakbound.audits._shift import no_overlap
-from leakbound.audits._study import Corrected, Study, confidence_of
-from leakbound.audits.one_run import audit_one_run
+from leakbound.audits._study import Corrected, Study
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed
 from leakbound.errors import IncompatibleOptionsError
@@ -105,16 +104,7 @@ class _Matching:
         cuts = self._cuts
         if self._guesses > values.size:
             cuts = Fixed(values.size)
-        return audit_one_run(
-            ranks,
-            study.member[kept],
-            claim=study.claim,
-            confidence=confidence_of(study.level),
-            cuts=cuts,
-            sides=study.sides,
-            test=study.test,
-            seed=study.seed,
-        )
+        return study.without_shift(ranks, study.member[kept], cuts)
 
     def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds that half of the draws reach."""

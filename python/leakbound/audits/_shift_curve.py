@@ -10,14 +10,13 @@ import numpy as np
 
 from leakbound._zero_run_result import ShiftCurve
 from leakbound.audits._shifted_proof import CORRECTIONS
-from leakbound.audits._study import Study, confidence_of
-from leakbound.audits.one_run import audit_one_run
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError, NoOverlapError, OptionError
 
 if TYPE_CHECKING:
     from leakbound._typing import Correction, IntArray
+    from leakbound.audits._study import Study
     from leakbound.cuts import CutPolicy
 
 __all__ = ["shift_curve"]
@@ -78,14 +77,5 @@ def _bounds(
         uniforms=study.uniforms[:, left],
         cuts=cuts,
     )
-    naive = audit_one_run(
-        part.scores,
-        part.member,
-        claim=part.claim,
-        confidence=confidence_of(part.level),
-        cuts=cuts,
-        sides=part.sides,
-        test=part.test,
-        seed=part.seed,
-    )
+    naive = part.without_shift(part.scores, part.member, cuts)
     return CORRECTIONS[correction](part).audit.bound, naive.bound

@@ -18,6 +18,7 @@ from leakbound.audits._approx import plan_fixed
 from leakbound.audits._details import POINTS, histogram, roc
 from leakbound.audits._fdp import plan_family
 from leakbound.audits._warnings import coin_warnings, inverted_warnings, tie_warnings
+from leakbound.audits.one_run import audit_one_run
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.errors import IncompatibleOptionsError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     )
     from leakbound.audits._shift import Shift
     from leakbound.claims import Claim
+    from leakbound.results import AuditResult
 
 __all__ = ["Corrected", "Study", "confidence_of", "summary", "two_sided"]
 
@@ -99,6 +101,36 @@ class Study:
             return notes
         propensity = 1 / (1 + np.exp(-self.shift.log_odds))
         return notes + coin_warnings(int(self.member.sum()), self.examples, propensity)
+
+    def without_shift(
+        self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
+    ) -> AuditResult:
+        """Audit some of the examples as if every membership had been a fair coin.
+
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (n,)
+            Higher is more likely a member.
+        member : ndarray of bool, shape (n,)
+            Whether each is one.
+        cuts : CutPolicy or None
+            Which cuts are tested.
+
+        Returns
+        -------
+        AuditResult
+            At the level, and for the claim, of this audit.
+        """
+        return audit_one_run(
+            scores,
+            member,
+            claim=self.claim,
+            confidence=confidence_of(self.level),
+            cuts=cuts,
+            sides=self.sides,
+            test=self.test,
+            seed=self.seed,
+        )
 
     def planned(self, examples: int) -> int:
         """Return the number of guesses of an audit of so many examples, fixed before labels."""

@@ -10,8 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["GPT", "loss_of_next_bytes"]
+from leakbound.demos._recipe import Recipe
 
+__all__ = ["GPT", "LENGTH", "recipe"]
+
+LENGTH = 64
+"""Bytes of a chunk, in the demos."""
 BYTES = 256
 HEADS = 4
 LAYERS = 2
@@ -118,3 +122,30 @@ def _initialise(module: nn.Module) -> None:
         nn.init.normal_(module.weight, std=SPREAD)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
+
+
+def recipe(width: int, *, private_batch_size: int) -> Recipe:
+    """Return how a model of chunks is trained.
+
+    Parameters
+    ----------
+    width : int
+        As for `GPT`.
+    private_batch_size : int
+        Mean number of chunks in a batch of DP-SGD.
+
+    Returns
+    -------
+    Recipe
+        Of AdamW, and DP-SGD.
+    """
+    return Recipe(
+        lambda: GPT(LENGTH, width),
+        batch_size=32,
+        learning_rate=3e-3,
+        private_batch_size=private_batch_size,
+        private_learning_rate=3e-3,
+        loss=loss_of_next_bytes,
+        optimizer=torch.optim.AdamW,
+        private_optimizer=torch.optim.AdamW,
+    )

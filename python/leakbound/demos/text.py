@@ -27,14 +27,13 @@ try:
     from torch import Tensor
     from torch.utils.data import TensorDataset
 
-    from leakbound.demos._recipe import Recipe
+    from leakbound.demos._gpt import LENGTH, recipe
 except ImportError as error:
     message = (
         f"the text demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
     )
     raise MissingExtraError(message) from error
 
-from leakbound.demos._gpt import GPT, loss_of_next_bytes
 from leakbound.demos._training import (
     AuditedModel,
     DemoReport,
@@ -48,19 +47,9 @@ from leakbound.torch import score
 
 __all__ = ["TextReport", "TextRow", "run"]
 
-LENGTH = 64
 WIDTH = 128
 
-RECIPE = Recipe(
-    lambda: GPT(LENGTH, WIDTH),
-    batch_size=32,
-    learning_rate=3e-3,
-    private_batch_size=64,
-    private_learning_rate=3e-3,
-    loss=loss_of_next_bytes,
-    optimizer=torch.optim.AdamW,
-    private_optimizer=torch.optim.AdamW,
-)
+RECIPE = recipe(WIDTH, private_batch_size=64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,9 +28,8 @@ try:
     from torch.utils.data import TensorDataset
     from transformers import GPT2Config
 
-    from leakbound.demos._gpt import GPT, loss_of_next_bytes
+    from leakbound.demos._gpt import LENGTH, recipe
     from leakbound.demos._panoramia import Material, Target, TargetsReport, audit_targets
-    from leakbound.demos._recipe import Recipe
 except ImportError as error:
     message = (
         f"the text demo needs {error.name}, which is not installed: pip install 'leakbound[demo]'"
@@ -43,25 +42,11 @@ from leakbound.torch import token_losses
 
 __all__ = ["LanguageReport", "LanguageTarget", "run"]
 
-LENGTH = 64
 WIDTH = 64
 BYTES = 256
 
 
-def _network() -> GPT:
-    return GPT(LENGTH, WIDTH)
-
-
-RECIPE = Recipe(
-    _network,
-    batch_size=32,
-    learning_rate=3e-3,
-    private_batch_size=128,
-    private_learning_rate=3e-3,
-    loss=loss_of_next_bytes,
-    optimizer=torch.optim.AdamW,
-    private_optimizer=torch.optim.AdamW,
-)
+RECIPE = recipe(WIDTH, private_batch_size=128)
 
 
 @dataclass(frozen=True)
@@ -130,9 +115,13 @@ def run(
         _generator(),
         attack=StackedAttack("text"),
         helper=(
-            Helper(network=_network, epochs=8, batch_size=32, learning_rate=3e-3),
+            Helper(network=RECIPE.network, epochs=8, batch_size=32, learning_rate=3e-3),
             Helper(
-                trained_on="members", network=_network, epochs=15, batch_size=32, learning_rate=3e-3
+                trained_on="members",
+                network=RECIPE.network,
+                epochs=15,
+                batch_size=32,
+                learning_rate=3e-3,
             ),
         ),
         generator_share=0.4,

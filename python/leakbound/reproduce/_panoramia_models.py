@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
-from leakbound.reproduce._panoramia_run import OTHERS, PAPER, census_run, mean_of
+from leakbound.reproduce._panoramia_run import OTHERS, PAPER, census_run, lines_of, mean_of
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
 
 if TYPE_CHECKING:
@@ -302,15 +302,7 @@ def _figure_9(*, full: bool) -> Outcome:
         columns=("training examples", "m", *names),
         rows=tuple(rows),
         notes=(_IMAGES, _SHARES, _means(full=full)),
-        lines=tuple(
-            Line(
-                "training and test data",
-                name,
-                tuple(float(row[0] or 0) for row in rows),
-                tuple(float(row[2 + place] or 0) for row in rows),
-            )
-            for place, name in enumerate(names)
-        ),
+        lines=lines_of(rows, "training and test data", names, across=0, first=2),
         axes=("training examples", "bound, or ε̃"),
     )
 
@@ -352,15 +344,7 @@ def _figure_15(*, full: bool) -> Outcome:
         columns=("units", "parameters", *_BOUNDS, "training accuracy", "test accuracy"),
         rows=tuple(rows),
         notes=(OTHERS, _WIDTHS),
-        lines=tuple(
-            Line(
-                "size of the model",
-                name,
-                tuple(float(row[1] or 0) for row in rows),
-                tuple(float(row[2 + place] or 0) for row in rows),
-            )
-            for place, name in enumerate(_BOUNDS)
-        ),
+        lines=lines_of(rows, "size of the model", _BOUNDS, across=1, first=2),
         axes=("log parameters", "bound, or ε̃"),
     )
 

@@ -6,14 +6,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from leakbound.panoramia import Spread
+from leakbound.reproduce._protocol import Cell, Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from leakbound.demos._panoramia import SyntheticReport
-    from leakbound.reproduce._protocol import Cell
 
-__all__ = ["OTHERS", "PAPER", "audited", "census_run", "mean_of", "means_of"]
+__all__ = ["OTHERS", "PAPER", "audited", "census_run", "lines_of", "mean_of", "means_of"]
 
 QUICK: dict[str, Any] = {
     "epochs": (5, 40, 80),
@@ -66,6 +66,40 @@ def audited(made: SyntheticReport) -> list[str]:
         In the order of its table.
     """
     return [target.name for target in made.targets]
+
+
+def lines_of(
+    rows: Sequence[tuple[Cell, ...]], panel: str, names: Sequence[str], *, across: int, first: int
+) -> tuple[Line, ...]:
+    """Return columns of a table as lines.
+
+    Parameters
+    ----------
+    rows : sequence of tuple
+        The table.
+    panel : str
+        Where the lines belong.
+    names : sequence of str
+        Of the lines.
+    across : int
+        The column of places on the horizontal axis.
+    first : int
+        The column of the first line; the others follow it.
+
+    Returns
+    -------
+    tuple of Line
+        One for each name.
+    """
+    return tuple(
+        Line(
+            panel,
+            name,
+            tuple(float(row[across] or 0) for row in rows),
+            tuple(float(row[column] or 0) for row in rows),
+        )
+        for column, name in enumerate(names, start=first)
+    )
 
 
 def mean_of(spread: Spread | None) -> Cell:

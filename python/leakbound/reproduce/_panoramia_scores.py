@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound.cuts import Fixed, KLScan
-from leakbound.reproduce._panoramia_run import OTHERS, PAPER, audited, census_run, means_of
+from leakbound.reproduce._panoramia_run import (
+    OTHERS,
+    PAPER,
+    audited,
+    census_run,
+    lines_of,
+    means_of,
+)
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
 
 if TYPE_CHECKING:
@@ -231,16 +238,10 @@ def _cuts(most: int) -> list[int]:
     return sorted({round(most / _RATIO**step) for step in range(steps + 1)})
 
 
-def _falls(rows: list[tuple[Cell, ...]], target: str, names: tuple[str, ...]) -> Iterator[Line]:
-    """Yield bounds of a target against γ, where the model is ε-DP."""
+def _falls(rows: list[tuple[Cell, ...]], target: str, names: tuple[str, ...]) -> tuple[Line, ...]:
+    """Return bounds of a target against γ, where the model is ε-DP."""
     kept = [row for row in rows if row[:2] == (target, "0") and row[2] != "0"]
-    for place, name in enumerate(names):
-        yield Line(
-            target,
-            name,
-            tuple(float(row[2] or 0) for row in kept),
-            tuple(float(row[3 + place] or 0) for row in kept),
-        )
+    return lines_of(kept, target, names, across=2, first=3)
 
 
 SCORES: dict[str, Reproduction] = {
