@@ -1,6 +1,7 @@
 """Which canaries go into the training set: one fair coin for each, tossed before training."""
 
 import os
+import secrets
 import sys
 import zipfile
 import zlib
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._files import replacing
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, IntArray
 from leakbound._validate import check_ids, check_membership, integer, vector
 from leakbound.errors import (
@@ -88,10 +90,10 @@ class InclusionPlan:
     --------
     >>> plan = InclusionPlan.create(6, seed=1)
     >>> plan
-    InclusionPlan(n=6, members=4, seed=1)
+    InclusionPlan(n=6, members=1, seed=1)
     >>> canaries = ["a", "b", "c", "d", "e", "f"]
     >>> plan.included(canaries), plan.excluded(canaries)
-    (['b', 'd', 'e', 'f'], ['a', 'c'])
+    (['d'], ['a', 'b', 'c', 'e', 'f'])
     """
 
     member: BoolArray
@@ -110,20 +112,23 @@ class InclusionPlan:
         object.__setattr__(self, "seed", None if seed is None else integer(seed, "seed", least=0))
 
     @classmethod
-    def create(cls, n: int, *, seed: int = 0, ids: ArrayInput | None = None) -> Self:
+    def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
         """Toss an independent fair coin for each of `n` examples.
 
-        The coins are bits of the counter-based generator Philox, whose stream NumPy keeps from
-        version to version: the same seed gives the same plan everywhere, and a longer plan of the
-        same seed begins with the shorter one. Use another seed for another training run, and do
-        not let the seed choose or order the examples.
+        By default they come from the system's entropy, by a seed of 128 bits that the plan records.
+        They are bits of the counter-based generator Philox, whose stream NumPy keeps from version
+        to version: the same seed gives the same plan everywhere, and a longer plan of the same seed
+        begins with the shorter one. No other stream of the same seed, in NumPy or here, has these
+        coins. Whoever knows the seed knows them all: keep it from the model and from the attack,
+        and take another one for another training run.
 
         Parameters
         ----------
         n : int
             Number of examples, at least 1.
-        seed : int
-            Seed of the coins, at least 0.
+        seed : int, optional
+            Seed of the coins, at least 0, to toss the same again; by default a new one from the
+            system's entropy.
         ids : array-like of shape (n,), optional
             A different integer or string for each example; by default 0, 1, …, n - 1.
 
@@ -141,12 +146,12 @@ class InclusionPlan:
 
         Examples
         --------
-        >>> InclusionPlan.create(8).member.astype(int)
-        array([1, 0, 0, 1, 0, 1, 0, 1])
+        >>> InclusionPlan.create(8, seed=0).member.astype(int)
+        array([0, 1, 1, 1, 1, 0, 1, 0])
         """
         n = integer(n, "n", least=1)
-        seed = integer(seed, "seed", least=0)
-        words = np.random.Philox(seed).random_raw(-(-n // 64)).astype("<u8")
+        seed = secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
+        words = Purpose.COINS.philox(seed).random_raw(-(-n // 64)).astype("<u8")
         bits = np.unpackbits(words.view(np.uint8), count=n, bitorder="little")
         return cls(bits.astype(np.bool_), ids=ids, seed=seed)
 

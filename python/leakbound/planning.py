@@ -15,6 +15,7 @@ import numpy as np
 from leakbound import _core
 from leakbound._json import Record
 from leakbound._progress import track
+from leakbound._streams import Purpose
 from leakbound._typing import FdpTest, FloatArray, Sides
 from leakbound._validate import choice, complement, instance, integer, real
 from leakbound.audits._approx import ApproxPolicy, approx_policy, plan_fixed
@@ -341,7 +342,8 @@ def power(
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
     integer(simulations, "simulations", least=1)
-    integer(seed, "seed", least=0, most=2**64 - 1)
+    seed = integer(seed, "seed", least=0)
+    stream = Purpose.POWER.derived(seed)
     goal = real(target, "target", least=0, below=math.inf)
     assumed, beta = _truth(truth, claim), complement(confidence)
     prove, named = _prover(m, beta, claim, cuts, sides)
@@ -350,7 +352,7 @@ def power(
         [
             prove(ranking)
             for first in range(0, simulations, step)
-            for ranking in assumed._play(m, seed, first, min(step, simulations - first))  # noqa: SLF001
+            for ranking in assumed._play(m, stream, first, min(step, simulations - first))  # noqa: SLF001
         ]
     )
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])

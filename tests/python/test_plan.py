@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 from torch.utils.data import Subset, TensorDataset
 
-from leakbound import InclusionPlan
+from leakbound import AuditResult, GaussianDP, InclusionPlan, audit_one_run
 from leakbound.errors import (
     ArrayTypeError,
     DuplicateIdsError,
@@ -34,7 +34,26 @@ def test_same_seed_same_coins_and_longer_plans_begin_with_shorter_ones() -> None
 
 
 def test_coins_of_a_seed_never_change() -> None:
-    assert np.packbits(InclusionPlan.create(64).member).tobytes().hex() == "95f41d444da799c0"
+    coins = InclusionPlan.create(64, seed=0).member
+    assert np.packbits(coins).tobytes().hex() == "7aa84bc956179d65"
+
+
+def test_a_new_plan_has_a_seed_of_its_own_that_tosses_its_coins_again(tmp_path: Path) -> None:
+    plans = [InclusionPlan.create(200) for _ in range(20)]
+    seeds = {plan.seed for plan in plans}
+    assert len(seeds) == len(plans)
+    assert max(seed.bit_length() for seed in seeds if seed is not None) > 110
+    for plan in plans:
+        assert plan == InclusionPlan.create(200, seed=plan.seed)
+        plan.save(tmp_path / "plan.npz")
+        assert InclusionPlan.load(tmp_path / "plan.npz").seed == plan.seed
+
+
+def test_the_seed_of_a_plan_is_a_seed_of_audits_and_survives_json() -> None:
+    plan = InclusionPlan.create(100)
+    result = audit_one_run(np.arange(100) // 7, plan, claim=GaussianDP(), seed=plan.seed or 0)
+    again = AuditResult.from_json(result.to_json())
+    assert again.provenance.seed == plan.seed
 
 
 def test_coins_are_fair_and_independent() -> None:
@@ -112,7 +131,7 @@ def test_datasets_become_subsets() -> None:
 def test_a_plan_does_not_import_torch() -> None:
     code = (
         "import sys; from leakbound import InclusionPlan; "
-        "InclusionPlan.create(4).included([1, 2, 3, 4]); sys.exit('torch' in sys.modules)"
+        "InclusionPlan.create(4, seed=0).included([1, 2, 3, 4]); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -136,7 +155,7 @@ def test_files_round_trip(tmp_path: Path, ids: Any, seed: int | None) -> None:
 
 def test_ids_of_data_frames_need_no_pickle(tmp_path: Path) -> None:
     ids = pd.Series(["a", "b", "c"], dtype=object)
-    InclusionPlan.create(3, ids=ids).save(tmp_path / "plan.npz")
+    InclusionPlan.create(3, seed=0, ids=ids).save(tmp_path / "plan.npz")
     assert InclusionPlan.load(tmp_path / "plan.npz").ids.tolist() == ["a", "b", "c"]
 
 
@@ -161,12 +180,12 @@ def _other(path: Path) -> None:
 
 
 def _cut(path: Path) -> None:
-    InclusionPlan.create(5000).save(path)
+    InclusionPlan.create(5000, seed=0).save(path)
     path.write_bytes(path.read_bytes()[:-100])
 
 
 def _flipped(path: Path) -> None:
-    InclusionPlan.create(5000).save(path)
+    InclusionPlan.create(5000, seed=0).save(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 3] ^= 255
     path.write_bytes(content)
@@ -218,7 +237,7 @@ def test_bad_numbers(n: Any, seed: int, error: type[Exception], message: str) ->
 )
 def test_bad_ids(ids: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        InclusionPlan.create(3, ids=ids)
+        InclusionPlan.create(3, seed=0, ids=ids)
 
 
 def test_bad_coins() -> None:
@@ -236,4 +255,4 @@ def test_bad_coins() -> None:
 )
 def test_bad_items(items: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        InclusionPlan.create(3).included(items)
+        InclusionPlan.create(3, seed=0).included(items)

@@ -10,6 +10,7 @@ import numpy as np
 
 from leakbound import _core
 from leakbound._json import Lazy, encode
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray, JsonValue, PathName, PathOrder, Sides
 from leakbound.audits._details import POINTS, curve, histogram, roc
 from leakbound.audits._fdp import FamilyPolicy
@@ -207,7 +208,7 @@ def untied(scores: FloatArray, seed: int) -> FloatArray:
     ndarray of float64, shape (m,)
         Distinct ranks in the order of the scores.
     """
-    draw = np.random.default_rng(seed).permutation(scores.size)
+    draw = Purpose.TIES.rng(seed).permutation(scores.size)
     ranks = np.empty(scores.size)
     ranks[np.lexsort((draw, scores))] = np.arange(scores.size)
     return ranks
@@ -231,7 +232,7 @@ def _draw(examples: int, fraction: float, seed: int) -> BoolArray:
         raise OptionError(message)
     size = min(max(2, round(fraction * examples)), examples - 2)
     chosen = np.zeros(examples, dtype=np.bool_)
-    rows = np.random.default_rng(seed).choice(examples, size, replace=False, shuffle=False)
+    rows = Purpose.SPLIT.rng(seed).choice(examples, size, replace=False, shuffle=False)
     chosen[rows] = True
     return chosen
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound.audits._shift import no_overlap
 from leakbound.errors import AbstentionError
 
@@ -27,7 +28,7 @@ def audited_rows(
     shift: Shift,
     limit: float | None,
     design: Design,
-    rng: np.random.Generator,
+    seed: int,
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.
 
@@ -43,8 +44,8 @@ def audited_rows(
         The largest |λ| that is audited.
     design : {"coins", "fixed_size"}
         How members came about.
-    rng : numpy.random.Generator
-        What draws.
+    seed : int
+        Seed of the order, and of the subset of fixed pools.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def audited_rows(
         )
         raise AbstentionError(message)
     if design == "fixed_size":
-        allowed = _as_coins(allowed, member[allowed], rng)
-    return rng.permutation(allowed)
+        allowed = _as_coins(allowed, member[allowed], Purpose.AUDITED_SUBSET.rng(seed))
+    return Purpose.AUDITED_ORDER.rng(seed).permutation(allowed)
 
 
 def _as_coins(rows: IntArray, member: BoolArray, rng: np.random.Generator) -> IntArray:

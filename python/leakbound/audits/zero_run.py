@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack, overload
 import numpy as np
 
 from leakbound._json import Lazy, encode
+from leakbound._streams import Purpose
 from leakbound._typing import (
     Adversary,
     ArrayInput,
@@ -344,9 +345,10 @@ def audit_zero_run(
     check_certain(shift, limit)
     kind = _correction(correction, claim, shift, variant)
     _check_policy(cuts)
-    rng = np.random.default_rng(seed)
-    rows = audited_rows(attacks.scores.values(), included, shift, limit, design, rng)
-    uniforms = rng.random((_DRAWS if derandomize and kind == "match" else 1, rows.size))
+    rows = audited_rows(attacks.scores.values(), included, shift, limit, design, seed)
+    uniforms = Purpose.MATCHING.rng(seed).random(
+        (_DRAWS if derandomize and kind == "match" else 1, rows.size)
+    )
     seen = shift.rows(rows)
 
     def prove(values: FloatArray, beta: float) -> ShiftedProof:

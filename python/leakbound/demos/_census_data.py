@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import integer
 from leakbound.generators import Samples
@@ -89,7 +90,7 @@ class Census:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng([integer(seed, "seed", least=0), 1790])
+        rng = Purpose.CENSUS.rng(integer(seed, "seed", least=0))
         age = np.clip(rng.normal(42, 13, n), 18, 90).round()
         schooling = np.clip(rng.normal(10, 2.6, n), 1, 16).round()
         sex = rng.integers(0, 2, n)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray, IntArray
 from leakbound._validate import integer
 from leakbound.errors import MissingExtraError
@@ -89,7 +90,7 @@ class Glyphs:
             If matplotlib, whose fonts these are, is not installed.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng([integer(seed, "seed", least=0), 8])
+        rng = Purpose.GLYPHS.rng(integer(seed, "seed", least=0))
         digits = rng.integers(0, 10, n)
         images = photographs(digits, rng.integers(0, len(FONTS), n), rng)
         labels = noisy_labels(digits, rng)

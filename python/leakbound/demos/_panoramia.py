@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import TensorDataset
 
+from leakbound._streams import Purpose
 from leakbound._typing import JsonValue
 from leakbound._validate import integer, real
 from leakbound.demos._recipe import Recipe, accuracy
@@ -34,9 +35,8 @@ __all__ = [
 TEST_EXAMPLES = 3000
 TRAINING = 0.5
 """Share of the work that training is, roughly."""
-FIRST = 1000
 MEMBERS, NONMEMBERS, TEST = range(3)
-"""Seeds of a process: those of a run are smaller, and a seed has three."""
+"""Which draw from a process."""
 
 
 @dataclass(frozen=True)
@@ -251,8 +251,8 @@ def drawing(process: Process, inputs: Inputs | None) -> Draw[ClassifierTarget]:
         return TensorDataset(torch.tensor(x, dtype=torch.float32), torch.tensor(labels))
 
     def draw(members: int, seed: int) -> Material[ClassifierTarget]:
-        def pair(n: int, stream: int) -> tuple[np.ndarray, np.ndarray]:
-            drawn = process.sample(n, seed=FIRST + 3 * seed + stream)
+        def pair(n: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+            drawn = process.sample(n, seed=Purpose.PROCESS.derived(seed, number, bits=32))
             assert drawn.labels is not None
             return drawn.values, drawn.labels
 

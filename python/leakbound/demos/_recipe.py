@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
+from leakbound._streams import Purpose
 from leakbound.demos._private import train_privately
 from leakbound.demos._training import Ticks, TrainedModel, train_to_marks
 
@@ -81,7 +82,7 @@ class Recipe:
         nn.Module
             The network.
         """
-        torch.manual_seed(seed)
+        torch.manual_seed(Purpose.DEMO_NETWORK.derived(seed))
         return self.network()
 
     def overfit(

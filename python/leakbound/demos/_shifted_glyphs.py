@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray
 from leakbound.demos._glyphs_data import FONTS, noisy_labels, photographs
 from leakbound.demos._recipe import Recipe
@@ -93,7 +94,7 @@ class ShiftedGlyphs:
         ShiftedGlyphs
             Given fonts memberships are independent coins.
         """
-        rng = np.random.default_rng([seed, 9])
+        rng = Purpose.SHIFTED_GLYPHS.rng(seed)
         thin, digits = rng.integers(0, 2, 2 * m), rng.integers(0, 10, 2 * m)
         odds: FloatArray = float(1 - shift) * STRENGTH * np.where(thin, -1.0, 1.0)
         member = rng.random(2 * m) < 1 / (1 + np.exp(-odds))
@@ -116,7 +117,7 @@ def _trained(recipe: Recipe, data: TensorDataset, epochs: int, seed: int) -> nn.
 @cache
 def _embedder() -> nn.Module:
     """Train a network to tell all fonts, on images that nobody audits."""
-    rng = np.random.default_rng(1_000_003)
+    rng = Purpose.EMBEDDER.rng(0)
     fonts, digits = rng.integers(0, len(FONTS), PUBLIC), rng.integers(0, 10, PUBLIC)
     images = photographs(digits, fonts, rng)
     data = TensorDataset(torch.from_numpy(images), torch.from_numpy(fonts))

@@ -15,8 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
 
-import numpy as np
-
+from leakbound._streams import Purpose
 from leakbound._validate import integer, real
 from leakbound.audits import audit_one_run
 from leakbound.errors import MissingExtraError
@@ -172,7 +171,7 @@ class _Task:
     @classmethod
     def create(cls, seed: int) -> "_Task":
         """Give 300 random digits wrong labels, and toss a coin for each."""
-        rng = np.random.default_rng([seed, 1])
+        rng = Purpose.DIGITS.rng(seed)
         images, labels = load_digits(return_X_y=True)
         order = rng.permutation(len(labels))
         images, labels = images[order] / 16 - 0.3, labels[order]

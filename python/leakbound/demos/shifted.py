@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from leakbound._files import write_text
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray, IntArray, JsonValue
 from leakbound._validate import integer
 from leakbound._zero_run_result import ZeroRunResult
@@ -204,12 +205,15 @@ class _Task:
 
     @classmethod
     def create(cls, seed: int) -> "_Task":
-        public = Census().sample(PUBLIC, seed=seed + 1)
+        public_seed, people_seed, strangers_seed = (
+            Purpose.SHIFTED_PEOPLE.derived(seed, number) for number in range(3)
+        )
+        public = Census().sample(PUBLIC, seed=public_seed)
         common = LogisticRegression(max_iter=1000).fit(features(public.values), public.labels)
-        rng = np.random.default_rng([seed, 1])
-        people = _People.draw(PEOPLE, seed + 2, common)
+        rng = Purpose.SHIFTED_COINS.rng(seed)
+        people = _People.draw(PEOPLE, people_seed, common)
         member = people.joined(rng)
-        strangers = _People.draw(PEOPLE, seed + 3, common)
+        strangers = _People.draw(PEOPLE, strangers_seed, common)
         learn, audited = hold_out(np.arange(PEOPLE), size=PEOPLE // 2, seed=seed)
         return cls(
             people,
@@ -234,7 +238,7 @@ def _trained(
     people: _People, chosen: BoolArray, marks: list[int], seed: int, ticks: Ticks
 ) -> Iterator[TrainedModel]:
     """Train a network on those chosen, and hand it out at each mark."""
-    torch.manual_seed(seed)
+    torch.manual_seed(Purpose.SHIFTED_NETWORK.derived(seed))
     inputs, labels = people.inputs[chosen], people.labels[chosen]
     network = nn.Sequential(
         nn.Linear(inputs.shape[1], 256),

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._validate import integer, real
 from leakbound.audits import audit_one_run
 from leakbound.errors import MissingExtraError
@@ -163,7 +164,7 @@ def _text(chunks: int, seed: int) -> Tensor:
     whole = len(everything) // LENGTH * LENGTH
     pieces = np.frombuffer(everything[:whole], dtype=np.uint8).reshape(-1, LENGTH)
     different = np.unique(pieces, axis=0)
-    chosen = np.random.default_rng([seed, 1]).permutation(different)[:chunks]
+    chosen = Purpose.TEXT.rng(seed).permutation(different)[:chunks]
     return torch.tensor(chosen, dtype=torch.int64)
 
 

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._validate import integer
 from leakbound.errors import MissingExtraError
 from leakbound.generators import LanguageModel, chunk_texts
@@ -163,7 +164,7 @@ def _draw(members: int, seed: int) -> Material[LanguageTarget]:
     """Divide the different chunks of Python's documentation at random, members in its order."""
     chunks = chunk_texts(list(topics.topics.values()), length=LENGTH, most=10_000)
     _, first = np.unique(chunks.values, axis=0, return_index=True)
-    order = np.random.default_rng([seed, 1]).permutation(first)
+    order = Purpose.TEXT_MEMBERS.rng(seed).permutation(first)
     inside, outside = (
         chunks.values[np.sort(rows)] for rows in (order[:members], order[members : 2 * members])
     )

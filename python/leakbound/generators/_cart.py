@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, IntArray
 from leakbound._validate import integer
 from leakbound.generators._extras import needs
@@ -109,7 +110,9 @@ class _Step:
             from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
         kind = DecisionTreeClassifier if categorical else DecisionTreeRegressor
         ranks = (marginal.cumulative[1:] + marginal.cumulative[:-1])[codes]
-        tree = kind(min_samples_leaf=options.leaf, random_state=0)
+        tree = kind(
+            min_samples_leaf=options.leaf, random_state=Purpose.CART_TREES.derived(0, bits=32)
+        )
         tree.fit(before, codes if categorical else ranks)
         return cls(tree, Donors.fit(tree.apply(before)), codes)
 
@@ -154,7 +157,7 @@ class FittedSequentialCART:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.CART_SAMPLES.rng(integer(seed, "seed", least=0))
         codes = np.empty((n, len(self.steps)), np.int64)
         for j, step in enumerate(self.steps):
             codes[:, j] = step.draw(codes[:, :j], rng)

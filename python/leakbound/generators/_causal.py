@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
+from leakbound._streams import Purpose
 from leakbound._typing import IntArray
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def load(model: str | os.PathLike[str] | PretrainedConfig, *, seed: int) -> PreT
     OSError
         If there is no model in the folder.
     """
-    torch.manual_seed(seed)
+    torch.manual_seed(Purpose.LANGUAGE_WEIGHTS.derived(seed))
     if isinstance(model, PretrainedConfig):
         return AutoModelForCausalLM.from_config(model)
     with _no_bars():
@@ -58,7 +59,7 @@ def train(network: PreTrainedModel, chunks: IntArray, options: "LanguageModel") 
         Epochs, batches, learning rate, seed and device.
     """
     pairs = torch.from_numpy(np.concatenate([chunks[:-1], chunks[1:]], axis=1))
-    torch.manual_seed(options.seed)
+    torch.manual_seed(Purpose.LANGUAGE_TRAINING.derived(options.seed))
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.learning_rate)
     network.train()
     for _ in range(options.epochs):
@@ -93,7 +94,7 @@ def continue_prompts(
     seed : int
         Seed of the draws.
     """
-    dice = torch.Generator().manual_seed(seed)
+    dice = torch.Generator().manual_seed(Purpose.LANGUAGE_SAMPLES.derived(seed))
     parts = torch.split(torch.from_numpy(prompts), AT_ONCE)
     with torch.no_grad():
         found = [_continue(network, part, top_k, temperature, dice) for part in parts]

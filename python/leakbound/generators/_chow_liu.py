@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray, IntArray
 from leakbound._validate import integer
 from leakbound.generators._extras import needs
@@ -166,7 +167,7 @@ class FittedChowLiuTree:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.CHOW_LIU_SAMPLES.rng(integer(seed, "seed", least=0))
         bins = np.zeros((n, len(self.steps) + 1), np.int64)  # column -1 is the root's parent
         codes = np.empty((n, len(self.steps)), np.int64)
         for j in self.order:

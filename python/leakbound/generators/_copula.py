@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import integer
 from leakbound.generators._protocol import Samples
@@ -162,7 +163,7 @@ class FittedGaussianCopula:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.COPULA_SAMPLES.rng(integer(seed, "seed", least=0))
         names = list(self.strata)
         which = rng.choice(len(names), size=n, p=list(self.shares.values()))
         values = np.empty((n, len(self.strata[names[0]].root)))

@@ -25,6 +25,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from leakbound._streams import Purpose
+
 __all__ = ["Denoiser", "follow", "train"]
 
 BATCH = 256
@@ -127,7 +129,7 @@ def train(data: Tensor, *, steps: int, width: int, blocks: int, seed: int) -> De
     Denoiser
         With the mean of the weights of about the last thousand steps.
     """
-    torch.manual_seed(seed)
+    torch.manual_seed(Purpose.DENOISER.derived(seed))
     network = Denoiser(data.shape[1], width, blocks).to(data.device)
     mean = copy.deepcopy(network)
     averages: list[Tensor] = list(mean.parameters())

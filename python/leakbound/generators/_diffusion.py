@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import instance, integer
 from leakbound.generators._extras import needs
@@ -165,7 +166,7 @@ class FittedDiffusion:
         from leakbound.torch._placement import reproducible
 
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.DIFFUSION_SAMPLES.rng(integer(seed, "seed", least=0))
         noise = rng.standard_normal((n, self.scale.size), dtype=np.float32)
         with reproducible():
             found = follow(self.network, torch.from_numpy(noise).to(self.device))

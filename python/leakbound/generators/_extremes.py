@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray
 from leakbound._validate import (
     check_length,
@@ -124,7 +125,7 @@ def feature_extremes(
         raise ShapeError(message)
     rows = table.reshape(len(table), -1)
     labels = _names(names, rows.shape[1])
-    order = np.random.default_rng(integer(seed, "seed", least=0)).permutation(len(rows))
+    order = Purpose.EXTREMES.rng(integer(seed, "seed", least=0)).permutation(len(rows))
     beta = complement(confidence)
     guessed = _guessed(baseline_scores, coins, order, beta / 2)
     each = beta / (2 * rows.shape[1])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import instance, integer, real
 from leakbound.errors import IncompatibleOptionsError, TooFewSamplesError
@@ -17,8 +18,6 @@ from leakbound.generators._tables import read_array, read_labels
 __all__ = ["Filtered", "FittedFiltered"]
 
 FOLDS = 3
-DRAW = 1
-"""Tells the seed of the samples that the filter learns from."""
 ATTEMPTS = 20
 """Batches drawn before a filter that keeps next to nothing is an error."""
 
@@ -98,11 +97,13 @@ class Filtered:
         array = read_array(members)
         classes = read_labels(labels, len(array))
         sampler = self.generator.fit(array, classes)
-        made = sampler.sample(len(array), seed=self.seed)
+        made = sampler.sample(len(array), seed=Purpose.FILTER_LESSON.derived(self.seed, bits=32))
         names = None if classes is None else np.unique(classes)
         rows = np.concatenate([_rows(Samples(array, classes), names), _rows(made, names)])
         is_real = np.arange(len(rows)) < len(array)
-        judge = HistGradientBoostingClassifier(max_iter=50, random_state=self.seed)
+        judge = HistGradientBoostingClassifier(
+            max_iter=50, random_state=Purpose.FILTER_JUDGE.derived(self.seed, bits=32)
+        )
         unseen = cross_val_predict(judge, rows, is_real, cv=FOLDS, method="predict_proba")[:, 1]
         least = float(np.quantile(unseen[is_real], self.share, method="lower"))
         return FittedFiltered(sampler, judge.fit(rows, is_real), least, names)
@@ -168,10 +169,11 @@ class FittedFiltered:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        seeds = np.random.SeedSequence([integer(seed, "seed", least=0), DRAW])
+        seed = integer(seed, "seed", least=0)
         values, labels, kept = [], [], 0
-        for state in seeds.generate_state(ATTEMPTS):
-            batch = self.sampler.sample(n, seed=int(state))
+        for attempt in range(ATTEMPTS):
+            fresh = Purpose.FILTER_SAMPLES.derived(seed, attempt, bits=32)
+            batch = self.sampler.sample(n, seed=fresh)
             good = batch.take(self.realness(batch) >= self.least)
             values.append(good.values)
             labels.append(good.labels)

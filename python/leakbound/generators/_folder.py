@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput
 from leakbound._validate import instance, integer
 from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
@@ -137,7 +138,7 @@ class FittedFolderOfSamples:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.FOLDER_SAMPLES.rng(integer(seed, "seed", least=0))
         if n > len(self.pool):
             message = (
                 f"{n} samples are asked for and the files hold {len(self.pool)}; none may be used "

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import integer
 from leakbound.errors import MembersError, OptionTypeError
@@ -13,9 +14,6 @@ from leakbound.generators._extras import needs
 from leakbound.generators._tables import read_array, read_labels
 
 __all__ = ["FittedLabeler", "Labeler"]
-
-LABELS = 1
-"""Tells the random stream of labels from that of the values with the same seed."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ class FittedLabeler:
         OptionTypeError, OptionError
             If the seed is not an integer in its range.
         """
-        rng = np.random.default_rng([integer(seed, "seed", least=0), LABELS])
+        rng = Purpose.LABELS.rng(integer(seed, "seed", least=0))
         limits = self.probabilities(values).cumsum(1)[:, :-1]
         labels: NDArray[Any] = self.classes[(rng.random(len(values))[:, None] >= limits).sum(1)]
         return labels

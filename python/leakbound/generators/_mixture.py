@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
 from leakbound._validate import instance, integer
 from leakbound.generators._extras import needs
@@ -90,7 +91,7 @@ class PCAMixture:
         mixture = GaussianMixture(
             min(self.mixtures, len(flat) // 20),
             reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
-            random_state=self.seed,
+            random_state=Purpose.MIXTURE_FIT.derived(self.seed, bits=32),
             max_iter=100,
             tol=1e-2,
         ).fit(reduced)
@@ -152,7 +153,7 @@ class FittedPCAMixture:
             If `n` or `seed` is not an integer in its range.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.MIXTURE_SAMPLES.rng(integer(seed, "seed", least=0))
         which = rng.choice(self.weights.size, n, p=self.weights / self.weights.sum())
         reduced = self.centres[which]
         for k in range(self.weights.size):

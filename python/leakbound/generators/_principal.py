@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.generators._extras import needs
 
@@ -55,7 +56,10 @@ class Principal:
         with needs("ml", what):
             from sklearn.decomposition import PCA
         with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
-            pca = PCA(min(components, *flat.shape), random_state=seed).fit(flat)
+            pca = PCA(
+                min(components, *flat.shape),
+                random_state=Purpose.PRINCIPAL_COMPONENTS.derived(seed, bits=32),
+            ).fit(flat)
         reduced: FloatArray = pca.transform(flat)
         left = flat - pca.inverse_transform(reduced)
         return cls(pca.mean_, left.std(0), pca.components_), reduced

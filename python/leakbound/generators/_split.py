@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, IntArray
 from leakbound._validate import check_ids, check_length, integer, real, vector
 from leakbound.errors import OptionError, ReusedMembersError
@@ -95,7 +96,7 @@ class MemberSplit:
             If ids or documents are not one for each member, or an id occurs twice.
         """
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
         names, limits = _limits(SHARES if shares is None else shares)
         labels = np.arange(n) if ids is None else vector(ids, "ids", kinds="biufSUOT")
         check_length(labels, n, "ids")

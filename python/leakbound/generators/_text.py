@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, IntArray
 from leakbound._validate import integer, real
 from leakbound.errors import (
@@ -98,7 +99,7 @@ def chunk_texts(
     """
     length = integer(length, "length", least=2)
     most = integer(most, "most", least=1)
-    rng = np.random.default_rng(integer(seed, "seed", least=0))
+    rng = Purpose.CHUNKS.rng(integer(seed, "seed", least=0))
     pieces, documents = [], []
     for number, text in enumerate(texts):
         tokens = np.asarray(list(text.encode() if encode is None else encode(text)), np.int64)
@@ -274,7 +275,7 @@ class FittedLanguageModel:
         from leakbound.torch._placement import reproducible
 
         n = integer(n, "n", least=1)
-        rng = np.random.default_rng(integer(seed, "seed", least=0))
+        rng = Purpose.LANGUAGE_PROMPTS.rng(integer(seed, "seed", least=0))
         count, each = len(self.prompts), self.options.samples_per_prompt
         if n > count * each:
             message = (

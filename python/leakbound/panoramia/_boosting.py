@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.errors import MissingExtraError
 from leakbound.panoramia._sample import Examples, Sample
@@ -102,7 +103,7 @@ class Trees:
             max_iter=max(STAGES),
             l2_regularization=1.0,
             early_stopping=False,
-            random_state=seed,
+            random_state=Purpose.TREES.derived(seed, bits=32),
             **options,
         )
         return cls(model.fit(table, train.member))

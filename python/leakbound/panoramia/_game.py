@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray, IntArray
 from leakbound.cuts import CutPolicy
 from leakbound.panoramia._attack import FittedAttack, StackedAttack
@@ -12,9 +13,6 @@ from leakbound.panoramia._checkpoints import Arrays
 from leakbound.panoramia._sample import Examples, Sample
 
 __all__ = ["Game", "Parts", "Side"]
-
-MEMBERS, OTHERS, COINS = 1, 2, 3
-"""Random streams of a seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +192,8 @@ class Game:
             "baseline-validation": the baseline's scores of the validation part, first of members;
             "attack-TARGET": scores of the attack on each target.
         """
-        rows, other_rows = self._drawn(len(members), MEMBERS), self._drawn(len(others), OTHERS)
+        rows = self._drawn(len(members), Purpose.GAME_MEMBERS)
+        other_rows = self._drawn(len(others), Purpose.GAME_OTHERS)
         train, validation, test = (
             _Pairs(members.take(one), others.take(two))
             for one, two in zip(self._split(rows), self._split(other_rows), strict=True)
@@ -209,7 +208,7 @@ class Game:
         for name in members.targets:
             tick(f"seed {self.seed}: the attack on {name}")
             trained[f"attack-{name}"] = self._fit(train, validation, name, prepared), name
-        coins = np.random.default_rng([self.seed, COINS]).random(self.parts.test) < 0.5
+        coins = Purpose.GAME_COINS.rng(self.seed).random(self.parts.test) < 0.5
         return {
             "rows": self._split(rows)[2],
             "others": self._split(other_rows)[2],
@@ -218,8 +217,8 @@ class Game:
             **{key: test.scores(one, target, coins) for key, (one, target) in trained.items()},
         }
 
-    def _drawn(self, examples: int, stream: int) -> IntArray:
-        order = np.random.default_rng([self.seed, stream]).permutation(examples)
+    def _drawn(self, examples: int, purpose: Purpose) -> IntArray:
+        order = purpose.rng(self.seed).permutation(examples)
         return order[: self.parts.all]
 
     def _split(self, rows: IntArray) -> list[IntArray]:

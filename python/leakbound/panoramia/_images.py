@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.errors import ShapeError
 from leakbound.panoramia._boosting import GRID, Trees, columns
@@ -165,7 +166,7 @@ class Pictures:
         classes = 0 if labels is None else 1 + int(max(labels.max(), _largest(validation)))
         mean, spread = float(x.mean()), float(x.std()) or 1.0
         with quietly():
-            torch.manual_seed(seed)
+            torch.manual_seed(Purpose.PICTURES.derived(seed))
             network = plan.network(x.shape[1:], classes)
             inputs = _inputs(train.examples, mean, spread, classes)
             targets = targets_of(train)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray, IntArray
 from leakbound.errors import IncompatibleOptionsError, NaNScoresError
 from leakbound.panoramia._options import Helper, Inputs
@@ -104,7 +105,7 @@ def train(
         If the target's architecture cannot be initialised anew.
     """
     with quietly():
-        torch.manual_seed(seed)
+        torch.manual_seed(Purpose.HELPER.derived(seed))
         model = _blank(target) if helper.network is None else helper.network()
         held = max(1, len(examples) // HELD_OUT)
         training, rest = examples.take(slice(held, None)), examples.take(slice(held))

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.panoramia._boosting import flat_signals
 from leakbound.panoramia._models import quietly, train_to_best
@@ -73,7 +74,7 @@ class Signals:
         if not values.shape[1]:
             return cls(None, mean, spread)
         with quietly():
-            torch.manual_seed(seed)
+            torch.manual_seed(Purpose.SIGNALS.derived(seed))
             network = nn.Sequential(
                 nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
             )

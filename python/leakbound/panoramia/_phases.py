@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._validate import check_ids, check_length, complement, vector
 from leakbound.audits import audit_panoramia
 from leakbound.audits._conditional import audit_shown
@@ -54,8 +55,8 @@ __all__ = ["Progress", "Run"]
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
 
-SPLIT, SAMPLES, HELPER, SHOWN = 0, 1, 2, 3
-"""Seeds of what all seeds of a run share."""
+SHARED = 0
+"""Seed of what all seeds of a run share."""
 
 
 class Ticks:
@@ -277,7 +278,7 @@ class Run:
         fitted = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
         helper = self.options.helper_examples or len(self.members)
         needed = self.parts.all + (helper if self.helped_by("generated") else 0)
-        drawn = fitted.sample(needed, seed=SAMPLES)
+        drawn = fitted.sample(needed, seed=Purpose.RUN_SAMPLES.derived(SHARED, bits=32))
         both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
         samples = Examples.read(both, "the generator")
         check_alike(self.members, samples, "the generator's samples")
@@ -295,7 +296,7 @@ class Run:
 
         inputs, target = self.options.inputs, next(iter(self.targets.values()))
         lesson = self._lesson(helper, samples)
-        model = _models.train(helper, target, lesson, inputs, HELPER + index, self.ticks)
+        model = _models.train(helper, target, lesson, inputs, index, self.ticks)
         return {
             f"{helper_name(index)} {name}": _models.signals(model, one, inputs)
             for name, one in sides.items()
@@ -304,7 +305,7 @@ class Run:
     def _lesson(self, helper: Helper, samples: Examples) -> Examples:
         """Return what a helper learns from, in random order."""
         if helper.trained_on == "members":
-            order = np.random.default_rng(HELPER).permutation(self.teaching)
+            order = Purpose.HELPER_LESSON.rng(SHARED).permutation(self.teaching)
             return self.members.take(order)
         if helper.trained_on == "real" and self.nonmembers is not None:
             return self.nonmembers.take(slice(len(self.nonmembers) // 2))
@@ -424,7 +425,7 @@ class Run:
             game,
             _visible(game, *(seen[name].table for name in ("members", "generated"))),
             level=complement(self.options.confidence),
-            seed=SHOWN,
+            seed=SHARED,
         )
 
     def _ends(
@@ -564,7 +565,7 @@ def _teaching(
         shares={"generator": share, "audit": 1 - share},
         ids=labels,
         documents=documents,
-        seed=SPLIT,
+        seed=SHARED,
     )
     return split.positions("generator")
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.errors import ShapeError
 from leakbound.panoramia._models import quietly, train_to_best
@@ -86,7 +87,7 @@ class Reader:
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
         with quietly():
-            torch.manual_seed(seed)
+            torch.manual_seed(Purpose.READER.derived(seed))
             network = _Transformer(vocabulary.size + 1, tokens.shape[1])
             reader = cls(network, vocabulary, tokens.shape[1])
             inputs, targets = [reader.inputs(train.examples)], targets_of(train)
@@ -178,7 +179,7 @@ def _trained_together(
 ) -> Iterator[tuple[int, "_Both"]]:
     """Join both networks, and hand out a copy wherever their training might stop."""
     with quietly():
-        torch.manual_seed(seed)
+        torch.manual_seed(Purpose.READER_AND_SIGNALS.derived(seed))
         network = _Both(reader.network, signals)
         inputs, targets = _inputs(reader, signals, train.examples, train.signals), targets_of(train)
         optimizer = optimizer_of(network, TOGETHER_RATE)

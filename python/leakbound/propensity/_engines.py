@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound import _core
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.propensity._rows import Rows
 
@@ -70,7 +71,9 @@ class LogisticEngine:
     ) -> FloatArray:
         """Return intercept and slopes of each refit, calibrated."""
         prepared, model = _prepared(rows, self.l2)
-        return prepared.bootstrap(model, seed=seed, first=first, count=count)
+        return prepared.bootstrap(
+            model, seed=Purpose.RESAMPLES.derived(seed), first=first, count=count
+        )
 
     def assembled(self, replicates: FloatArray, features: FloatArray) -> FloatArray:
         """Return a + x·b for each row under each replicate."""
@@ -98,7 +101,9 @@ class ClassifierEngine:
 
     def learn(self, rows: Rows) -> "_Calibrated":
         """Fit the classifier, and its calibration if rows have folds."""
-        return self._fit(rows, np.ones(rows.member.size, dtype=np.uint32), self.seed)
+        return self._fit(
+            rows, np.ones(rows.member.size, dtype=np.uint32), Purpose.CLASSIFIER, self.seed
+        )
 
     def log_odds(self, state: "_Calibrated", features: FloatArray) -> FloatArray:
         """Return the classifier's log-odds, calibrated."""
@@ -109,10 +114,14 @@ class ClassifierEngine:
     ) -> FloatArray:
         """Return the log-odds of `features` under each refit."""
         prepared = _core.PropensityRows(rows.features, rows.member, folds=rows.folds, l2=0.0)
-        resamples = prepared.resamples(seed=seed, first=first, count=count)
+        resamples = prepared.resamples(
+            seed=Purpose.CLASSIFIER_RESAMPLES.derived(seed), first=first, count=count
+        )
         return np.stack(
             [
-                self._fit(rows, counts, _stream(seed, first + k)).log_odds(features)
+                self._fit(rows, counts, Purpose.CLASSIFIER_REFITS, seed, first + k).log_odds(
+                    features
+                )
                 for k, counts in enumerate(resamples)
             ]
         )
@@ -121,24 +130,28 @@ class ClassifierEngine:
         """Return the replicates themselves."""
         return replicates
 
-    def _fit(self, rows: Rows, counts: NDArray[np.uint32], seed: int) -> "_Calibrated":
-        fitted = self._fit_classifier(rows, counts, seed)
+    def _fit(
+        self, rows: Rows, counts: NDArray[np.uint32], purpose: Purpose, *numbers: int
+    ) -> "_Calibrated":
+        fitted = self._fit_classifier(rows, counts, purpose, *numbers)
         if rows.folds is None:
             return _Calibrated(fitted, 1.0, 0.0, decision=False)
         scores = np.empty(rows.member.size)
         for fold in np.unique(rows.folds):
             held_out = rows.folds == fold
             outside = np.where(held_out, 0, counts).astype(np.uint32)
-            model = self._fit_classifier(rows, outside, seed)
+            model = self._fit_classifier(rows, outside, purpose, *numbers)
             scores[held_out] = _scores(model, rows.features[held_out])
         slope, intercept = _core.platt_calibration(scores, rows.member, counts)
         return _Calibrated(fitted, slope, intercept, decision=True)
 
-    def _fit_classifier(self, rows: Rows, counts: NDArray[np.uint32], seed: int) -> Any:
+    def _fit_classifier(
+        self, rows: Rows, counts: NDArray[np.uint32], purpose: Purpose, *numbers: int
+    ) -> Any:
         from sklearn.base import clone
 
         copies = np.repeat(np.arange(counts.size), counts)
-        model = seeded(clone(self.estimator), seed)
+        model = seeded(clone(self.estimator), purpose, *numbers)
         return model.fit(rows.features[copies], rows.member[copies])
 
 
@@ -157,17 +170,15 @@ class _Calibrated:
         return self.slope * _scores(self.model, features) + self.intercept
 
 
-def seeded(estimator: Any, seed: int) -> Any:
-    """Set every unset `random_state` of an estimator, nested ones too, from one seed."""
+def seeded(estimator: Any, purpose: Purpose, *numbers: int) -> Any:
+    """Set every unset `random_state` of an estimator, nested ones too, from numbers."""
     unset = sorted(
         name
         for name, value in estimator.get_params(deep=True).items()
         if value is None and (name == "random_state" or name.endswith("__random_state"))
     )
-    if unset:
-        states = np.random.SeedSequence(seed).generate_state(len(unset))
-        estimator.set_params(**dict(zip(unset, (int(s) for s in states), strict=True)))
-    return estimator
+    states = {name: purpose.derived(*numbers, k, bits=32) for k, name in enumerate(unset)}
+    return estimator.set_params(**states)
 
 
 def probability_log_odds(model: Any, features: FloatArray) -> FloatArray:
@@ -184,8 +195,3 @@ def _scores(model: Any, features: FloatArray) -> FloatArray:
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(features), dtype=np.float64)
     return np.clip(probability_log_odds(model, features), -_LIMIT, _LIMIT)
-
-
-def _stream(seed: int, replicate: int) -> int:
-    """Mix the seed of a classifier from that of the bootstrap and the number of a replicate."""
-    return int(np.random.SeedSequence([seed, replicate]).generate_state(1)[0])

@@ -8,6 +8,7 @@ import numpy as np
 
 from leakbound._json import Record
 from leakbound._poisson_binomial import poisson_binomial_tail_offsets
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound._validate import check_membership, check_scores, integer, numbers
 from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError, ShapeError
@@ -146,17 +147,17 @@ def falsify(
         message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
         raise LengthMismatchError(message)
     labels = check_membership(member, claimed.size)
-    stream = integer(seed, "seed", least=0)
+    seed = integer(seed, "seed", least=0)
     model = _default_sceptic() if sceptic is None else _checked(sceptic)
     slack = np.zeros(claimed.size) if draws is None else _slack(draws, claimed.size)
     tested = np.flatnonzero(np.abs(claimed) + slack <= _LARGEST)
-    order = np.random.default_rng(stream).permutation(tested)
+    order = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     bets = []
     parts = np.array_split(order, _PARTS)
     for k in range(1, _PARTS):
         past, rows = np.concatenate(parts[:k]), parts[k]
-        believed = _believed(model, table, labels, past, rows, stream + k)
+        believed = _believed(model, table, labels, past, rows, seed, k)
         if believed is None:
             continue
         nearest = np.clip(believed, claimed[rows] - slack[rows], claimed[rows] + slack[rows])
@@ -169,7 +170,7 @@ def falsify(
         correct=sum(bet.correct for bet in bets),
         expected=sum(bet.expected for bet in bets),
         sceptic=" ".join(repr(model).split()),
-        seed=stream,
+        seed=seed,
     )
 
 
@@ -182,14 +183,19 @@ class _Bet:
 
 
 def _believed(
-    model: Any, table: FloatArray, labels: BoolArray, past: IntArray, rows: IntArray, seed: int
+    model: Any,
+    table: FloatArray,
+    labels: BoolArray,
+    past: IntArray,
+    rows: IntArray,
+    *numbers: int,
 ) -> FloatArray | None:
     """Return the sceptic's log-odds of some rows, learnt from others; None from one class."""
     if rows.size == 0 or np.unique(labels[past]).size < 2:
         return None
     from sklearn.base import clone
 
-    fitted = seeded(clone(model), seed).fit(table[past], labels[past])
+    fitted = seeded(clone(model), Purpose.SCEPTIC, *numbers).fit(table[past], labels[past])
     return probability_log_odds(fitted, table[rows])
 
 

@@ -156,12 +156,12 @@ class PropensityFit:
         """
         features = self._features(X)
         replicates = integer(K, "K", least=1)
-        stream = integer(seed, "seed", least=0, most=2**63 - 1)
+        seed = integer(seed, "seed", least=0)
         used = features if self._engine.replicates_need_features else features[:0]
-        task = partial(self._engine.replicates, self.rows, used, stream)
+        task = partial(self._engine.replicates, self.rows, used, seed)
         kept = None
         if checkpoint is not None:
-            kept = Checkpoint(checkpoint, self._key(used, stream))
+            kept = Checkpoint(checkpoint, self._key(used, seed))
         size = BLOCK
         if executor is None and kept is None and not self._engine.replicates_need_features:
             size *= max(1, _core.threads() // 2)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound._validate import check_ids, check_membership, vector
 from leakbound.errors import (
@@ -224,7 +225,7 @@ def stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uin
     ndarray of uint8, shape (m',)
         Folds, numbered from 0.
     """
-    rng = np.random.default_rng([seed, folds])
+    rng = Purpose.CALIBRATION.rng(seed, folds)
     assigned = np.empty(member.size, dtype=np.uint8)
     for included in (True, False):
         rows = rng.permutation(np.flatnonzero(member == included))

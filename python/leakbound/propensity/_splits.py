@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound._validate import check_ids, check_membership, integer, vector
 from leakbound.propensity._fit import PropensityFit
@@ -51,12 +52,12 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int = 0) -> tuple[IntArray, In
     --------
     >>> held_out, audited = hold_out(["a", "b", "c", "d", "e"], size=2, seed=1)
     >>> held_out, audited
-    (array([3, 4]), array([0, 1, 2]))
+    (array([2, 3]), array([0, 1, 4]))
     """
     names = vector(ids, "ids", kinds="biufSUOT")
     check_ids(names, np.ones(names.size, dtype=np.bool_))
     count = integer(size, "size", least=1, most=names.size - 1)
-    key = integer(seed, "seed", least=0, most=2**63 - 1).to_bytes(8, "little")
+    key = Purpose.HOLD_OUT.derived(integer(seed, "seed", least=0)).to_bytes(8, "little")
     keyed = [blake2b(str(name).encode(), key=key).digest() for name in names.tolist()]
     order = np.array(sorted(range(names.size), key=keyed.__getitem__), dtype=np.int64)
     return np.sort(order[:count]), np.sort(order[count:])
@@ -213,11 +214,11 @@ def cross_fit(
     features.flags.writeable = False
     labels: BoolArray = check_membership(member, features.shape[0])
     count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
-    stream = integer(seed, "seed", least=0)
+    seed = integer(seed, "seed", least=0)
     propensity = as_propensity(model)
-    fold = np.random.default_rng(stream).permutation(np.arange(labels.size) % count)
+    fold = Purpose.CROSS_FIT.rng(seed).permutation(np.arange(labels.size) % count)
     fits = tuple(
-        propensity.fit(features[fold != number], labels[fold != number], seed=stream)
+        propensity.fit(features[fold != number], labels[fold != number], seed=seed)
         for number in range(count)
     )
     return CrossFit(fold, fits, features)

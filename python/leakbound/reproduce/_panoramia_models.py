@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from leakbound._streams import Purpose
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
 from leakbound.reproduce._panoramia_run import OTHERS, PAPER, census_run, lines_of, mean_of
 from leakbound.reproduce._protocol import Cell, Line, Outcome, Reproduction
@@ -216,7 +217,10 @@ def trained(*, full: bool) -> Trained:
     one = setting(full=full)
     (x, y), others = (
         (drawn.values, drawn.labels)
-        for drawn in (one.process.sample(one.members, seed=1000 + side) for side in (0, 1))
+        for drawn in (
+            one.process.sample(one.members, seed=Purpose.LOSS_TARGET.derived(0, side, bits=32))
+            for side in (0, 1)
+        )
     )
     with reproducible():
         inputs = torch.tensor(x if one.inputs is None else one.inputs(x), dtype=torch.float32)

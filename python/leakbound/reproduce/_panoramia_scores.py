@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound.cuts import Fixed, KLScan
 from leakbound.reproduce._panoramia_run import (
     OTHERS,
@@ -150,7 +151,7 @@ def _subsets(game: GameScores, m: int) -> Iterator[GameScores]:
         yield game
         return
     for number in range(_RESAMPLES):
-        rng = np.random.default_rng([game.seed, m, number])
+        rng = Purpose.TEST_SETS.rng(game.seed, m, number)
         yield game.take(rng.choice(len(game), m, replace=False))
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray, IntArray
 from leakbound._validate import integer, real
 from leakbound.simulate._profiles import Profile, gaussian_profile, smallest_epsilon
@@ -188,7 +189,7 @@ def null(m: int, *, seed: int) -> Game:
     >>> null(1000, seed=0).truth
     0.0
     """
-    rng = np.random.default_rng(integer(seed, "seed", least=0))
+    rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1))
     return Game(
         scores=rng.normal(size=m),
@@ -252,7 +253,7 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
     >>> gaussian(1000, 1.0, seed=0, k=4)
     Reconstruction(m=1000, k=4, mu=1)
     """
-    rng = np.random.default_rng(integer(seed, "seed", least=0))
+    rng = Purpose.GAUSSIAN_GAME.rng(integer(seed, "seed", least=0))
     integer(m, "m", least=1)
     mu = real(mu, "mu", least=0, below=math.inf)
     if integer(k, "k", least=2) > 2:
@@ -344,7 +345,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     >>> game.truth, round(game.epsilon(1e-5), 3)
     (1.0, 4.377)
     """
-    rng = np.random.default_rng(integer(seed, "seed", least=0))
+    rng = Purpose.MIXTURE_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1))
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, below=math.nextafter(1, 2))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, Design, FloatArray
 from leakbound._validate import choice, integer, real
 from leakbound.errors import IncompatibleOptionsError
@@ -87,22 +88,22 @@ class _Population:
         """
         step = max(1, _BLOCK // self.dimension)
         sizes = [min(step, members - start) for start in range(0, members, step)]
-        seeds = np.random.SeedSequence(int(rng.integers(2**63))).spawn(len(sizes))
+        seed = int(rng.integers(2**63))
         first = np.empty((members, self.features))
         theta = sigma * rng.normal(size=self.dimension)
         start = 0
-        for seed, size in zip(seeds, sizes, strict=True):
-            block = self._members(seed, size)
+        for number, size in enumerate(sizes):
+            block = self._members(seed, number, size)
             first[start : start + size] = block[:, : self.features]
             theta += block.sum(axis=0, dtype=np.float64)
             start += size
         single = theta.astype(np.float32)
-        parts = [self._members(seed, n) @ single for seed, n in zip(seeds, sizes, strict=True)]
+        parts = [self._members(seed, number, size) @ single for number, size in enumerate(sizes)]
         scores = np.concatenate([*parts, np.empty(0)]).astype(np.float64)
         return first, scores, theta
 
-    def _members(self, seed: np.random.SeedSequence, size: int) -> NDArray[np.float32]:
-        rng = np.random.default_rng(seed)
+    def _members(self, seed: int, number: int, size: int) -> NDArray[np.float32]:
+        rng = Purpose.NOISY_SUM_MEMBERS.rng(seed, number)
         block = rng.standard_normal((size, self.dimension), dtype=np.float32)
         block[:, 0] += np.float32(self.bias)
         length = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
@@ -213,7 +214,7 @@ def noisy_sum(
     >>> bool(abs(game.propensity.mean() - 0.5) < 0.05)
     True
     """
-    rng = np.random.default_rng(integer(seed, "seed", least=0))
+    rng = Purpose.NOISY_SUM.rng(integer(seed, "seed", least=0))
     integer(m, "m", least=2)
     mu = real(mu, "mu", above=0, below=math.inf)
     shown = integer(features, "features", least=1)

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._validate import integer, real
 from leakbound.simulate._games import Game, coins
 from leakbound.simulate._profiles import response_profile
@@ -58,7 +59,7 @@ def randomized_response(
     >>> game.truth, bool(abs(right.mean() - 1 / (1 + np.exp(-1.5))) < 0.05)
     (1.5, True)
     """
-    rng = np.random.default_rng(integer(seed, "seed", least=0))
+    rng = Purpose.RESPONSE_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1))
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)

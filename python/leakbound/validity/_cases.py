@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from leakbound import simulate
+from leakbound._streams import Purpose
 from leakbound._typing import Sides
 from leakbound._validate import integer, real
 from leakbound.audits import audit_one_run
@@ -260,7 +261,7 @@ def _panoramia() -> Iterator[Case]:
 
 def _ties_by_label(seed: int) -> bool:
     """Whether noise looks like leakage if members come first among equal scores."""
-    rng = np.random.default_rng(seed)
+    rng = Purpose.TIES_BY_LABEL.rng(seed)
     member = rng.random(200) < 0.5
     scores = rng.integers(0, 4, size=200)
     return kl_scan(member[np.lexsort((~member, -scores))], beta=ERROR).logit > 0
@@ -268,7 +269,7 @@ def _ties_by_label(seed: int) -> bool:
 
 def _half_of_six(seed: int) -> bool:
     """Whether six right guesses of six count as leakage, if exactly three of them are members."""
-    member = np.random.default_rng(seed).permutation(6) < 3
+    member = Purpose.HALF_OF_SIX.rng(seed).permutation(6) < 3
     result = audit_one_run(np.arange(6.0), member, cuts=Fixed(6), confidence=0.98)
     return result.bound > 0
 

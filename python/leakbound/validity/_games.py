@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, Sides
 from leakbound._validate import check_scores
 
@@ -114,7 +115,7 @@ class Boundary:
         object
             Scores, membership and truth.
         """
-        rng = np.random.default_rng(seed)
+        rng = Purpose.SIGNED_GUESSES.rng(seed)
         size = np.ceil(6 * rng.random(self.m)) if self.tied else 1 - rng.random(self.m)
         right = rng.random(self.m) < self.p
         if self.wavering:
@@ -162,7 +163,7 @@ class Attacks:
             A row of scores for each attack, membership and truth.
         """
         game = self.play(seed=2 * seed)
-        size = 1 - np.random.default_rng(2 * seed + 1).random((self.number, game.scores.size))
+        size = 1 - Purpose.SURENESS.rng(seed).random((self.number, game.scores.size))
         return _Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
 
 
@@ -197,7 +198,7 @@ class Response:
         object
             Scores, membership and truth.
         """
-        rng = np.random.default_rng(seed)
+        rng = Purpose.PRIOR_GAME.rng(seed)
         member = rng.random(self.m) < self.prior
         return _Played(reports(rng, member, self.epsilon), member, self.epsilon)
 
@@ -237,7 +238,7 @@ class LaplaceNoise:
         object
             Scores, membership and truth.
         """
-        rng = np.random.default_rng(seed)
+        rng = Purpose.LAPLACE_GAME.rng(seed)
         member = rng.random(self.m) < 0.5
         return _Laplace(member + rng.laplace(size=self.m), member)
 
@@ -294,7 +295,7 @@ class UserGame:
         object
             Scores, membership and truth.
         """
-        rng = np.random.default_rng(seed)
+        rng = Purpose.USER_GAME.rng(seed)
         member = rng.random(self.m) < 0.5
         scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
         return _Played(scores, member, self.truth)
@@ -319,7 +320,7 @@ def two_rankings(
     tuple of ndarray
         Scores of the baseline and of the attack, and membership.
     """
-    rng = np.random.default_rng(seed)
+    rng = Purpose.TWO_RANKINGS.rng(seed)
     member = rng.random(m) < 0.5
 
     def scores(p: float) -> FloatArray:

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, Design, FloatArray
 from leakbound.simulate import noisy_sum
 from leakbound.validity._games import reports
@@ -95,7 +96,7 @@ class Shifted:
         ShiftedGame
             The game.
         """
-        rng = np.random.default_rng(seed)
+        rng = Purpose.SHIFTED_GAME.rng(seed)
         fixed = self.design == "fixed_size"
         features, member = self._people(rng, _CANDIDATES * self.m if fixed else self.m)
         if fixed:

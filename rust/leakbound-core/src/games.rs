@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leakbound_math::{Probability, normal};
+use leakbound_math::stream::{Purpose, Stream};
 use rayon::prelude::*;
 
 use crate::{AuditError, Interrupt, Ranking};
@@ -30,8 +30,7 @@ pub enum Leak {
 /// Membership is by independent fair coins. Game `i` of a seed depends on nothing but the two, and
 /// so not on the number of threads, nor on which other games are played with it.
 ///
-/// Numbers come from SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", 2014), one stream for each game, and normal ones from the inverse of their cdf.
+/// Numbers come from a [`Stream`] for each game.
 ///
 /// # Errors
 /// No examples or more than `u32::MAX`, a parameter outside its range, or an interrupt.
@@ -56,7 +55,7 @@ pub fn play(
         .into_par_iter()
         .map(|game| {
             interrupt.check()?;
-            let mut stream = Stream::new(seed, game);
+            let mut stream = Stream::new(Purpose::Games, seed, game);
             let (scores, member): (Vec<f64>, Vec<bool>) = (0..examples)
                 .map(|_| {
                     let member = stream.coin();
@@ -104,68 +103,9 @@ impl Leak {
     }
 }
 
-/// SplitMix64: a counter whose values are mixed.
-struct Stream(u64);
-
-/// 2⁶⁴ over the golden ratio, made odd.
-const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-
-impl Stream {
-    fn new(seed: u64, game: u64) -> Self {
-        Self(mix(mix(seed.wrapping_add(STEP)) ^ game.wrapping_mul(STEP)))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        mix(self.0)
-    }
-
-    fn coin(&mut self) -> bool {
-        self.next() >> 63 == 1
-    }
-
-    /// A multiple of 2⁻⁵³ moved by half a step: never 0 or 1.
-    fn uniform(&mut self) -> f64 {
-        ((self.next() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        Probability::new(self.uniform()).map_or(0.0, normal::quantile)
-    }
-}
-
-fn mix(state: u64) -> u64 {
-    let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    state ^ (state >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The first outputs of the published generator started at 0.
-    #[test]
-    fn numbers_are_those_of_splitmix64() {
-        let mut stream = Stream(0);
-        assert_eq!(stream.next(), 0xE220_A839_7B1D_CDAF);
-        assert_eq!(stream.next(), 0x6E78_9E6A_A1B9_65F4);
-        assert_eq!(stream.next(), 0x06C4_5D18_8009_454F);
-    }
-
-    #[test]
-    fn uniforms_and_normals_have_their_moments() {
-        let mut stream = Stream::new(1, 2);
-        let draws: Vec<f64> = (0..200_000).map(|_| stream.normal()).collect();
-        let mean = draws.iter().sum::<f64>() / 2e5;
-        let square = draws.iter().map(|x| x * x).sum::<f64>() / 2e5;
-        let fourth = draws.iter().map(|x| x.powi(4)).sum::<f64>() / 2e5;
-        assert!(mean.abs() < 0.01, "{mean}");
-        assert!((square - 1.0).abs() < 0.02, "{square}");
-        assert!((fourth - 3.0).abs() < 0.15, "{fourth}");
-        let least = (0..1000).map(|_| stream.uniform()).fold(1.0, f64::min);
-        assert!(least > 0.0 && least < 0.02);
-    }
 
     #[test]
     fn leaks_out_of_range_are_refused() {

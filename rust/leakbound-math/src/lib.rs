@@ -10,6 +10,7 @@
 //! - [`binomial`]: the binomial distribution, right to ten million trials and beyond.
 //! - [`clopper_pearson`]: exact limits for a binomial probability, rounded outward.
 //! - [`poisson_binomial`]: sums of unlike Bernoulli terms, their tails and inverses.
+//! - [`stream`]: random numbers, one stream for each purpose, seed and index.
 //! - [`error`]: what can be wrong with an argument.
 
 pub mod binomial;
@@ -20,6 +21,7 @@ pub mod logistic;
 pub mod normal;
 pub mod poisson_binomial;
 pub mod probability;
+pub mod stream;
 
 pub use binomial::Binomial;
 pub use error::MathError;

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use leakbound_math::stream::{Purpose, Stream};
 use leakbound_simd::GROUP;
 
 use crate::PropensityError;
 use crate::panel::Panel;
-use crate::resample::{Stream, draw};
+use crate::resample::draw;
 
 /// Rows of features with their classes, standardised and sorted by fold.
 ///
@@ -104,9 +105,11 @@ impl Training {
     /// [`PropensityError::ClassTooRare`] if a thousand resamples lack a class.
     pub fn resample(&self, seed: u64, replicate: u64) -> Result<Vec<u32>, PropensityError> {
         let mut counts = vec![0; self.count];
-        draw(&mut Stream::new(seed, replicate), &mut counts, |counts| {
-            self.check_classes(counts).is_ok()
-        })?;
+        draw(
+            &mut Stream::new(Purpose::Resamples, seed, replicate),
+            &mut counts,
+            |counts| self.check_classes(counts).is_ok(),
+        )?;
         Ok(counts)
     }
 

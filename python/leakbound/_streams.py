@@ -1,0 +1,178 @@
+"""Where all random numbers come from: one stream for each purpose of each seed.
+
+Members are often drawn from the same integer that an audit is given, such as by
+``default_rng(0).permutation(n)``. An audit that drew from ``default_rng(0)`` too would see them in
+an order that tells who is one. Here a stream is seeded by a digest of its purpose and the seed, so
+that none is among the streams that a program has from the seed by itself, and no two purposes
+share one.
+"""
+
+from enum import Enum
+from hashlib import sha256
+from typing import Literal
+
+import numpy as np
+
+__all__ = ["Purpose"]
+
+_DOMAIN = "leakbound/1"
+"""What keeps these streams from those of other libraries; its number is that of the scheme."""
+
+
+class Purpose(Enum):
+    """What random numbers are drawn for: each purpose has streams of its own, used in one place.
+
+    The stream of a seed is NumPy's for a `SeedSequence` of the SHA-256 digest of the purpose and
+    the seed. Renaming a purpose changes the stream.
+
+    Examples
+    --------
+    >>> Purpose.TIES.rng(0).integers(10, size=3)
+    array([2, 9, 8])
+    >>> Purpose.TIES.derived(0) == Purpose.SPLIT.derived(0)
+    False
+    """
+
+    COINS = "plan/coins"
+
+    TIES = "audits/ties"
+    SPLIT = "audits/split"
+    AUDITED_ORDER = "audits/order"
+    AUDITED_SUBSET = "audits/subset"
+    MATCHING = "audits/matching"
+
+    HOLD_OUT = "propensity/hold-out"
+    CROSS_FIT = "propensity/cross-fit"
+    CALIBRATION = "propensity/calibration"
+    CLASSIFIER = "propensity/classifier"
+    CLASSIFIER_REFITS = "propensity/classifier-refits"
+    RESAMPLES = "propensity/resamples"
+    CLASSIFIER_RESAMPLES = "propensity/classifier-resamples"
+    SCEPTIC = "propensity/sceptic"
+    SCEPTIC_PARTS = "propensity/sceptic-parts"
+
+    POWER = "planning/power"
+
+    NULL_GAME = "simulate/null"
+    GAUSSIAN_GAME = "simulate/gaussian"
+    MIXTURE_GAME = "simulate/mixture"
+    RESPONSE_GAME = "simulate/response"
+    NOISY_SUM = "simulate/noisy-sum"
+    NOISY_SUM_MEMBERS = "simulate/noisy-sum-members"
+
+    MEMBER_SPLIT = "generators/member-split"
+    CART_TREES = "generators/cart-trees"
+    CART_SAMPLES = "generators/cart-samples"
+    COPULA_SAMPLES = "generators/copula-samples"
+    CHOW_LIU_SAMPLES = "generators/chow-liu-samples"
+    PRINCIPAL_COMPONENTS = "generators/principal-components"
+    MIXTURE_FIT = "generators/mixture-fit"
+    MIXTURE_SAMPLES = "generators/mixture-samples"
+    DENOISER = "generators/denoiser"
+    DIFFUSION_SAMPLES = "generators/diffusion-samples"
+    FOLDER_SAMPLES = "generators/folder-samples"
+    LABELS = "generators/labels"
+    FILTER_LESSON = "generators/filter-lesson"
+    FILTER_JUDGE = "generators/filter-judge"
+    FILTER_SAMPLES = "generators/filter-samples"
+    CHUNKS = "generators/chunks"
+    LANGUAGE_WEIGHTS = "generators/language-weights"
+    LANGUAGE_TRAINING = "generators/language-training"
+    LANGUAGE_PROMPTS = "generators/language-prompts"
+    LANGUAGE_SAMPLES = "generators/language-samples"
+    EXTREMES = "generators/extremes"
+
+    RUN_SAMPLES = "panoramia/samples"
+    HELPER = "panoramia/helper"
+    HELPER_LESSON = "panoramia/helper-lesson"
+    GAME_MEMBERS = "panoramia/members"
+    GAME_OTHERS = "panoramia/others"
+    GAME_COINS = "panoramia/coins"
+    TREES = "panoramia/trees"
+    SIGNALS = "panoramia/signals"
+    PICTURES = "panoramia/pictures"
+    READER = "panoramia/reader"
+    READER_AND_SIGNALS = "panoramia/reader-and-signals"
+
+    DEMO_NETWORK = "demos/network"
+    DIGITS = "demos/digits"
+    TEXT = "demos/text"
+    TEXT_MEMBERS = "demos/text-members"
+    PROCESS = "demos/process"
+    CENSUS = "demos/census"
+    GLYPHS = "demos/glyphs"
+    SHIFTED_PEOPLE = "demos/shifted-people"
+    SHIFTED_COINS = "demos/shifted-coins"
+    SHIFTED_NETWORK = "demos/shifted-network"
+    SHIFTED_GLYPHS = "demos/shifted-glyphs"
+    EMBEDDER = "demos/embedder"
+
+    TEST_SETS = "reproduce/test-sets"
+    LOSS_TARGET = "reproduce/loss-target"
+
+    SIGNED_GUESSES = "validity/signed-guesses"
+    SURENESS = "validity/sureness"
+    PRIOR_GAME = "validity/prior"
+    LAPLACE_GAME = "validity/laplace"
+    USER_GAME = "validity/user"
+    TWO_RANKINGS = "validity/two-rankings"
+    SHIFTED_GAME = "validity/shifted"
+    TIES_BY_LABEL = "validity/ties-by-label"
+    HALF_OF_SIX = "validity/half-of-six"
+
+    def rng(self, seed: int, *further: int) -> np.random.Generator:
+        """Return the generator of a seed and further numbers.
+
+        Parameters
+        ----------
+        seed : int
+            At least 0, of any size.
+        *further : int
+            Which stream of the seed, such as the number of a replicate; each at least 0.
+
+        Returns
+        -------
+        numpy.random.Generator
+            A new generator.
+        """
+        return np.random.Generator(np.random.PCG64(self._sequence(seed, *further)))
+
+    def philox(self, seed: int) -> np.random.Philox:
+        """Return the counter-based bit generator of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            At least 0, of any size.
+
+        Returns
+        -------
+        numpy.random.Philox
+            A new bit generator, whose bits NumPy keeps from version to version.
+        """
+        return np.random.Philox(self._sequence(seed))
+
+    def derived(self, seed: int, *further: int, bits: Literal[32, 64] = 64) -> int:
+        """Return the seed of a generator other than NumPy's.
+
+        Parameters
+        ----------
+        seed : int
+            At least 0, of any size.
+        *further : int
+            As for `rng`.
+        bits : {32, 64}
+            How many the generator takes: 64 for PyTorch and the extension, 32 for scikit-learn.
+
+        Returns
+        -------
+        int
+            From 0 to 2^bits - 1.
+        """
+        (word,) = self._sequence(seed, *further).generate_state(1, np.uint64)
+        return int(word) >> (64 - bits)
+
+    def _sequence(self, seed: int, *further: int) -> np.random.SeedSequence:
+        """Hash purpose and numbers: no list of integers is read as another one is."""
+        named = ":".join([_DOMAIN, self.value, *(f"{number:x}" for number in (seed, *further))])
+        return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
