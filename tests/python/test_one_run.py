@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from leakbound import stats
+from leakbound._streams import Purpose
 
 Game = tuple[np.ndarray, np.ndarray]
 BETA = 0.05
@@ -100,7 +101,7 @@ def test_a_split_chooses_on_one_part_and_tests_on_the_other(game: Game, sides: A
     assert (options["choosing_examples"], result.m) == (180, 420)
     assert options["cuts"] == {"type": "Split", "fraction": 0.3}
     chosen = np.zeros(600, dtype=bool)
-    chosen[np.random.default_rng(5).choice(600, 180, replace=False, shuffle=False)] = True
+    chosen[Purpose.SPLIT.rng(5).choice(600, 180, replace=False, shuffle=False)] = True
     assert result.members == member[~chosen].sum()
     assert result.guesses == options["chosen_guesses"]
     limit = stats.clopper_pearson(result.correct, result.guesses, beta=BETA)

@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 
 from leakbound import _core
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray
 from leakbound.propensity import LogisticPropensity, PropensityFit
 
@@ -77,6 +78,8 @@ def test_bootstrap_draws_are_refits_of_each_resample() -> None:
     fit = LogisticPropensity().fit(features, member)
     draws = fit.bootstrap(features[:50], K=6, seed=11)
     rows = _core.PropensityRows(features, member, folds=fit.rows.folds, l2=1.0)
-    for draw, counts in zip(draws, rows.resamples(seed=11, first=0, count=6), strict=True):
+    for draw, counts in zip(
+        draws, rows.resamples(seed=Purpose.RESAMPLES.derived(11), first=0, count=6), strict=True
+    ):
         line = refit(fit, counts)
         np.testing.assert_allclose(draw, line[0] + features[:50] @ line[1:], atol=1e-6)

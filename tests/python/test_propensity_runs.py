@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from leakbound import _core
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray
 from leakbound.errors import CheckpointError, IncompatibleOptionsError
 from leakbound.propensity import (
@@ -90,7 +91,7 @@ def test_classifier_replicates_are_fits_of_the_copied_rows() -> None:
     features, member = shifted(150)
     fit = SklearnPropensity(GaussianNB()).fit(features, member)
     rows = _core.PropensityRows(features, member, folds=None, l2=0.0)
-    counts = rows.resamples(seed=4, first=0, count=3)
+    counts = rows.resamples(seed=Purpose.CLASSIFIER_RESAMPLES.derived(4), first=0, count=3)
     for draw, count in zip(fit.bootstrap(features, K=3, seed=4), counts, strict=True):
         weighted = GaussianNB().fit(features, member, sample_weight=count)
         with np.errstate(divide="ignore"):

@@ -10,6 +10,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._streams import Purpose
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import NoisySum, noisy_sum
 
@@ -28,6 +29,12 @@ def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
         game.scores, game.member, game.propensity, **options
     )
     return result
+
+
+def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The order of the rows and the uniforms of an audit of 1,500 examples."""
+    rows = Purpose.AUDITED_ORDER.rng(seed).permutation(1500)
+    return rows, Purpose.MATCHING.rng(seed).random(1500)
 
 
 class TestWhatItProves:
@@ -100,9 +107,8 @@ class TestWhatItProves:
     def test_matching_by_hand(self, game: NoisySum) -> None:
         """The kept examples, ranked by residuals, under the test of a fixed number of guesses."""
         result = audit(game, cuts=lb.Fixed(100), adversary="raw", seed=3)
-        rng = np.random.default_rng(3)
-        rows = rng.permutation(1500)
-        kept = rows[stats.match(game.member[rows], game.log_odds[rows], rng.random(1500))]
+        rows, uniforms = drawn(3)
+        kept = rows[stats.match(game.member[rows], game.log_odds[rows], uniforms)]
         order = kept[np.argsort(-game.scores[kept])]
         right = game.member[order[:50]].sum() + (~game.member[order[-50:]]).sum()
         bound = stats.fdp_lower_bound(int(right), 100, kept.size, claim=lb.GaussianDP(), tau=0.05)
@@ -110,9 +116,8 @@ class TestWhatItProves:
         assert result.bound == pytest.approx(bound, rel=1e-9)
 
     def test_tampering_by_hand(self, game: NoisySum) -> None:
-        rng = np.random.default_rng(3)
-        rows = rng.permutation(1500)
-        uniforms, odds, sign = rng.random(1500), game.log_odds[rows], game.member[rows] * 2 - 1
+        rows, uniforms = drawn(3)
+        odds, sign = game.log_odds[rows], game.member[rows] * 2 - 1
         for variant in ("directional", "paper", "symmetric"):
             made = stats.bayes_guesses(game.scores[rows], odds, 90, variant=variant)
             left = stats.tamper(made, odds, uniforms, variant=variant)
@@ -126,9 +131,8 @@ class TestWhatItProves:
     def test_pure_tampering_is_a_least_fixed_point(self, game: NoisySum) -> None:
         options: dict[str, Any] = {"claim": lb.PureDP(), "correction": "tamper", "seed": 3}
         result = audit(game, cuts=lb.Fixed(90), **options)
-        rng = np.random.default_rng(3)
-        rows = rng.permutation(1500)
-        uniforms, odds, sign = rng.random(1500), game.log_odds[rows], game.member[rows] * 2 - 1
+        rows, uniforms = drawn(3)
+        odds, sign = game.log_odds[rows], game.member[rows] * 2 - 1
         made = stats.bayes_guesses(game.scores[rows], odds, 90)
 
         def refuted(epsilon: float) -> float:
