@@ -10,6 +10,7 @@ probability of an error by about 1/M of itself.
 import contextlib
 import random
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -268,19 +269,25 @@ AUDITS: dict[str, Audit] = {
 }
 
 
-def play(audit: str, idiom: str, *, drawn: bool, games: int) -> int:
-    """Count claims above the truth, which is 0, over games with each kind of score in turn.
+@cache
+def claimed(audit: str, seed: int, members: bytes, design: str) -> bool:
+    """Whether an audit claims more than the truth, which is 0, from each kind of score in turn.
 
-    Members are those whom the idiom draws, or all others. Scores come from a stream that nobody
-    shares. An audit that abstains claims nothing.
+    Scores come from a stream that nobody shares. An audit that abstains claims nothing.
     """
+    scores = list(SCORES.values())[seed % len(SCORES)](rng([2**130, seed]))
+    with contextlib.suppress(AbstentionError):
+        return AUDITS[audit](scores, np.frombuffer(members, dtype=np.bool_), seed, design)
+    return False
+
+
+def play(audit: str, idiom: str, *, drawn: bool, games: int) -> int:
+    """Count false claims where members are those whom the idiom draws, or all others."""
     design = "fixed_size" if idiom in FIXED_SIZE else "coins"
-    claims = 0
-    for seed in range(games):
-        scores = list(SCORES.values())[seed % len(SCORES)](rng([2**130, seed]))
-        with contextlib.suppress(AbstentionError):
-            claims += AUDITS[audit](scores, IDIOMS[idiom](seed) == drawn, seed, design)
-    return claims
+    return sum(
+        claimed(audit, seed, (IDIOMS[idiom](seed) == drawn).tobytes(), design)
+        for seed in range(games)
+    )
 
 
 def allowed(games: int, cells: int) -> int:
@@ -317,5 +324,6 @@ def test_no_idiom_draws_members_that_an_audit_sees(audit: str) -> None:
 @pytest.mark.parametrize("idiom", IDIOMS)
 def test_idioms_draw_half_of_the_examples_or_about_half(idiom: str) -> None:
     member = IDIOMS[idiom](5)
-    assert (member.dtype, member.shape) == (np.bool_, (M,))
+    assert member.dtype == np.bool_
+    assert member.shape == (M,)
     assert abs(int(member.sum()) - M // 2) < (1 if idiom in FIXED_SIZE else 30)

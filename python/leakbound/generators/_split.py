@@ -44,11 +44,11 @@ class MemberSplit:
     >>> split
     MemberSplit(n=10, generator=3, train=2, test=5)
     >>> split.positions("generator")
-    array([2, 4, 6])
-    >>> split.check_audited([3, 6])  # doctest: +ELLIPSIS
+    array([1, 2, 4])
+    >>> split.check_audited([3, 4])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    leakbound.errors.ReusedMembersError: 1 of the audited members trained the generator: 6; ...
+    leakbound.errors.ReusedMembersError: 1 of the audited members trained the generator: 4; ...
     """
 
     ids: NDArray[Any]

@@ -15,7 +15,7 @@ Examples
 >>> fit = LogisticPropensity().fit(features[learn], member[learn], ids=learn)
 >>> fit.check_disjoint(audit)
 >>> fit.overlap(features[audit], member[audit])
-Overlap(m=1500, m_eff=1194, effective members 709 of 768, non-members 681 of 732)
+Overlap(m=1500, m_eff=1170, effective members 717 of 777, non-members 662 of 723)
 >>> draws = fit.bootstrap(features[audit], K=100)
 >>> draws.shape
 (100, 1500)
