@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 import leakbound
 from leakbound import InclusionPlan
 from leakbound._streams import Purpose
+from leakbound.generators import PCAMixture
+from leakbound.planning import power
+from leakbound.propensity import LogisticPropensity, hold_out
 
 PACKAGE = Path(leakbound.__file__).parent
 HOME = PACKAGE / "_streams.py"
@@ -144,6 +147,21 @@ def test_integers_of_any_size_are_seeds() -> None:
     huge = [Purpose.TIES.derived(10**5000 + k) for k in range(2)]
     assert huge[0] != huge[1]
     assert all(0 <= Purpose.TREES.derived(seed, bits=32) < 2**32 for seed in range(100))
+
+
+def test_the_seed_of_a_plan_is_a_seed_everywhere() -> None:
+    """128 bits, where the extension and PyTorch take 64 and scikit-learn takes 32."""
+    seeds = [2**127, 2**127 + 1]
+    features = np.random.default_rng(1).normal(size=(60, 2))
+    fit = LogisticPropensity().fit(features, features[:, 0] > 0, seed=seeds[0])
+    first, second = (fit.bootstrap(features, K=2, seed=seed, progress=False) for seed in seeds)
+    assert (first != second).any()
+    held, other = (hold_out(np.arange(60), size=30, seed=seed)[0] for seed in seeds)
+    assert (held != other).any()
+    found = [power(50, 2.0, target=0.1, simulations=9, seed=seed) for seed in seeds]
+    assert found[0].mean != found[1].mean
+    models = [PCAMixture(components=2, seed=seed).fit(features) for seed in seeds]
+    assert len(models[0].sample(5, seed=seeds[0])) == 5
 
 
 def one_of_numpys(seed: int, n: int) -> Iterator[NDArray[np.float64]]:
