@@ -17,6 +17,7 @@ __all__ = [
     "GeneratedDuplicatesError",
     "IncompatibleOptionsError",
     "InputFileError",
+    "InternalError",
     "LeakboundError",
     "LengthMismatchError",
     "MembersError",
@@ -43,6 +44,10 @@ __all__ = [
 
 class LeakboundError(Exception):
     """Base of every error that leakbound raises on purpose."""
+
+
+class InternalError(LeakboundError, RuntimeError):
+    """A defect of leakbound itself: please report it."""
 
 
 class ArrayTypeError(LeakboundError, TypeError):

@@ -39,6 +39,7 @@ LAYERS = [
     {"demos"},
     {"reproduce"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
 

@@ -1,71 +1,52 @@
 """The command line: `one-run`, `panoramia`, `zero-run`, `plan`, `reproduce`, `validate`, `demo`.
 
-Commands parse, read, call, print and write; no statistics here.
+Commands parse, read, call, print and write; no statistics here. They are imported when the program
+runs, so that an installation they cannot be imported from ends with the exit code of a crash.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from leakbound.cli._ending import BAD_INPUT, ended
 
-from leakbound import __version__
-from leakbound.cli import _audits, _demo, _plan, _reproduce, _synthetic, _validate, _zero_run
+if TYPE_CHECKING:
+    from leakbound.cli._app import app
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
-    name="leakbound",
-    help="Statistically valid lower bounds on the privacy leakage of trained models.",
-    epilog=(
-        "[dim]Start with:[/] leakbound demo digits [dim]   Your own scores:[/] "
-        "leakbound one-run scores.csv --out report"
-    ),
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("one-run", help=_audits.ONE_RUN)(_audits.one_run)
-app.command("panoramia", help=_audits.PANORAMIA)(_audits.panoramia)
-app.command("zero-run", help=_zero_run.ZERO_RUN)(_zero_run.zero_run)
-app.command("plan", help=_plan.PLAN)(_plan.plan)
-app.command("reproduce", help=_reproduce.REPRODUCE)(_reproduce.reproduce)
-app.command("validate", help=_validate.VALIDATE)(_validate.validate)
-_demo.app.command("census", help=_synthetic.CENSUS)(_synthetic.census)
-_demo.app.command("glyphs", help=_synthetic.GLYPHS)(_synthetic.glyphs)
-_demo.app.command("text", help=_synthetic.TEXT)(_synthetic.text)
-app.add_typer(_demo.app, name="demo")
-
-
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)
-    if wanted:
-        typer.echo(f"leakbound {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _program(
-    *,
-    _: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            metavar="",
-            callback=_print_version,
-            is_eager=True,
-            help="Print the version and exit.",
-        ),
-    ] = False,
-) -> None:
-    """Statistically valid lower bounds on the privacy leakage of trained models."""
-
 
 def main() -> None:
-    """Run the command line; the console script `leakbound` calls it."""
+    """Run the command line; the console script `leakbound` calls it.
+
+    Raises
+    ------
+    SystemExit
+        Always: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, 70 an
+        internal error, 130 interrupted, 141 nobody reads on.
+    """
+    sys.exit(ended(_program))
+
+
+def _program() -> int:
+    """Run the commands without Click's own ends, which exit with 1 at the end of input."""
+    from typer import BadParameter, rich_utils
+
+    from leakbound.cli._app import app
+
+    (usage_error,) = BadParameter.__bases__
     try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+        return app(standalone_mode=False) or 0
+    except usage_error as error:
+        rich_utils.rich_format_error(error)  # type: ignore[arg-type]
+        return BAD_INPUT
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from leakbound.cli._app import app
+
+        return app
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

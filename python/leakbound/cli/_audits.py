@@ -402,7 +402,8 @@ def _deliver(
     """Print the result, as JSON or for people, and write the bundle if asked to."""
     epsilon, c = goal.get("eps"), goal.get("c")
     if out is not None:
-        title = f"Privacy audit of {file.name}"
+        name = file.name.encode(errors="replace").decode()  # names need not be text
+        title = f"Privacy audit of {name}"
         with _output.waiting("Drawing the report"):
             _output.write_bundle(out, result, title=title, epsilon=epsilon, c=c)
     if json:
@@ -410,7 +411,7 @@ def _deliver(
     else:
         _output.show(result, epsilon=epsilon, c=c)
     if out is not None:
-        typer.echo(f"Report: {out / 'report.html'}", err=json)
+        _output.announce(out, aside=json)
 
 
 def _end(verdict: Verdict | None) -> None:

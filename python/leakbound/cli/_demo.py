@@ -196,7 +196,7 @@ def _answer(demo: _Demo, found: Report, out: Path, *, as_json: bool) -> None:
         typer.echo(json_text.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
     else:
         _show(demo, found)
-    typer.echo(f"Report: {out / 'report.html'}", err=as_json)
+    _output.announce(out, aside=as_json)
 
 
 @contextmanager

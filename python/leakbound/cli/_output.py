@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import threading
 from contextlib import contextmanager
@@ -28,7 +27,18 @@ from leakbound._wording import (
     shown,
 )
 from leakbound._zero_run_plots import plots_of
-from leakbound.errors import LeakboundError
+from leakbound.cli._ending import (
+    BAD_INPUT,
+    BROKEN_PIPE,
+    INCONCLUSIVE,
+    INTERRUPTED,
+    REFUTED,
+    is_refusal,
+    one_line,
+    silence,
+    tell,
+)
+from leakbound.errors import InternalError, LeakboundError
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
@@ -40,7 +50,6 @@ if TYPE_CHECKING:
     from leakbound._typing import Verdict
     from leakbound._wording import Result
 
-REFUTED, BAD_INPUT, INCONCLUSIVE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
 _CODES: Mapping[Verdict, int] = {
     "not refuted": 0,
     "refuted": REFUTED,
@@ -54,31 +63,31 @@ _PAGE = 160
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """End the program as the command line promises: no traceback for what a user can mend.
+    """End a command as the command line promises: no traceback for what a user can mend.
 
     Raises
     ------
     typer.Exit
         With 2 after one line on standard error, 130 when interrupted, 141 when nobody reads on.
+    InternalError
+        At the end of a file that no reader expected.
     """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # nothing more can be said: also the flush at exit goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
         raise typer.Exit(BROKEN_PIPE) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    except EOFError as error:  # for which Click has an end of its own
+        message = "EOFError: the end of a file that none of the readers expected"
+        raise InternalError(message) from error
     except (LeakboundError, OSError) as error:
-        typer.echo(f"leakbound: {_one_line(error)}", err=True)
+        if not is_refusal(error):
+            raise
+        tell(f"leakbound: {one_line(error)}")
         raise typer.Exit(BAD_INPUT) from None
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
 
 
 @contextmanager
@@ -167,6 +176,23 @@ def say(what: str | Table, style: str | None = None) -> None:
     plain.print(what, markup=False, soft_wrap=isinstance(what, str))
     lines = cast("io.StringIO", plain.file).getvalue().splitlines()
     typer.echo("\n".join(line.rstrip() for line in lines))
+
+
+def announce(folder: Path, *, aside: bool) -> None:
+    """Say where the report is: on standard output, or aside on standard error.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it was written.
+    aside : bool
+        Whether standard output is for JSON alone.
+    """
+    text = f"Report: {folder / 'report.html'}"
+    if aside:
+        tell(text)
+    else:
+        typer.echo(text)
 
 
 def write_bundle(

@@ -251,7 +251,7 @@ def _perform(
             typer.echo(json_text.dumps(made.to_dict(), allow_nan=False, ensure_ascii=False))
         else:
             _show(made, words)
-        typer.echo(f"Report: {out / 'report.html'}", err=as_json)
+        _output.announce(out, aside=as_json)
 
 
 def _write(made: TargetsReport[Any], out: Path, words: _Words) -> None:

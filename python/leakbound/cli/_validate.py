@@ -104,7 +104,7 @@ def _load(name: str) -> Callable[..., Any]:
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the module does when it is imported
         message = (
             f"--attack {name!r} cannot be loaded: {error}; give module:function, with the module "
             "in the current folder or installed"

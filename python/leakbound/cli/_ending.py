@@ -1,0 +1,178 @@
+"""How the program ends: an exit code that never says "refuted" by accident.
+
+Python ends a program with 1 after any exception, and Click after an end of input or a closed pipe;
+here 1 means that a claim was refuted, and so every end goes through `ended`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from leakbound.errors import InternalError, LeakboundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "BAD_INPUT",
+    "BROKEN_PIPE",
+    "CRASH",
+    "INCONCLUSIVE",
+    "INTERRUPTED",
+    "REFUTED",
+    "ended",
+    "is_refusal",
+    "one_line",
+    "silence",
+    "tell",
+]
+
+REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
+
+_ASKED = "LEAKBOUND_TRACEBACK"
+"""Environment variable that asks for the traceback of a crash."""
+_LONGEST = 400
+"""Characters of what a crash says of itself."""
+
+
+def ended(program: Callable[[], int]) -> int:
+    """Run a program and return the code to exit with, whatever happens in it.
+
+    Parameters
+    ----------
+    program : callable
+        Returns its own code.
+
+    Returns
+    -------
+    int
+        The program's code; 2 after bad input, 70 after a crash, 130 when interrupted, 141 when
+        nobody reads on.
+    """
+    _open_streams()
+    try:
+        code = program()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = BROKEN_PIPE
+    except BaseException as error:  # noqa: BLE001 (also SystemExit of a library, and panics)
+        code = _failure(error)
+    return _flushed(code)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether an exception is about input, not a defect of this package.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    bool
+        True for what a user can mend.
+    """
+    return isinstance(error, LeakboundError | OSError) and not isinstance(error, InternalError)
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an exception says, on one line.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    str
+        Its message; name and reason of a file that cannot be used.
+    """
+    if isinstance(error, OSError) and error.filename is not None:
+        name = os.fsdecode(error.filename) if not isinstance(error.filename, int) else "a file"
+        return f"{name}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def tell(text: str) -> None:
+    """Write a line to standard error; where nobody can read it, the exit code has to do.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    """
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def silence(stream: Any) -> None:
+    """Send what is left in a stream nowhere, so that the flush at exit cannot fail.
+
+    Parameters
+    ----------
+    stream : file object
+        Standard output or standard error.
+    """
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _open_streams() -> None:
+    """Have streams to write to that take any text, also where the caller closed them."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 (lives on)
+            setattr(sys, name, nowhere)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _failure(error: BaseException) -> int:
+    """Say what went wrong and return the code for it."""
+    if is_refusal(error):
+        tell(f"leakbound: {one_line(error)}")
+        return BAD_INPUT
+    if os.environ.get(_ASKED):
+        with suppress(Exception):
+            tell("".join(traceback.format_exception(error)).rstrip())
+    hint = "" if os.environ.get(_ASKED) else f" ({_ASKED}=1 shows the traceback)"
+    tell(f"leakbound: internal error: {_words(error)}; please report it{hint}")
+    return CRASH
+
+
+def _words(error: BaseException) -> str:
+    try:
+        said = one_line(error)[:_LONGEST]
+    except Exception:  # noqa: BLE001 (an exception that cannot say what it is)
+        said = ""
+    name = "" if said and isinstance(error, InternalError) else type(error).__name__
+    return ": ".join(filter(None, [name, said]))
+
+
+def _flushed(code: int) -> int:
+    """Return the code once everything is written, or the one for what could not be."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
+        code = code if code in {BAD_INPUT, CRASH} else BROKEN_PIPE
+    except (OSError, ValueError) as error:
+        silence(sys.stdout)
+        if code not in {BAD_INPUT, CRASH}:
+            code = _failure(error)
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        silence(sys.stderr)
+    return code

@@ -1,0 +1,122 @@
+"""No end of the program says "refuted" but a refuted claim: crashes exit 70, bad input 2."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import Answer, spawn
+
+CRASHES = {
+    "a bug in an audit": "from leakbound.cli import _audits\n_audits.audit_one_run = fail(TypeError('x'))",
+    "a failed import of an extra": "from leakbound.cli import _audits\n"
+    "_audits.audit_one_run = fail(ImportError('libcudart.so.12'))",
+    "a panic": "class Panic(BaseException): pass\n"
+    "from leakbound.cli import _audits\n_audits.audit_one_run = fail(Panic('index out of bounds'))",
+    "an internal error": "from leakbound import errors\nfrom leakbound.cli import _audits\n"
+    "_audits.audit_one_run = fail(errors.InternalError('x'))",
+    "no memory": "from leakbound.cli import _audits\n_audits.audit_one_run = fail(MemoryError())",
+    "endless recursion": "from leakbound.cli import _audits\n"
+    "def dive(*_, **__): return dive()\n_audits.audit_one_run = dive",
+    "a library that exits with 1": "from leakbound.cli import _audits\n"
+    "_audits.audit_one_run = fail(SystemExit(1))",
+    "a library that exits with 0": "from leakbound.cli import _audits\n"
+    "_audits.audit_one_run = fail(SystemExit())",
+    "the end of input": "from leakbound.cli import _input\n_input._lines = fail(EOFError())\n"
+    "_input._csv_by_arrow = lambda *_: None",
+    "a report that cannot be drawn": "from leakbound import report\n"
+    "report.write = fail(ZeroDivisionError())",
+    "a printer that fails": "from leakbound.cli import _output\n_output.say = fail(KeyError('x'))",
+    "commands that cannot be imported": "sys.modules['leakbound.cli._app'] = None",
+    "an exception that has no words": "class Mute(Exception):\n"
+    "    def __str__(self): raise ValueError\n"
+    "from leakbound.cli import _audits\n_audits.audit_one_run = fail(Mute())",
+}
+"""What is broken on purpose, by what it stands for."""
+
+WRAPPER = """
+import sys
+def fail(error):
+    def failing(*_, **__):
+        raise error
+    return failing
+{sabotage}
+from leakbound.cli import main
+main()
+"""
+
+
+def run(sabotage: str, *arguments: object, **environment: str) -> Answer:
+    done = subprocess.run(
+        [sys.executable, "-c", WRAPPER.format(sabotage=sabotage), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("sabotage", CRASHES.values(), ids=CRASHES)
+def test_a_crash_ends_with_70_and_one_line(sabotage: str, scores: Path, tmp_path: Path) -> None:
+    answer = run(sabotage, "one-run", scores, "--out", tmp_path / "out")
+    assert answer.code == 70, answer.err
+    assert answer.err.startswith("leakbound: internal error: ")
+    assert "please report it (LEAKBOUND_TRACEBACK=1" in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_the_traceback_is_there_for_the_asking(scores: Path) -> None:
+    answer = run(CRASHES["a bug in an audit"], "one-run", scores, LEAKBOUND_TRACEBACK="1")
+    assert answer.code == 70
+    assert answer.err.startswith("Traceback (most recent call last):")
+    assert answer.err.splitlines()[-1].startswith("leakbound: internal error: TypeError: x")
+
+
+def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the program by a shell, for the streams that it closes."""
+    return subprocess.run(
+        ["sh", "-c", line, sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ('"$0" -m leakbound one-run "$1".missing.csv 2>&-', 2),
+        ('"$0" -m leakbound one-run "$1".missing.csv 2>/dev/full', 2),
+        ('"$0" -m leakbound one-run --no-such-option 2>/dev/full', 2),
+        ('"$0" -m leakbound one-run "$1" >/dev/full', 2),
+        ('"$0" -m leakbound one-run "$1" >&- 2>&-', 0),
+        ('"$0" -m leakbound one-run "$1" --claim eps=0.1 >&-', 1),
+        ('PYTHONIOENCODING=ascii "$0" -m leakbound one-run "$1"', 0),
+    ],
+)
+def test_streams_that_cannot_be_written_change_no_verdict(
+    line: str, code: int, scores: Path
+) -> None:
+    assert shell(line, scores).returncode == code
+
+
+def test_nobody_reading_errors_is_no_refutation(tmp_path: Path) -> None:
+    gone, pipe = os.pipe()
+    os.close(gone)
+    missing = [sys.executable, "-m", "leakbound", "one-run", str(tmp_path / "missing.csv")]
+    process = subprocess.run(missing, stdout=subprocess.PIPE, stderr=pipe, check=False)
+    os.close(pipe)
+    assert process.returncode == 2
+
+
+def test_usage_errors_and_the_module_say_what_the_program_says() -> None:
+    by_module = shell('"$0" -m leakbound one-run --cuts')
+    by_program = spawn("one-run", "--cuts")
+    assert by_module.returncode == by_program.code == 2
+    assert "requires an argument" in by_module.stderr
+    assert "requires an argument" in by_program.err
+    assert spawn().code == shell('"$0" -m leakbound').returncode == 2
+    assert spawn("--version").code == spawn("one-run", "--help").code == 0
