@@ -21,9 +21,10 @@ class Scores:
     Parameters
     ----------
     values : ndarray of float64, shape (m,)
-        Higher means more likely a member; never NaN, may be ±inf. Read-only.
+        Higher means more likely a member; never NaN, may be ±inf. A read-only copy, or a
+        read-only map of a file.
     ids : ndarray, shape (m,)
-        Id of each example, in the order of `values`. Read-only.
+        Id of each example, in the order of `values`. A read-only copy.
     signal : str
         What was measured: the name of a signal, of an attack or of a callable.
     """
@@ -33,8 +34,11 @@ class Scores:
     signal: str
 
     def __post_init__(self) -> None:
-        for array in (self.values, self.ids):
-            array.flags.writeable = False
+        for name, given in (("values", self.values), ("ids", self.ids)):
+            mapped = isinstance(given, np.memmap) and not given.flags.writeable
+            own = given if mapped else given.copy()
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
 
     def __len__(self) -> int:
         return self.values.size

@@ -1,14 +1,12 @@
 """The only checks of input: everything behind them may trust what it is given."""
 
 import math
-from collections.abc import Sequence
-from decimal import Decimal
-from numbers import Integral, Real
-from typing import Any, TypeVar, cast, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._scalars import choice, complement, flag, instance, integer, real
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import (
     ArrayTypeError,
@@ -18,8 +16,8 @@ from leakbound.errors import (
     MembershipError,
     NaNScoresError,
     OptionError,
-    OptionTypeError,
     ShapeError,
+    TiedScoresError,
 )
 
 __all__ = [
@@ -30,6 +28,7 @@ __all__ = [
     "check_successes",
     "choice",
     "complement",
+    "flag",
     "instance",
     "integer",
     "numbers",
@@ -37,12 +36,12 @@ __all__ = [
     "vector",
 ]
 
-T = TypeVar("T")
-
 _REAL = "biuf"
 """Codes of the dtypes of real numbers: booleans, integers, floats."""
 _LISTED = 5
 """How many offending rows a message names."""
+_WHOLE = 2.0**53
+"""Up to here float64 holds every integer."""
 
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
@@ -130,7 +129,7 @@ def numbers(
 
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
-    """Read scores as float64, with at most one copy.
+    """Read scores as float64: a copy that nobody else can write to.
 
     Parameters
     ----------
@@ -150,8 +149,15 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
         As for `vector`.
     NaNScoresError
         If a score is not a number.
+    TiedScoresError
+        If scores that differ are equal in float64.
     """
-    values = vector(scores, name).astype(np.float64, copy=False)
+    given = vector(scores, name)
+    with np.errstate(over="ignore"):
+        values = np.array(given, dtype=np.float64)
+    values.flags.writeable = False
+    if given.dtype != np.float64 or isinstance(scores, list | tuple):
+        _check_distinct(given, scores, values, name)
     if np.isnan(values.min()):
         rows = np.flatnonzero(np.isnan(values))
         message = (
@@ -180,7 +186,7 @@ def check_membership(
     Returns
     -------
     ndarray of bool, shape (m,)
-        True for members.
+        True for members: a copy that nobody else can write to.
 
     Raises
     ------
@@ -293,162 +299,6 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
         raise LengthMismatchError(message)
 
 
-def real(
-    value: object,
-    name: str,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-) -> float:
-    """Check that an option is a real number within limits.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in messages.
-    above, least, below : float, optional
-        The limits; only `least` is itself allowed.
-
-    Returns
-    -------
-    float
-        The option.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is not a real number.
-    OptionError
-        If it is outside the limits or NaN.
-    """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        message = f"{name} must be a real number, got {value!r}"
-        raise OptionTypeError(message)
-    number = float(value)
-    within = (
-        not math.isnan(number)
-        and (above is None or number > above)
-        and (least is None or number >= least)
-        and (below is None or number < below)
-    )
-    if not within:
-        limits = {"above": above, "at least": least, "below": below}
-        stated = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
-        message = f"{name} must be {stated or 'a number'}, got {number:g}"
-        raise OptionError(message)
-    return number
-
-
-def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
-    """Check that an option is an integer within limits.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in messages.
-    least, most : int
-        The limits, both included.
-
-    Returns
-    -------
-    int
-        The option.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is not an integer.
-    OptionError
-        If it is outside the limits.
-    """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        message = f"{name} must be an integer, got {value!r}"
-        raise OptionTypeError(message)
-    number = int(value)
-    if number < least or (most is not None and number > most):
-        limits = f"at least {least}" + (f" and at most {most}" if most is not None else "")
-        message = f"{name} must be {limits}, got {number}"
-        raise OptionError(message)
-    return number
-
-
-def choice(value: object, name: str, allowed: object) -> None:
-    """Check that an option is one of the values of a `Literal`.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in the message.
-    allowed : Literal
-        The allowed values.
-
-    Raises
-    ------
-    OptionError
-        If it is none of them.
-    """
-    values = get_args(allowed)
-    if not isinstance(value, str) or value not in values:
-        listed = ", ".join(map(repr, values))
-        message = f"{name} must be one of {listed}, got {value!r}"
-        raise OptionError(message)
-
-
-def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
-    """Check that an option is an object of one of some types.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in the message.
-    types : type or sequence of types
-        The allowed types.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is an object of none of them.
-    """
-    classes = (types,) if isinstance(types, type) else tuple(types)
-    if not isinstance(value, classes):
-        listed = ", ".join(f"{one.__name__}(...)" for one in classes)
-        hint = ": call it" if isinstance(value, type) else ""
-        message = f"{name} must be one of {listed}, got {value!r}{hint}"
-        raise OptionTypeError(message)
-
-
-def complement(confidence: float) -> float:
-    """Check a confidence and return one minus it, exact in decimals.
-
-    Parameters
-    ----------
-    confidence : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        The probability of error: 0.05 for 0.95, where ``1 - 0.95`` is a little more.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is not a real number.
-    OptionError
-        If it is not strictly between 0 and 1.
-    """
-    return float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
-
-
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
     if np.ma.is_masked(values):
         message = f"{name} has masked entries; drop them first"
@@ -485,7 +335,7 @@ def _joined(
 def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     """Read {0, 1} or {-1, +1} as booleans."""
     if values.dtype == np.bool_:
-        return cast("BoolArray", values)
+        return _read_only(values.view(np.uint8) != 0)  # true may be any byte but 0
     ones = values == 1
     zero = -1 if (values == -1).any() else 0
     strange = np.flatnonzero(~(ones | (values == zero)))
@@ -497,7 +347,38 @@ def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
             f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
         )
         raise MembershipError(message)
-    return cast("BoolArray", ones)
+    return _read_only(ones)
+
+
+def _read_only(values: BoolArray) -> BoolArray:
+    values.flags.writeable = False
+    return values
+
+
+def _check_distinct(
+    given: NDArray[np.generic], scores: object, values: FloatArray, name: str
+) -> None:
+    """Check that no scores were merged by the conversion to float64."""
+    exact: NDArray[Any] = given
+    if given.dtype.kind == "f" and given.dtype.itemsize <= values.dtype.itemsize:
+        if not isinstance(scores, list | tuple) or np.abs(values).max() < _WHOLE:
+            return
+        exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
+    elif given.dtype.kind != "f" and np.abs(values).max() <= _WHOLE:
+        return
+    distinct = np.unique(exact[~np.isnan(values)])
+    with np.errstate(over="ignore"):
+        rounded = distinct.astype(np.float64)
+    merged = np.flatnonzero(rounded[1:] == rounded[:-1])
+    if merged.size:
+        pair = [distinct[merged[0]], distinct[merged[0] + 1]]
+        rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
+        message = (
+            f"{name} lose differences in float64: {merged.size} of {distinct.size} values become "
+            f"equal to another, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row "
+            f"{rows[1]}; give their ranks, numpy.unique({name}, return_inverse=True)[1]"
+        )
+        raise TiedScoresError(message)
 
 
 def _rows(rows: NDArray[np.intp]) -> str:

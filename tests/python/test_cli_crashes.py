@@ -10,7 +10,8 @@ import pytest
 from command_line import Answer, spawn
 
 CRASHES = {
-    "a bug in an audit": "from leakbound.cli import _audits\n_audits.audit_one_run = fail(TypeError('x'))",
+    "a bug in an audit": "from leakbound.cli import _audits\n"
+    "_audits.audit_one_run = fail(TypeError('x'))",
     "a failed import of an extra": "from leakbound.cli import _audits\n"
     "_audits.audit_one_run = fail(ImportError('libcudart.so.12'))",
     "a panic": "class Panic(BaseException): pass\n"

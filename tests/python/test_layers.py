@@ -13,6 +13,7 @@ PACKAGE = Path(leakbound.__file__).parent
 LAYERS = [
     {"_core"},
     {"_streams", "errors", "_typing"},
+    {"_scalars"},
     {"_files", "_progress", "_rounding", "_validate"},
     {"_approx", "_json", "_levels", "_parts", "_poisson_binomial", "_policy", "_scores"},
     {"_zero_run"},

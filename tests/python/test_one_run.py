@@ -358,7 +358,7 @@ def test_memberships_that_fair_coins_hardly_give_are_reported(share: float) -> N
     assert 0 <= result.roc.true_positive_rate.max() <= 1
 
 
-def test_the_scores_are_not_copied() -> None:
+def test_the_scores_are_copied_once() -> None:
     rng = np.random.default_rng(0)
     member = rng.random(1_000_000) < 0.5
     scores = rng.normal(size=1_000_000)
@@ -368,4 +368,4 @@ def test_the_scores_are_not_copied() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert result.m == 1_000_000
-    assert peak < scores.nbytes / 4
+    assert scores.nbytes < peak < 1.5 * scores.nbytes

@@ -34,11 +34,11 @@ def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores
     LengthMismatchError, DuplicateIdsError, ArrayTypeError, ShapeError
         If ids are not what they should be.
     """
-    check_scores(values, attack)
+    scores = check_scores(values, attack)
     labels = np.arange(values.size) if ids is None else vector(ids, "ids", kinds="biufSUOT")
     check_length(labels, values.size, "ids")
     check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-    return Scores(np.array(values, dtype=np.float64), np.array(labels), attack)
+    return Scores(scores, labels, attack)
 
 
 def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:

@@ -190,8 +190,8 @@ class OneRunStream:
         ConflictingIdsError, DuplicateIdsError
             If an id is repeated.
         """
-        values = np.array(check_scores(scores))
-        included = np.array(check_membership(member, values.size, scores))
+        values = check_scores(scores)
+        included = check_membership(member, values.size, scores)
         self._check_ids(ids, included)
         ranking = _core.Ranking(values, included)
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):

@@ -35,11 +35,11 @@ def _program() -> int:
 
     from leakbound.cli._app import app
 
-    (usage_error,) = BadParameter.__bases__
+    usage_error: type[Any] = BadParameter.__mro__[1]
     try:
         return app(standalone_mode=False) or 0
     except usage_error as error:
-        rich_utils.rich_format_error(error)  # type: ignore[arg-type]
+        rich_utils.rich_format_error(error)
         return BAD_INPUT
 
 

@@ -60,7 +60,7 @@ def ended(program: Callable[[], int]) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         code = BROKEN_PIPE
-    except BaseException as error:  # noqa: BLE001 (also SystemExit of a library, and panics)
+    except BaseException as error:
         code = _failure(error)
     return _flushed(code)
 
@@ -154,7 +154,7 @@ def _failure(error: BaseException) -> int:
 def _words(error: BaseException) -> str:
     try:
         said = one_line(error)[:_LONGEST]
-    except Exception:  # noqa: BLE001 (an exception that cannot say what it is)
+    except Exception:
         said = ""
     name = "" if said and isinstance(error, InternalError) else type(error).__name__
     return ": ".join(filter(None, [name, said]))

@@ -1,0 +1,218 @@
+"""Checks of options that are one number, word, flag or object: the doorway is `_validate`."""
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import TypeVar, get_args
+
+import numpy as np
+
+from leakbound.errors import OptionError, OptionTypeError
+
+__all__ = ["choice", "complement", "flag", "instance", "integer", "real"]
+
+T = TypeVar("T")
+
+_BITS = 128
+"""Of the longest integers: seeds from the system's entropy have so many."""
+_WORDS = 80
+"""Characters of a wrong value that a message shows."""
+
+
+def real(
+    value: object,
+    name: str,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Check that an option is a real number within limits.
+
+    Parameters
+    ----------
+    value : object
+        The option.
+    name : str
+        What to call it in messages.
+    above, least, below : float, optional
+        The limits; only `least` is itself allowed.
+
+    Returns
+    -------
+    float
+        The option.
+
+    Raises
+    ------
+    OptionTypeError
+        If it is not a real number.
+    OptionError
+        If it is outside the limits or NaN.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        message = f"{name} must be a real number, got {_shown(value)}"
+        raise OptionTypeError(message)
+    try:
+        number = float(value)
+    except OverflowError:
+        message = f"{name} is too large for a float: give a number below 1.8e308 either way"
+        raise OptionError(message) from None
+    within = (
+        not math.isnan(number)
+        and (above is None or number > above)
+        and (least is None or number >= least)
+        and (below is None or number < below)
+    )
+    if not within:
+        limits = {"above": above, "at least": least, "below": below}
+        stated = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
+        message = f"{name} must be {stated or 'a number'}, got {number:g}"
+        raise OptionError(message)
+    return number
+
+
+def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
+    """Check that an option is an integer within limits.
+
+    Parameters
+    ----------
+    value : object
+        The option.
+    name : str
+        What to call it in messages.
+    least, most : int
+        The limits, both included.
+
+    Returns
+    -------
+    int
+        The option.
+
+    Raises
+    ------
+    OptionTypeError
+        If it is not an integer.
+    OptionError
+        If it is outside the limits.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        message = f"{name} must be an integer, got {_shown(value)}"
+        raise OptionTypeError(message)
+    number = int(value)
+    if number.bit_length() > _BITS:
+        message = f"{name} must have at most {_BITS} bits, got an integer of {number.bit_length()}"
+        raise OptionError(message)
+    if number < least or (most is not None and number > most):
+        limits = f"at least {least}" + (f" and at most {most}" if most is not None else "")
+        message = f"{name} must be {limits}, got {number}"
+        raise OptionError(message)
+    return number
+
+
+def flag(value: object, name: str) -> bool:
+    """Check that an option is a boolean: not a number or a word, all of which Python takes for one.
+
+    Parameters
+    ----------
+    value : object
+        The option.
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    bool
+        The option.
+
+    Raises
+    ------
+    OptionTypeError
+        If it is neither True nor False.
+    """
+    if not isinstance(value, bool | np.bool_):
+        message = f"{name} must be True or False, got {_shown(value)}"
+        raise OptionTypeError(message)
+    return bool(value)
+
+
+def choice(value: object, name: str, allowed: object) -> None:
+    """Check that an option is one of the values of a `Literal`.
+
+    Parameters
+    ----------
+    value : object
+        The option.
+    name : str
+        What to call it in the message.
+    allowed : Literal
+        The allowed values.
+
+    Raises
+    ------
+    OptionError
+        If it is none of them.
+    """
+    values = get_args(allowed)
+    if not isinstance(value, str) or value not in values:
+        listed = ", ".join(map(repr, values))
+        message = f"{name} must be one of {listed}, got {_shown(value)}"
+        raise OptionError(message)
+
+
+def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
+    """Check that an option is an object of one of some types.
+
+    Parameters
+    ----------
+    value : object
+        The option.
+    name : str
+        What to call it in the message.
+    types : type or sequence of types
+        The allowed types.
+
+    Raises
+    ------
+    OptionTypeError
+        If it is an object of none of them.
+    """
+    classes = (types,) if isinstance(types, type) else tuple(types)
+    if not isinstance(value, classes):
+        listed = ", ".join(f"{one.__name__}(...)" for one in classes)
+        hint = ": call it" if isinstance(value, type) else ""
+        message = f"{name} must be one of {listed}, got {_shown(value)}{hint}"
+        raise OptionTypeError(message)
+
+
+def complement(confidence: float) -> float:
+    """Check a confidence and return one minus it, exact in decimals.
+
+    Parameters
+    ----------
+    confidence : float
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        The probability of error: 0.05 for 0.95, where ``1 - 0.95`` is a little more.
+
+    Raises
+    ------
+    OptionTypeError
+        If it is not a real number.
+    OptionError
+        If it is not strictly between 0 and 1.
+    """
+    return float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
+
+
+def _shown(value: object) -> str:
+    """Return a value as messages show it, whatever its repr does."""
+    try:
+        shown = repr(value)
+    except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits
+        return f"an object of type {type(value).__name__}"
+    return shown if len(shown) <= _WORDS else shown[: _WORDS - 1] + "…"

@@ -1,0 +1,145 @@
+"""Results know what was audited, however the caller's arrays change afterwards."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import leakbound as lb
+from leakbound._scores import Scores
+from leakbound.audits import OneRunStream
+
+rng = np.random.default_rng(5)
+M = 240
+MEMBER = rng.random(M) < 0.5
+SCORE = rng.normal(size=M) + 1.5 * MEMBER
+OTHER = rng.normal(size=M) + 0.5 * MEMBER
+CHANCE = rng.uniform(0.2, 0.8, M)
+FEATURES = rng.normal(size=(M, 2))
+
+Inputs = dict[str, NDArray[Any]]
+Audit = Callable[[Inputs], Any]
+
+
+def streamed(given: Inputs) -> Any:
+    stream = OneRunStream()
+    stream.update(given["score"], given["member"])
+    for values in given.values():
+        scramble(values)
+    return stream.result()
+
+
+AUDITS: dict[str, Audit] = {
+    "one run": lambda x: lb.audit_one_run(x["score"], x["member"], ids=x["ids"]),
+    "one run, several attacks": lambda x: lb.audit_one_run(
+        {"a": x["score"], "b": x["other"]}, x["member"]
+    ),
+    "one run, rows of attacks": lambda x: lb.audit_one_run(x["rows"], x["member"]),
+    "one run, priors": lambda x: lb.audit_one_run(x["score"], x["member"], prior=x["chance"]),
+    "one run, GDP": lambda x: lb.audit_one_run(x["score"], x["member"], claim=lb.GaussianDP()),
+    "one run, approximate": lambda x: lb.audit_one_run(
+        x["score"], x["member"], claim=lb.ApproxDP(delta=1e-3)
+    ),
+    "stream": streamed,
+    "PANORAMIA": lambda x: lb.audit_panoramia(x["other"], x["score"], x["member"], ids=x["ids"]),
+    "PANORAMIA, features": lambda x: lb.audit_panoramia(
+        x["other"], x["score"], x["member"], features=x["features"]
+    ),
+    "Zero-Run": lambda x: lb.audit_zero_run(x["score"], x["member"], x["chance"]),
+    "Zero-Run, matching": lambda x: lb.audit_zero_run(
+        x["score"], x["member"], x["chance"], claim=lb.GaussianDP()
+    ),
+    "Zero-Run, limits": lambda x: lb.audit_zero_run(
+        x["score"], x["member"], (x["chance"], x["chance"])
+    ),
+    "Zero-Run, features": lambda x: lb.audit_zero_run(
+        x["score"], x["member"], x["chance"], features=x["features"]
+    ),
+}
+
+
+def inputs() -> Inputs:
+    return {
+        "score": SCORE.copy(),
+        "other": OTHER.copy(),
+        "rows": np.array([SCORE, OTHER]),
+        "member": MEMBER.copy(),
+        "chance": CHANCE.copy(),
+        "features": FEATURES.copy(),
+        "ids": np.arange(M),
+    }
+
+
+def scramble(values: NDArray[Any]) -> None:
+    values[...] = values[..., ::-1].copy() if values.ndim == 1 else 0.5
+    values.flat[:17] = values.flat[17]
+
+
+def read(result: Any) -> str:
+    """Everything that a result says, each part asked for."""
+    assert result.provenance.sha256
+    assert result.histogram.members.sum() > 0
+    assert result.roc.members.size > 0
+    assert result.curve.guesses.size > 0
+    if isinstance(result, lb.ZeroRunResult):
+        assert result.naive.provenance.sha256
+    text: str = result.to_json()
+    return text
+
+
+@pytest.mark.parametrize("audit", AUDITS.values(), ids=AUDITS)
+def test_a_result_does_not_follow_what_becomes_of_its_inputs(audit: Audit) -> None:
+    given = inputs()
+    result = audit(given)
+    for values in given.values():
+        scramble(values)
+    assert read(result) == read(audit(inputs()))
+
+
+def frozen(values: NDArray[Any]) -> NDArray[Any]:
+    copy = values.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "torch": (torch.tensor, lambda x: x.zero_()),
+    "pandas": (pd.Series, lambda x: x.__setitem__(slice(None), x.iloc[0])),
+    "view": (lambda x: np.array([x, x])[1], lambda x: x.base.fill(x[0])),
+    "read-only": (frozen, lambda x: (x.setflags(write=True), x.fill(x[0]))),
+    "buffer": (
+        lambda x: np.frombuffer(bytearray(x.tobytes()), x.dtype),
+        lambda x: memoryview(x).cast("B").__setitem__(slice(8, 16), memoryview(x).cast("B")[:8]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "change"), KINDS.values(), ids=KINDS)
+def test_arrays_of_every_kind_are_copied(
+    make: Callable[[Any], Any], change: Callable[[Any], Any]
+) -> None:
+    score, member = make(SCORE), make(MEMBER)
+    result = lb.audit_one_run(score, member)
+    change(score)
+    change(member)
+    assert read(result) == read(lb.audit_one_run(SCORE, MEMBER))
+
+
+def test_scores_are_copies_and_leave_the_callers_array_writable() -> None:
+    values, ids = SCORE.copy(), np.arange(M)
+    scores = Scores(values, ids, "loss")
+    values[:] = 0
+    ids[:] = 0
+    np.testing.assert_array_equal(scores.values, SCORE)
+    np.testing.assert_array_equal(scores.ids, np.arange(M))
+    with pytest.raises(ValueError, match="read-only"):
+        scores.values[0] = 1
+
+
+def test_what_is_true_in_any_byte_is_one_member() -> None:
+    bytes_of_all_kinds = np.where(MEMBER, 255, 0).astype(np.uint8).view(np.bool_)
+    assert lb.audit_one_run(SCORE, bytes_of_all_kinds) == lb.audit_one_run(SCORE, MEMBER)
