@@ -7,7 +7,7 @@ import math
 
 from leakbound import _core
 from leakbound._typing import TailBound, TailOptions
-from leakbound._validate import choice, integer, real
+from leakbound._validate import choice, flag, integer, real
 from leakbound.errors import IncompatibleOptionsError
 
 __all__ = ["one_run_epsilon", "one_run_p_value"]
@@ -148,8 +148,9 @@ def _counts(correct: int, guesses: int) -> tuple[int, int]:
 
 def _options(m: float, delta: float, k: int, bound: TailBound, *, one_sided: bool) -> TailOptions:
     choice(bound, "bound", TailBound)
-    if integer(k, "k", least=2, most=_MOST) > 2 and (one_sided or bound != "exact"):
-        asked = "one_sided=True" if one_sided else f'bound="{bound}"'
+    members_only = flag(one_sided, "one_sided")
+    if integer(k, "k", least=2, most=_MOST) > 2 and (members_only or bound != "exact"):
+        asked = "one_sided=True" if members_only else f'bound="{bound}"'
         message = f"{asked} is for membership, k=2, got k={k}: leave it out, or set k=2"
         raise IncompatibleOptionsError(message)
     return {
@@ -157,5 +158,5 @@ def _options(m: float, delta: float, k: int, bound: TailBound, *, one_sided: boo
         "m": real(m, "m", above=0, below=math.inf),
         "delta": real(delta, "delta", least=0, below=1),
         "k": k,
-        "one_sided": one_sided,
+        "one_sided": members_only,
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from leakbound import _core
 from leakbound._typing import CountOptions, FdpTest, Sides
-from leakbound._validate import choice, instance, integer, real
+from leakbound._validate import choice, flag, instance, integer, real
 from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.tradeoff import TradeOff
@@ -291,7 +291,8 @@ def search(refuted: Callable[[float], bool], claim: AnyFamily) -> float | None:
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
     made = integer(guesses, "guesses", least=1, most=_MOST)
-    if integer(k, "k", least=2, most=2**32 - 1) > 2 and one_sided:
+    members_only = flag(one_sided, "one_sided")
+    if integer(k, "k", least=2, most=2**32 - 1) > 2 and members_only:
         message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
         raise IncompatibleOptionsError(message)
     return {
@@ -299,7 +300,7 @@ def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) ->
         "guesses": made,
         "m": real(m, "m", above=0, below=math.inf),
         "k": k,
-        "one_sided": one_sided,
+        "one_sided": members_only,
     }
 
 

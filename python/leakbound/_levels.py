@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from leakbound._typing import Kind
-from leakbound._validate import integer
+from leakbound._validate import integer, shown
 from leakbound.errors import OptionError, OptionTypeError
 
 __all__ = ["ScoreAdaptive"]
@@ -53,8 +53,8 @@ class ScoreAdaptive:
 
     def __post_init__(self) -> None:
         levels: object = self.levels
-        if not isinstance(levels, Sequence | np.ndarray):
-            message = f"levels must be a sequence of numbers of guesses, got {levels!r}"
+        if not isinstance(levels, Sequence | np.ndarray) or getattr(levels, "shape", None) == ():
+            message = f"levels must be a sequence of numbers of guesses, got {shown(levels)}"
             raise OptionTypeError(message)
         named = tuple(integer(one, f"levels[{i}]", least=1) for i, one in enumerate(levels))
         if not named or any(a >= b for a, b in pairwise(named)):

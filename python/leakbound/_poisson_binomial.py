@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakbound import _core
 from leakbound._typing import ArrayInput, FloatArray, IntArray
-from leakbound._validate import numbers, real, vector
+from leakbound._validate import flag, numbers, real, vector
 from leakbound.errors import (
     IncompatibleOptionsError,
     LengthMismatchError,
@@ -92,9 +92,9 @@ def poisson_binomial_tail(
     >>> round(poisson_binomial_tail(900, [0.5] * 1000, log=True), 6)
     -371.116421
     """
-    values = _vector(p, "p")
+    in_logs, values = flag(log, "log"), _vector(p, "p")
     tail, logarithm, _ = _tails(v, values, 0.0, counts=counts, weights=weights, offsets=False)
-    return logarithm if log else tail
+    return logarithm if in_logs else tail
 
 
 def poisson_binomial_tail_offsets(
@@ -139,9 +139,9 @@ def poisson_binomial_tail_offsets(
     >>> round(poisson_binomial_tail_offsets(8, [-1.0, 0.0, 1.0], 0.25, counts=[5, 5, 5]), 6)
     0.675674
     """
-    values = _vector(offsets, "offsets")
+    in_logs, values = flag(log, "log"), _vector(offsets, "offsets")
     tail, logarithm, _ = _tails(v, values, epsilon, counts=counts, weights=weights, offsets=True)
-    return logarithm if log else tail
+    return logarithm if in_logs else tail
 
 
 def poisson_binomial_relative_error(
@@ -335,11 +335,11 @@ def poisson_binomial_tail_bound(
     >>> 1 < poisson_binomial_tail_bound(300, p) / poisson_binomial_tail(300, p) < 1.1
     True
     """
-    values = _vector(p, "p")
+    in_logs, values = flag(log, "log"), _vector(p, "p")
     thresholds = _thresholds(v)
     groups = _groups(counts, values.size, "p")
     bounds = _core.poisson_binomial_tail_bound(values, thresholds.ravel(), counts=groups)
-    return _shaped(bounds if log else np.nextafter(np.exp(bounds), 2.0), thresholds.shape)
+    return _shaped(bounds if in_logs else np.nextafter(np.exp(bounds), 2.0), thresholds.shape)
 
 
 def poisson_binomial_prefix_tails(
@@ -380,11 +380,11 @@ def poisson_binomial_prefix_tails(
     >>> poisson_binomial_prefix_tails([1, 1, 3], [0.0, 0.0, 0.0], 0.0).round(12).tolist()
     [0.5, 0.75, 0.125]
     """
-    values = _vector(offsets, "offsets")
+    in_logs, values = flag(log, "log"), _vector(offsets, "offsets")
     thresholds = _thresholds(vector(v, "v"))
     _same_length(thresholds, values.size, "v", "offsets")
     logs = _core.poisson_binomial_prefix_tails(thresholds, values, _epsilon(epsilon))
-    return logs if log else np.exp(logs)
+    return logs if in_logs else np.exp(logs)
 
 
 _FINITE = np.finfo(np.float64).max.item()

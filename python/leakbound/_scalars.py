@@ -10,7 +10,7 @@ import numpy as np
 
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["choice", "complement", "flag", "instance", "integer", "real"]
+__all__ = ["choice", "complement", "flag", "instance", "integer", "real", "shown"]
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def real(
         If it is outside the limits or NaN.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        message = f"{name} must be a real number, got {_shown(value)}"
+        message = f"{name} must be a real number, got {shown(value)}"
         raise OptionTypeError(message)
     try:
         number = float(value)
@@ -98,7 +98,7 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
         If it is outside the limits.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        message = f"{name} must be an integer, got {_shown(value)}"
+        message = f"{name} must be an integer, got {shown(value)}"
         raise OptionTypeError(message)
     number = int(value)
     if number.bit_length() > _BITS:
@@ -132,7 +132,7 @@ def flag(value: object, name: str) -> bool:
         If it is neither True nor False.
     """
     if not isinstance(value, bool | np.bool_):
-        message = f"{name} must be True or False, got {_shown(value)}"
+        message = f"{name} must be True or False, got {shown(value)}"
         raise OptionTypeError(message)
     return bool(value)
 
@@ -157,7 +157,7 @@ def choice(value: object, name: str, allowed: object) -> None:
     values = get_args(allowed)
     if not isinstance(value, str) or value not in values:
         listed = ", ".join(map(repr, values))
-        message = f"{name} must be one of {listed}, got {_shown(value)}"
+        message = f"{name} must be one of {listed}, got {shown(value)}"
         raise OptionError(message)
 
 
@@ -182,7 +182,7 @@ def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> No
     if not isinstance(value, classes):
         listed = ", ".join(f"{one.__name__}(...)" for one in classes)
         hint = ": call it" if isinstance(value, type) else ""
-        message = f"{name} must be one of {listed}, got {_shown(value)}{hint}"
+        message = f"{name} must be one of {listed}, got {shown(value)}{hint}"
         raise OptionTypeError(message)
 
 
@@ -209,8 +209,19 @@ def complement(confidence: float) -> float:
     return float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
 
 
-def _shown(value: object) -> str:
-    """Return a value as messages show it, whatever its repr does."""
+def shown(value: object) -> str:
+    """Return a value as messages show it, whatever its repr does.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    str
+        Its repr, cut off where that is long; its type where there is none.
+    """
     try:
         shown = repr(value)
     except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits

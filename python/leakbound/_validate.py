@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._scalars import choice, complement, flag, instance, integer, real
+from leakbound._scalars import choice, complement, flag, instance, integer, real, shown
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import (
     ArrayTypeError,
@@ -33,6 +33,7 @@ __all__ = [
     "integer",
     "numbers",
     "real",
+    "shown",
     "vector",
 ]
 
@@ -364,7 +365,7 @@ def _check_distinct(
         if not isinstance(scores, list | tuple) or np.abs(values).max() < _WHOLE:
             return
         exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
-    elif given.dtype.kind != "f" and np.abs(values).max() <= _WHOLE:
+    elif given.dtype.kind != "f" and np.abs(values).max() < _WHOLE:
         return
     distinct = np.unique(exact[~np.isnan(values)])
     with np.errstate(over="ignore"):

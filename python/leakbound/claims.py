@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from leakbound._typing import Order, Sides
-from leakbound._validate import instance, integer, real
+from leakbound._validate import flag, instance, integer, real
 from leakbound.errors import OptionError, OptionTypeError
 from leakbound.tradeoff import TradeOff
 
@@ -300,7 +300,7 @@ class SubsampledGaussianDP(FamilyClaim):
     def __post_init__(self) -> None:
         rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))
         object.__setattr__(self, "sampling_rate", rate)
-        integer(self.steps, "steps", least=1)
+        object.__setattr__(self, "steps", integer(self.steps, "steps", least=1))
 
     @property
     def name(self) -> str:
@@ -382,7 +382,7 @@ class TradeOffFamily(FamilyClaim):
 
     def __post_init__(self) -> None:
         instance(self.parameter, "parameter", str)
-        instance(self.increasing, "increasing", bool)
+        flag(self.increasing, "increasing")
         function: object = self.tradeoff
         if not callable(function):
             message = f"tradeoff must be a function of a number, got {function!r}"

@@ -7,7 +7,7 @@ the rest. A policy turns a path and a probability of error into the best bound o
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from leakbound import _core
 from leakbound._levels import ScoreAdaptive
 from leakbound._policy import ORDERS, BestCut, CurvePoints, PathPolicy
 from leakbound._typing import FloatArray, IntArray, Kind, PathOrder, Sides, Tail
-from leakbound._validate import choice, integer, real
+from leakbound._validate import choice, integer, real, shown
 from leakbound.errors import OptionError, OptionTypeError
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
+_FARTHEST = 1e12
+"""A deviation that no number of guesses reaches."""
 UnionGrid: TypeAlias = Literal["all", "geometric"]
 
 
@@ -47,8 +49,9 @@ class KLScan(PathPolicy):
     Parameters
     ----------
     kappa : float, optional
-        Deviation r·KL(W/r ‖ q) that a cut must reach, in nats; ln(1/β) + 1 if None. Smaller values
-        favour few guesses, larger ones broad and weak signals. Choose it before looking.
+        Deviation r·KL(W/r ‖ q) that a cut must reach, in nats, below 1e12; ln(1/β) + 1 if None.
+        Smaller values favour few guesses, larger ones broad and weak signals. Choose it before
+        looking.
     min_guesses : int, optional
         Smallest number of guesses tested; 1 if None.
     grid : {"auto", "all"}
@@ -78,9 +81,10 @@ class KLScan(PathPolicy):
 
     def __post_init__(self) -> None:
         if self.kappa is not None:
-            real(self.kappa, "kappa", above=0, below=math.inf)
+            object.__setattr__(self, "kappa", real(self.kappa, "kappa", above=0, below=_FARTHEST))
         if self.min_guesses is not None:
-            integer(self.min_guesses, "min_guesses", least=1)
+            least = integer(self.min_guesses, "min_guesses", least=1)
+            object.__setattr__(self, "min_guesses", least)
         choice(self.grid, "grid", ScanGrid)
 
     @property
@@ -166,7 +170,7 @@ class EqualLevelScan(PathPolicy):
     grid: ScanGrid = "auto"
 
     def __post_init__(self) -> None:
-        real(self.alpha0, "alpha0", above=0, below=1)
+        object.__setattr__(self, "alpha0", real(self.alpha0, "alpha0", above=0, below=1))
         choice(self.grid, "grid", ScanGrid)
 
     @property
@@ -230,7 +234,7 @@ class UnionBound(PathPolicy):
             choice(self.grid, "grid", UnionGrid)
         else:
             object.__setattr__(self, "grid", _cut_numbers(self.grid))
-        real(self.ratio, "ratio", above=1, below=math.inf)
+        object.__setattr__(self, "ratio", real(self.ratio, "ratio", above=1, below=math.inf))
         choice(self.tail, "tail", Tail)
 
     @property
@@ -304,7 +308,7 @@ class Fixed(PathPolicy):
     guesses: int
 
     def __post_init__(self) -> None:
-        integer(self.guesses, "guesses", least=1)
+        object.__setattr__(self, "guesses", integer(self.guesses, "guesses", least=1))
 
     @property
     def method(self) -> str:
@@ -502,7 +506,7 @@ class Split:
     kind: ClassVar[Kind] = "lower_bound"
 
     def __post_init__(self) -> None:
-        real(self.fraction, "fraction", above=0, below=1)
+        object.__setattr__(self, "fraction", real(self.fraction, "fraction", above=0, below=1))
 
     @property
     def method(self) -> str:
@@ -572,10 +576,12 @@ def _check_guesses(guesses: int, examples: int, what: str) -> None:
         raise OptionError(message)
 
 
-def _cut_numbers(grid: object) -> tuple[int, ...]:
-    if not isinstance(grid, Sequence | np.ndarray) or len(grid) == 0:
+def _cut_numbers(grid: Any) -> tuple[int, ...]:
+    listed = isinstance(grid, Sequence | np.ndarray) and getattr(grid, "shape", None) != ()
+    if not listed or len(grid) == 0:
         message = (
-            f'grid must be "all", "geometric" or a sequence of numbers of guesses, got {grid!r}'
+            'grid must be "all", "geometric" or a sequence of numbers of guesses, got '
+            f"{shown(grid)}"
         )
         raise OptionTypeError(message)
     return tuple(sorted({integer(cut, f"grid[{i}]", least=1) for i, cut in enumerate(grid)}))

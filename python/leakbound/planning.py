@@ -17,7 +17,7 @@ from leakbound._json import Record
 from leakbound._progress import track
 from leakbound._streams import Purpose
 from leakbound._typing import FdpTest, FloatArray, Sides
-from leakbound._validate import choice, complement, instance, integer, real
+from leakbound._validate import choice, complement, flag, instance, integer, real
 from leakbound.audits._approx import ApproxPolicy, approx_policy, plan_fixed
 from leakbound.audits._engine import Trial
 from leakbound.audits._fdp import FamilyPolicy, family_policy, plan_family
@@ -440,6 +440,7 @@ def canaries_needed(
     """
     goal = real(target, "target", above=0, below=math.inf)
     enough = real(probability, "probability", above=0, below=1)
+    flag(progress, "progress")
     limit = integer(most, "most", least=_FEWEST)
 
     def at(m: int) -> Power:

@@ -26,7 +26,7 @@ from leakbound._poisson_binomial import (
     poisson_binomial_tail_offsets,
 )
 from leakbound._typing import ArrayInput, FloatArray
-from leakbound._validate import check_length, check_successes, numbers, real, vector
+from leakbound._validate import check_length, check_successes, flag, numbers, real, vector
 from leakbound._zero_run import (
     bayes_guesses,
     bootstrap_quantile,
@@ -208,8 +208,9 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
     >>> round(binomial_tail(8, 10, 0.5), 6)
     0.054688
     """
+    logarithm = flag(log, "log")
     return _vectorised(
-        lambda v, n, p: _core.binomial_tail(v, n, p, log=log),
+        lambda v, n, p: _core.binomial_tail(v, n, p, log=logarithm),
         _counts(v, "v"),
         _counts(n, "n", least=0),
         _probabilities(p, "p"),
@@ -321,7 +322,7 @@ def kl_scan(
     path = _path(successes)
     policy = KLScan(kappa=kappa, min_guesses=min_guesses, grid=grid)
     policy.check(path.guesses)
-    sides = 1 if one_sided else 2
+    sides = 1 if flag(one_sided, "one_sided") else 2
     return _core.kl_scan(
         path,
         beta=_level(beta),

@@ -61,7 +61,9 @@ def audited_rows(
     """
     allowed = np.flatnonzero(shift.largest <= (np.inf if limit is None else limit))
     if allowed.size < 2:
-        found = f"{allowed.size} examples have |log-odds| of at most {limit:g}"
+        size = f"{allowed.size} example{'' if allowed.size == 1 else 's'}"
+        within = "" if limit is None else f" with |log-odds| of at most {limit:g}"
+        found = f"there is no pair to compare among {size}{within}"
         raise no_overlap(found)
     if any(values[allowed].min() == values[allowed].max() for values in scores):
         message = (

@@ -21,6 +21,7 @@ from leakbound._validate import (
     complement,
     instance,
     integer,
+    shown,
 )
 from leakbound.audits._adaptive import adaptive_policy
 from leakbound.audits._approx import ApproxPolicy, approx_policy
@@ -322,7 +323,7 @@ def _refuse_assumptions(assume: str | None) -> None:
     if assume is None:
         return
     message = (
-        f"assume={assume!r} has no bound here: under pure DP independent guesses are what the "
+        f"assume={shown(assume)} has no bound here: under pure DP independent guesses are what the "
         "certified bound already allows for, and under other claims a product of channels says "
         "nothing about examples that abstain; leave it out"
     )

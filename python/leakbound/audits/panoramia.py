@@ -25,6 +25,7 @@ from leakbound._validate import (
     check_scores,
     choice,
     complement,
+    flag,
     instance,
     integer,
     real,
@@ -201,6 +202,7 @@ def audit_panoramia(
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
     choice(tail, "tail", Tail)
+    real_nonmembers = flag(real_nonmembers, "real_nonmembers")
     if real_nonmembers and relaxed.gamma:
         message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
         raise IncompatibleOptionsError(message)

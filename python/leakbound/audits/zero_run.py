@@ -32,6 +32,7 @@ from leakbound._validate import (
     check_membership,
     choice,
     complement,
+    flag,
     instance,
     integer,
     real,
@@ -50,7 +51,7 @@ from leakbound.audits._subset import audited_rows
 from leakbound.audits._warnings import delta_warnings
 from leakbound.audits.one_run import audit_one_run
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed, Split, Uncorrected
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, Falsification, PropensityFit
 from leakbound.propensity import falsify as falsify_propensities
@@ -291,6 +292,12 @@ def audit_zero_run(
         (test, "test", FdpTest),
     ):
         choice(value, name, allowed)
+    for switch, name in (
+        (derandomize, "derandomize"),
+        (falsify, "falsify"),
+        (release_refuted, "release_refuted"),
+    ):
+        flag(switch, name)
     if adversary is not None:
         choice(adversary, "adversary", Adversary)
     beta = complement(confidence)
@@ -346,6 +353,8 @@ def audit_zero_run(
     kind = _correction(correction, claim, shift, variant)
     _check_policy(cuts)
     rows = audited_rows(attacks.scores.values(), included, shift, limit, design, seed)
+    if isinstance(cuts, Fixed):
+        cuts.check(rows.size)
     uniforms = Purpose.MATCHING.rng(seed).random(
         (_DRAWS if derandomize and kind == "match" else 1, rows.size)
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, FloatArray
-from leakbound._validate import integer
+from leakbound._validate import flag, integer
 from leakbound.generators import Samples
 
 __all__ = ["CATEGORICAL", "COLUMNS", "Census", "features"]
@@ -53,6 +53,9 @@ class Census:
     """
 
     heavy_tails: bool = False
+
+    def __post_init__(self) -> None:
+        flag(self.heavy_tails, "heavy_tails")
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "Census":  # noqa: ARG002
         """Return the process itself: there is nothing to learn.

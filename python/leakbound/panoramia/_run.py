@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leakbound._validate import complement, instance, integer, real
+from leakbound._validate import complement, flag, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
 from leakbound.panoramia._attack import StackedAttack
@@ -108,6 +108,8 @@ class Panoramia:
             )
             raise OptionTypeError(message)
         instance(self.attack, "attack", StackedAttack)
+        flag(self.union, "union")
+        flag(self.conditional, "conditional")
         each_helper(self.helper)
         shares = ("generator_share", "train_share", "validation_share")
         for name in shares:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leakbound import _core
 from leakbound._typing import ArrayInput, FloatArray, HasMember
-from leakbound._validate import check_membership, integer, real
+from leakbound._validate import check_membership, flag, integer, real
 from leakbound.propensity._blocks import BLOCK, Checkpoint, run_blocks
 from leakbound.propensity._engines import Engine
 from leakbound.propensity._falsify import Falsification, falsify
@@ -154,6 +154,7 @@ class PropensityFit:
         OSError
             If `checkpoint` cannot be written.
         """
+        flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1)
         seed = integer(seed, "seed", least=0)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from leakbound._progress import track
 from leakbound._scores import Scores
 from leakbound._typing import ArrayInput, FloatArray
-from leakbound._validate import check_ids, check_length, instance, integer, vector
+from leakbound._validate import check_ids, check_length, flag, instance, integer, vector
 from leakbound.errors import DeviceMemoryError, IncompatibleOptionsError, ShapeError
 from leakbound.torch._batch import Batch
 from leakbound.torch._checks import check_nan, check_ties
@@ -153,6 +153,7 @@ def score(
     >>> len(scores), scores.values.dtype
     (5, dtype('float64'))
     """
+    flag(progress, "progress")
     name = signal_name(signal)
     before = _reference(model, signal, reference)
     batches, labels = _read(model, data, batch_size, ids)
@@ -217,6 +218,7 @@ def token_losses(
     >>> losses.shape, bool(losses[1, 1] > 0)
     ((2, 2), False)
     """
+    flag(progress, "progress")
     batches, labels = _read(model, data, batch_size, None)
     parts: list[NDArray[np.floating]] = []
     with _ready(model, model, device=device, batch_size=batch_size) as where:

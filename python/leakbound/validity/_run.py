@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from leakbound._json import Record
 from leakbound._progress import track
-from leakbound._validate import choice, integer
+from leakbound._validate import choice, flag, integer
 from leakbound.errors import OptionError
 from leakbound.stats import binomial_tail
 
@@ -55,6 +55,9 @@ class Case:
     valid: bool = True
     quick: int = 200
     long: int = 20_000
+
+    def __post_init__(self) -> None:
+        flag(self.valid, "valid")
 
     @property
     def name(self) -> str:
@@ -239,6 +242,7 @@ def run(
     ...     print(rate.verdict, rate.rate <= 0.2)
     holds True
     """
+    flag(progress, "progress")
     if isinstance(repetitions, str):
         choice(repetitions, "repetitions", Length)
     else:

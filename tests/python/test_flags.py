@@ -1,0 +1,165 @@
+"""Every boolean option of every public function takes booleans, and nothing else for one."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import leakbound as lb
+from leakbound import panoramia, planning, propensity, stats, validity
+from leakbound.demos import census, glyphs
+from leakbound.generators import GaussianCopula
+from leakbound.torch import score, token_losses
+
+rng = np.random.default_rng(3)
+MEMBER = rng.random(60) < 0.5
+SCORE = rng.normal(size=60)
+X = rng.normal(size=(60, 2))
+CROSSED = propensity.cross_fit(propensity.LogisticPropensity(), X, MEMBER)
+EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
+TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
+CURVE = lb.TradeOff.gaussian(1.0)
+
+
+def case(**options: Any) -> validity.Case:
+    words = dict.fromkeys(("audit", "claim", "cuts", "sides", "truth"), "any")
+    return validity.Case(**words, error=0.05, trial=lambda _: False, quick=1, **options)  # type: ignore[arg-type]
+
+
+OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("leakbound.Panoramia", "union"): lambda **x: lb.Panoramia(GaussianCopula(), **x),
+    ("leakbound.Panoramia", "conditional"): lambda **x: lb.Panoramia(GaussianCopula(), **x),
+    ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
+        tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x
+    ),
+    ("leakbound.audit_panoramia", "real_nonmembers"): lambda **x: lb.audit_panoramia(
+        SCORE, SCORE, MEMBER, **x
+    ),
+    **{
+        ("leakbound.audit_zero_run", name): lambda **x: lb.audit_zero_run(
+            SCORE, MEMBER, np.full(60, 0.4), **x
+        )
+        for name in ("derandomize", "falsify", "release_refuted")
+    },
+    ("leakbound.demos.census.run", "heavy_tails"): census.run,
+    ("leakbound.demos.census.run", "conditional"): census.run,
+    ("leakbound.demos.glyphs.run", "conditional"): glyphs.run,
+    ("leakbound.planning.canaries_needed", "progress"): lambda **x: planning.canaries_needed(
+        1.0, 2.0, simulations=1, most=8, **x
+    ),
+    ("leakbound.propensity.CrossFit.bootstrap", "progress"): lambda **x: CROSSED.bootstrap(
+        K=1, **x
+    ),
+    ("leakbound.propensity.PropensityFit.bootstrap", "progress"): lambda **x: CROSSED.fits[
+        0
+    ].bootstrap(X, K=1, **x),
+    ("leakbound.stats.binomial_tail", "log"): lambda **x: stats.binomial_tail(1, 2, 0.5, **x),
+    ("leakbound.stats.composition_bound", "one_sided"): lambda **x: stats.composition_bound(
+        9, 10, 10, claim=lb.PureDP(), epsilon_ds=0.1, **x
+    ),
+    ("leakbound.stats.fdp_lower_bound", "one_sided"): lambda **x: stats.fdp_lower_bound(
+        9, 10, 10, claim=lb.GaussianDP(), **x
+    ),
+    ("leakbound.stats.fdp_p_value", "one_sided"): lambda **x: stats.fdp_p_value(
+        9, 10, 10, tradeoff=CURVE, **x
+    ),
+    ("leakbound.stats.fdp_rejects", "one_sided"): lambda **x: stats.fdp_rejects(
+        9, 10, 10, tradeoff=CURVE, **x
+    ),
+    ("leakbound.stats.kl_scan", "one_sided"): lambda **x: stats.kl_scan([True], beta=0.05, **x),
+    ("leakbound.stats.one_run_epsilon", "one_sided"): lambda **x: stats.one_run_epsilon(
+        9, 10, 10, delta=0.0, beta=0.05, **x
+    ),
+    ("leakbound.stats.one_run_p_value", "one_sided"): lambda **x: stats.one_run_p_value(
+        9, 10, 10, epsilon=1.0, delta=0.0, **x
+    ),
+    ("leakbound.stats.poisson_binomial_prefix_tails", "log"): lambda **x: (
+        stats.poisson_binomial_prefix_tails([1], [0.0], 0.0, **x)
+    ),
+    ("leakbound.stats.poisson_binomial_tail", "log"): lambda **x: stats.poisson_binomial_tail(
+        1, [0.5], **x
+    ),
+    ("leakbound.stats.poisson_binomial_tail_bound", "log"): lambda **x: (
+        stats.poisson_binomial_tail_bound(1, [0.5], **x)
+    ),
+    ("leakbound.stats.poisson_binomial_tail_offsets", "log"): lambda **x: (
+        stats.poisson_binomial_tail_offsets(1, [0.5], 0.0, **x)
+    ),
+    ("leakbound.torch.score", "progress"): lambda **x: score(
+        EMBEDDING, (TOKENS, TOKENS), signal="cross_entropy", **x
+    ),
+    ("leakbound.torch.token_losses", "progress"): lambda **x: token_losses(
+        EMBEDDING, (TOKENS, TOKENS), **x
+    ),
+    ("leakbound.validity.Case", "valid"): case,
+    ("leakbound.validity.run", "progress"): lambda **x: validity.run([case()], **x),
+}
+"""For each option a call that is right but for it."""
+
+RETURNED = {
+    lb.ZeroRunResult,
+    panoramia.Losses,
+    propensity.Falsification,
+    validity.Rate,
+    importlib.import_module("leakbound.reproduce").Outcome,
+}
+"""What the package makes and nobody else: their fields are not options."""
+
+
+def public_modules() -> Iterator[Any]:
+    yield lb
+    for info in pkgutil.walk_packages(lb.__path__, "leakbound."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            yield importlib.import_module(info.name)
+
+
+def callables(module: Any) -> Iterator[tuple[str, Any]]:
+    """Public functions, classes and their public methods, by name."""
+    for name in getattr(module, "__all__", ()):
+        found = getattr(module, name)
+        if not callable(found) or found in RETURNED:
+            continue
+        yield f"{module.__name__}.{name}", found
+        if inspect.isclass(found) and found.__module__.startswith("leakbound."):
+            for method, function in inspect.getmembers(found, callable):
+                if not method.startswith("_"):
+                    yield f"{module.__name__}.{name}.{method}", function
+
+
+def flags() -> set[tuple[str, str]]:
+    """Every boolean option, under the first name that its function has."""
+    found: dict[tuple[int, str], tuple[str, str]] = {}
+    for module in public_modules():
+        for name, function in callables(module):
+            try:
+                signature = inspect.signature(function)
+            except ValueError:  # of C
+                continue
+            for option in signature.parameters.values():
+                if option.annotation in (bool, "bool") or isinstance(option.default, bool):
+                    found.setdefault((id(function), option.name), (name, option.name))
+    return set(found.values())
+
+
+def test_every_boolean_option_is_tested_here() -> None:
+    assert flags() == set(OPTIONS)
+
+
+@pytest.mark.parametrize("value", ["False", 1, 0, None, 1.0, np.array([True])], ids=repr)
+@pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
+def test_what_is_no_boolean_is_refused(option: tuple[str, str], value: object) -> None:
+    with pytest.raises(lb.errors.OptionTypeError, match=f"{option[1]} must be True or False"):
+        OPTIONS[option](**{option[1]: value})
+
+
+def test_booleans_of_numpy_are_booleans() -> None:
+    bool_: Any = np.True_
+    plain = lb.audit_panoramia(SCORE, SCORE, MEMBER, real_nonmembers=True)
+    assert lb.audit_panoramia(SCORE, SCORE, MEMBER, real_nonmembers=bool_) == plain
+    assert plain.kind == "lower_bound"
+    assert stats.binomial_tail(1, 2, 0.5, log=bool_) == np.log(0.75)

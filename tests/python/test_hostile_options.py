@@ -1,0 +1,163 @@
+"""Options of every wrong type and size end in a result that can be stored, or an error of ours."""
+
+import inspect
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import cuts
+from leakbound.errors import LeakboundError, OptionError, OptionTypeError, TiedScoresError
+
+rng = np.random.default_rng(2)
+M = 40
+MEMBER = rng.random(M) < 0.5
+SCORE = rng.normal(size=M) + MEMBER
+OTHER = rng.normal(size=M)
+CHANCE = np.full(M, 0.4)
+
+VALUES: list[Any] = [
+    *(None, True, "x", "0.5", b"1", [], [0.5], (0.1, 0.2), {}, object(), 1 + 1j, float, max),
+    *(-1, 0, 1, 2, 0.5, 1.0, -0.0, 5e-324, 1e-300, 1e300, math.nan, math.inf, -math.inf),
+    *(10**309, -(10**309), 10**5000, 2**63, 2**64, 2**128, 1 - 2**-53),
+    *(np.float64(0.5), np.float32(0.3), np.float16(0.9), np.longdouble("1e400"), np.int8(-1)),
+    *(np.int64(7), np.uint64(2**64 - 1), np.array(0.5), np.array([0.5]), np.ma.masked),
+    *(np.datetime64("2020"), Fraction(1, 3), Fraction(10**400), Decimal("0.9"), Decimal("NaN")),
+    *(lb.PureDP, lb.PureDP(), lb.GaussianDP(), cuts.KLScan(), cuts.Fixed(3), cuts.Fixed(10**9)),
+    *(slice(3), range(3), "both", "member", "auto", "exact"),
+]
+AUDITS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "one run": (lb.audit_one_run, (SCORE, MEMBER)),
+    "PANORAMIA": (lb.audit_panoramia, (OTHER, SCORE, MEMBER)),
+    "Zero-Run": (lb.audit_zero_run, (SCORE, MEMBER, CHANCE)),
+}
+POLICIES = [
+    *(cuts.KLScan, cuts.EqualLevelScan, cuts.UnionBound, cuts.Fixed, cuts.Split),
+    *(cuts.ScoreAdaptive, cuts.VilleMixture, cuts.Weighted),
+]
+CLAIMS = [lb.ApproxDP, lb.GaussianDP, lb.LaplaceDP]
+
+
+def ends_well(audit: Callable[[], Any]) -> None:
+    try:
+        results = audit()
+    except LeakboundError:
+        return
+    for result in results if isinstance(results, tuple) else (results,):
+        assert type(result).from_json(result.to_json()) == result
+        assert 0 <= result.bound <= result.ceiling + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("audit", "option"),
+    [
+        (audit, option.name)
+        for audit, (function, _) in AUDITS.items()
+        for option in inspect.signature(function).parameters.values()
+        if option.kind is option.KEYWORD_ONLY
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_any_option_of_an_audit(audit: str, option: str) -> None:
+    function, inputs = AUDITS[audit]
+    for value in VALUES:
+        ends_well(lambda value=value: function(*inputs, **{option: value}))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("audit", "place"),
+    [(name, i) for name, (_, given) in AUDITS.items() for i in range(len(given))],
+)
+def test_any_input_of_an_audit(audit: str, place: int) -> None:
+    function, inputs = AUDITS[audit]
+    for value in VALUES:
+        given = [value if i == place else one for i, one in enumerate(inputs)]
+        ends_well(lambda given=given: function(*given))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [(kind, name) for kind in [*POLICIES, *CLAIMS] for name in inspect.signature(kind).parameters],
+)
+def test_any_option_of_a_policy_or_claim(kind: Any, option: str) -> None:
+    as_ = "cuts" if kind in POLICIES else "claim"
+
+    def audit(value: object) -> Any:
+        return lb.audit_one_run(SCORE, MEMBER, **{as_: kind(**{option: value})})
+
+    for value in VALUES:
+        ends_well(lambda value=value: audit(value))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("size", range(5))
+@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()], ids=str)
+def test_any_audit_of_few_examples(size: int, claim: Any) -> None:
+    scores, chance = list(range(size)), [0.4] * size
+    corrections: Any = ("conditional", "match", "tamper", "composition")
+    for member in ([True] * size, [False] * size, [i % 2 == 0 for i in range(size)]):
+        ends_well(lambda member=member: lb.audit_one_run(scores, member, claim=claim))  # type: ignore[misc]
+        ends_well(lambda member=member: lb.audit_panoramia(scores, scores, member))  # type: ignore[misc]
+        for correction in corrections:
+            ends_well(
+                lambda member=member, how=correction: lb.audit_zero_run(  # type: ignore[misc]
+                    scores, member, chance, claim=claim, correction=how
+                )
+            )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error", "words"),
+    [
+        ("confidence", None, OptionTypeError, "confidence must be a real number, got None"),
+        ("confidence", 10**309, OptionError, "confidence is too large for a float"),
+        ("cuts", 1, OptionTypeError, "cuts must be one of KLScan"),
+        ("claim", 1, OptionTypeError, "claim must be one of PureDP"),
+        ("seed", -1, OptionError, "seed must be at least 0"),
+        ("seed", 1.0, OptionTypeError, "seed must be an integer"),
+        ("seed", True, OptionTypeError, "seed must be an integer"),
+        ("seed", 10**5000, OptionError, "seed must have at most 128 bits"),
+        ("assume", 10**5000, OptionError, "assume=an object of type int"),
+    ],
+    ids=lambda value: "" if value == 10**5000 else None,
+)
+def test_messages_name_the_option_and_what_is_wrong(
+    option: str, value: object, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        lb.audit_one_run(SCORE, MEMBER, **{option: value})  # type: ignore[call-overload]
+
+
+def test_a_single_example_has_nothing_to_be_compared_with() -> None:
+    with pytest.raises(lb.errors.NoOverlapError, match="no pair to compare among 1 example:"):
+        lb.audit_zero_run([1.0], [True], [0.4])
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array([2**53, 2**53 + 1, 0, 1]),
+        np.array([2**64 - 1, 2**64 - 2, 0, 1], dtype=np.uint64),
+        np.array([1, 1 + np.finfo(np.longdouble).eps, 0, 2], dtype=np.longdouble),
+        np.array(["1e400", "1e401", "0", "1"], dtype=np.longdouble),
+        [-1, 2**63 + 1, 2**63 + 3, 0],
+        [0.5, 2**53 + 1, 2**53, 1],
+    ],
+    ids=["int64", "uint64", "long double", "beyond double", "both signs", "mixed"],
+)
+def test_scores_that_float64_merges_are_refused(scores: Any) -> None:
+    member = [True, False, True, False]
+    with pytest.raises(TiedScoresError, match=r"become equal .* at row \d and .* at row \d; give"):
+        lb.audit_one_run(scores, member)
+    ranks = np.unique(np.array(scores, dtype=object), return_inverse=True)[1]
+    assert lb.audit_one_run(ranks, member).m == 4
+
+
+def test_large_scores_that_float64_tells_apart_are_taken() -> None:
+    assert lb.audit_one_run(np.array([2**60, 2**61, 0, 1]), [1, 0, 1, 0]).m == 4
+    assert lb.audit_one_run([2**53, 2**53, 2**60, -5], [1, 0, 1, 0]).m == 4
+    assert lb.audit_one_run(np.array([1, 2, 3, 4], np.longdouble), [1, 0, 1, 0]).m == 4
