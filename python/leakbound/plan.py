@@ -3,22 +3,21 @@
 import os
 import secrets
 import sys
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._archives import Archive, DamagedFileError, open_archive
 from leakbound._files import replacing
 from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, IntArray
 from leakbound._validate import check_ids, check_membership, integer, vector
 from leakbound.errors import (
     ArrayTypeError,
+    LeakboundError,
     LengthMismatchError,
     OptionTypeError,
     PlanFormatError,
@@ -266,14 +265,12 @@ class InclusionPlan:
         OSError
             If the file cannot be read.
         """
-        with Path(path).open("rb") as file:
-            try:
-                return cls._from_archive(file)
-            except _DAMAGE as error:
-                message = (
-                    f"{path} is not an inclusion plan: {error}; write plans with plan.save(path)"
-                )
-                raise PlanFormatError(message) from error
+        try:
+            with open_archive(path) as archive:
+                return cls._from_archive(archive)
+        except (DamagedFileError, LeakboundError, ValueError, TypeError) as error:
+            message = f"{path} is not an inclusion plan: {error}; write plans with plan.save(path)"
+            raise PlanFormatError(message) from error
 
     def __len__(self) -> int:
         return self.member.size
@@ -295,14 +292,13 @@ class InclusionPlan:
         return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{seed})"
 
     @classmethod
-    def _from_archive(cls, file: BinaryIO) -> Self:
-        with np.load(file, allow_pickle=False) as archive:
-            version = int(archive["inclusion_plan"])
-            if version != SCHEMA:
-                message = f"its layout is number {version}, and this is {SCHEMA}"
-                raise PlanFormatError(message)
-            seed = str(archive["seed"])
-            return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
+    def _from_archive(cls, archive: Archive) -> Self:
+        version = int(archive["inclusion_plan"])
+        if version != SCHEMA:
+            message = f"its layout is number {version}, and this is {SCHEMA}"
+            raise PlanFormatError(message)
+        seed = str(archive["seed"])
+        return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
 
     def _pick(self, items: Any, positions: IntArray) -> Any:
         if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
@@ -325,18 +321,6 @@ class InclusionPlan:
         if data is not None and isinstance(items, data.Dataset):
             return data.Subset(items, positions.tolist())
         return [items[position] for position in positions.tolist()]
-
-
-_DAMAGE = (
-    PlanFormatError,
-    KeyError,
-    ValueError,
-    TypeError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What reading a file that is not a plan raises (this package's own errors are among them)."""
 
 
 def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:

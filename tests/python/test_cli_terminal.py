@@ -14,16 +14,24 @@ import pytest
 from command_line import PROGRAM, Terminal
 from leakbound.cli import _output
 
+WAITING = """
+import sys, time
+from leakbound.cli import _audits, main
+_audits.audit_one_run = lambda *_, **__: (print("busy", flush=True), time.sleep(600))
+main()
+"""
 
-def test_an_interrupt_ends_quietly_with_130(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    os.mkfifo(path)
+
+def test_an_interrupt_ends_quietly_with_130(scores: Path) -> None:
     process = subprocess.Popen(
-        [*PROGRAM, "one-run", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", WAITING, "one-run", str(scores)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    with path.open("w"):  # opens once the command waits for the first line
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"busy\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

@@ -14,7 +14,7 @@ LAYERS = [
     {"_core"},
     {"_streams", "errors", "_typing"},
     {"_scalars"},
-    {"_files", "_progress", "_rounding", "_validate"},
+    {"_archives", "_files", "_progress", "_rounding", "_validate"},
     {"_approx", "_json", "_levels", "_parts", "_poisson_binomial", "_policy", "_scores"},
     {"_zero_run"},
     {"cuts", "plan", "propensity", "tradeoff"},

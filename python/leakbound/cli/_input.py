@@ -7,15 +7,15 @@ their bits. A file that cannot be used is refused with its name, the place, and 
 from __future__ import annotations
 
 import csv
-import zipfile
-import zlib
+import math
 from array import array
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from leakbound._archives import Archive, DamagedFileError, open_archive, read_array_file
 from leakbound.errors import InputFileError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ _MEMBERSHIP = {
 
 _TEXT = frozenset({"member", "id", "split"})
 """Columns that are not numbers."""
+_COLUMNS = 100_000
+"""Most columns of a table."""
+_QUOTED = 60
+"""Most characters of a value that a message quotes."""
+_LISTED = 20
+"""Most columns that a message names."""
+_LINE = 1 << 26
+"""Longest line of a csv file, in characters."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,16 @@ def _format(path: Path) -> tuple[Callable[..., list[str]], Callable[..., dict[st
         found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
         message = f"{path} {found}: expected a .csv, .npz or .parquet file"
         raise InputFileError(message)
+    _check_regular(path)
     return formats[path.suffix.lower()]
+
+
+def _check_regular(path: Path) -> None:
+    """Check that what is read more than once is neither a folder nor a pipe."""
+    if path.exists() and not path.is_file():
+        what = "a directory" if path.is_dir() else "a pipe or a device"
+        message = f"{path} is {what}: give a file, which is read more than once"
+        raise InputFileError(message)
 
 
 def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
@@ -201,12 +218,13 @@ def _words(ids: NDArray[Any]) -> NDArray[np.str_]:
 
 
 def _array(path: Path) -> NDArray[Any]:
+    _check_regular(path)
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        array = read_array_file(path)
+    except DamagedFileError as error:
         message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
         raise InputFileError(message) from error
-    if not isinstance(array, np.ndarray) or array.ndim not in {1, 2}:
+    if array.ndim not in {1, 2}:
         message = f"{path} must hold one array of one or two dimensions: write it with numpy.save"
         raise InputFileError(message)
     return array
@@ -222,7 +240,9 @@ def _pick(
         if choice in names:
             message = f"{path} has {names.count(choice)} columns named {choice!r}: keep one"
             raise InputFileError(message)
-    seen = ", ".join(map(repr, names)) or "none"
+    seen = ", ".join(map(repr, names[:_LISTED])) or "none"
+    if len(names) > _LISTED:
+        seen += f" and {len(names) - _LISTED:,} more"
     needed = ", ".join(" or ".join(map(repr, options)) for options in needs.values())
     message = (
         f"{path} has no column {' or '.join(map(repr, choices))}; its columns are {seen}; "
@@ -233,11 +253,30 @@ def _pick(
 
 def _csv_names(path: Path) -> list[str]:
     with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file, skipinitialspace=True), None)
+        reader = csv.reader(_bounded(file, path), skipinitialspace=True)
+        header = next(reader, None)
     if header is None:
         message = f"{path} is empty: its first line must name the columns, for example score,member"
         raise InputFileError(message)
+    if reader.line_num > 1:
+        message = f"{path} has a name of a column with a line break in it: rename the column"
+        raise InputFileError(message)
+    if len(header) > _COLUMNS:
+        message = (
+            f"{path} names {len(header):,} columns, and at most {_COLUMNS:,} are read: keep those "
+            "that the audit takes"
+        )
+        raise InputFileError(message)
     return [name.strip() for name in header]
+
+
+def _bounded(file: TextIO, path: Path) -> Iterator[str]:
+    """Yield lines that are not so long that they are none."""
+    for number, line in enumerate(iter(lambda: file.readline(_LINE), ""), 1):
+        if len(line) == _LINE and not line.endswith("\n"):
+            message = f"{path}, line {number} has more than {_LINE:,} characters: it is no table"
+            raise InputFileError(message)
+        yield line
 
 
 def _csv(path: Path, names: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -259,6 +298,7 @@ def _csv_by_arrow(
         table = arrow_csv.read_csv(
             path,
             read_options=arrow_csv.ReadOptions(column_names=list(names), skip_rows=1),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(picked),
                 column_types={
@@ -273,9 +313,12 @@ def _csv_by_arrow(
             words = columns["member"].dictionary_encode()
             known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
             columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
-    except (pa.ArrowException, KeyError):
+    except (pa.ArrowException, KeyError, OSError, UnicodeDecodeError):
         return None
-    return {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+    read = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+    # infinite may be what was written, or too large for a double: the plain reader tells
+    beyond = any(values.dtype.kind == "f" and np.isinf(values).any() for values in read.values())
+    return None if beyond else read
 
 
 def _csv_by_line(
@@ -303,9 +346,12 @@ def _csv_by_line(
 def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of every line below the header that is not blank."""
     with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, skipinitialspace=True)
+        reader = csv.reader(_bounded(file, path), skipinitialspace=True)
         next(reader, None)
         for row in reader:
+            if any("\0" in value for value in row):
+                message = f"{path}, line {reader.line_num} has NUL bytes: save it as UTF-8 text"
+                raise InputFileError(message)
             if row and len(row) != fields:
                 message = (
                     f"{path}, line {reader.line_num}: {len(row)} values where the header names "
@@ -318,22 +364,37 @@ def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
 
 def _decimal(text: str, path: Path, line: int, name: str) -> float:
     try:
-        if "_" not in text:
-            return float(text)
+        value = math.nan if "_" in text else float(text)
     except ValueError:
-        pass
-    found = repr(text) if text.strip() else "empty"
-    message = f"{path}, line {line}: {name} must be a number, such as -0.5 or inf; it is {found}"
+        value = math.nan
+    if math.isinf(value) and any(character.isdigit() for character in text):
+        message = (
+            f"{path}, line {line}: {name} is {_quoted(text)}, which is beyond a double: write inf "
+            "if it is meant"
+        )
+        raise InputFileError(message)
+    if not math.isnan(value) or text.strip().lower().lstrip("+-") == "nan":
+        return value
+    message = (
+        f"{path}, line {line}: {name} must be a number, such as -0.5 or inf; it is {_quoted(text)}"
+    )
     raise InputFileError(message)
+
+
+def _quoted(text: str) -> str:
+    """Return a value as messages quote it, cut off where it is long."""
+    if not text.strip():
+        return "empty"
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}…"
 
 
 def _membership(text: str, path: Path, line: int) -> int:
     try:
         return _MEMBERSHIP[text.strip().lower()]
     except KeyError:
-        found = repr(text) if text.strip() else "empty"
         message = (
-            f"{path}, line {line}: member must be 0 or 1, -1 or 1, false or true; it is {found}"
+            f"{path}, line {line}: member must be 0 or 1, -1 or 1, false or true; it is "
+            f"{_quoted(text)}"
         )
         raise InputFileError(message) from None
 
@@ -354,7 +415,7 @@ def _text(path: Path) -> Iterator[None]:
 
 def _npz_names(path: Path) -> list[str]:
     with _archive(path) as archive:
-        return list(archive.files)
+        return archive.names
 
 
 def _npz(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -368,27 +429,14 @@ def _npz(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArr
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[Any]:
+def _archive(path: Path) -> Iterator[Archive]:
     """Open an archive of arrays; say what is wrong with a file that is none."""
     try:
-        if not _is_archive(path):
-            message = f"{path} is not an .npz archive: write it with numpy.savez"
-            raise InputFileError(message)
-        with np.load(path, allow_pickle=False) as archive:
+        with open_archive(path) as archive:
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        message = f"{path} is damaged: {error}"
+    except DamagedFileError as error:
+        message = f"{path} is not an .npz archive as numpy.savez writes it: {error}"
         raise InputFileError(message) from error
-    except ValueError as error:
-        if isinstance(error, InputFileError):
-            raise
-        message = f"{path} holds something other than plain arrays of numbers or text: {error}"
-        raise InputFileError(message) from error
-
-
-def _is_archive(path: Path) -> bool:
-    with path.open("rb") as file:
-        return zipfile.is_zipfile(file)
 
 
 def _parquet_names(path: Path) -> list[str]:
@@ -424,6 +472,10 @@ def _arrow(path: Path) -> Iterator[Any]:
         raise MissingExtraError(message) from error
     try:
         yield parquet
-    except pa.ArrowException as error:
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # damage is an OSError, too
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         message = f"{path} is not a parquet file: {error}"
         raise InputFileError(message) from error

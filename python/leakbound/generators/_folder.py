@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._archives import DamagedFileError, open_archive, read_array_file
 from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput
 from leakbound._validate import instance, integer
@@ -167,16 +168,16 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
         if file.suffix.lower() in IMAGES:
             values = _image(file)[None]
         elif file.suffix.lower() == ".npy":
-            values = np.load(file, allow_pickle=False)
+            values = read_array_file(file)
         else:
-            with np.load(file, allow_pickle=False) as archive:
+            with open_archive(file) as archive:
                 values = archive["values"]
                 labels = archive.get("labels")
-        if values.shape[1:] != members.shape[1:] or not len(values):
+        if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
             message = f"it has shape {values.shape}, and the members have {members.shape}"
             raise OptionError(message)
         return Samples(_converted(values, members.dtype), read_labels(labels, len(values)))
-    except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
+    except (DamagedFileError, OSError, SyntaxError, ValueError, TypeError) as error:
         message = f"{file} cannot be read as samples: {error}"
         raise InputFileError(message) from error
 

@@ -2,20 +2,25 @@
 
 import hashlib
 import json
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._archives import DamagedFileError, open_archive
 from leakbound._files import replacing, write_text
 from leakbound.errors import CheckpointError
 
 __all__ = ["Arrays", "Checkpoints", "digest"]
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+_SEAL = "sha256"
+"""Name of the digest among the arrays of a phase."""
+_MOST = 5
+"""How many files a message names."""
 
 
 class Checkpoints:
@@ -31,7 +36,7 @@ class Checkpoints:
     Raises
     ------
     CheckpointError
-        If the folder holds outcomes of other data or options.
+        If the folder holds outcomes of other data or options, or of nobody knows what.
     OSError
         If it cannot be written.
     """
@@ -43,6 +48,13 @@ class Checkpoints:
         folder.mkdir(parents=True, exist_ok=True)
         record = folder / "made-of.json"
         if not record.exists():
+            kept = sorted(file.name for file in folder.glob("*.npz"))
+            if kept:
+                message = (
+                    f"{folder} holds phases ({_listed(kept)}) without the record of what they were "
+                    "made of, and so they may be of other data: name another folder, or remove them"
+                )
+                raise CheckpointError(message)
             write_text(record, json.dumps(dict(made_of), indent=1, ensure_ascii=False) + "\n")
             return
         _compare(folder, _read_record(record), made_of)
@@ -65,16 +77,17 @@ class Checkpoints:
         Raises
         ------
         CheckpointError
-            If the file of the phase is damaged.
+            If the file of the phase is damaged, or of another phase.
         """
         if self._folder is None:
             return work()
         file = self._folder / f"{name}.npz"
         if file.exists():
-            return _load(file)
+            return _load(file, name)
         outcome = work()
+        seal = np.array(_seal(name, outcome))
         with replacing(file) as stream:
-            np.savez(stream, allow_pickle=False, **outcome)
+            np.savez(stream, allow_pickle=False, **outcome, **{_SEAL: seal})
         return outcome
 
 
@@ -114,19 +127,37 @@ def _compare(folder: Path, kept: Mapping[str, str], wanted: Mapping[str, str]) -
 def _read_record(file: Path) -> dict[str, str]:
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         message = f"{file} is not a record of checkpoints: {error}; name another folder"
         raise CheckpointError(message) from error
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or not all(isinstance(one, str) for one in record.values()):
         message = f"{file} is not a record of checkpoints; name another folder"
         raise CheckpointError(message)
     return record
 
 
-def _load(file: Path) -> Arrays:
+def _load(file: Path, name: str) -> Arrays:
+    """Read the arrays of a phase, which are those that were sealed with its name."""
     try:
-        with np.load(file, allow_pickle=False) as content:
-            return dict(content)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        with open_archive(file) as content:
+            outcome = {one: content[one] for one in content.names}
+    except (DamagedFileError, OSError) as error:
         message = f"the checkpoint {file} cannot be read: {error}; remove it to redo its phase"
         raise CheckpointError(message) from error
+    seal = outcome.pop(_SEAL, None)
+    if seal is None or str(seal) != _seal(name, outcome):
+        message = (
+            f"the checkpoint {file} is not as the phase {name!r} left it: remove it to redo the "
+            "phase"
+        )
+        raise CheckpointError(message)
+    return outcome
+
+
+def _seal(name: str, outcome: Arrays) -> str:
+    """Return a digest of a phase: its name, and the names, types, shapes and values of arrays."""
+    return digest(np.array([name, *outcome]), *outcome.values())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST]) + (", …" if len(names) > _MOST else "")

@@ -1,5 +1,6 @@
 """Long loops over replicates: in blocks, on any executor, with checkpoints."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, as_completed
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from leakbound._archives import DamagedFileError, open_archive
 from leakbound._files import replacing, write_text
 from leakbound._progress import track
 from leakbound._typing import FloatArray
@@ -41,12 +43,17 @@ class Checkpoint:
         self._folder = Path(path)
         stored = self._folder / "key"
         self._folder.mkdir(parents=True, exist_ok=True)
-        if not any(self._folder.iterdir()):
+        kept = sorted(file.name for file in self._folder.glob("*.npz"))
+        if not stored.exists() and not kept:
             write_text(stored, key)
         elif not stored.is_file():
-            message = f"{self._folder} is not a checkpoint: give an empty folder, or a new one"
+            found = ", ".join(kept[:3]) or "a folder named key"
+            message = (
+                f"{self._folder} is not a checkpoint: it holds {found} without the key of what was "
+                "computed; give another folder"
+            )
             raise CheckpointError(message)
-        elif stored.read_text(encoding="utf-8") != key:
+        elif stored.read_bytes() != key.encode():
             message = (
                 f"{self._folder} is a checkpoint of other data, another model or another seed: "
                 "give another folder, or delete this one"
@@ -65,11 +72,30 @@ class Checkpoint:
         -------
         ndarray or None
             None if it is not finished.
+
+        Raises
+        ------
+        CheckpointError
+            If its file is damaged, or is not as it was stored.
         """
         path = self._path(first, count)
-        if not path.is_file():
+        if not path.exists():
             return None
-        block: FloatArray = np.load(path, allow_pickle=False)
+        try:
+            with open_archive(path) as content:
+                block, seal = content["block"], str(content["sha256"])
+        except (DamagedFileError, OSError) as error:
+            message = f"the block {path} cannot be read: {error}; remove it to compute it anew"
+            raise CheckpointError(message) from error
+        if (
+            block.dtype != np.float64
+            or block.ndim == 0
+            or len(block) != count
+            or seal != _seal(block, first)
+            or np.isnan(block).any()
+        ):
+            message = f"the block {path} is not as it was stored: remove it to compute it anew"
+            raise CheckpointError(message)
         return block
 
     def save(self, first: int, block: FloatArray) -> None:
@@ -83,10 +109,17 @@ class Checkpoint:
             One row for each replicate.
         """
         with replacing(self._path(first, len(block))) as file:
-            np.save(file, block, allow_pickle=False)
+            np.savez(file, block=block, sha256=np.array(_seal(block, first)))
 
     def _path(self, first: int, count: int) -> Path:
-        return self._folder / f"{first:08d}-{count}.npy"
+        return self._folder / f"{first:08d}-{count}.npz"
+
+
+def _seal(block: FloatArray, first: int) -> str:
+    """Return a digest of a block: its place, shape and values."""
+    content = hashlib.sha256(f"{first} {block.shape}".encode())
+    content.update(np.ascontiguousarray(block, "<f8").data)
+    return content.hexdigest()
 
 
 def run_blocks(
