@@ -3,10 +3,12 @@
 The public names are those of `leakbound.validity`.
 """
 
+import os
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from leakbound._json import Record
@@ -14,16 +16,35 @@ from leakbound._progress import track
 from leakbound._validate import choice, flag, integer
 from leakbound.errors import OptionError
 from leakbound.stats import binomial_tail
+from leakbound.validity import _source
+from leakbound.validity._checkpoint import Checkpoint, Chunk
+from leakbound.validity._markdown import render
 
-__all__ = ["FAMILY_WISE", "Case", "Rate", "ValidityReport", "most_errors", "run"]
+__all__ = [
+    "CHEAP",
+    "COSTLY",
+    "DEAR",
+    "FAMILY_WISE",
+    "MODERATE",
+    "Case",
+    "Rate",
+    "ValidityReport",
+    "most_errors",
+    "run",
+]
 
 FAMILY_WISE = 1e-3
 """Probability that bad luck makes any of the valid cases of one run look invalid."""
+
+CHEAP, MODERATE, DEAR, COSTLY = 20_000, 5_000, 2_000, 400
+"""Games of a long run where one takes at most 0.6 ms, 1.5 ms, 6 ms, and more, of one core."""
 _CHUNK = 250
-"""Games of one task."""
+"""Games of one task: what an interruption may lose."""
 
 Length: TypeAlias = Literal["quick", "long"]
 Verdict: TypeAlias = Literal["holds", "fails"]
+Counted: TypeAlias = Literal["false claims", "misses"]
+Outcome: TypeAlias = Literal["holds", "fails", "caught", "missed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +62,9 @@ class Case:
         truth. It depends on nothing but the seed, and can be pickled.
     valid : bool
         Whether the audit promises to keep to `error`; if not it is here to be caught.
+    counted : {"false claims", "misses"}
+        What it means that `trial` is true: that the audit claimed more than the truth, or that it
+        took a wrong design for the declared one, without an error or a status that says so.
     quick, long : int
         Games of a quick and of a long run; a quick run leaves out a case whose number is 0.
     """
@@ -53,8 +77,9 @@ class Case:
     error: float
     trial: Callable[[int], bool]
     valid: bool = True
+    counted: Counted = "false claims"
     quick: int = 200
-    long: int = 20_000
+    long: int = CHEAP
 
     def __post_init__(self) -> None:
         flag(self.valid, "valid")
@@ -63,6 +88,12 @@ class Case:
     def name(self) -> str:
         """The words of the case, which no other case of a table shares."""
         return " ".join((self.audit, self.claim, self.cuts, self.sides, self.truth))
+
+    @property
+    def identity(self) -> str:
+        """Everything about the case but its numbers of games; of functions, only their names."""
+        games = replace(self, quick=0, long=0)
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", f"{self.name}: {games!r}")
 
     def repetitions(self, length: Length | int) -> int:
         """Return the number of games of a run.
@@ -104,10 +135,10 @@ class Rate:
 
     Parameters
     ----------
-    audit, claim, cuts, sides, truth, error, valid
+    audit, claim, cuts, sides, truth, error, valid, counted
         As for `Case`.
     repetitions, errors : int
-        Games played, and claims above the truth among them.
+        Games played, and false claims (or misses) among them.
     p_value : float
         P(Bin(repetitions, error) ≥ errors): how well luck explains so many.
     verdict : {"holds", "fails"}
@@ -121,6 +152,7 @@ class Rate:
     truth: str
     error: float
     valid: bool
+    counted: Counted
     repetitions: int
     errors: int
     p_value: float
@@ -128,13 +160,27 @@ class Rate:
 
     @property
     def rate(self) -> float:
-        """Share of games with a claim above the truth."""
+        """Share of games with a false claim, or a miss."""
         return self.errors / self.repetitions
 
     @property
     def expected(self) -> bool:
         """Whether a valid audit holds, or an invalid one fails."""
         return (self.verdict == "holds") == self.valid
+
+    @property
+    def expectation(self) -> Outcome:
+        """What should come out: "holds", "fails" or, for a wrong design, "caught"."""
+        if self.counted == "misses":
+            return "caught"
+        return "holds" if self.valid else "fails"
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came out: the verdict or, for a wrong design, "caught" or "missed"."""
+        if self.counted == "misses":
+            return "caught" if self.verdict == "holds" else "missed"
+        return self.verdict
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,16 +195,56 @@ class ValidityReport(Record):
         Probability that bad luck alone gives a valid case the verdict "fails".
     seed : int
         Seed of the run.
+    leakbound, source : str
+        Version of the package, and SHA-256 of its Python files and compiled core.
+    commit : str or None
+        Commit of the code, if the environment or git tells.
     """
 
     rates: tuple[Rate, ...]
     family_wise: float
     seed: int
+    leakbound: str
+    source: str
+    commit: str | None
 
     @property
     def ok(self) -> bool:
-        """Whether every valid audit holds its rate and every invalid one is caught."""
+        """Whether every case came out as expected."""
         return all(rate.expected for rate in self.rates)
+
+    def summary(self) -> str:
+        """Return in a sentence how many cases came out as expected.
+
+        Returns
+        -------
+        str
+            Counts of valid audits, invalid ones and wrong designs.
+        """
+        kinds = {
+            "holds": "valid audits hold",
+            "fails": "invalid ones fail",
+            "caught": "wrong designs are caught",
+        }
+        parts = []
+        for expectation, words in kinds.items():
+            found = [rate.expected for rate in self.rates if rate.expectation == expectation]
+            if found:
+                parts.append(f"{sum(found):,} of {len(found):,} {words}")
+        return (
+            f"{', '.join(parts)}: each judged by an exact binomial test, "
+            f"family-wise at {self.family_wise:g}."
+        )
+
+    def to_markdown(self) -> str:
+        """Return the counts as a page of Markdown, a table for each audit.
+
+        Returns
+        -------
+        str
+            Version, commit, seed, number of games, and a row for each case.
+        """
+        return render(self)
 
 
 def most_errors(repetitions: int, error: float, tests: int) -> int:
@@ -200,6 +286,7 @@ def run(
     seed: int = 0,
     tests: int | None = None,
     executor: Executor | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
 ) -> ValidityReport:
     """Play every case and judge the number of its false claims.
@@ -216,6 +303,10 @@ def run(
         Number of cases that share the family-wise level, if these are some of more.
     executor : concurrent.futures.Executor, optional
         Where games are played; the report does not depend on it. Here, one after another, if None.
+    checkpoint : str or os.PathLike, optional
+        Folder that keeps the counts of every 250 games, and gives back those it has: a run that was
+        interrupted goes on, and one with more cases or games plays only what is new. Of a trial of
+        yours it knows the name and parameters: name another folder when you change its code.
     progress : bool
         Whether to show a bar, where standard error is a terminal.
 
@@ -228,6 +319,10 @@ def run(
     ------
     OptionError, OptionTypeError
         If there is no case, or an option is outside its range or of the wrong type.
+    CheckpointError
+        If `checkpoint` holds counts of another seed, version or source, or is damaged.
+    OSError
+        If `checkpoint` cannot be written.
 
     Notes
     -----
@@ -251,42 +346,57 @@ def run(
     if not cases:
         message = "no case to run: check the words that select them"
         raise OptionError(message)
+    if len({case.identity for case in cases}) < len(cases) and checkpoint is not None:
+        message = "two cases have the same name and trial: counts could not be told apart"
+        raise OptionError(message)
     integer(seed, "seed", least=0)
     share = integer(len(cases) if tests is None else tests, "tests", least=1)
-    errors = [0] * len(cases)
+    made_of = {"seed": str(seed), "leakbound": _source.version(), "source": _source.digest()}
+    kept = Checkpoint(checkpoint, made_of, _source.commit())
+    counts = [kept.read(case.identity) for case in cases]
     tasks = [
-        (index, first, min(first + _CHUNK, total))
+        (index, chunk)
         for index, case in enumerate(cases)
-        for total in [case.repetitions(repetitions)]
-        for first in range(0, total, _CHUNK)
+        for chunk in _chunks(case.repetitions(repetitions))
+        if chunk not in counts[index]
     ]
     done = _counts(cases, tasks, seed, executor)
-    for index, count in track(done, "Playing games", total=len(tasks), shown=progress):
-        errors[index] += count
-    rates = tuple(
-        _judge(case, case.repetitions(repetitions), count, share)
-        for case, count in zip(cases, errors, strict=True)
+    for index, chunk, count in track(done, "Playing games", total=len(tasks), shown=progress):
+        counts[index][chunk] = count
+        kept.write(cases[index].identity, counts[index])
+    rates = []
+    for case, known in zip(cases, counts, strict=True):
+        games = case.repetitions(repetitions)
+        rates.append(_judge(case, games, sum(known[chunk] for chunk in _chunks(games)), share))
+    return ValidityReport(
+        rates=tuple(rates),
+        family_wise=FAMILY_WISE,
+        seed=seed,
+        leakbound=_source.version(),
+        source=_source.digest(),
+        commit=kept.commit,
     )
-    return ValidityReport(rates=rates, family_wise=FAMILY_WISE, seed=seed)
+
+
+def _chunks(games: int) -> Iterator[Chunk]:
+    for first in range(0, games, _CHUNK):
+        yield first, min(first + _CHUNK, games)
 
 
 def _counts(
-    cases: Sequence[Case],
-    tasks: Sequence[tuple[int, int, int]],
-    seed: int,
-    executor: Executor | None,
-) -> Iterator[tuple[int, int]]:
-    """Yield the index of a case and the false claims of one of its tasks."""
+    cases: Sequence[Case], tasks: Sequence[tuple[int, Chunk]], seed: int, executor: Executor | None
+) -> Iterator[tuple[int, Chunk, int]]:
+    """Yield the index of a case, a chunk and its count, in the order in which they are ready."""
     if executor is None:
-        for index, first, last in tasks:
-            yield index, cases[index].count(first, last, seed)
+        for index, chunk in tasks:
+            yield index, chunk, cases[index].count(*chunk, seed)
         return
-    futures = [(task[0], executor.submit(cases[task[0]].count, *task[1:], seed)) for task in tasks]
+    futures = {executor.submit(cases[task[0]].count, *task[1], seed): task for task in tasks}
     try:
-        for index, future in futures:
-            yield index, future.result()
+        for future in as_completed(futures):
+            yield *futures[future], future.result()
     finally:
-        for _, future in futures:
+        for future in futures:
             future.cancel()
 
 
@@ -300,6 +410,7 @@ def _judge(case: Case, repetitions: int, errors: int, tests: int) -> Rate:
         truth=case.truth,
         error=case.error,
         valid=case.valid,
+        counted=case.counted,
         repetitions=repetitions,
         errors=errors,
         p_value=p_value,

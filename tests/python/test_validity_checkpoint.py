@@ -1,0 +1,210 @@
+"""Counts outlive an interruption, and only those of the same code and seed count."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import leakbound
+from leakbound import validity
+from leakbound.cli import app
+from leakbound.errors import CheckpointError, OptionError
+from leakbound.validity import _source
+
+
+@dataclass
+class Coin:
+    """A trial that claims too much by chance, and is interrupted at one of its games."""
+
+    stop: int = -1
+    played: list[int] = field(default_factory=list, repr=False)
+
+    def __call__(self, seed: int) -> bool:
+        if len(self.played) == self.stop:
+            raise KeyboardInterrupt
+        self.played.append(seed)
+        return bool(np.random.default_rng(seed).random() < 0.1)
+
+    def __repr__(self) -> str:
+        return "Coin()"
+
+
+def case(trial: Coin, audit: str = "coin") -> validity.Case:
+    return validity.Case(
+        audit=audit, claim="none", cuts="none", sides="both", truth="none", error=0.1, trial=trial
+    )
+
+
+def test_an_interruption_loses_at_most_one_chunk(tmp_path: Path) -> None:
+    whole = validity.run([case(Coin())], repetitions=1100, seed=1)
+    with pytest.raises(KeyboardInterrupt):
+        validity.run([case(Coin(stop=620))], repetitions=1100, seed=1, checkpoint=tmp_path)
+    again = Coin()
+    assert validity.run([case(again)], repetitions=1100, seed=1, checkpoint=tmp_path) == whole
+    assert len(again.played) == 600  # 500 games were kept, and 120 of a chunk were lost
+    none = Coin()
+    assert validity.run([case(none)], repetitions=1100, seed=1, checkpoint=tmp_path) == whole
+    assert none.played == []
+
+
+def test_more_games_and_more_cases_play_what_is_new(tmp_path: Path) -> None:
+    validity.run([case(Coin())], repetitions=500, checkpoint=tmp_path)
+    first, second = Coin(), Coin()
+    both = [case(first), case(second, "other")]
+    longer = validity.run(both, repetitions=600, checkpoint=tmp_path)
+    assert (len(first.played), len(second.played)) == (100, 600)
+    assert longer == validity.run([case(Coin()), case(Coin(), "other")], repetitions=600)
+
+
+def test_counts_of_another_seed_or_source_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="are of another seed; name another folder"):
+        validity.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
+    monkeypatch.setattr(_source, "digest", lambda: "0" * 64)
+    with pytest.raises(CheckpointError, match="of another source"):
+        validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
+
+
+def test_the_commit_is_told_and_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        monkeypatch.setattr(_source, "commit", lambda name=name: name)
+        report = validity.run([case(Coin())], repetitions=10, checkpoint=tmp_path)
+        assert report.commit == "first"
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    ["", "[]", "{}", '{"case": "another", "counts": []}', "CASE[[0, 250, 251]]", "CASE[[0, 9]]"],
+)
+def test_damaged_counts_are_refused(tmp_path: Path, damaged: str) -> None:
+    played = case(Coin())
+    validity.run([played], repetitions=250, checkpoint=tmp_path)
+    (file,) = set(tmp_path.iterdir()) - {tmp_path / "made-of.json"}
+    start = json.dumps({"case": played.identity})[:-1] + ', "counts": '
+    text = damaged.replace("CASE", start) + "}" * damaged.startswith("CASE")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match="remove it to play its games again"):
+        validity.run([played], repetitions=250, checkpoint=tmp_path)
+    file.unlink()
+    assert validity.run([played], repetitions=250, checkpoint=tmp_path).rates[0].repetitions == 250
+
+
+def test_folders_of_other_files_and_cases_alike_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="other files than counts"):
+        validity.run([case(Coin())], repetitions=10, checkpoint=tmp_path)
+    with pytest.raises(OptionError, match="same name and trial"):
+        validity.run([case(Coin()), case(Coin())], repetitions=10, checkpoint=tmp_path / "new")
+
+
+def test_who_plays_does_not_change_what_is_kept(tmp_path: Path) -> None:
+    selected = validity.cases("one-run fixed p=0.73 member")
+    with ThreadPoolExecutor(3) as executor:
+        validity.run(selected, repetitions=600, executor=executor, checkpoint=tmp_path / "three")
+    validity.run(selected, repetitions=600, checkpoint=tmp_path / "one")
+    texts = [
+        {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / folder).iterdir()}
+        for folder in ("one", "three")
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_a_digest_tells_every_change_of_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_source, "_PACKAGE", tmp_path)
+    digests = set()
+    for name, text in [("a.py", ""), ("a.py", "x = 1"), ("deep/b.py", ""), ("core.so", "0")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        digests.add(_source.digest.__wrapped__())
+    assert len(digests) == 4
+    (tmp_path / "page.html").write_text("no code", encoding="utf-8")
+    assert _source.digest.__wrapped__() in digests
+
+
+def test_the_commit_comes_from_the_environment_or_from_git_that_tracks_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(_source.COMMIT, raising=False)
+    monkeypatch.setattr(_source, "_PACKAGE", tmp_path)
+    assert _source.commit.__wrapped__() is None
+    monkeypatch.setenv(_source.COMMIT, "f00")
+    assert _source.commit.__wrapped__() == "f00"
+
+
+COMMAND = [sys.executable, "-c", "from leakbound.cli import main; main()", "validate"]
+WORDS = ["one-run", "kl", "both", "p=0.73", "--json", "--repetitions", "3000"]
+
+
+def test_a_run_that_was_killed_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "counts"
+    kept = ["--checkpoint", str(folder)]
+    killed = subprocess.Popen([*COMMAND, *WORDS, *kept], stdout=subprocess.DEVNULL)
+    while killed.poll() is None and len(list(folder.glob("*.json"))) < 2:
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    shell = CliRunner()
+    resumed = shell.invoke(app, ["validate", *WORDS, *kept])
+    assert resumed.exit_code == 0, resumed.output
+    assert resumed.stdout == shell.invoke(app, ["validate", *WORDS]).stdout
+
+
+ATTACK = """
+def cheat(member, seed):
+    return member + 0.0
+"""
+
+
+def test_the_command_writes_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setattr(_source, "commit", lambda: "f00")
+    shell = CliRunner()
+    words = ["validate", "pure", "both", "p=0.5", "--repetitions", "250", "--table", "table.md"]
+    result = shell.invoke(app, words)
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "table.md").read_text(encoding="utf-8").splitlines()
+    cases = validity.cases("pure both p=0.5")
+    assert f"leakbound {leakbound.__version__}, commit f00, seed 0:" in lines
+    games = f"{250 * len(cases):,} games of {len(cases)} cases."
+    assert any(line.startswith(games) for line in lines)
+    rows = [line for line in lines if line.startswith("| pure DP |")]
+    assert len(rows) == len(cases)
+    assert sum(row.endswith("| holds | holds |") for row in rows) == sum(c.valid for c in cases)
+    assert sum(row.endswith("| fails | fails |") for row in rows) == sum(not c.valid for c in cases)
+    (tmp_path / "mine.py").write_text(ATTACK, encoding="utf-8")
+    refused = shell.invoke(app, ["validate", "--attack", "mine:cheat", "--checkpoint", "folder"])
+    assert refused.exit_code == 2
+    assert "--checkpoint cannot keep counts of an --attack" in refused.stderr
+
+
+def test_tables_show_what_was_missed() -> None:
+    wrong = validity.Case(
+        audit="design",
+        claim="pure DP",
+        cuts="kl",
+        sides="both",
+        truth="a|b",
+        error=0.1,
+        trial=lambda seed: seed % 2 == 0,
+        counted="misses",
+    )
+    report = validity.run([wrong], repetitions=200)
+    assert (report.rates[0].outcome, report.rates[0].expectation) == ("missed", "caught")
+    assert "0 of 1 wrong designs are caught" in report.summary()
+    assert "| a\\|b | 200 | 100 | 50.00 % | 10 % |" in report.to_markdown()
+    assert report.to_markdown().rstrip().endswith("| caught | **missed** |")
