@@ -28,6 +28,8 @@ from leakbound.cuts import (
 )
 from leakbound.errors import OptionTypeError
 from leakbound.stats import kl_scan
+from leakbound.validity._attackers import attacker_cases
+from leakbound.validity._designs import design_cases
 from leakbound.validity._games import (
     Attack,
     Attacks,
@@ -38,7 +40,10 @@ from leakbound.validity._games import (
     UserGame,
     log_odds,
 )
-from leakbound.validity._run import Case
+from leakbound.validity._learnt import learnt_cases
+from leakbound.validity._run import CHEAP, COSTLY, DEAR, FUTILE, MODERATE, Case
+from leakbound.validity._same_seed import same_seed_cases
+from leakbound.validity._ties import coarse_cases
 from leakbound.validity._trials import ERROR, OneRun, Panoramia, Stream
 from leakbound.validity._zero_run import zero_run_cases
 
@@ -117,12 +122,21 @@ def _one_run(
     )
 
 
+_CHEAP = {"kl", "fixed", "union", "geometric"}
+"""Policies for pure DP that are the default, or as quick."""
+
+
 def _pure() -> Iterator[Case]:
     for sides in _SIDES:
         for truth, (m, play) in _boundaries(sides).items():
-            how: dict[str, Any] = {"quick": 100, "long": 2000} if m > 200 else {}
             for cuts in pure_policies(m).items():
-                yield _one_run((truth, play), PureDP(), cuts, sides, **how)
+                cheap = CHEAP if cuts[0] in _CHEAP else MODERATE
+                quick, long = (100, DEAR) if m > 200 else (200, cheap)
+                yield _one_run((truth, play), PureDP(), cuts, sides, quick=quick, long=long)
+
+
+_SLOW = {"split", "geometric", "adaptive"}
+"""Policies for families of trade-off functions that try many counts."""
 
 
 def _families() -> Iterator[Case]:
@@ -137,13 +151,15 @@ def _families() -> Iterator[Case]:
         for truth in ("noise", "gaussian", "mixture"):
             play = (truth, _LEAKS[truth][1])
             for cuts in policies.items():
-                yield _one_run(play, GaussianDP(), cuts, sides, quick=40, long=2000)
+                games = COSTLY if cuts[0] in _SLOW else DEAR
+                yield _one_run(play, GaussianDP(), cuts, sides, quick=40, long=games)
             recursion = "fixed-recursion", Fixed(75)
             how = {"test": "recursion"}
-            yield _one_run(play, GaussianDP(), recursion, sides, how, quick=40, long=2000)
+            yield _one_run(play, GaussianDP(), recursion, sides, how, quick=40, long=DEAR)
         laplace = "laplace", LaplaceNoise(m=150)
         for cuts in policies.items():
-            yield _one_run(laplace, LaplaceDP(), cuts, sides, quick=40, long=2000)
+            games = COSTLY if cuts[0] in _SLOW else DEAR
+            yield _one_run(laplace, LaplaceDP(), cuts, sides, quick=40, long=games)
 
 
 def _approx() -> Iterator[Case]:
@@ -151,7 +167,7 @@ def _approx() -> Iterator[Case]:
     for sides in _SIDES:
         for truth, (m, play) in _LEAKS.items():
             for cuts in _approx_policies(m).items():
-                yield _one_run((truth, play), claim, cuts, sides, quick=100, long=2000)
+                yield _one_run((truth, play), claim, cuts, sides, quick=100, long=DEAR)
 
 
 def _named_bounds() -> Iterator[Case]:
@@ -167,14 +183,14 @@ def _named_bounds() -> Iterator[Case]:
             for sides in _SIDES:
                 for truth, (_, play) in _LEAKS.items():
                     named, how = (f"{name}-{bound}", cuts), {"bound": bound}
-                    yield _one_run((truth, play), claim, named, sides, how, quick=50, long=2000)
+                    yield _one_run((truth, play), claim, named, sides, how, quick=50, long=DEAR)
 
 
 _PRIORS = (0.2, 0.9)
 
 
 def _not_fair() -> Iterator[Case]:
-    """Yield cases of coins that are not fair, and of one that is not and is taken for it."""
+    """Yield cases of coins that are not fair."""
     policies: dict[str, CutPolicy] = {"kl": KLScan(), "fixed": Fixed(60)}
     for sides in _SIDES:
         for prior in _PRIORS:
@@ -182,9 +198,7 @@ def _not_fair() -> Iterator[Case]:
                 truth = f"π={prior:g},ε={epsilon:g}", Response(m=120, prior=prior, epsilon=epsilon)
                 for cuts in policies.items():
                     options = {"prior": prior}
-                    yield _one_run(truth, PureDP(), cuts, sides, options, quick=100, long=5000)
-        untold = "π=0.9,untold", Response(m=120, prior=0.9, epsilon=0.0)
-        yield _one_run(untold, PureDP(), ("kl", KLScan()), sides, valid=False, long=2000)
+                    yield _one_run(truth, PureDP(), cuts, sides, options, quick=100, long=MODERATE)
 
 
 def _together() -> Iterator[Case]:
@@ -195,7 +209,7 @@ def _together() -> Iterator[Case]:
             three = f"three-{truth}", Attacks(play=play, number=3)
             for name in ("kl", "fixed", "geometric"):
                 cuts = name, pure_policies(m)[name]
-                yield _one_run(three, PureDP(), cuts, sides, quick=100, long=2000)
+                yield _one_run(three, PureDP(), cuts, sides, quick=100, long=DEAR)
 
 
 def _streams() -> Iterator[Case]:
@@ -216,7 +230,7 @@ def _streams() -> Iterator[Case]:
                 error=ERROR,
                 trial=Stream(play, sides),
                 quick=100,
-                long=5000,
+                long=COSTLY,
             )
 
 
@@ -224,7 +238,7 @@ def _uncorrected() -> Iterator[Case]:
     for sides in _SIDES:
         for truth, (_, play) in _boundaries(sides).items():
             if truth.startswith("p="):
-                how: dict[str, Any] = {"valid": False, "quick": 300, "long": 1000}
+                how: dict[str, Any] = {"valid": False, "quick": 300, "long": FUTILE}
                 cuts = ("uncorrected", Uncorrected())
                 yield _one_run((truth, play), PureDP(), cuts, sides, **how)
 
@@ -246,7 +260,7 @@ _LIMITS: dict[str, tuple[float, dict[str, Any]]] = {
 
 
 def _panoramia() -> Iterator[Case]:
-    row = partial(Case, audit="panoramia", sides="member", error=ERROR)
+    row = partial(Case, audit="panoramia", sides="member", error=ERROR, long=MODERATE)
     for cuts, options in _JOINT.items():
         for pair in _PAIRS:
             truth, trial = "p={:g},{:g}".format(*pair), Panoramia(*pair, None, options)
@@ -256,7 +270,7 @@ def _panoramia() -> Iterator[Case]:
         yield row(claim=f"ε, {limit}", cuts="kl", truth="p=0.5,0.73", trial=trial)
     # no leakage, and a generator that the attack can tell from the data where the baseline cannot
     blind = Panoramia(0.5, 0.8, 0.0, {})
-    yield row(claim="ε̃ as ε", cuts="kl", truth="blind", trial=blind, valid=False, long=2000)
+    yield row(claim="ε̃ as ε", cuts="kl", truth="blind", trial=blind, valid=False, long=FUTILE)
 
 
 def _ties_by_label(seed: int) -> bool:
@@ -275,7 +289,7 @@ def _half_of_six(seed: int) -> bool:
 
 
 def _traps() -> Iterator[Case]:
-    trap = partial(Case, audit="trap", claim="pure DP", truth="noise", valid=False, long=2000)
+    trap = partial(Case, audit="trap", claim="pure DP", truth="noise", valid=False, long=FUTILE)
     yield trap(cuts="ties-by-label", sides="member", error=ERROR, trial=_ties_by_label)
     yield trap(cuts="fixed-size", sides="both", error=0.02, trial=_half_of_six, quick=1000)
 
@@ -291,6 +305,11 @@ _TABLES = (
     _uncorrected,
     _panoramia,
     zero_run_cases,
+    learnt_cases,
+    attacker_cases,
+    coarse_cases,
+    same_seed_cases,
+    design_cases,
     _traps,
 )
 

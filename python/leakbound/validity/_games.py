@@ -18,6 +18,7 @@ __all__ = [
     "Boundary",
     "LaplaceNoise",
     "Play",
+    "Played",
     "Response",
     "UserGame",
     "log_odds",
@@ -68,7 +69,7 @@ def log_odds(p: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Played:
+class Played:
     scores: FloatArray
     member: BoolArray
     truth: float
@@ -102,7 +103,7 @@ class Boundary:
     tied: bool = False
     wavering: bool = False
 
-    def __call__(self, *, seed: int) -> _Played:
+    def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed.
 
         Parameters
@@ -121,9 +122,9 @@ class Boundary:
         if self.wavering:
             right = self._waver(right, rng.random(self.m) < 0.5 / self.p)
         if self.sides == "member":
-            return _Played(size, right, log_odds(self.p))
+            return Played(size, right, log_odds(self.p))
         upper = rng.permutation(self.m) < self.m // 2
-        return _Played(np.where(upper, size, -size), upper == right, log_odds(self.p))
+        return Played(np.where(upper, size, -size), upper == right, log_odds(self.p))
 
     def _waver(self, right: BoolArray, kept: BoolArray) -> BoolArray:
         """Keep a right guess after a wrong one with probability 1/(2p)."""
@@ -149,7 +150,7 @@ class Attacks:
     play: Play
     number: int
 
-    def __call__(self, *, seed: int) -> _Played:
+    def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed.
 
         Parameters
@@ -164,7 +165,7 @@ class Attacks:
         """
         game = self.play(seed=2 * seed)
         size = 1 - Purpose.SURENESS.rng(seed).random((self.number, game.scores.size))
-        return _Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
+        return Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +186,7 @@ class Response:
     prior: float
     epsilon: float
 
-    def __call__(self, *, seed: int) -> _Played:
+    def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed.
 
         Parameters
@@ -200,7 +201,7 @@ class Response:
         """
         rng = Purpose.PRIOR_GAME.rng(seed)
         member = rng.random(self.m) < self.prior
-        return _Played(reports(rng, member, self.epsilon), member, self.epsilon)
+        return Played(reports(rng, member, self.epsilon), member, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ class UserGame:
     m: int
     truth: float
 
-    def __call__(self, *, seed: int) -> _Played:
+    def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed.
 
         Parameters
@@ -298,7 +299,7 @@ class UserGame:
         rng = Purpose.USER_GAME.rng(seed)
         member = rng.random(self.m) < 0.5
         scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
-        return _Played(scores, member, self.truth)
+        return Played(scores, member, self.truth)
 
 
 def two_rankings(

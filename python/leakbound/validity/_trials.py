@@ -3,6 +3,7 @@
 The public names are those of `leakbound.validity`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +12,38 @@ import numpy as np
 from leakbound._typing import FloatArray, Sides
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import FAMILIES, Claim
+from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity
 from leakbound.validity._games import Play, log_odds, two_rankings
 from leakbound.validity._shifted import ShiftedGame, ShiftedPlay
 
-__all__ = ["ERROR", "OneRun", "Panoramia", "Stream", "ZeroRun"]
+__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
 
 ERROR = 0.1
 """Share of false claims that every audit here may make."""
 
 _SMALL_DELTA = 1e-5
 """δ at which curves of a family are compared with the truth."""
+
+
+@dataclass(frozen=True)
+class Cautious:
+    """A trial whose audit may say that there is nothing to conclude from, and claims nothing.
+
+    Parameters
+    ----------
+    trial : callable
+        The trial.
+    """
+
+    trial: Callable[[int], bool]
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        try:
+            return self.trial(seed)
+        except (AbstentionError, NoOverlapError):
+            return False
 
 
 @dataclass(frozen=True)
