@@ -113,7 +113,7 @@ def attacker_cases() -> Iterator[Case]:
         knowing = partial(Informed, m=_M, kind="nothing", spread=2.0)
         best = partial(Informed, m=_M, knows="posterior", kind=leak_of(claim), failure=claim.delta)
         for sides in ("both", "member"):
-            row = partial(zero_run_case, sides=sides, quick=40, long=DEAR)
+            row = partial(zero_run_case, sides=sides, quick=20, long=DEAR)
             for knows in ("odds", "noisy-odds", "minus-odds", "curved"):
                 yield row(form, knowing(knows=knows), f"knows-{knows}")
             yield row(raw, best(), "knows-posterior")
@@ -124,7 +124,7 @@ def attacker_cases() -> Iterator[Case]:
         if not claim.delta:
             for d in (1, 10, 100):
                 game = Informed(m=_M, knows="noisy-odds", kind="nothing", d=d)
-                yield zero_run_case(form, game, f"d={d}", quick=40, long=DEAR)
+                yield zero_run_case(form, game, f"d={d}", quick=20, long=DEAR)
     fixed = "poisson_binomial", PureDP(), {"cuts": Fixed(25), "adversary": "raw"}
     certain = Informed(m=_M, knows="posterior", kind="response", odds="two", spread=10.0)
-    yield zero_run_case(fixed, certain, "λ=±10,fixed", quick=40, long=DEAR)
+    yield zero_run_case(fixed, certain, "λ=±10,fixed", quick=20, long=DEAR)

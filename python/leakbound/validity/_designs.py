@@ -13,7 +13,7 @@ from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.errors import LeakboundError
 from leakbound.results import AuditResult, PanoramiaResult
 from leakbound.validity._games import log_odds, two_rankings
-from leakbound.validity._run import COSTLY, FUTILE, MODERATE, Case
+from leakbound.validity._run import COSTLY, DEAREST, FUTILE, MODERATE, Case
 from leakbound.validity._trials import ERROR
 
 __all__ = ["Missed", "design_cases"]
@@ -219,7 +219,8 @@ def design_cases() -> Iterator[Case]:
     known: tuple[tuple[Propensities, int], ...] = (("steep", 1000), ("no product", 1000))
     for wrong, m in known:
         trial = Missed(_Misspecified(wrong, features=True, m=m))
-        yield caught(cuts="poisson_binomial", truth=f"propensities-{wrong}", trial=trial, quick=10)
+        how: dict[str, Any] = {"quick": 10, "long": DEAREST}
+        yield caught(cuts="poisson_binomial", truth=f"propensities-{wrong}", trial=trial, **how)
 
     unseen = partial(
         Case,
@@ -245,7 +246,7 @@ def design_cases() -> Iterator[Case]:
     yield unseen(truth="c-upper-too-small", trial=_c_upper_too_small)
     for wrong, m in (*known, ("no feature", 1000)):
         misled = _Claims(_Misspecified(wrong, features=wrong == "no feature", m=m))
-        how: dict[str, Any] = {"quick": 10, "long": COSTLY} if wrong == "no feature" else {}
+        how = {"quick": 10, "long": DEAREST} if wrong == "no feature" else {}
         yield unseen(
             cuts="poisson_binomial", truth=f"propensities-{wrong}-unseen", trial=misled, **how
         )

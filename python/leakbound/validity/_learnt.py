@@ -15,6 +15,8 @@ _HELD_OUT = 300
 _SHIFTS = (0.0, 0.5, 1.0, 1.5, 2.0)
 _RATIOS = (1.0, 0.8, 0.6, 0.4, 0.2)
 _QUICK_REPLICATES, _REPLICATES = 79, 600
+_GAMES = 200
+"""Games of a long run: each refits 600 times, and there is a row for every shift."""
 
 
 def learnt_cases() -> Iterator[Case]:
@@ -49,5 +51,5 @@ def learnt_cases() -> Iterator[Case]:
                 plays[f"learnt-noisy-sum-{ratio:g}"] = sums
             for truth, play in plays.items():
                 yield zero_run_case(
-                    form, play, truth, replicates=_REPLICATES, platt=False, quick=0, long=COSTLY
+                    form, play, truth, replicates=_REPLICATES, platt=False, quick=0, long=_GAMES
                 )

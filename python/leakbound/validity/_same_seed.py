@@ -204,7 +204,7 @@ def same_seed_cases() -> Iterator[Case]:
                     truth=f"seed-by-{idiom},{scores}",
                     error=ERROR,
                     trial=Cautious(SameSeed(idiom, scores, audit, options)),
-                    quick=40,
+                    quick=20,
                     long=FUTILE,
                 )
         if audit == "zero-run":
@@ -216,6 +216,6 @@ def same_seed_cases() -> Iterator[Case]:
                 truth="seed-replayed",
                 error=ERROR,
                 trial=Cautious(Replayed(options)),
-                quick=40,
+                quick=20,
                 long=FUTILE,
             )

@@ -204,6 +204,7 @@ def _one_run(truth: str, m: int, values: Values, sides: Sides) -> Iterator[Case]
         epsilon = 0.0 if isinstance(claim, GaussianDP) else 1.0
         play = Coarse(m=m, values=values, epsilon=epsilon, told=claim.delta)
         trial = OneRun(play, claim, {"cuts": policy, "sides": sides})
+        games = MODERATE if isinstance(claim, PureDP) else DEAR
         truth_here = f"{truth},ε={epsilon:g}"
         yield _row("one-run", claim.name, cuts, sides, truth_here, Cautious(trial), long=MODERATE)
 
@@ -217,7 +218,7 @@ def _row(audit: str, claim: str, cuts: str, sides: str, truth: str, trial: Any, 
         truth=truth,
         error=ERROR,
         trial=trial,
-        **{"quick": 60, **how},
+        **{"quick": 30, **how},
     )
 
 
