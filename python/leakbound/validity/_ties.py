@@ -206,7 +206,7 @@ def _one_run(truth: str, m: int, values: Values, sides: Sides) -> Iterator[Case]
         trial = OneRun(play, claim, {"cuts": policy, "sides": sides})
         games = MODERATE if isinstance(claim, PureDP) else DEAR
         truth_here = f"{truth},ε={epsilon:g}"
-        yield _row("one-run", claim.name, cuts, sides, truth_here, Cautious(trial), long=MODERATE)
+        yield _row("one-run", claim.name, cuts, sides, truth_here, Cautious(trial), long=games)
 
 
 def _row(audit: str, claim: str, cuts: str, sides: str, truth: str, trial: Any, **how: Any) -> Case:
