@@ -10,7 +10,7 @@ from leakbound._zero_run_result import ZeroRunResult
 from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from leakbound._typing import Correction, Kind
     from leakbound.results import AuditResult
@@ -349,8 +349,27 @@ def claim_sentence(result: Result, *, epsilon: float, c: float | None = None) ->
     )
 
 
+def joint_confidence(results: Iterable[Result]) -> float:
+    """Return the confidence at which all bounds hold together, whatever their dependence.
+
+    Parameters
+    ----------
+    results : iterable of result
+        Their probabilities of error add up; an estimate proves nothing and adds none.
+
+    Returns
+    -------
+    float
+        At least 0.
+    """
+    return max(0.0, 1 - sum(1 - one.confidence for one in results if _bounds(one)))
+
+
 def headline_of_many(results: Mapping[str, Result]) -> str:
     """Return the verdict on several models: how many leak, and which one most.
+
+    To name the worst of several is a statement about all of them, so its confidence is the joint
+    one: audits at confidence 1 - β/n each let it be 1 - β.
 
     Parameters
     ----------
@@ -362,19 +381,32 @@ def headline_of_many(results: Mapping[str, Result]) -> str:
     str
         One or two sentences.
     """
-    leaking = {name: result for name, result in results.items() if leaks(result)}
+    proved = {name: result for name, result in results.items() if _proves(result)}
+    if not proved:
+        return f"Nothing could be refuted on any of the {len(results)} models."
+    together = joint_confidence(results.values())
+    if together <= 0:
+        return (
+            f"Nothing is claimed of the {len(results)} models together: each bound has its own "
+            "probability of error, and these add up to 1. Audit each at a confidence of "
+            f"1 - 0.05/{len(results)}."
+        )
+    sure = f"({percent(together)} confidence, simultaneously over the {len(results)} models)"
+    most = max(proved, key=lambda name: shown(proved[name]))
+    leaking = sum(map(leaks, proved.values()))
     if not leaking:
-        return _little_or_nothing(results)
-    worst = max(leaking, key=lambda name: shown(leaking[name]))
+        return (
+            f"Little is proved on the {len(results)} models: at most, ε is at least "
+            f"{number(shown(proved[most]))} on “{most}” {sure}."
+        )
     share = (
         f"All {len(results)} models leak"
-        if len(leaking) == len(results)
-        else f"{len(leaking)} of {len(results)} models leak"
+        if leaking == len(results)
+        else f"{leaking} of {len(results)} models leak"
     )
     return (
-        f"{share}. The worst is “{worst}”: no {guarantee(leaking[worst])} guarantee with "
-        f"ε < {number(shown(leaking[worst]))} is compatible with its audit "
-        f"({percent(leaking[worst].confidence)} confidence)."
+        f"{share}. The worst is “{most}”: no {guarantee(proved[most])} guarantee with "
+        f"ε < {number(shown(proved[most]))} is compatible with its audit {sure}."
     )
 
 
@@ -395,20 +427,12 @@ def leaks(result: Result) -> bool:
     return _proves(result) and shown(result) >= _SMALL
 
 
+def _bounds(result: Result) -> bool:
+    return result.kind.endswith("lower_bound")
+
+
 def _proves(result: Result) -> bool:
-    return result.kind.endswith("lower_bound") and shown(result) > 0
-
-
-def _little_or_nothing(results: Mapping[str, Result]) -> str:
-    proved = {name: result for name, result in results.items() if _proves(result)}
-    if not proved:
-        return f"Nothing could be refuted on any of the {len(results)} models."
-    most = max(proved, key=lambda name: shown(proved[name]))
-    return (
-        f"Little is proved on the {len(results)} models: at most, ε is at least "
-        f"{number(shown(proved[most]))} on “{most}” "
-        f"({percent(proved[most].confidence)} confidence)."
-    )
+    return _bounds(result) and shown(result) > 0
 
 
 def verdict(result: Result) -> str:

@@ -24,6 +24,7 @@ from leakbound._wording import (
     headline,
     headline_of_many,
     is_family,
+    joint_confidence,
     leaks,
     number,
     percent,
@@ -54,6 +55,7 @@ def write(
     title: str = "Privacy audit",
     summary: str = "",
     columns: Mapping[str, Mapping[str, str]] | None = None,
+    simultaneous: Mapping[str, Result] | None = None,
     epsilon: float | None = None,
     c: float | None = None,
 ) -> None:
@@ -63,7 +65,7 @@ def write(
     ----------
     path : str or os.PathLike
         File to write.
-    results, title, summary, columns, epsilon, c
+    results, title, summary, columns, simultaneous, epsilon, c
         As for `render`.
 
     Raises
@@ -71,11 +73,19 @@ def write(
     MissingExtraError
         If matplotlib is not installed.
     OptionError
-        If there is no result.
+        If there is no result, or `simultaneous` is of other models.
     OSError
         If the file cannot be written.
     """
-    text = render(results, title=title, summary=summary, columns=columns, epsilon=epsilon, c=c)
+    text = render(
+        results,
+        title=title,
+        summary=summary,
+        columns=columns,
+        simultaneous=simultaneous,
+        epsilon=epsilon,
+        c=c,
+    )
     write_text(path, text)
 
 
@@ -85,6 +95,7 @@ def render(
     title: str = "Privacy audit",
     summary: str = "",
     columns: Mapping[str, Mapping[str, str]] | None = None,
+    simultaneous: Mapping[str, Result] | None = None,
     epsilon: float | None = None,
     c: float | None = None,
 ) -> str:
@@ -100,6 +111,10 @@ def render(
         A paragraph about what was audited.
     columns : mapping of str to mapping of str to str, optional
         Further columns of the table of several models: name of the column, then of the model.
+    simultaneous : mapping of str to result, optional
+        The same audits of several models at higher confidence, 1 - β/n for n models: of these the
+        headline speaks, at confidence 1 - β. If None, it speaks of `results`, at the confidence
+        that all of them hold with together: 85 % for three models at 95 %.
     epsilon, c : float, optional
         A claimed guarantee to check.
 
@@ -113,7 +128,7 @@ def render(
     MissingExtraError
         If matplotlib is not installed.
     OptionError
-        If there is no result.
+        If there is no result, or `simultaneous` is of other models.
     """
     named = dict(results) if isinstance(results, Mapping) else {"": results}
     if not named:
@@ -124,14 +139,18 @@ def render(
         _Model.of(name, result, ident=f"m{i}", top=top, epsilon=epsilon, c=c)
         for i, (name, result) in enumerate(named.items())
     ]
-    lead = max(models, key=lambda model: (leaks(model.result), shown(model.result)))
+    spoken = named if simultaneous is None else dict(simultaneous)
+    if spoken.keys() != named.keys():
+        message = "simultaneous must have one result for each model in results, by the same names"
+        raise OptionError(message)
+    lead = max(models, key=lambda model: _rank(spoken[model.name]))
     return (
         environment()
         .get_template("report.html.j2")
         .render(
             title=title,
             summary=summary,
-            headline=headline_of_many(named) if len(named) > 1 else lead.headline,
+            verdict=_Verdict.of(spoken, lead),
             models=models,
             lead=lead,
             several=len(named) > 1,
@@ -169,6 +188,40 @@ class _Range:
     def words(self) -> str:
         """The bar for those who do not see it."""
         return "; ".join(self.names.values())
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What stands on top: of the one model, or of all of them together."""
+
+    tone: str
+    tag: str
+    terms: str
+    headline: str
+
+    @classmethod
+    def of(cls, spoken: Mapping[str, Result], lead: _Model) -> _Verdict:
+        """Put the verdict in words."""
+        result = spoken[lead.name]
+        confidence, over = result.confidence, ""
+        if len(spoken) > 1:
+            confidence = joint_confidence(spoken.values())
+            over = f" over the {len(spoken)} models"
+        return cls(
+            tone=_tone(result) if confidence > 0 else result.kind.replace("_", "-"),
+            tag=lead.tag,
+            terms=f"{result.claim.name}, {percent(confidence)} confidence{over}",
+            headline=headline_of_many(spoken) if over else lead.headline,
+        )
+
+
+def _rank(result: Result) -> tuple[bool, float]:
+    """Return what makes a model the worst of several: proven leakage, then the number."""
+    return leaks(result), shown(result)
+
+
+def _tone(result: Result) -> str:
+    return "leaks" if leaks(result) else result.kind.replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -221,7 +274,7 @@ class _Model:
             name=name,
             result=result,
             tag=KINDS[result.kind].tag,
-            tone="leaks" if leaks(result) else result.kind.replace("_", "-"),
+            tone=_tone(result),
             headline=headline(result),
             explanation=explanation(result),
             claim="" if epsilon is None else claim_sentence(result, epsilon=epsilon, c=c),

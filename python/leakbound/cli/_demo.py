@@ -226,6 +226,7 @@ def _write(demo: _Demo, found: Report, out: Path) -> None:
         title=demo.title,
         summary=demo.summary(found),
         columns={demo.column: {row.name: demo.cell(row) for row in found.rows}},
+        simultaneous={row.name: row.simultaneous for row in found.rows},
     )
 
 
@@ -251,7 +252,7 @@ def _show(demo: _Demo, found: Report) -> None:
         )
     _output.say(table)
     _output.say("")
-    _output.say(headline_of_many({row.name: row.result for row in found.rows}), "bold")
+    _output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")
     confidence = found.rows[0].result.confidence
     _output.say(
         f"ε̂ is a lower bound on ε, at {100 * confidence:g} % confidence for each model by itself; "

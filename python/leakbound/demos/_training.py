@@ -26,6 +26,7 @@ __all__ = [
     "TrainedModel",
     "quiet_opacus",
     "reproducible",
+    "simultaneous",
     "train_to_marks",
     "write_scores",
 ]
@@ -35,6 +36,8 @@ Progress: TypeAlias = Callable[[str, float], None]
 
 DELTA = 1e-5
 """The δ of every model trained with DP-SGD."""
+_ERROR = 0.05
+"""Probability that a headline about all models says too much."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class AuditedModel:
         Training time until then.
     result : AuditResult
         The audit of its scores.
+    simultaneous : AuditResult
+        The same audit at a confidence that lets the bounds of all models hold together at 95 %.
     """
 
     name: str
@@ -88,6 +93,7 @@ class AuditedModel:
     auc: float
     seconds: float
     result: AuditResult
+    simultaneous: AuditResult
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return everything as numbers, strings, lists and dicts.
@@ -97,7 +103,26 @@ class AuditedModel:
         dict
             One entry for each field.
         """
-        return vars(self) | {"result": self.result.to_dict()}
+        return vars(self) | {
+            "result": self.result.to_dict(),
+            "simultaneous": self.simultaneous.to_dict(),
+        }
+
+
+def simultaneous(models: int) -> float:
+    """Return the confidence of each audit with which all of them hold together at 95 %.
+
+    Parameters
+    ----------
+    models : int
+        How many.
+
+    Returns
+    -------
+    float
+        1 - 0.05 / models.
+    """
+    return 1 - _ERROR / max(1, models)
 
 
 Row = TypeVar("Row", bound=AuditedModel)

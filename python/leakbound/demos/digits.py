@@ -10,6 +10,7 @@ show little: the network predicts them nearly as well unseen.)
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -41,6 +42,7 @@ from leakbound.demos._training import (
     Ticks,
     TrainedModel,
     reproducible,
+    simultaneous,
     write_scores,
 )
 from leakbound.torch import score
@@ -147,7 +149,8 @@ def run(
                 for epsilon in budgets
             ),
         )
-        rows = tuple(_audit(task, model, seed, out) for model in models)
+        confidence = simultaneous(len(marks) + len(budgets))
+        rows = tuple(_audit(task, model, seed, out, confidence) for model in models)
     if out is not None:
         task.plan.save(Path(out) / "plan.npz")
     return DigitsReport(
@@ -192,12 +195,17 @@ class _Task:
 
 
 def _audit(
-    task: _Task, model: TrainedModel, seed: int, out: str | os.PathLike[str] | None
+    task: _Task,
+    model: TrainedModel,
+    seed: int,
+    out: str | os.PathLike[str] | None,
+    confidence: float,
 ) -> DigitsRow:
     scores = score(model.network, task.canaries, ids=task.plan.ids, device="cpu", progress=False)
     if out is not None:
         write_scores(Path(out) / "scores", model.name, scores, task.plan)
-    result = audit_one_run(scores, task.plan, ids=scores.ids, seed=seed)
+    audit = partial(audit_one_run, scores, task.plan, ids=scores.ids, seed=seed)
+    result = audit()
     return DigitsRow(
         name=model.name,
         epochs=model.epochs,
@@ -207,4 +215,5 @@ def _audit(
         auc=result.auc,
         seconds=model.seconds,
         result=result,
+        simultaneous=audit(confidence=confidence),
     )

@@ -10,6 +10,7 @@ members by heart.
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -42,6 +43,7 @@ from leakbound.demos._training import (
     Ticks,
     TrainedModel,
     reproducible,
+    simultaneous,
     train_to_marks,
 )
 from leakbound.torch import score
@@ -64,11 +66,12 @@ class ShiftedRow(AuditedModel):
 
     Parameters
     ----------
-    result : ZeroRunResult
-        The audit, with the naive one beside it.
+    result, simultaneous : ZeroRunResult
+        The audit, with the naive one beside it; and at the confidence that all models share.
     """
 
     result: ZeroRunResult
+    simultaneous: ZeroRunResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +154,8 @@ def run(
     with reproducible():
         task = _Task.create(seed)
         models = _models(task, marks, seed, ticks)
-        rows = tuple(_audit(task, model, seed, out) for model in models)
+        confidence = simultaneous(1 + len(marks))
+        rows = tuple(_audit(task, model, seed, out, confidence) for model in models)
     audited = task.member[task.audited]
     return ShiftedReport(
         rows=rows,
@@ -261,7 +265,11 @@ def _trained(
 
 
 def _audit(
-    task: _Task, model: TrainedModel, seed: int, out: str | os.PathLike[str] | None
+    task: _Task,
+    model: TrainedModel,
+    seed: int,
+    out: str | os.PathLike[str] | None,
+    confidence: float,
 ) -> ShiftedRow:
     rows = torch.from_numpy(task.audited)
     people = (task.people.inputs[rows], task.people.labels[rows])
@@ -269,9 +277,16 @@ def _audit(
     columns, member = task.people.columns[task.audited], task.member[task.audited]
     if out is not None:
         _write(Path(out) / "scores", model.name, scores.values, member, task)
-    result = audit_zero_run(
-        scores.values, member, task.propensities, features=columns, ids=task.audited, seed=seed
+    audit = partial(
+        audit_zero_run,
+        scores.values,
+        member,
+        task.propensities,
+        features=columns,
+        ids=task.audited,
+        seed=seed,
     )
+    result = audit()
     return ShiftedRow(
         name=model.name,
         epochs=model.epochs,
@@ -279,6 +294,7 @@ def _audit(
         auc=result.auc,
         seconds=model.seconds,
         result=result,
+        simultaneous=audit(confidence=confidence),
     )
 
 

@@ -9,6 +9,7 @@ DP-SGD leaks nothing that an audit can prove.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from pydoc_data import topics
@@ -42,6 +43,7 @@ from leakbound.demos._training import (
     Ticks,
     TrainedModel,
     reproducible,
+    simultaneous,
     write_scores,
 )
 from leakbound.torch import score
@@ -149,7 +151,8 @@ def run(
                 for epsilon in budgets
             ),
         )
-        rows = tuple(_audit(text, plan, model, seed, out) for model in models)
+        confidence = simultaneous(len(marks) + len(budgets))
+        rows = tuple(_audit(text, plan, model, seed, out, confidence) for model in models)
         parameters = sum(weight.numel() for weight in RECIPE.new(seed).parameters())
     if out is not None:
         plan.save(Path(out) / "plan.npz")
@@ -174,13 +177,15 @@ def _audit(
     model: TrainedModel,
     seed: int,
     out: str | os.PathLike[str] | None,
+    confidence: float,
 ) -> TextRow:
     scores = score(
         model.network, text, signal="cross_entropy", ids=plan.ids, device="cpu", progress=False
     )
     if out is not None:
         write_scores(Path(out) / "scores", model.name, scores, plan)
-    result = audit_one_run(scores, plan, ids=scores.ids, seed=seed)
+    audit = partial(audit_one_run, scores, plan, ids=scores.ids, seed=seed)
+    result = audit()
     return TextRow(
         name=model.name,
         epochs=model.epochs,
@@ -190,4 +195,5 @@ def _audit(
         auc=result.auc,
         seconds=model.seconds,
         result=result,
+        simultaneous=audit(confidence=confidence),
     )
