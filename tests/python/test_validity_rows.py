@@ -1,0 +1,171 @@
+"""Games of the validity suite are what they say, and its rows catch what they are there for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound import validity
+from leakbound.errors import DuplicateIdsError, LeakboundError
+from leakbound.results import Assumption
+from leakbound.validity._attackers import Informed
+from leakbound.validity._designs import Missed
+from leakbound.validity._same_seed import IDIOMS, Replayed, SameSeed
+from leakbound.validity._shifted import ShiftedGame
+from leakbound.validity._ties import Coarse, CoarsePairs, CoarseStream
+from leakbound.validity._trials import OneRun, ZeroRun
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_every_idiom_tosses_independent_fair_coins(idiom: str) -> None:
+    count = np.random.default_rng(0).binomial(60, 0.5, size=2000)
+    members = np.array([IDIOMS[idiom](seed, 60, int(n)) for seed, n in enumerate(count)])
+    shares = members.mean(axis=0)
+    assert np.abs(shares - 0.5).max() < 5 * 0.5 / np.sqrt(2000)
+    assert members.sum(axis=1).var() == pytest.approx(15, rel=0.15)
+    pairs = np.corrcoef(members.T) - np.eye(60)
+    assert np.abs(pairs).max() < 5.5 / np.sqrt(2000)
+
+
+def test_idioms_are_those_of_numpy() -> None:
+    """As users write them, with a set of half the examples where the idiom takes a number."""
+    rng, legacy = np.random.default_rng, np.random.RandomState
+    shuffled = np.arange(50) >= 25
+    rng(7).shuffle(shuffled)
+    as_written = {
+        "permutation": np.isin(np.arange(50), rng(7).permutation(50)[:25]),
+        "ranks": rng(7).permutation(50) >= 25,
+        "argsort": np.isin(np.arange(50), np.argsort(rng(7).random(50))[:25]),
+        "shuffle": shuffled,
+        "choice": np.isin(np.arange(50), rng(7).choice(50, 25, replace=False)),
+        "random": rng(7).random(50) < 0.5,
+        "integers": rng(7).integers(0, 2, size=50) == 1,
+        "legacy-rand": legacy(7).rand(50) < 0.5,
+        "legacy-permutation": np.isin(np.arange(50), legacy(7).permutation(50)[:25]),
+    }
+    for idiom, member in as_written.items():
+        assert (IDIOMS[idiom](7, 50, 25) == member).all(), idiom
+
+
+def test_scores_of_the_posterior_are_log_odds_of_membership() -> None:
+    """No attacker knows more: of those with score s a share of 1 / (1 + e^-s) are members."""
+    for kind in ("nothing", "response", "gaussian"):
+        for spread, odds in ((1.0, "normal"), (3.0, "two")):
+            knows = Informed(m=40_000, knows="posterior", kind=kind, spread=spread, odds=odds)  # type: ignore[arg-type]
+            game = knows(seed=3)
+            for low in (-3.0, -1.0, 0.0, 1.0, 3.0):
+                near = np.abs(game.scores - low) < 0.75
+                expected = (1 / (1 + np.exp(-game.scores[near]))).mean() if near.any() else 0.0
+                found = game.member[near].mean() if near.any() else 0.0
+                assert found == pytest.approx(expected, abs=4 * 0.5 / np.sqrt(1 + near.sum()))
+
+
+@dataclass(frozen=True)
+class Understated:
+    """A game that leaks more than it says."""
+
+    play: Callable[..., ShiftedGame]
+
+    def __call__(self, *, seed: int) -> ShiftedGame:
+        return replace(self.play(seed=seed), truth=0.05)
+
+
+@pytest.mark.parametrize(
+    ("correction", "claim", "kind"),
+    [
+        ("match", lb.GaussianDP(), "gaussian"),
+        ("poisson_binomial", lb.PureDP(), "response"),
+        ("tamper", lb.PureDP(), "response"),
+        ("tamper", lb.GaussianDP(), "gaussian"),
+    ],
+)
+def test_knowing_attackers_are_caught_where_the_truth_is_understated(
+    correction: str, claim: Any, kind: Any
+) -> None:
+    play = Understated(Informed(m=800, knows="posterior", kind=kind))
+    options = {"correction": correction, "cuts": lb.Fixed(150), "adversary": "raw"}
+    assert sum(map(ZeroRun(play, claim, options), range(10))) >= 6  # of 10 at 10 %: p = 1e-4
+
+
+@pytest.mark.parametrize("values", ["2", "3", "4", "all but one"])
+def test_coarse_scores_have_few_values_and_leak_their_epsilon(values: Any) -> None:
+    game = Coarse(m=20_000, values=values, epsilon=1.0)(seed=0)
+    most = {"2": 2, "3": 3, "4": 4, "all but one": 2}[values]
+    assert len(np.unique(game.scores)) == most
+    told = game.scores != 0
+    right = ((game.scores > 0) == game.member)[told]
+    if told.sum() > 1:
+        assert right.mean() == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.02)
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """Coarse scores that say they leak less than they do."""
+
+    play: Coarse
+
+    def __call__(self, *, seed: int) -> Any:
+        return replace(self.play(seed=seed), truth=0.1)
+
+
+LOUD: Any = Quiet(Coarse(m=400, values="2", epsilon=1.0))
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        OneRun(LOUD, lb.PureDP()),
+        CoarsePairs(400, "4", 0.8, 0.9, epsilon=0.1, options={"real_nonmembers": True}),
+        CoarseStream(LOUD, "both", 3),
+    ],
+    ids=["one run", "panoramia", "stream"],
+)
+def test_coarse_games_that_leak_more_than_they_say_are_caught(
+    trial: Callable[[int], bool],
+) -> None:
+    assert sum(map(trial, range(10))) >= 8
+
+
+def result(status: Any) -> lb.AuditResult:
+    rng = np.random.default_rng(0)
+    found = lb.audit_one_run(rng.normal(size=50), rng.random(50) < 0.5)
+    return replace(found, assumptions=(Assumption("coins", "They were fair.", status),))
+
+
+def test_a_wrong_design_is_caught_by_its_error_or_by_a_status() -> None:
+    def refuse(_: int) -> lb.AuditResult:
+        raise DuplicateIdsError
+
+    assert not Missed(refuse, "DuplicateIdsError")(0)
+    with pytest.raises(DuplicateIdsError):
+        Missed(refuse, "ImplausibleCoinsError")(0)
+    assert Missed(lambda _: result("declared"))(0)
+    assert not Missed(lambda _: result("refuted"))(0)
+
+
+def test_coins_that_an_audit_refuses_are_no_false_claim() -> None:
+    class ImplausibleCoinsError(LeakboundError):
+        pass
+
+    def play(seed: int) -> bool:
+        if seed % 2:
+            raise ImplausibleCoinsError
+        return True
+
+    played = validity.Case(
+        audit="a", claim="b", cuts="c", sides="d", truth="e", error=0.1, trial=play
+    )
+    assert played.count(0, 10, seed=0) == 5
+
+
+def test_members_of_another_seed_are_no_news() -> None:
+    """The rows of shared seeds hold where the audit's seed is another integer."""
+    options = {"correction": "match", "claim": lb.PureDP()}
+    for audit in (SameSeed("permutation", "ties", "zero-run", options), Replayed(options)):
+        apart = replace(audit, options={**options, "seed": 12345})
+        errors = sum(map(apart, range(60)))
+        assert scipy_stats.binom.sf(errors - 1, 60, 0.1) > 1e-4
