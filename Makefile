@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Processes of the long validity suite, which goes on where it was interrupted.
+WORKERS ?= 2
 # A folder or index with a CPU build of torch saves several GB: make demo TORCH_INDEX=<url or folder>
 TORCH_INDEX ?=
 TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)))
@@ -17,7 +19,7 @@ help:
 	@echo "make test      Rust and Python tests, quick validity suite included"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
 	@echo "make bench     speed as ratios to a peer in the same run"
-	@echo "make validity  the long validity suite"
+	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
 
 demo: $(VENV)/.built
 	$(BIN)/leakbound demo digits --out leakbound-out/digits
@@ -45,6 +47,8 @@ validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release
 	cargo test --locked --release -- --ignored
 	$(BIN)/python -m pytest -m validity
+	$(BIN)/leakbound validate --long --workers $(WORKERS) --checkpoint leakbound-out/validity \
+		--table leakbound-out/validity.md
 
 format:
 	cargo fmt --all
