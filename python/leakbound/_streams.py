@@ -117,6 +117,10 @@ class Purpose(Enum):
     USER_GAME = "validity/user"
     TWO_RANKINGS = "validity/two-rankings"
     SHIFTED_GAME = "validity/shifted"
+    KNOWING_ATTACKER = "validity/knowing-attacker"
+    COARSE_REPORTS = "validity/coarse-reports"
+    COARSE_PAIRS = "validity/coarse-pairs"
+    WRONG_DESIGNS = "validity/wrong-designs"
     TIES_BY_LABEL = "validity/ties-by-label"
     HALF_OF_SIX = "validity/half-of-six"
 

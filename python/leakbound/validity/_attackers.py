@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import FloatArray
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed
@@ -60,7 +61,7 @@ class Informed:
 
     def __call__(self, *, seed: int) -> ShiftedGame:
         """Play the game of a seed."""
-        rng = np.random.default_rng(seed)
+        rng = Purpose.KNOWING_ATTACKER.rng(seed)
         features = rng.normal(size=(self.m, self.d))
         odds = self._odds(features)
         member = rng.random(self.m) < 1 / (1 + np.exp(-odds))

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
@@ -65,9 +66,13 @@ class _Claims:
         return self.audit(seed).bound > 0
 
 
+def _rng(seed: int) -> np.random.Generator:
+    return Purpose.WRONG_DESIGNS.rng(seed)
+
+
 def _split(seed: int) -> tuple[FloatArray, BoolArray]:
     """Return noise, and a split of 240 members and 60 others."""
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     return rng.normal(size=300), rng.permutation(np.arange(300) < 240)
 
 
@@ -90,7 +95,7 @@ def _split_in_stream(seed: int) -> AuditResult:
 
 def _duplicated(seed: int, *, ids: bool) -> AuditResult:
     """Audit noise on 50 examples that come ten times each."""
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     member, scores = np.repeat(rng.random(50) < 0.5, 10), np.repeat(rng.normal(size=50), 10)
     named = np.repeat(np.arange(50), 10) if ids else None
     return audit_one_run(scores + 1e-9 * rng.random(500), member, ids=named, confidence=_CONFIDENCE)
@@ -98,7 +103,7 @@ def _duplicated(seed: int, *, ids: bool) -> AuditResult:
 
 def _peeking(seed: int) -> AuditResult:
     """Audit noise that was centred on members and on others apart."""
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     member, scores = rng.random(200) < 0.5, rng.normal(size=200)
     scores[member] -= scores[member].min()
     scores[~member] -= scores[~member].max()
@@ -106,7 +111,7 @@ def _peeking(seed: int) -> AuditResult:
 
 
 def _twenty(seed: int) -> tuple[FloatArray, BoolArray]:
-    rng = np.random.default_rng(seed)
+    rng = _rng(seed)
     return rng.normal(size=(20, 200)), rng.random(200) < 0.5
 
 
@@ -133,7 +138,7 @@ class _AnyClaim:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it under every claim."""
-        rng = np.random.default_rng(seed)
+        rng = _rng(seed)
         scores, member = rng.normal(size=100), rng.random(100) < 0.5
         results: Sequence[AuditResult]
         if self.together:
@@ -156,7 +161,7 @@ class _Misspecified:
 
     def __call__(self, seed: int) -> AuditResult:
         """Play the game of a seed and audit it."""
-        rng = np.random.default_rng(seed)
+        rng = _rng(seed)
         x = rng.normal(size=(self.m, 3))
         odds = {
             "steep": x[:, 0],

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound._typing import BoolArray, FloatArray, Sides
 from leakbound.audits import OneRunStream, audit_panoramia
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
@@ -62,7 +63,7 @@ class Coarse:
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed."""
-        rng = np.random.default_rng(seed)
+        rng = Purpose.COARSE_REPORTS.rng(seed)
         member = rng.random(self.m) < self.prior
         right = rng.random(self.m) < 1 / (1 + np.exp(-self.epsilon))
         right |= rng.random(self.m) < self.told
@@ -101,7 +102,7 @@ class CoarsePairs:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
-        rng = np.random.default_rng(2 * seed)
+        rng = Purpose.COARSE_PAIRS.rng(seed)
         member = rng.random(self.m) < 0.5
         missed = member & (rng.random(self.m) < self.missed)
         told = missed | (member & (rng.random(self.m) < self.failure))
