@@ -425,7 +425,7 @@ def headline(found: PanoramiaReport) -> str:
             "No leakage estimated: the attack with the model proves no more than the baseline "
             "proves without it."
         )
-    of = "" if len(rows) == 1 else f" for “{lead.target}”"
+    of = "" if len(rows) == 1 else f" for “{lead.target}”, the largest of {len(rows)} targets"
     return (
         f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in the mean over "
         f"{len(found.seeds)} seeds. This is not a lower bound on ε."
