@@ -51,6 +51,7 @@ __all__ = [
     "real_weighted_tail",
     "replicated_epsilon",
     "set_threads",
+    "simd",
     "threads",
     "union_bound",
     "union_curve",
@@ -312,6 +313,12 @@ def poisson_binomial_prefix_tails(v: _Counts, offsets: _Floats, epsilon: float) 
 
 def threads() -> int: ...
 def set_threads(count: int) -> None: ...
+def simd() -> Literal["avx512", "avx2", "portable"]:
+    """Name the vector instructions in use."""
+
+def _panic(place: Literal["in place", "on the pool", "in a task"]) -> None:
+    """Panic, to test that a defect ends in `InternalError`."""
+
 
 @final
 class PropensityRows:

@@ -316,6 +316,9 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
             f"example with numpy.asarray({name}, dtype=float)"
         )
         raise ArrayTypeError(message)
+    if array.dtype == np.bool_:
+        # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
+        return cast("BoolArray", array.view(np.uint8) != 0)
     return array
 
 

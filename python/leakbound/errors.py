@@ -184,3 +184,7 @@ class OverlappingIdsError(LeakboundError, ValueError):
 
 class CheckpointError(LeakboundError, ValueError):
     """A checkpoint of other data, models, options or seeds than the run has, or a damaged one."""
+
+
+class InternalError(LeakboundError, RuntimeError):
+    """A defect of this package: the message says where, and asks to report it."""

@@ -122,6 +122,9 @@ impl ApproxTail {
         if cut.correct > cut.guesses {
             return 0.0;
         }
+        if p.q() == 0.0 {
+            return 1.0;
+        }
         let value = match self.form {
             ApproxForm::Exact => self.exact(cut, p),
             ApproxForm::Steinke | ApproxForm::ZeroRun | ApproxForm::ZeroRunSharp => {
@@ -136,6 +139,10 @@ impl ApproxTail {
                 knapsack(shifted_tails(cut, p), self.failures() * p.q() * INFLATION)
             }
         };
+        if value.is_nan() {
+            // An allowance for failures beyond the largest double, times a mass of 0.
+            return 1.0;
+        }
         (value * INFLATION).clamp(f64::MIN_POSITIVE, 1.0)
     }
 

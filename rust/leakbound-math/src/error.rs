@@ -119,6 +119,17 @@ pub enum MathError {
         /// The largest sum.
         largest: u64,
     },
+    /// Weights too large and too unlike for the terms they belong to.
+    #[error(
+        "weights up to {largest} would need tables of more than {most} numbers: divide them by a \
+         common factor, or round them"
+    )]
+    WeightsTooUnlike {
+        /// The largest weight.
+        largest: u64,
+        /// The most numbers that are held.
+        most: usize,
+    },
     /// A search that used all its steps; its limit is argued where it is set, so this is a defect.
     #[error("{what} did not converge in {steps} steps")]
     NotConverged {

@@ -6,12 +6,12 @@ use leakbound_core::{
     scan_with_failures,
 };
 use leakbound_math::Probability;
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::convert::{CutArrays, cut_arrays, entries};
-use crate::enter::enter;
+use crate::convert::{CutArrays, Flags, Vector, cut_arrays};
+use crate::enter::{at_once, enter};
 use crate::errors::{math_to_python, to_python};
 
 /// Membership in order of score, highest first.
@@ -21,13 +21,9 @@ pub(crate) struct Ranking(pub(crate) leakbound_core::Ranking);
 #[pymethods]
 impl Ranking {
     #[new]
-    fn new(
-        py: Python<'_>,
-        scores: PyReadonlyArray1<'_, f64>,
-        member: PyReadonlyArray1<'_, bool>,
-    ) -> PyResult<Self> {
-        let (scores, member) = (entries(&scores), entries(&member));
-        enter(py, |_| leakbound_core::Ranking::new(&scores, &member)).map(Self)
+    fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
+        let (scores, member) = (&*scores, member.read());
+        enter(py, |_| leakbound_core::Ranking::new(scores, &member)).map(Self)
     }
 
     #[getter]
@@ -46,13 +42,13 @@ impl Ranking {
     }
 
     #[getter]
-    fn tied(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.0.tied())
+    fn tied(&self, py: Python<'_>) -> PyResult<usize> {
+        at_once(py, || self.0.tied())
     }
 
     #[getter]
-    fn auc(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.0.auc())
+    fn auc(&self, py: Python<'_>) -> PyResult<f64> {
+        at_once(py, || self.0.auc())
     }
 
     fn path(&self, py: Python<'_>, order: &str) -> PyResult<Path> {
@@ -66,8 +62,9 @@ impl Ranking {
         enter(py, |_| self.0.path(order)).map(Path)
     }
 
-    fn roc<'py>(&self, py: Python<'py>, points: usize) -> CutArrays<'py> {
-        cut_arrays(py, &self.0.roc(points))
+    fn roc<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
+        let cuts = at_once(py, || self.0.roc(points))?;
+        Ok(cut_arrays(py, &cuts))
     }
 }
 
@@ -78,8 +75,9 @@ pub(crate) struct Path(pub(crate) leakbound_core::Path);
 #[pymethods]
 impl Path {
     #[staticmethod]
-    fn from_successes(successes: PyReadonlyArray1<'_, bool>) -> Self {
-        Self(leakbound_core::Path::from_successes(&entries(&successes)))
+    fn from_successes(py: Python<'_>, successes: Flags<'_>) -> PyResult<Self> {
+        let successes = successes.read();
+        at_once(py, || leakbound_core::Path::from_successes(&successes)).map(Self)
     }
 
     #[getter]
@@ -93,19 +91,18 @@ impl Path {
     }
 
     fn count(&self, py: Python<'_>, guesses: u32) -> PyResult<(u32, u32)> {
-        let cut = self
-            .0
-            .cut_at_or_after(guesses)
+        let cut = at_once(py, || self.0.cut_at_or_after(guesses))?
             .map_err(|error| to_python(py, &error))?;
         Ok((cut.guesses, cut.correct))
     }
 
-    fn prefix(&self, py: Python<'_>, guesses: u32) -> Self {
-        Self(py.detach(|| self.0.prefix(guesses)))
+    fn prefix(&self, py: Python<'_>, guesses: u32) -> PyResult<Self> {
+        at_once(py, || self.0.prefix(guesses)).map(Self)
     }
 
-    fn sample<'py>(&self, py: Python<'py>, points: usize) -> CutArrays<'py> {
-        cut_arrays(py, &self.0.sample(points))
+    fn sample<'py>(&self, py: Python<'py>, points: usize) -> PyResult<CutArrays<'py>> {
+        let cuts = at_once(py, || self.0.sample(points))?;
+        Ok(cut_arrays(py, &cuts))
     }
 }
 
@@ -253,15 +250,15 @@ pub(crate) fn kl_curve<'py>(
 pub(crate) fn kl_scan_offsets(
     py: Python<'_>,
     path: &Path,
-    offsets: PyReadonlyArray1<'_, f64>,
+    offsets: Vector<'_, f64>,
     beta: f64,
     kappa: Option<f64>,
     min_guesses: u32,
 ) -> PyResult<OffsetBound> {
-    let offsets = entries(&offsets);
+    let offsets = &*offsets;
     enter(py, |interrupt| {
         let statistic = kl_statistic(beta, kappa)?;
-        scan_offsets(&path.0, &offsets, &statistic, beta, min_guesses, interrupt)
+        scan_offsets(&path.0, offsets, &statistic, beta, min_guesses, interrupt)
     })
     .map(OffsetBound)
 }
@@ -465,11 +462,11 @@ pub(crate) fn pointwise_bound(
 #[pyo3(signature = (guesses, correct, *, beta))]
 pub(crate) fn ville_bound_of_cuts(
     py: Python<'_>,
-    guesses: PyReadonlyArray1<'_, i64>,
-    correct: PyReadonlyArray1<'_, i64>,
+    guesses: Vector<'_, i64>,
+    correct: Vector<'_, i64>,
     beta: f64,
 ) -> PyResult<LowerBound> {
-    let (guesses, correct) = (entries(&guesses), entries(&correct));
+    let (guesses, correct) = (&*guesses, &*correct);
     let cuts = guesses
         .iter()
         .zip(correct.iter())
@@ -519,16 +516,16 @@ pub(crate) fn curve_arrays<'py>(py: Python<'py>, curve: &[CurvePoint]) -> CurveA
 #[pyfunction]
 pub(crate) fn crossing_probability(
     py: Python<'_>,
-    boundary: PyReadonlyArray1<'_, u32>,
-    p: PyReadonlyArray1<'_, f64>,
+    boundary: Vector<'_, u32>,
+    p: Vector<'_, f64>,
 ) -> PyResult<f64> {
-    let boundary = entries(&boundary);
-    let p = entries(&p)
+    let boundary = &*boundary;
+    let p = p
         .iter()
         .map(|&p| Probability::new(p))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| math_to_python(py, &error))?;
     enter(py, |interrupt| {
-        leakbound_core::crossing_probability(&boundary, &p, interrupt)
+        leakbound_core::crossing_probability(boundary, &p, interrupt)
     })
 }

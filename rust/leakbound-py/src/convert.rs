@@ -1,17 +1,102 @@
 //! Arrays in and out.
 
-use std::borrow::Cow;
+use std::ops::Deref;
 
 use leakbound_core::Cut;
-use numpy::{Element, PyArray1, PyReadonlyArray1};
+use numpy::{
+    Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadonlyArray1,
+    PyReadonlyArray2, PyUntypedArrayMethods, dtype, ndarray::Dimension,
+};
 use pyo3::prelude::*;
 
-/// The entries of an array: borrowed where they lie side by side, copied where they do not.
-pub(crate) fn entries<'a, T: Element + Copy>(array: &'a PyReadonlyArray1<'_, T>) -> Cow<'a, [T]> {
-    match array.as_slice() {
-        Ok(slice) => Cow::Borrowed(slice),
-        Err(_) => Cow::Owned(array.as_array().to_vec()),
+/// A vector of numbers: borrowed where it is aligned and lies side by side, else a copy by NumPy.
+pub(crate) struct Vector<'py, T: Element>(PyReadonlyArray1<'py, T>);
+
+/// A table of numbers, row after row, as a [`Vector`] holds a row.
+pub(crate) struct Table<'py, T: Element>(PyReadonlyArray2<'py, T>);
+
+/// A vector of booleans, read as bytes.
+///
+/// NumPy takes every byte but 0 for true, such as the 255 of a mask of an image. A `bool` of Rust
+/// with such a byte is undefined behaviour, so that no array of booleans is ever borrowed as one.
+pub(crate) struct Flags<'py>(Vector<'py, u8>);
+
+impl<'a, 'py, T: Element + 'static> FromPyObject<'a, 'py> for Vector<'py, T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        readable(object).map(Self)
     }
+}
+
+impl<'a, 'py, T: Element + 'static> FromPyObject<'a, 'py> for Table<'py, T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        readable(object).map(Self)
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Flags<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let array = object.cast::<PyArray1<bool>>()?;
+        let bytes = array.call_method1("view", (dtype::<u8>(object.py()),))?;
+        bytes.extract().map(Self)
+    }
+}
+
+/// The array itself, or a copy by NumPy where Rust could not read it in place.
+fn readable<'py, T: Element + 'static, D: Dimension + 'static>(
+    object: Borrowed<'_, 'py, PyAny>,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    let array: PyReadonlyArray<'py, T, D> = object.extract()?;
+    if array.as_slice().is_ok() {
+        return Ok(array);
+    }
+    object.call_method1("copy", ("C",))?.extract()
+}
+
+impl<T: Element> Deref for Vector<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // Never empty-handed: `readable` saw to it.
+        self.0.as_slice().unwrap_or_default()
+    }
+}
+
+impl<T: Element> Table<'_, T> {
+    /// The entries, row after row.
+    pub(crate) fn entries(&self) -> &[T] {
+        self.0.as_slice().unwrap_or_default()
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.0.shape()[0]
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.0.shape()[1]
+    }
+}
+
+impl Flags<'_> {
+    /// True wherever the byte is not 0.
+    pub(crate) fn read(&self) -> Vec<bool> {
+        self.0.iter().map(|&byte| byte != 0).collect()
+    }
+}
+
+/// A table of results.
+pub(crate) fn reshaped<T: Element>(
+    py: Python<'_>,
+    values: Vec<T>,
+    rows: usize,
+    columns: usize,
+) -> PyResult<Bound<'_, PyArray2<T>>> {
+    PyArray1::from_vec(py, values).reshape([rows, columns])
 }
 
 /// Two arrays: the guesses and the right guesses of each cut.

@@ -1,4 +1,4 @@
-//! The one doorway from Python into long computations.
+//! The one doorway from Python into computations, long ones and short ones.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leakbound_core::{AuditError, Interrupt};
+use leakbound_math::poisson_binomial::Level;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::errors::to_python;
+use crate::panics::caught;
 
 /// How often the calling thread looks for signals while it waits.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
@@ -29,6 +32,8 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
 });
 
 /// Run `work` on the pool, detached from the interpreter, until it ends or Python is interrupted.
+///
+/// A panic, on whatever thread of the pool, raises `InternalError`.
 pub(crate) fn enter<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt) -> Result<T, AuditError> + Send,
@@ -40,7 +45,7 @@ pub(crate) fn enter<T: Send>(
             let (sender, receiver) = channel();
             let interrupt = &interrupt;
             // A send fails only after the receiver left, which it does not before this ends.
-            scope.spawn(move |_| drop(sender.send(work(interrupt))));
+            scope.spawn(move |_| drop(sender.send(caught(|| work(interrupt)))));
             loop {
                 match receiver.recv_timeout(SIGNAL_POLL) {
                     Ok(result) => return Ok(result),
@@ -60,7 +65,40 @@ pub(crate) fn enter<T: Send>(
             }
         })
     });
-    outcome?.map_err(|error| to_python(py, &error))
+    outcome?
+        .map_err(|panicked| panicked.to_python(py))?
+        .map_err(|error| to_python(py, &error))
+}
+
+/// Run `work` in place, detached from the interpreter: for what ends long before a look for signals.
+///
+/// A panic raises `InternalError`.
+pub(crate) fn at_once<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| caught(work))
+        .map_err(|panicked| panicked.to_python(py))
+}
+
+/// Panic on purpose, for the test that a panic becomes an exception: on the calling thread, on a
+/// thread of the pool, or in a task of a parallel loop.
+#[pyfunction]
+#[expect(clippy::panic, reason = "the test needs one")]
+pub(crate) fn _panic(py: Python<'_>, place: &str) -> PyResult<()> {
+    let panic = || panic!("a panic on purpose");
+    match place {
+        "in place" => at_once(py, panic),
+        "on the pool" => enter(py, |_| {
+            panic();
+            Ok(())
+        }),
+        _ => enter(py, |_| {
+            (0..1000).into_par_iter().for_each(|task| {
+                if task == 617 {
+                    panic();
+                }
+            });
+            Ok(())
+        }),
+    }
 }
 
 /// The number of threads that audits run on.
@@ -75,6 +113,12 @@ pub(crate) fn set_threads(count: NonZeroUsize) {
     let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     state.threads = Some(count);
     state.current = None;
+}
+
+/// The vector instructions that kernels run on.
+#[pyfunction]
+pub(crate) fn simd() -> &'static str {
+    Level::best().name()
 }
 
 fn pool() -> PyResult<Arc<ThreadPool>> {

@@ -45,7 +45,8 @@ pub(crate) fn propensity_to_python(py: Python<'_>, error: &PropensityError) -> P
     named(py, name, error.to_string())
 }
 
-fn named(py: Python<'_>, name: &str, message: String) -> PyErr {
+/// An exception of `leakbound.errors` by its name.
+pub(crate) fn named(py: Python<'_>, name: &str, message: String) -> PyErr {
     let class = py
         .import("leakbound.errors")
         .and_then(|errors| errors.getattr(name));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use leakbound_core::fdp::tradeoff::{Approx, Gaussian, Laplace, Profile, Tabulated};
 use leakbound_core::fdp::{Counts, TradeOff, certificate, recursion};
 use leakbound_core::{AuditError, Interrupt};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::convert::entries;
+use crate::convert::Vector;
 use crate::enter::enter;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
@@ -29,10 +29,10 @@ impl Curve {
     fn map<'py>(
         &self,
         py: Python<'py>,
-        values: &PyReadonlyArray1<'_, f64>,
+        values: &Vector<'_, f64>,
         function: impl Fn(&dyn TradeOff, f64) -> f64 + Send + Sync,
     ) -> PyResult<Column<'py>> {
-        let values = entries(values);
+        let values: &[f64] = values;
         let mapped = enter(py, |interrupt| {
             let mut mapped = Vec::with_capacity(values.len());
             for (index, &value) in values.iter().enumerate() {
@@ -65,46 +65,30 @@ impl Curve {
     }
 
     #[staticmethod]
-    fn tabulated(
-        py: Python<'_>,
-        alpha: PyReadonlyArray1<'_, f64>,
-        f: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Self> {
-        let (alpha, f) = (entries(&alpha), entries(&f));
-        Self::new(py, || Tabulated::new(&alpha, &f))
+    fn tabulated(py: Python<'_>, alpha: Vector<'_, f64>, f: Vector<'_, f64>) -> PyResult<Self> {
+        let (alpha, f) = (&*alpha, &*f);
+        Self::new(py, || Tabulated::new(alpha, f))
     }
 
     #[staticmethod]
-    fn profile(
-        py: Python<'_>,
-        epsilon: PyReadonlyArray1<'_, f64>,
-        delta: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Self> {
-        let (epsilon, delta) = (entries(&epsilon), entries(&delta));
-        Self::new(py, || Profile::new(&epsilon, &delta))
+    fn profile(py: Python<'_>, epsilon: Vector<'_, f64>, delta: Vector<'_, f64>) -> PyResult<Self> {
+        let (epsilon, delta) = (&*epsilon, &*delta);
+        Self::new(py, || Profile::new(epsilon, delta))
     }
 
-    fn f<'py>(&self, py: Python<'py>, alpha: PyReadonlyArray1<'_, f64>) -> PyResult<Column<'py>> {
+    fn f<'py>(&self, py: Python<'py>, alpha: Vector<'_, f64>) -> PyResult<Column<'py>> {
         self.map(py, &alpha, |curve, alpha| curve.f(alpha))
     }
 
-    fn inverse<'py>(&self, py: Python<'py>, x: PyReadonlyArray1<'_, f64>) -> PyResult<Column<'py>> {
+    fn inverse<'py>(&self, py: Python<'py>, x: Vector<'_, f64>) -> PyResult<Column<'py>> {
         self.map(py, &x, |curve, x| curve.inverse(x))
     }
 
-    fn delta<'py>(
-        &self,
-        py: Python<'py>,
-        epsilon: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Column<'py>> {
+    fn delta<'py>(&self, py: Python<'py>, epsilon: Vector<'_, f64>) -> PyResult<Column<'py>> {
         self.map(py, &epsilon, |curve, epsilon| curve.delta(epsilon))
     }
 
-    fn epsilon<'py>(
-        &self,
-        py: Python<'py>,
-        delta: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<Column<'py>> {
+    fn epsilon<'py>(&self, py: Python<'py>, delta: Vector<'_, f64>) -> PyResult<Column<'py>> {
         self.map(py, &delta, |curve, delta| curve.epsilon(delta))
     }
 }

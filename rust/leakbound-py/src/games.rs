@@ -26,8 +26,8 @@ pub(crate) fn play(
             fraction,
         },
     };
-    let games = first..first + count;
     let rankings = enter(py, |interrupt| {
+        let games = first..first.saturating_add(count);
         leakbound_core::play(leak, examples, seed, games, interrupt)
     })?;
     Ok(rankings.into_iter().map(Ranking).collect())

@@ -1,8 +1,9 @@
 //! The extension module `leakbound._core`: thin wrappers, no arithmetic.
 //!
-//! Every call that may last passes through `enter`: it borrows the arrays,
-//! detaches from the interpreter, runs on a thread pool of its own, answers Ctrl-C and converts
-//! errors.
+//! Every call that computes passes through `enter`: it borrows the arrays, detaches from the
+//! interpreter, runs on a thread pool of its own, answers Ctrl-C and converts errors, panics
+//! included. What ends at once passes through `at_once`, which stays on the calling thread. Only
+//! getters of stored numbers are called as they are.
 
 // Python hands arguments over by value.
 #![allow(clippy::needless_pass_by_value)]
@@ -14,6 +15,7 @@ mod enter;
 mod errors;
 mod fdp;
 mod games;
+mod panics;
 mod poisson_binomial;
 mod propensity;
 mod tails;
@@ -32,7 +34,7 @@ mod _core {
         union_bound, union_curve, ville_bound_of_cuts,
     };
     #[pymodule_export]
-    use crate::enter::{set_threads, threads};
+    use crate::enter::{_panic, set_threads, simd, threads};
     #[pymodule_export]
     use crate::fdp::{
         Curve, fdp_critical_laplace, fdp_critical_mu, fdp_least_correct, fdp_p_value, fdp_rejects,
@@ -59,6 +61,7 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::panics::install_hook();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

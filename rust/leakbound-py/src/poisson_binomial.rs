@@ -5,12 +5,12 @@ use leakbound_math::MathError;
 use leakbound_math::poisson_binomial::{
     Bounds, RealWeighted, Tail, Terms, Weighted, pmf, prefix_log_tails, replicate_epsilons,
 };
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use crate::convert::entries;
-use crate::enter::enter;
+use crate::convert::Vector;
+use crate::enter::{at_once, enter};
 use crate::errors::math_to_python;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
@@ -27,7 +27,7 @@ fn run<T: Send>(
     work: impl FnOnce() -> Result<T, MathError> + Send,
 ) -> PyResult<T> {
     if size <= SMALL {
-        return py.detach(work).map_err(|error| math_to_python(py, &error));
+        return at_once(py, work)?.map_err(|error| math_to_python(py, &error));
     }
     enter(py, |_| Ok(work()?))
 }
@@ -70,20 +70,20 @@ fn each<T: Send>(
 #[pyo3(signature = (values, v, epsilon, *, counts, offsets))]
 pub(crate) fn poisson_binomial_tail<'py>(
     py: Python<'py>,
-    values: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, i64>,
-    epsilon: PyReadonlyArray1<'_, f64>,
-    counts: Option<PyReadonlyArray1<'_, u64>>,
+    values: Vector<'_, f64>,
+    v: Vector<'_, i64>,
+    epsilon: Vector<'_, f64>,
+    counts: Option<Vector<'_, u64>>,
     offsets: bool,
 ) -> PyResult<Tails<'py>> {
-    let (values, v, epsilon) = (entries(&values), entries(&v), entries(&epsilon));
-    let counts = counts.as_ref().map(entries);
-    let make = || terms(&values, counts.as_deref(), offsets);
+    let (values, v, epsilon) = (&*values, &*v, &*epsilon);
+    let counts = counts.as_deref();
+    let make = || terms(values, counts, offsets);
     let tails = if values.len().saturating_mul(v.len()) <= SMALL {
         run(py, 0, || {
             let terms = make()?;
             Ok(v.iter()
-                .zip(&*epsilon)
+                .zip(epsilon)
                 .map(|(&v, &epsilon)| terms.tail(v, epsilon))
                 .collect())
         })?
@@ -101,16 +101,16 @@ pub(crate) fn poisson_binomial_tail<'py>(
 #[pyo3(signature = (values, v, epsilon, *, weights, offsets))]
 pub(crate) fn weighted_tail<'py>(
     py: Python<'py>,
-    values: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, i64>,
-    epsilon: PyReadonlyArray1<'_, f64>,
-    weights: PyReadonlyArray1<'_, u64>,
+    values: Vector<'_, f64>,
+    v: Vector<'_, i64>,
+    epsilon: Vector<'_, f64>,
+    weights: Vector<'_, u64>,
     offsets: bool,
 ) -> PyResult<Tails<'py>> {
-    let (values, v, epsilon) = (entries(&values), entries(&v), entries(&epsilon));
-    let weights = entries(&weights);
+    let (values, v, epsilon) = (&*values, &*v, &*epsilon);
+    let weights = &*weights;
     let tails = enter(py, |interrupt| {
-        let sum = weighted(&values, &weights, offsets)?;
+        let sum = weighted(values, weights, offsets)?;
         each(interrupt, v.len(), |i| sum.tail(v[i], epsilon[i]))
     })?;
     Ok(columns(py, tails))
@@ -129,16 +129,16 @@ fn weighted(values: &[f64], weights: &[u64], offsets: bool) -> Result<Weighted, 
 #[pyo3(signature = (values, v, epsilon, *, weights, offsets))]
 pub(crate) fn real_weighted_tail<'py>(
     py: Python<'py>,
-    values: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, f64>,
-    epsilon: PyReadonlyArray1<'_, f64>,
-    weights: PyReadonlyArray1<'_, f64>,
+    values: Vector<'_, f64>,
+    v: Vector<'_, f64>,
+    epsilon: Vector<'_, f64>,
+    weights: Vector<'_, f64>,
     offsets: bool,
 ) -> PyResult<Tails<'py>> {
-    let (values, v, epsilon) = (entries(&values), entries(&v), entries(&epsilon));
-    let weights = entries(&weights);
+    let (values, v, epsilon) = (&*values, &*v, &*epsilon);
+    let weights = &*weights;
     let tails = enter(py, |interrupt| {
-        let sum = real_weighted(&values, &weights, offsets)?;
+        let sum = real_weighted(values, weights, offsets)?;
         each(interrupt, v.len(), |i| {
             Ok(sum.tail(v[i], epsilon[i])?.upper)
         })
@@ -163,22 +163,22 @@ fn real_weighted(
 #[pyo3(signature = (offsets, v, *, beta, counts))]
 pub(crate) fn poisson_binomial_epsilon<'py>(
     py: Python<'py>,
-    offsets: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, i64>,
+    offsets: Vector<'_, f64>,
+    v: Vector<'_, i64>,
     beta: f64,
-    counts: Option<PyReadonlyArray1<'_, u64>>,
+    counts: Option<Vector<'_, u64>>,
 ) -> PyResult<Column<'py>> {
-    let (offsets, v) = (entries(&offsets), entries(&v));
-    let counts = counts.as_ref().map(entries);
+    let (offsets, v) = (&*offsets, &*v);
+    let counts = counts.as_deref();
     let epsilons = if v.len() == 1 {
         run(py, offsets.len(), || {
-            let terms = Terms::from_grouped_offsets(&offsets, counts.as_deref())?;
+            let terms = Terms::from_grouped_offsets(offsets, counts)?;
             Ok(vec![terms.epsilon(v[0], beta)?])
         })?
     } else {
         enter(py, |_| {
-            let terms = Terms::from_grouped_offsets(&offsets, counts.as_deref())?;
-            Ok(terms.epsilons(&v, beta)?)
+            let terms = Terms::from_grouped_offsets(offsets, counts)?;
+            Ok(terms.epsilons(v, beta)?)
         })?
     };
     Ok(PyArray1::from_vec(py, epsilons))
@@ -190,18 +190,18 @@ pub(crate) fn poisson_binomial_epsilon<'py>(
 #[pyo3(signature = (offsets, v, *, beta, counts, terms))]
 pub(crate) fn replicated_epsilon<'py>(
     py: Python<'py>,
-    offsets: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, i64>,
+    offsets: Vector<'_, f64>,
+    v: Vector<'_, i64>,
     beta: f64,
-    counts: Option<PyReadonlyArray1<'_, u64>>,
+    counts: Option<Vector<'_, u64>>,
     terms: usize,
 ) -> PyResult<Column<'py>> {
-    let (offsets, v) = (entries(&offsets), entries(&v));
-    let counts = counts.as_ref().map(entries);
+    let (offsets, v) = (&*offsets, &*v);
+    let counts = counts.as_deref();
     let epsilons = enter(py, |interrupt| {
         let replicate = |k: usize| {
-            let offsets = row(&offsets, k, terms);
-            let counts = counts.as_deref().map(|counts| row(counts, k, terms));
+            let offsets = row(offsets, k, terms);
+            let counts = counts.map(|counts| row(counts, k, terms));
             // Ctrl-C is answered between replicates: an empty one costs nothing.
             if interrupt.check().is_err() {
                 return Ok((Terms::from_offsets(&[])?, 1));
@@ -229,14 +229,14 @@ fn row<T>(table: &[T], k: usize, length: usize) -> &[T] {
 #[pyo3(signature = (offsets, v, *, beta, weights))]
 pub(crate) fn weighted_epsilon<'py>(
     py: Python<'py>,
-    offsets: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, i64>,
+    offsets: Vector<'_, f64>,
+    v: Vector<'_, i64>,
     beta: f64,
-    weights: PyReadonlyArray1<'_, u64>,
+    weights: Vector<'_, u64>,
 ) -> PyResult<Column<'py>> {
-    let (offsets, v, weights) = (entries(&offsets), entries(&v), entries(&weights));
+    let (offsets, v, weights) = (&*offsets, &*v, &*weights);
     let epsilons = enter(py, |interrupt| {
-        let sum = Weighted::from_offsets(&offsets, &weights)?;
+        let sum = Weighted::from_offsets(offsets, weights)?;
         each(interrupt, v.len(), |i| sum.epsilon(v[i], beta))
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
@@ -247,14 +247,14 @@ pub(crate) fn weighted_epsilon<'py>(
 #[pyo3(signature = (offsets, v, *, beta, weights))]
 pub(crate) fn real_weighted_epsilon<'py>(
     py: Python<'py>,
-    offsets: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, f64>,
+    offsets: Vector<'_, f64>,
+    v: Vector<'_, f64>,
     beta: f64,
-    weights: PyReadonlyArray1<'_, f64>,
+    weights: Vector<'_, f64>,
 ) -> PyResult<Column<'py>> {
-    let (offsets, v, weights) = (entries(&offsets), entries(&v), entries(&weights));
+    let (offsets, v, weights) = (&*offsets, &*v, &*weights);
     let epsilons = enter(py, |interrupt| {
-        let sum = RealWeighted::from_offsets(&offsets, &weights)?;
+        let sum = RealWeighted::from_offsets(offsets, weights)?;
         each(interrupt, v.len(), |i| sum.epsilon(v[i], beta))
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
@@ -264,10 +264,10 @@ pub(crate) fn real_weighted_epsilon<'py>(
 #[pyfunction]
 pub(crate) fn poisson_binomial_pmf<'py>(
     py: Python<'py>,
-    p: PyReadonlyArray1<'_, f64>,
+    p: Vector<'_, f64>,
 ) -> PyResult<Column<'py>> {
-    let p = entries(&p);
-    let probabilities = run(py, p.len().saturating_mul(p.len()), || pmf(&p))?;
+    let p = &*p;
+    let probabilities = run(py, p.len().saturating_mul(p.len()), || pmf(p))?;
     Ok(PyArray1::from_vec(py, probabilities))
 }
 
@@ -276,14 +276,14 @@ pub(crate) fn poisson_binomial_pmf<'py>(
 #[pyo3(signature = (p, v, *, counts))]
 pub(crate) fn poisson_binomial_tail_bound<'py>(
     py: Python<'py>,
-    p: PyReadonlyArray1<'_, f64>,
-    v: PyReadonlyArray1<'_, i64>,
-    counts: Option<PyReadonlyArray1<'_, u64>>,
+    p: Vector<'_, f64>,
+    v: Vector<'_, i64>,
+    counts: Option<Vector<'_, u64>>,
 ) -> PyResult<Column<'py>> {
-    let (p, v) = (entries(&p), entries(&v));
-    let counts = counts.as_ref().map(entries);
+    let (p, v) = (&*p, &*v);
+    let counts = counts.as_deref();
     let bounds = enter(py, |interrupt| {
-        let terms = Terms::from_grouped_probabilities(&p, counts.as_deref())?;
+        let terms = Terms::from_grouped_probabilities(p, counts)?;
         let bounds = Bounds::new(&terms, 0.0);
         each(interrupt, v.len(), |i| Ok(bounds.log_upper(v[i])))
     })?;
@@ -294,11 +294,11 @@ pub(crate) fn poisson_binomial_tail_bound<'py>(
 #[pyfunction]
 pub(crate) fn poisson_binomial_prefix_tails<'py>(
     py: Python<'py>,
-    v: PyReadonlyArray1<'_, i64>,
-    offsets: PyReadonlyArray1<'_, f64>,
+    v: Vector<'_, i64>,
+    offsets: Vector<'_, f64>,
     epsilon: f64,
 ) -> PyResult<Column<'py>> {
-    let (v, offsets) = (entries(&v), entries(&offsets));
-    let logs = enter(py, |_| Ok(prefix_log_tails(&offsets, &v, epsilon)?))?;
+    let (v, offsets) = (&*v, &*offsets);
+    let logs = enter(py, |_| Ok(prefix_log_tails(offsets, v, epsilon)?))?;
     Ok(PyArray1::from_vec(py, logs))
 }

@@ -2,14 +2,14 @@
 
 use leakbound_core::Interrupt;
 use leakbound_propensity::{LogisticFit, PropensityError, Training, calibrate, log_odds};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 
-use crate::convert::entries;
-use crate::enter::enter;
+use crate::convert::{Flags, Table, Vector, reshaped};
+use crate::enter::{at_once, enter};
 use crate::errors::propensity_to_python;
 
-type Table<'py, T = f64> = Bound<'py, PyArray2<T>>;
+type Rows<'py, T = f64> = Bound<'py, PyArray2<T>>;
 
 /// The rows a propensity model learns from.
 #[pyclass(frozen)]
@@ -31,29 +31,23 @@ impl PropensityRows {
     #[pyo3(signature = (features, member, *, folds, l2))]
     fn new(
         py: Python<'_>,
-        features: PyReadonlyArray2<'_, f64>,
-        member: PyReadonlyArray1<'_, bool>,
-        folds: Option<PyReadonlyArray1<'_, u8>>,
+        features: Table<'_, f64>,
+        member: Flags<'_>,
+        folds: Option<Vector<'_, u8>>,
         l2: f64,
     ) -> PyResult<Self> {
-        let columns = features.as_array().ncols();
-        let (features, member) = (table(&features), entries(&member));
-        let folds = folds.as_ref().map(entries);
-        let training = run(py, |_| {
-            Training::new(&features, columns, &member, folds.as_deref(), l2)
-        })?;
+        let (columns, member) = (features.columns(), member.read());
+        let features = features.entries();
+        let folds = folds.as_deref();
+        let training = run(py, |_| Training::new(features, columns, &member, folds, l2))?;
         Ok(Self(training))
     }
 
     /// Fits all rows, each as often as `counts` says, or once.
     #[pyo3(signature = (counts=None))]
-    fn fit(
-        &self,
-        py: Python<'_>,
-        counts: Option<PyReadonlyArray1<'_, u32>>,
-    ) -> PyResult<LogisticModel> {
-        let counts = counts.as_ref().map(entries);
-        let fit = run(py, |_| LogisticFit::new(&self.0, counts.as_deref()))?;
+    fn fit(&self, py: Python<'_>, counts: Option<Vector<'_, u32>>) -> PyResult<LogisticModel> {
+        let counts = counts.as_deref();
+        let fit = run(py, |_| LogisticFit::new(&self.0, counts))?;
         let calibration = fit.calibration();
         Ok(LogisticModel {
             fit,
@@ -67,8 +61,9 @@ impl PropensityRows {
         &self,
         py: Python<'py>,
         model: &LogisticModel,
-    ) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_vec(py, model.fit.coefficients(&self.0))
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let coefficients = at_once(py, || model.fit.coefficients(&self.0))?;
+        Ok(PyArray1::from_vec(py, coefficients))
     }
 
     /// How often each row occurs in `count` resamples: a row of counts for each.
@@ -79,7 +74,7 @@ impl PropensityRows {
         seed: u64,
         first: u64,
         count: usize,
-    ) -> PyResult<Table<'py, u32>> {
+    ) -> PyResult<Rows<'py, u32>> {
         let width = self.0.count();
         let counts = run(py, |interrupt| {
             let mut counts = Vec::with_capacity(count * width);
@@ -101,7 +96,7 @@ impl PropensityRows {
         seed: u64,
         first: u64,
         count: usize,
-    ) -> PyResult<Table<'py>> {
+    ) -> PyResult<Rows<'py>> {
         let coefficients = run(py, |interrupt| {
             let stop = || interrupt.check().is_err();
             model.fit.bootstrap(&self.0, seed, first, count, &stop)
@@ -114,15 +109,14 @@ impl PropensityRows {
 #[pyfunction]
 pub(crate) fn linear_log_odds<'py>(
     py: Python<'py>,
-    coefficients: PyReadonlyArray2<'_, f64>,
-    features: PyReadonlyArray2<'_, f64>,
-) -> PyResult<Table<'py>> {
-    let (rows, columns) = features.as_array().dim();
-    let count = coefficients.as_array().nrows();
-    let (coefficients, features) = (table(&coefficients), table(&features));
+    coefficients: Table<'_, f64>,
+    features: Table<'_, f64>,
+) -> PyResult<Rows<'py>> {
+    let (rows, columns, count) = (features.rows(), features.columns(), coefficients.rows());
+    let (coefficients, features) = (coefficients.entries(), features.entries());
     let values = run(py, |interrupt| {
         let stop = || interrupt.check().is_err();
-        log_odds(&coefficients, &features, columns, &stop)
+        log_odds(coefficients, features, columns, &stop)
     })?;
     reshaped(py, values, count, rows)
 }
@@ -131,15 +125,15 @@ pub(crate) fn linear_log_odds<'py>(
 #[pyfunction]
 pub(crate) fn platt_calibration(
     py: Python<'_>,
-    scores: PyReadonlyArray1<'_, f64>,
-    member: PyReadonlyArray1<'_, bool>,
-    counts: PyReadonlyArray1<'_, u32>,
+    scores: Vector<'_, f64>,
+    member: Flags<'_>,
+    counts: Vector<'_, u32>,
 ) -> PyResult<(f64, f64)> {
-    let (scores, member, counts) = (entries(&scores), entries(&member), entries(&counts));
+    let (scores, member, counts) = (&*scores, member.read(), &*counts);
     let calibration = run(py, |_| {
         let classes: Vec<f64> = member.iter().map(|&m| f64::from(u8::from(m))).collect();
         let weights: Vec<f64> = counts.iter().map(|&n| f64::from(n)).collect();
-        calibrate(&scores, &classes, &weights)
+        calibrate(scores, &classes, &weights)
     })?;
     Ok((calibration.slope, calibration.intercept))
 }
@@ -154,20 +148,4 @@ fn run<T: Send>(
 
 fn check(interrupt: &Interrupt) -> Result<(), PropensityError> {
     interrupt.check().map_err(|_| PropensityError::Interrupted)
-}
-
-fn table<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> std::borrow::Cow<'a, [f64]> {
-    match array.as_slice() {
-        Ok(slice) => slice.into(),
-        Err(_) => array.as_array().iter().copied().collect(),
-    }
-}
-
-fn reshaped<T: numpy::Element>(
-    py: Python<'_>,
-    values: Vec<T>,
-    rows: usize,
-    columns: usize,
-) -> PyResult<Table<'_, T>> {
-    PyArray1::from_vec(py, values).reshape([rows, columns])
 }

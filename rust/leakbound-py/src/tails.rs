@@ -1,43 +1,32 @@
 //! Normal and binomial tails, entry by entry.
 
 use leakbound_math::{Binomial, MathError, Probability, clopper_pearson as limits, normal};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::convert::entries;
+use crate::convert::Vector;
 use crate::enter::enter;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
-fn map<'py>(
-    py: Python<'py>,
-    x: &PyReadonlyArray1<'_, f64>,
-    function: fn(f64) -> f64,
-) -> Column<'py> {
-    let x = entries(x);
-    let values: Vec<f64> = py.detach(|| x.iter().map(|&x| function(x)).collect());
-    PyArray1::from_vec(py, values)
+#[pyfunction]
+pub(crate) fn normal_cdf<'py>(py: Python<'py>, x: Vector<'_, f64>) -> PyResult<Column<'py>> {
+    let x = &*x;
+    at_each(py, x.len(), |i| Ok(normal::cdf(x[i])))
 }
 
 #[pyfunction]
-pub(crate) fn normal_cdf<'py>(py: Python<'py>, x: PyReadonlyArray1<'_, f64>) -> Column<'py> {
-    map(py, &x, normal::cdf)
-}
-
-#[pyfunction]
-pub(crate) fn normal_quantile<'py>(
-    py: Python<'py>,
-    p: PyReadonlyArray1<'_, f64>,
-) -> PyResult<Column<'py>> {
-    let p = entries(&p);
+pub(crate) fn normal_quantile<'py>(py: Python<'py>, p: Vector<'_, f64>) -> PyResult<Column<'py>> {
+    let p = &*p;
     at_each(py, p.len(), |i| {
         Ok(normal::quantile(Probability::new(p[i])?))
     })
 }
 
 #[pyfunction]
-pub(crate) fn log_normal_cdf<'py>(py: Python<'py>, x: PyReadonlyArray1<'_, f64>) -> Column<'py> {
-    map(py, &x, normal::ln_cdf)
+pub(crate) fn log_normal_cdf<'py>(py: Python<'py>, x: Vector<'_, f64>) -> PyResult<Column<'py>> {
+    let x = &*x;
+    at_each(py, x.len(), |i| Ok(normal::ln_cdf(x[i])))
 }
 
 /// Apply `function` at every index of arrays of one length.
@@ -64,12 +53,12 @@ fn at_each(
 #[pyo3(signature = (v, n, p, *, log))]
 pub(crate) fn binomial_tail<'py>(
     py: Python<'py>,
-    v: PyReadonlyArray1<'_, u64>,
-    n: PyReadonlyArray1<'_, u64>,
-    p: PyReadonlyArray1<'_, f64>,
+    v: Vector<'_, u64>,
+    n: Vector<'_, u64>,
+    p: Vector<'_, f64>,
     log: bool,
 ) -> PyResult<Column<'py>> {
-    let (v, n, p) = (entries(&v), entries(&n), entries(&p));
+    let (v, n, p) = (&*v, &*n, &*p);
     at_each(py, v.len(), |i| {
         let law = Binomial::new(n[i], Probability::new(p[i])?);
         Ok(if log {
@@ -84,11 +73,11 @@ pub(crate) fn binomial_tail<'py>(
 #[pyo3(signature = (v, n, *, beta))]
 pub(crate) fn clopper_pearson<'py>(
     py: Python<'py>,
-    v: PyReadonlyArray1<'_, u64>,
-    n: PyReadonlyArray1<'_, u64>,
-    beta: PyReadonlyArray1<'_, f64>,
+    v: Vector<'_, u64>,
+    n: Vector<'_, u64>,
+    beta: Vector<'_, f64>,
 ) -> PyResult<Column<'py>> {
-    let (v, n, beta) = (entries(&v), entries(&n), entries(&beta));
+    let (v, n, beta) = (&*v, &*n, &*beta);
     at_each(py, v.len(), |i| {
         Ok(limits::lower_limit(v[i], n[i], beta[i])?.p())
     })

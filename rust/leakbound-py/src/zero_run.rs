@@ -3,11 +3,11 @@
 use leakbound_core::{
     Guessing, MatchedCounts, Observed, matched_counts as counts_of, scan_offset_rows,
 };
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::audits::{Path, kl_statistic};
-use crate::convert::entries;
+use crate::convert::{Flags, Vector};
 use crate::enter::enter;
 
 type Counts<'py> = Bound<'py, PyArray1<i64>>;
@@ -18,16 +18,16 @@ type Counts<'py> = Bound<'py, PyArray1<i64>>;
 #[allow(clippy::too_many_arguments)] // columns of one table, and how it is read
 pub(crate) fn matched_counts<'py>(
     py: Python<'py>,
-    scores: PyReadonlyArray1<'_, f64>,
-    member: PyReadonlyArray1<'_, bool>,
-    log_odds: PyReadonlyArray1<'_, f64>,
-    uniforms: PyReadonlyArray1<'_, f64>,
+    scores: Vector<'_, f64>,
+    member: Flags<'_>,
+    log_odds: Vector<'_, f64>,
+    uniforms: Vector<'_, f64>,
     guesses: u32,
     one_sided: bool,
     residual: bool,
 ) -> PyResult<(Counts<'py>, Counts<'py>, Counts<'py>)> {
-    let (scores, member) = (entries(&scores), entries(&member));
-    let (log_odds, uniforms) = (entries(&log_odds), entries(&uniforms));
+    let (scores, member) = (&*scores, member.read());
+    let (log_odds, uniforms) = (&*log_odds, &*uniforms);
     let guessing = Guessing {
         guesses,
         one_sided,
@@ -35,10 +35,10 @@ pub(crate) fn matched_counts<'py>(
     };
     let counts = enter(py, |interrupt| {
         let observed = Observed {
-            scores: &scores,
+            scores,
             member: &member,
         };
-        counts_of(observed, &log_odds, &uniforms, guessing, interrupt)
+        counts_of(observed, log_odds, uniforms, guessing, interrupt)
     })?;
     let column = |value: fn(&MatchedCounts) -> u32| {
         PyArray1::from_iter(py, counts.iter().map(|row| i64::from(value(row))))
@@ -56,15 +56,15 @@ pub(crate) fn matched_counts<'py>(
 pub(crate) fn kl_scan_offset_rows<'py>(
     py: Python<'py>,
     path: &Path,
-    offsets: PyReadonlyArray1<'_, f64>,
+    offsets: Vector<'_, f64>,
     beta: f64,
     kappa: Option<f64>,
     min_guesses: u32,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let offsets = entries(&offsets);
+    let offsets = &*offsets;
     let epsilons = enter(py, |interrupt| {
         let statistic = kl_statistic(beta, kappa)?;
-        scan_offset_rows(&path.0, &offsets, &statistic, beta, min_guesses, interrupt)
+        scan_offset_rows(&path.0, offsets, &statistic, beta, min_guesses, interrupt)
     })?;
     Ok(PyArray1::from_vec(py, epsilons))
 }

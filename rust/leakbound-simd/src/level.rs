@@ -3,6 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+/// The environment variable that names the level to run, `avx512`, `avx2` or `portable`: a switch for
+/// tests, read once.
+pub const SWITCH: &str = "LEAKBOUND_SIMD";
+
 /// The instruction set a kernel runs on.
 ///
 /// A value can only be had from [`Level::best`], [`Level::available`] or [`Level::PORTABLE`], so
@@ -23,11 +27,30 @@ impl Level {
     /// The copy every machine runs: NEON on 64-bit Arm, SSE2 on 64-bit x86.
     pub const PORTABLE: Self = Self(Kind::Portable);
 
-    /// The widest level this machine runs, detected once.
+    /// The widest level this machine runs, detected once; [`SWITCH`] may name a narrower one.
     #[must_use]
     pub fn best() -> Self {
         static BEST: OnceLock<Level> = OnceLock::new();
-        *BEST.get_or_init(|| Self::available()[0])
+        *BEST.get_or_init(|| Self::chosen(std::env::var(SWITCH).ok().as_deref()))
+    }
+
+    /// The level named, or the widest where there is no such name or this machine does not run it.
+    fn chosen(name: Option<&str>) -> Self {
+        let levels = Self::available();
+        let named = levels.iter().find(|level| Some(level.name()) == name);
+        *named.unwrap_or(&levels[0])
+    }
+
+    /// What [`SWITCH`] calls this level.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            Kind::Portable => "portable",
+        }
     }
 
     /// Every level this machine runs, widest first; never empty.
@@ -70,10 +93,18 @@ mod tests {
     use super::Level;
 
     #[test]
-    fn best_is_the_first_available_and_portable_is_the_last() {
+    fn the_widest_comes_first_and_portable_last() {
         let levels = Level::available();
-        assert_eq!(levels.first(), Some(&Level::best()));
+        assert_eq!(levels.first(), Some(&Level::chosen(None)));
         assert_eq!(levels.last(), Some(&Level::PORTABLE));
+    }
+
+    #[test]
+    fn every_level_can_be_chosen_by_name() {
+        for level in Level::available() {
+            assert_eq!(Level::chosen(Some(level.name())), level);
+        }
+        assert_eq!(Level::chosen(Some("mmx")), Level::chosen(None));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Every kernel is written once against the private `Vector` trait and compiled three times: for
 //! AVX-512, for AVX2 with FMA, and portably (fixed-width arrays that LLVM turns into NEON or SSE2).
-//! A [`Level`] says which copy to run; [`Level::best`] is detected once per process and
-//! [`Level::available`] lists every copy this machine can run, for tests and benchmarks.
+//! A [`Level`] says which copy to run; [`Level::best`] is detected once per process (or named by
+//! [`SWITCH`]) and [`Level::available`] lists every copy this machine can run, for tests and
+//! benchmarks.
 //!
 //! The tests of this crate hold every level against plain loops. They also pass under
 //! `AddressSanitizer`, for which a nightly toolchain is needed:
@@ -31,7 +32,7 @@ mod walk;
 mod x86;
 
 pub use convolve::{dot, multiply_by_terms};
-pub use level::Level;
+pub use level::{Level, SWITCH};
 pub use log_ratio::{LogRatio, log_ratio};
 pub use logistic::{GROUP, LineSums, REPLICATES, line_sums, linear_scores, logistic_gradient};
 pub use nodes::{Nodes, multiply_nodes, series_at_nodes};

@@ -57,12 +57,13 @@ pub(crate) trait Vector: Copy {
             *to = lane as f32;
         }
     }
-    /// 2 to the power of each lane, for whole lanes between -1022 and 1023.
+    /// 2 to the power of each lane, for whole lanes; those beyond -1022 and 1023 count as these.
     #[inline(always)]
     fn power_of_two(self) -> Self {
         let mut lanes = self.to_lanes();
         for lane in &mut lanes {
-            *lane = f64::from_bits(((*lane as i64 + 1023).cast_unsigned()) << 52);
+            let exponent = lane.clamp(-1022.0, 1023.0) as i64;
+            *lane = f64::from_bits((exponent + 1023).cast_unsigned() << 52);
         }
         Self::load(&lanes)
     }

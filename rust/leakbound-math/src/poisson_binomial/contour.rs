@@ -25,6 +25,20 @@ pub(super) struct Bounded {
     pub(super) error: f64,
 }
 
+impl Bounded {
+    /// The same, or the upper bound with an error of its own size where that much is not known.
+    pub(super) fn known(self) -> Self {
+        if self.value > self.error {
+            return self;
+        }
+        let most = (self.value.max(0.0) + self.error).max(f64::MIN_POSITIVE);
+        Self {
+            value: most,
+            error: most,
+        }
+    }
+}
+
 /// Complex numbers at the nodes, as real and imaginary parts.
 pub(super) type Values = (Vec<f64>, Vec<f64>);
 
@@ -200,7 +214,7 @@ impl Contour {
         // Mass at distance s from v is below e^{−τs/J} beyond J, and folds to a weight e^{−t(M−s)}
         // or smaller; what lies beyond J on the summed side was dropped with weight e^{−tJ}.
         let reach = t * self.half;
-        let aliased = (3.0 + reach) * (-reach - TAU).exp() + (3.0 + reach) * (-2.0 * TAU).exp();
+        let aliased = (3.0 + reach) * ((-reach - TAU).exp() + (-2.0 * TAU).exp());
         let decay = -(-t).exp_m1();
         let dropped = 3.0 * self.dropped / decay.max(self.gap);
         let rounding = self.rounding + 2.0 * self.remainder;

@@ -84,6 +84,9 @@ impl<'a> Everyone<'a> {
             let softplus = logit.max(0.0) + (-logit.abs()).exp().ln_1p();
             let (next, rounding) = exact::two_sum(sum, count * softplus);
             sum = next;
+            if sum == f64::INFINITY {
+                return (sum, self.terms.trials as f64);
+            }
             error += rounding;
             slope += count / (1.0 + (-logit).exp());
         }

@@ -50,9 +50,13 @@ impl Sum {
     }
 }
 
-/// ln x for x normal, as an unevaluated sum of two doubles, right to about 10⁻¹⁹ absolutely.
+/// ln x for x within e^±700, as an unevaluated sum of two doubles, right to about 10⁻¹⁹ absolutely;
+/// rounded once beyond.
 pub(super) fn log(x: f64) -> (f64, f64) {
     let high = x.ln();
+    if high.is_nan() || high.abs() > 700.0 {
+        return (high, 0.0);
+    }
     let (mut near, mut residual) = ([0.0], [0.0]);
     odds_from_logits(Level::PORTABLE, &[high], 0.0, &mut near, &mut residual);
     (high, (x - near[0]) / near[0] - f64::from(residual[0]))

@@ -8,9 +8,14 @@ use super::terms::Terms;
 use super::tilted::{LogTail, Tilted};
 use crate::MathError;
 
-/// The secant roughly squares its error once near, and the bracket at least doubles or halves
-/// otherwise: 2000 in θ down to 10⁻¹⁶ of it is 64 halvings.
+/// The secant roughly squares its error once near, and the bracket halves otherwise: 3000 in θ down
+/// to 10⁻¹⁶ of it is 65 halvings.
 const MOST_STEPS: u32 = 200;
+/// No ε that is looked for is lower: β is above e^−745, the largest odds above e^−576 and 2⁵³ trials
+/// add 37.
+const LOWEST_EPSILON: f64 = -2000.0;
+/// Steps down until the tail is proved: each twice the last.
+const MOST_DOUBLINGS: u32 = 80;
 /// Neighbours in a batch start from each other in runs of this length, whatever the thread count.
 const RUN: usize = 16;
 
@@ -54,6 +59,18 @@ impl Level {
                 log: (1.0 - beta).ln(),
                 upper: false,
             }
+        }
+    }
+
+    /// Whether P(S ≥ v) ≤ β for certain, rounding errors included.
+    fn is_proved(self, tail: LogTail) -> bool {
+        let size = tail.log.min(0.0).exp();
+        let (most, least) = (1.0 + tail.relative_error, 1.0 - tail.relative_error);
+        match (tail.upper, self.upper) {
+            (true, true) => tail.log + tail.relative_error.ln_1p() <= self.log,
+            (true, false) => (-size * most).ln_1p() >= self.log,
+            (false, true) => (-size * least).ln_1p() <= self.log,
+            (false, false) => tail.log + (-tail.relative_error).ln_1p() >= self.log,
         }
     }
 
@@ -219,8 +236,8 @@ fn check(beta: f64) -> Result<(), MathError> {
 /// bracketed secant on √(−2 ln P).
 fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
     let target = level.deviate(level.log);
-    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-    let mut theta = guess;
+    let (mut low, mut high) = law.range(LOWEST_EPSILON);
+    let mut theta = guess.clamp(low, high);
     let (mut earlier, mut slope) = (None, law.deviation());
     for _ in 0..MOST_STEPS {
         let deviate = level.deviate(level.same_side(law.log_tail_only(theta)));
@@ -246,7 +263,7 @@ fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
         theta = if low < next && next < high {
             next
         } else {
-            middle(low, high)
+            0.5 * (low + high)
         };
     }
     Err(MathError::NotConverged {
@@ -255,16 +272,8 @@ fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
     })
 }
 
-/// Halves a bracket; doubles away from its only finite end.
-fn middle(low: f64, high: f64) -> f64 {
-    match (low.is_finite(), high.is_finite()) {
-        (true, true) => 0.5 * low + 0.5 * high,
-        (true, false) => low + 1.0 + low.abs(),
-        _ => high - 1.0 - high.abs(),
-    }
-}
-
-/// ε at θ, lowered until the tail with its error is certain to be at most the level.
+/// ε at θ, lowered until the tail with its error is certain to be at most the level; −∞ if it never
+/// is.
 fn certified(law: &Tilted, level: Level, theta: f64, slope: f64) -> f64 {
     let tail = law.log_tail(theta);
     let log = level.same_side(tail);
@@ -277,7 +286,14 @@ fn certified(law: &Tilted, level: Level, theta: f64, slope: f64) -> f64 {
     };
     let doubt = (weight * tail.relative_error + 4.0 * UNIT + (log - level.log).abs()) / steepness;
     let (high, low) = law.origin();
-    (high - (theta + 2.0 * doubt - low)).next_down()
+    let mut below = 2.0 * doubt;
+    for _ in 0..MOST_DOUBLINGS {
+        if level.is_proved(law.log_tail(theta + below)) {
+            return (high - (theta + below - low)).next_down();
+        }
+        below = (2.0 * below).max(UNIT * (1.0 + theta.abs()));
+    }
+    f64::NEG_INFINITY
 }
 
 #[cfg(test)]

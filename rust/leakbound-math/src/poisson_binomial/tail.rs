@@ -2,13 +2,18 @@
 
 use super::everyone::Everyone;
 use super::exact::UNIT;
-use super::terms::Terms;
+use super::terms::{OFFSET_REACH, RAISED_MATTERS, Terms};
 use super::tilted::{self, DIRECT, Tilted};
 
 /// Untilted probabilities are used for few trials down to tails of this size.
 const SMALLEST_DIRECT: f64 = 1e-200;
-/// e^ε stays a normal number below this |ε|.
-pub(super) const EPSILON_REACH: f64 = 700.0;
+/// Probabilities are built one by one down to this ε, where e^ε is still a normal number.
+const LOWEST_DIRECT: f64 = -700.0;
+/// Odds stay below e to this, 10²⁹⁸, under every ε: products that are split into halves overflow
+/// beyond.
+const LARGEST_LOG_ODDS: f64 = 688.0;
+/// ln v stays finite down to this ε; below it the tail here is an upper bound.
+const LOWEST_EPSILON: f64 = -1e200;
 
 /// An upper tail P(S ≥ v) and what is certain about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +60,12 @@ impl Tail {
     pub(super) fn from_log_complement(log: f64, relative_error: f64) -> Self {
         let lower = log.exp();
         let value = 1.0 - lower;
-        let relative_error = lower * relative_error / value + 4.0 * UNIT;
+        let absolute_error = if lower > 0.0 {
+            lower * relative_error
+        } else {
+            0.0
+        };
+        let relative_error = absolute_error / value + 4.0 * UNIT;
         Self {
             value,
             log: (-lower).ln_1p(),
@@ -75,8 +85,9 @@ impl Terms {
     /// and pᵢ itself at ε = 0 for terms made from probabilities.
     ///
     /// # Domain
-    /// Any v; ε finite (above 700 the value at 700 is returned, a lower bound that says how far off
-    /// it may be, since the tail grows with ε).
+    /// Any v; ε finite. Where some odds would exceed e⁶⁸⁸ (above ε = 388 at the earliest) the value
+    /// at the last ε before is returned, a lower bound that says how far off it may be, since the
+    /// tail grows with ε; below −10²⁰⁰ the value there, an upper bound.
     ///
     /// # Accuracy
     /// The relative error is bounded by `relative_error`, typically 10⁻¹⁵·(1 + |ln P|): two terms
@@ -117,8 +128,19 @@ impl Terms {
             return (Tail::ZERO, start);
         }
         let shifted = epsilon + self.shift;
-        let (tail, next) = self.open_tail(open, shifted.min(EPSILON_REACH), start);
-        (self.with_caveats(tail, shifted), next)
+        let within = self.highest(shifted).max(LOWEST_EPSILON);
+        let (tail, next) = self.open_tail(open, within, start);
+        (self.with_caveats(tail, shifted, within), next)
+    }
+
+    /// The largest ε up to `epsilon` at which all odds can be held.
+    pub(super) fn highest(&self, epsilon: f64) -> f64 {
+        // No term has odds above e³⁰⁰.
+        if epsilon <= LARGEST_LOG_ODDS - OFFSET_REACH {
+            return epsilon;
+        }
+        let largest = self.odds.iter().copied().fold(1.0, f64::max);
+        epsilon.min(LARGEST_LOG_ODDS - largest.ln())
     }
 
     /// The successes asked of the open trials; none if the certain ones suffice.
@@ -127,12 +149,12 @@ impl Terms {
         v.checked_sub(self.certain).filter(|&open| open > 0)
     }
 
-    /// Widens the error for raised probabilities and for ε beyond reach.
-    fn with_caveats(&self, mut tail: Tail, shifted: f64) -> Tail {
-        if self.raised && tail.log < -500.0 {
+    /// Widens the error for raised probabilities and for ε `shifted` out of reach.
+    fn with_caveats(&self, mut tail: Tail, shifted: f64, within: f64) -> Tail {
+        if (self.raised && tail.log < RAISED_MATTERS) || shifted < within {
             tail.relative_error = f64::INFINITY;
         }
-        if shifted > EPSILON_REACH {
+        if shifted > within {
             tail.relative_error += (-tail.log).exp_m1();
         }
         tail
@@ -140,7 +162,7 @@ impl Terms {
 
     fn open_tail(&self, v: u64, epsilon: f64, start: Option<f64>) -> (Tail, Option<f64>) {
         if self.trials <= DIRECT
-            && epsilon > -EPSILON_REACH
+            && epsilon > LOWEST_DIRECT
             && let Some(tail) = self.direct(v as usize, epsilon.exp())
         {
             return (tail, start);

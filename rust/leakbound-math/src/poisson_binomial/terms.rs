@@ -7,7 +7,9 @@ use crate::MathError;
 /// Positive probabilities below this are raised to it.
 const SMALLEST_PROBABILITY: f64 = 1e-250;
 /// Offsets may differ by twice this much, so that no odds overflow under any tilt.
-const OFFSET_REACH: f64 = 300.0;
+pub(super) const OFFSET_REACH: f64 = 300.0;
+/// Tails with a logarithm below this may owe to raised probabilities: 2⁵³ of them make 10⁻²³⁴.
+pub(super) const RAISED_MATTERS: f64 = -500.0;
 /// Trials are counted in doubles.
 const MOST_TRIALS: u64 = 1 << 53;
 

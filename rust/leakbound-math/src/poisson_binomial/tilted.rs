@@ -126,6 +126,12 @@ impl<'a> Tilted<'a> {
         self.deviation
     }
 
+    /// The θ of the largest ε at which all odds can be held, and of the `lowest`.
+    pub(super) fn range(&self, lowest: f64) -> (f64, f64) {
+        let highest = self.terms.highest(f64::MAX);
+        (self.theta(highest), self.theta(lowest))
+    }
+
     /// θ for ε.
     pub(super) fn theta(&self, epsilon: f64) -> f64 {
         let (high, low) = exact::two_sum(self.log_x.0, -epsilon);
@@ -159,7 +165,7 @@ impl<'a> Tilted<'a> {
     pub(super) fn log_tail(&self, theta: f64) -> LogTail {
         let Factor { log, size } = self.factor(theta);
         let upper = theta >= 0.0;
-        let sum = self.sum(theta);
+        let sum = self.sum(theta).known();
         let relative_error = sum.error / sum.value + UNIT * (16.0 + 4.0 * size);
         LogTail {
             log: log + sum.value.ln(),
@@ -178,7 +184,7 @@ impl<'a> Tilted<'a> {
             Shape::Direct(_) => self.sum(theta).value,
         };
         LogTail {
-            log: log + value.ln(),
+            log: log + value.max(f64::MIN_POSITIVE).ln(),
             relative_error: 0.0,
             upper,
         }

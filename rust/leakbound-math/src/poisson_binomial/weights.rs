@@ -6,10 +6,10 @@ use std::f64::consts::PI;
 use leakbound_simd::{Level, Nodes, PowerSums, multiply_nodes, power_sums, rough_power_sums};
 
 use super::base::{SMALLEST_VARIANCE, log_ratio_to};
-use super::contour::{Contour, TAU, Values, bennett};
+use super::contour::{Bounded, Contour, TAU, Values, bennett};
 use super::exact::{self, UNIT, two_product, two_sum};
 use super::tail::Tail;
-use super::terms::Terms;
+use super::terms::{RAISED_MATTERS, Terms};
 use super::tilted::normalise;
 use crate::MathError;
 
@@ -17,8 +17,12 @@ use crate::MathError;
 const DROPPED: f64 = 46.0;
 /// Power sums per group.
 const TERMS: usize = 16;
-/// θt beyond this makes a group certain, to e⁻¹⁰⁰ and better.
-const REACH: f64 = 400.0;
+/// θt beyond this makes a group certain, to e⁻⁸⁸ and better.
+const REACH: f64 = 388.0;
+/// The tilt reaches the mean down to this ε; below it the tail here is an upper bound.
+const LOWEST_EPSILON: f64 = -900.0;
+/// Numbers held for all nodes, half a gigabyte, and nodes looked at.
+const MOST_VALUES: usize = 1 << 26;
 /// Weights times counts stay exact in doubles and 64-bit integers.
 const LARGEST_TOTAL: u64 = 1 << 52;
 /// Up to this many trials times total weight, probabilities are built term by term.
@@ -142,6 +146,7 @@ impl Weighted {
     /// P(S ≥ v) at ε, as [`Terms::tail`].
     ///
     /// # Errors
+    /// [`MathError::WeightsTooUnlike`] where the law has too many points to be held;
     /// [`MathError::NotConverged`] if no tilt was found, a defect.
     pub fn tail(&self, v: i64, epsilon: f64) -> Result<Tail, MathError> {
         let Some(v) = u64::try_from(v)
@@ -159,19 +164,53 @@ impl Weighted {
         if v == self.total {
             return Ok(self.all(epsilon));
         }
-        if self.trials * self.total <= DIRECT
+        let within = self.within(epsilon);
+        let mut tail = self.open_tail(v, within)?;
+        if (self.raised() && tail.log < RAISED_MATTERS) || epsilon < within {
+            tail.relative_error = f64::INFINITY;
+        }
+        if epsilon > within {
+            tail.relative_error += (-tail.log).exp_m1();
+        }
+        Ok(tail)
+    }
+
+    fn open_tail(&self, v: u64, epsilon: f64) -> Result<Tail, MathError> {
+        if self.trials.saturating_mul(self.total) <= DIRECT
             && let Some(tail) = self.direct(v as usize, epsilon)
         {
             return Ok(tail);
         }
-        Ok(self.contour_tail(v as f64, epsilon, self.saddle(v as f64, epsilon)?))
+        self.contour_tail(v as f64, epsilon, self.saddle(v as f64, epsilon)?)
     }
 
-    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as [`Terms::epsilon`]. Unlike there
-    /// every ε has its own tilted law, so the cost is that of some eight tails.
+    /// The ε nearest to `epsilon` at which all odds can be held and the tilt reaches the mean.
+    fn within(&self, epsilon: f64) -> f64 {
+        let mut within = epsilon;
+        for Group { terms, .. } in &self.groups {
+            let shifted = epsilon + terms.shift;
+            let highest = terms.highest(shifted);
+            if highest < shifted {
+                within = within.min(highest - terms.shift);
+            }
+            if shifted < LOWEST_EPSILON {
+                within = within.max(LOWEST_EPSILON - terms.shift);
+            }
+        }
+        within
+    }
+
+    fn raised(&self) -> bool {
+        self.groups.iter().any(|group| group.terms.raised)
+    }
+
+    /// The largest ε with P_ε(S ≥ v) ≤ β, rounded down; −∞ and +∞ as [`Terms::epsilon`], and −∞ where
+    /// it is below −900. Unlike there every ε has its own tilted law, so the cost is that of some
+    /// eight tails.
     ///
     /// # Errors
-    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; [`MathError::NotConverged`], a defect.
+    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; [`MathError::WeightsTooUnlike`];
+    /// [`MathError::NotConverged`], a defect.
     pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
         if !(beta > 0.0 && beta < 1.0) {
             return Err(MathError::LevelOutOfRange {
@@ -182,15 +221,16 @@ impl Weighted {
         if v <= self.certain.cast_signed() {
             return Ok(f64::NEG_INFINITY);
         }
-        if v - self.certain.cast_signed() > self.total.cast_signed() {
+        if v.saturating_sub(self.certain.cast_signed()) > self.total.cast_signed() {
             return Ok(f64::INFINITY);
         }
         let log_beta = beta.ln();
         // −√(−2 ln P) is nearly linear and increasing in ε.
         let deviate = |tail: Tail| -(-2.0 * tail.log).max(0.0).sqrt();
         let target = -(-2.0 * log_beta).sqrt();
+        let (lowest, highest) = (self.within(f64::MIN), self.within(f64::MAX));
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        let (mut epsilon, mut slope): (f64, f64) = (0.0, 1.0);
+        let (mut epsilon, mut slope): (f64, f64) = (0.0_f64.clamp(lowest, highest), 1.0);
         let mut earlier: Option<(f64, f64)> = None;
         for _ in 0..MOST_STEPS {
             let tail = self.tail(v, epsilon)?;
@@ -213,7 +253,8 @@ impl Weighted {
             let lacking = (target - here) / slope;
             let width = (1e-15 * (1.0 + epsilon.abs())).max(4.0 * doubt);
             let proved = low.to_bits() == epsilon.to_bits();
-            if proved && (lacking.abs() <= width || high - low <= width) {
+            let ends = if proved { highest } else { lowest };
+            if proved && (lacking.abs() <= width || high - low <= width) || epsilon == ends {
                 return Ok(low);
             }
             let next = epsilon + lacking - doubt;
@@ -222,8 +263,8 @@ impl Weighted {
             } else {
                 match (low.is_finite(), high.is_finite()) {
                     (true, true) => 0.5 * low + 0.5 * high,
-                    (true, false) => low + 1.0 + low.abs(),
-                    _ => high - 1.0 - high.abs(),
+                    (true, false) => (low + 1.0 + low.abs()).min(highest),
+                    _ => (high - 1.0 - high.abs()).max(lowest),
                 }
             };
         }
@@ -250,7 +291,7 @@ impl Weighted {
         pmf[0] = 1.0;
         let mut degree = 0;
         for Group { weight, terms } in &self.groups {
-            let x = (epsilon + terms.shift).clamp(-700.0, 700.0).exp();
+            let x = (epsilon + terms.shift).exp();
             let weight = *weight as usize;
             for e in terms.repeated_odds() {
                 let q = 1.0 / (1.0 + e * x);
@@ -348,9 +389,9 @@ impl Weighted {
     }
 
     /// The tail by the contour at tilt θ.
-    fn contour_tail(&self, v: f64, epsilon: f64, theta: f64) -> Tail {
+    fn contour_tail(&self, v: f64, epsilon: f64, theta: f64) -> Result<Tail, MathError> {
         let groups = self.tilted(epsilon, theta);
-        let contour = self.contour(&groups, v);
+        let contour = self.contour(&groups, v)?;
         // ln e^{K(θ)−θv}: minus the sum over the groups of ln Π (1+Ey)/(1+Ex), minus θv.
         let (product, product_error) = two_product(theta, v);
         let (mut high, mut low, mut size) = (-product, -product_error, product.abs());
@@ -368,18 +409,23 @@ impl Weighted {
         } else {
             contour.below(t)
         };
+        let sum = Bounded {
+            value: sum,
+            error: contour.error(t),
+        }
+        .known();
         // Every group has its own rounded tilt; the first-order correction leaves this.
-        let relative_error = contour.error(t) / sum + UNIT * (16.0 + 4.0 * size);
-        let log = (high + low + sum.ln()).min(0.0);
-        if theta >= 0.0 {
+        let relative_error = sum.error / sum.value + UNIT * (16.0 + 4.0 * size);
+        let log = (high + low + sum.value.ln()).min(0.0);
+        Ok(if theta >= 0.0 {
             Tail::from_log(log, relative_error)
         } else {
             Tail::from_log_complement(log, relative_error)
-        }
+        })
     }
 
     /// ψ at the nodes that matter.
-    fn contour(&self, groups: &[TiltedGroup], v: f64) -> Contour {
+    fn contour(&self, groups: &[TiltedGroup], v: f64) -> Result<Contour, MathError> {
         let mut variance = SMALLEST_VARIANCE;
         let (mut mean, mut mean_low) = (-v, 0.0);
         for group in groups {
@@ -393,7 +439,10 @@ impl Weighted {
         let largest = self.largest_weight();
         let reach = largest * bennett(variance / (largest * largest), TAU) + mean.abs();
         let half = (reach + 2.0).ceil().min(self.total as f64 + 1.0);
-        let kept = kept_nodes(groups, half);
+        let kept = kept_nodes(groups, half).ok_or(MathError::WeightsTooUnlike {
+            largest: self.groups.last().map_or(1, |group| group.weight),
+            most: MOST_VALUES,
+        })?;
         let angles: Vec<f64> = kept.iter().map(|&k| PI / half * k as f64).collect();
         let nodes = Nodes::at(&angles);
         let (mut re, mut im) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
@@ -427,7 +476,8 @@ impl Weighted {
         } else {
             (-DROPPED).exp()
         };
-        Contour::from_parts(nodes, (re, im), &kept, half, (dropped, remainder))
+        let bounds = (dropped, remainder);
+        Ok(Contour::from_parts(nodes, (re, im), &kept, half, bounds))
     }
 }
 
@@ -496,8 +546,10 @@ impl TiltedGroup<'_> {
 /// The k ≤ J with |ψ(πk/J)| not known to be below e⁻⁴⁶.
 ///
 /// −ln |ψ(φ)| ≥ D(φ) = Σ 2A sin²(tφ/2) over the groups. By Cauchy–Schwarz √D has a slope of at most
-/// √(ΣAt²/2), for any part of the sum, so one large D clears a whole stretch of nodes.
-fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Vec<u64> {
+/// √(ΣAt²/2), for any part of the sum, so one large D clears a whole stretch of nodes. None if these
+/// are too many.
+fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Option<Vec<u64>> {
+    let most = MOST_VALUES / (8 + 2 * groups.len());
     let mut damping: Vec<(f64, f64)> = groups
         .iter()
         .map(|group| (group.weight, group.sums.even[0]))
@@ -507,7 +559,13 @@ fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Vec<u64> {
     let step = PI / half;
     let nodes_per_root = 1.0 / ((0.5 * variance).sqrt() * step);
     let (mut kept, mut k) = (Vec::new(), 0.0);
-    while k <= half {
+    for _ in 0..MOST_VALUES {
+        if k > half {
+            return Some(kept);
+        }
+        if kept.len() >= most {
+            return None;
+        }
         let mut exponent = 0.0;
         for (weight, a) in &damping {
             let sine = (0.5 * weight * step * k).sin();
@@ -524,5 +582,5 @@ fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Vec<u64> {
             k += clear.floor().max(1.0);
         }
     }
-    kept
+    None
 }
