@@ -17,7 +17,6 @@ __all__ = [
     "GeneratedDuplicatesError",
     "IncompatibleOptionsError",
     "InputFileError",
-    "InternalError",
     "LeakboundError",
     "LengthMismatchError",
     "MembersError",
@@ -184,7 +183,3 @@ class OverlappingIdsError(LeakboundError, ValueError):
 
 class CheckpointError(LeakboundError, ValueError):
     """A checkpoint of other data, models, options or seeds than the run has, or a damaged one."""
-
-
-class InternalError(LeakboundError, RuntimeError):
-    """A defect of this package: the message says where, and asks to report it."""
