@@ -339,7 +339,10 @@ def poisson_binomial_tail_bound(
     thresholds = _thresholds(v)
     groups = _groups(counts, values.size, "p")
     bounds = _core.poisson_binomial_tail_bound(values, thresholds.ravel(), counts=groups)
-    return _shaped(bounds if in_logs else np.nextafter(np.exp(bounds), 2.0), thresholds.shape)
+    if not in_logs:
+        possible = np.nextafter(np.exp(bounds), 2.0).clip(max=1.0)
+        bounds = np.where(bounds == -np.inf, 0.0, possible)
+    return _shaped(bounds, thresholds.shape)
 
 
 def poisson_binomial_prefix_tails(

@@ -1,7 +1,7 @@
 """The only checks of input: everything behind them may trust what it is given."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +116,8 @@ def numbers(
         If one is outside the limits, NaN, or not whole.
     """
     array: NDArray[Any] = _read(values, name, _REAL)
-    valid = (array >= least) & (array <= most)
+    # As float64: a limit beyond the range of float16 would count as infinite.
+    valid = (array >= np.float64(least)) & (array <= np.float64(most))
     if whole:
         valid &= array == np.floor(array)
     if not valid.all():

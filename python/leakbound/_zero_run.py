@@ -5,6 +5,7 @@ The public names are those of `leakbound.stats`. Members and non-members are giv
 """
 
 import math
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +45,8 @@ __all__ = [
     "tamper_probability",
 ]
 
+_ENORMOUS = 1e100
+"""Numbers beyond are scaled before they are squared."""
 _LEAST_VARIANCE = 1e-9
 """Floor of the variance of residual scores, for scores without noise."""
 
@@ -308,9 +311,14 @@ def residual_scores(
     if not finite.any():
         message = "no score is finite, so there is nothing to fit: use a score of finite values"
         raise AbstentionError(message)
-    residual = values - _line(shift, values - share, finite)
-    spread = np.mean((residual - share)[finite] ** 2) - np.mean((share * (1 - share))[finite])
-    return (residual - 0.5) / max(_LEAST_VARIANCE, float(spread))
+    # In units in which no square overflows; the unit is 1 for any but enormous scores.
+    unit = _unit(values[finite])
+    values, share = values / unit, share / unit
+    residual = values - _line(shift / _unit(shift), values - share, finite)
+    spread = np.mean((residual - share)[finite] ** 2)
+    spread -= np.mean((share * (1 / unit - share))[finite])
+    least = max(_LEAST_VARIANCE / unit / unit, sys.float_info.min)
+    return (residual - 0.5 / unit) / max(least, float(spread)) / unit
 
 
 def bayes_guesses(
@@ -380,6 +388,12 @@ def bayes_guesses(
     made = np.zeros(odds.size, dtype=np.int64)
     made[chosen] = np.where(as_member >= as_other, 1, -1)[chosen]
     return made
+
+
+def _unit(values: FloatArray) -> float:
+    """Return the largest size of some numbers if their squares may overflow, else 1."""
+    largest = float(np.abs(values).max())
+    return largest if largest > _ENORMOUS else 1.0
 
 
 def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:

@@ -121,13 +121,13 @@ pub enum MathError {
     },
     /// Weights too large and too unlike for the terms they belong to.
     #[error(
-        "weights up to {largest} would need tables of more than {most} numbers: divide them by a \
+        "weights up to {largest} would need a contour of more than {most} nodes: divide them by a \
          common factor, or round them"
     )]
     WeightsTooUnlike {
         /// The largest weight.
         largest: u64,
-        /// The most numbers that are held.
+        /// The most nodes that are held.
         most: usize,
     },
     /// A search that used all its steps; its limit is argued where it is set, so this is a defect.

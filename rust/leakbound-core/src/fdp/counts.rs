@@ -40,7 +40,7 @@ impl Counts {
     ) -> Result<Self, AuditError> {
         let wrong =
             |name, value, range| Err(AuditError::ParameterOutOfRange { name, value, range });
-        if !(examples > 0.0 && examples.is_finite()) {
+        if !(examples >= f64::MIN_POSITIVE && examples.is_finite()) {
             return wrong("m", examples, "a positive number");
         }
         if guesses == 0 {
@@ -56,6 +56,7 @@ impl Counts {
             return wrong("k", arms.into(), "2 for one-sided guesses");
         }
         Ok(Self {
+            // Half of the smallest number allowed is still above 0.
             examples: if one_sided { 0.5 * examples } else { examples },
             guesses,
             correct,

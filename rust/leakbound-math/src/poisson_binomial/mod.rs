@@ -57,6 +57,7 @@ mod exact;
 mod inverse;
 mod lattice;
 mod pmf;
+mod points;
 mod prefixes;
 mod tail;
 mod terms;

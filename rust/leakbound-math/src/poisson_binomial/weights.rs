@@ -8,6 +8,7 @@ use leakbound_simd::{Level, Nodes, PowerSums, multiply_nodes, power_sums, rough_
 use super::base::{SMALLEST_VARIANCE, log_ratio_to};
 use super::contour::{Bounded, Contour, TAU, Values, bennett};
 use super::exact::{self, UNIT, two_product, two_sum};
+use super::points;
 use super::tail::Tail;
 use super::terms::{RAISED_MATTERS, Terms};
 use super::tilted::normalise;
@@ -21,8 +22,9 @@ const TERMS: usize = 16;
 const REACH: f64 = 388.0;
 /// The tilt reaches the mean down to this ε; below it the tail here is an upper bound.
 const LOWEST_EPSILON: f64 = -900.0;
-/// Numbers held for all nodes, half a gigabyte, and nodes looked at.
-const MOST_VALUES: usize = 1 << 26;
+/// Nodes held, with a dozen numbers each, and nodes looked at.
+const MOST_NODES: usize = 1 << 21;
+const MOST_LOOKS: usize = 1 << 23;
 /// Weights times counts stay exact in doubles and 64-bit integers.
 const LARGEST_TOTAL: u64 = 1 << 52;
 /// Up to this many trials times total weight, probabilities are built term by term.
@@ -181,6 +183,9 @@ impl Weighted {
         {
             return Ok(tail);
         }
+        if self.trials <= points::MOST_TRIALS {
+            return Ok(points::tail(self.logits(epsilon), v));
+        }
         self.contour_tail(v as f64, epsilon, self.saddle(v as f64, epsilon)?)
     }
 
@@ -198,6 +203,15 @@ impl Weighted {
             }
         }
         within
+    }
+
+    /// Weight and log-odds of every trial at ε.
+    fn logits(&self, epsilon: f64) -> impl Iterator<Item = (u64, f64)> {
+        self.groups.iter().flat_map(move |Group { weight, terms }| {
+            let shifted = epsilon + terms.shift;
+            let odds = terms.repeated_odds().into_iter();
+            odds.map(move |e| (*weight, e.ln() + shifted))
+        })
     }
 
     fn raised(&self) -> bool {
@@ -441,12 +455,12 @@ impl Weighted {
         let half = (reach + 2.0).ceil().min(self.total as f64 + 1.0);
         let kept = kept_nodes(groups, half).ok_or(MathError::WeightsTooUnlike {
             largest: self.groups.last().map_or(1, |group| group.weight),
-            most: MOST_VALUES,
+            most: MOST_NODES,
         })?;
         let angles: Vec<f64> = kept.iter().map(|&k| PI / half * k as f64).collect();
         let nodes = Nodes::at(&angles);
         let (mut re, mut im) = (vec![0.0; nodes.padded()], vec![0.0; nodes.padded()]);
-        let mut factors: Vec<Values> = Vec::new();
+        let mut factors: Option<Values> = None;
         let mut remainder = 0.0;
         for (k, phase) in im.iter_mut().enumerate().take(angles.len()) {
             *phase = mean * angles[k];
@@ -465,7 +479,7 @@ impl Weighted {
             let (sine, cosine) = im[j].sin_cos();
             let size = re[j].exp() * weight(k);
             (re[j], im[j]) = (size * cosine, size * sine);
-            for (factor_re, factor_im) in &factors {
+            if let Some((factor_re, factor_im)) = &factors {
                 let (a, b) = (factor_re[j], factor_im[j]);
                 (re[j], im[j]) = (re[j] * a - im[j] * b, re[j] * b + im[j] * a);
             }
@@ -492,14 +506,14 @@ impl TiltedGroup<'_> {
         self.sums.even[0] >= self.sums.largest * 120.0
     }
 
-    /// Adds the centred ln ψ of this group to (re, im), or pushes its product to `factors`.
+    /// Adds the centred ln ψ of this group to (re, im), or multiplies `factors` by its product.
     fn add_to(
         &self,
         angles: &[f64],
         half: f64,
         kept: &[u64],
         (re, im): (&mut [f64], &mut [f64]),
-        factors: &mut Vec<Values>,
+        factors: &mut Option<Values>,
     ) -> f64 {
         let turn = 2.0 * PI;
         // tφ reduced to within half a turn, on the whole numbers behind the angle.
@@ -538,7 +552,13 @@ impl TiltedGroup<'_> {
         for j in 0..angles.len() {
             im[j] -= mean * reduced[j];
         }
-        factors.push((a, b));
+        let Some((re, im)) = factors else {
+            *factors = Some((a, b));
+            return UNIT * odds.len() as f64;
+        };
+        for (((re, im), a), b) in re.iter_mut().zip(im).zip(a).zip(b) {
+            (*re, *im) = (*re * a - *im * b, *re * b + *im * a);
+        }
         UNIT * odds.len() as f64
     }
 }
@@ -549,7 +569,6 @@ impl TiltedGroup<'_> {
 /// √(ΣAt²/2), for any part of the sum, so one large D clears a whole stretch of nodes. None if these
 /// are too many.
 fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Option<Vec<u64>> {
-    let most = MOST_VALUES / (8 + 2 * groups.len());
     let mut damping: Vec<(f64, f64)> = groups
         .iter()
         .map(|group| (group.weight, group.sums.even[0]))
@@ -559,11 +578,11 @@ fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Option<Vec<u64>> {
     let step = PI / half;
     let nodes_per_root = 1.0 / ((0.5 * variance).sqrt() * step);
     let (mut kept, mut k) = (Vec::new(), 0.0);
-    for _ in 0..MOST_VALUES {
+    for _ in 0..MOST_LOOKS {
         if k > half {
             return Some(kept);
         }
-        if kept.len() >= most {
+        if kept.len() >= MOST_NODES {
             return None;
         }
         let mut exponent = 0.0;

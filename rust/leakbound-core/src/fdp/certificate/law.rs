@@ -76,7 +76,10 @@ impl Place<'_> {
         loop {
             let slope = self.envelope.lines[self.line].slope;
             let room = self.envelope.handovers[self.line] - self.x;
-            if width <= room {
+            if slope <= 0.0 {
+                return rise;
+            }
+            if width.is_nan() || width <= room {
                 self.x += width;
                 return rise + slope * width;
             }

@@ -1,0 +1,149 @@
+"""Every audit under hostile arrays and options: a bound up to its ceiling or an error of ours."""
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from hostile import Hostile, Tally
+from leakbound import cuts
+from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP
+
+CLAIMS: list[Any] = [PureDP(), PureDP(), ApproxDP(delta=1e-5), GaussianDP(), LaplaceDP()]
+
+
+def sound(result: Any) -> bool:
+    """Whether a bound is a number between 0 and the largest that the audit can reach."""
+    if isinstance(result, tuple):
+        return all(sound(one) for one in result)
+    ceiling = getattr(result, "ceiling", math.inf)
+    slack = 1e-9 * (1 + abs(ceiling)) if math.isfinite(ceiling) else 0.0
+    return 0 <= result.bound <= ceiling + slack
+
+
+def policy(h: Hostile, m: int) -> Any:
+    choices: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: cuts.KLScan(min_guesses=h.option(1)),
+        lambda: cuts.Fixed(h.option(h.pick([1, m, max(1, m // 2), m + 1]))),
+        lambda: cuts.UnionBound(grid=h.pick(["all", "geometric", [1], [m]])),
+        lambda: cuts.VilleMixture(),
+        lambda: cuts.EqualLevelScan(alpha0=h.option(h.level())),
+        lambda: cuts.Weighted(),
+        lambda: cuts.Split(),
+        lambda: h.pick([1, "all", cuts.KLScan, 0.5]),
+    ]
+    return h.pick(choices[:-1] if not h.one_in(30) else choices)()
+
+
+def some(h: Hostile, options: dict[str, Any]) -> dict[str, Any]:
+    """About one in five of some options, the others at their defaults."""
+    return {name: value for name, value in options.items() if h.one_in(5)}
+
+
+def basic(h: Hostile, m: int) -> dict[str, Any]:
+    return {
+        "confidence": h.option(h.pick([0.95, 0.95, 1 - 2**-53, 5e-324, 0.5, 1 - 1e-12])),
+        "seed": h.option(int(h.rng.integers(3))),
+        "ids": h.pick([None, np.arange(m), h.laid_out(np.arange(m)), np.zeros(m)]),
+    }
+
+
+def one_run(h: Hostile) -> Any:
+    m = h.size()
+    sides = h.option(h.pick(["both", "member"]))
+    options = basic(h, m) | {
+        "sides": sides,
+        "cuts": policy(h, m),
+        "prior": h.option(h.pick([h.level(), h.array(h.units(m))])),
+        "design": h.option(h.pick(["coins", "fixed_size"])),
+        "test": h.option(h.pick(["tight", "recursion"])),
+    }
+    scores, member, claim = h.array(h.reals(m)), h.flags(m), h.option(h.pick(CLAIMS))
+    return lb.audit_one_run(scores, member, claim=claim, **some(h, options))
+
+
+def zero_run(h: Hostile) -> Any:
+    m = h.size()
+    options = basic(h, m) | {
+        "cuts": h.pick([None, None, cuts.Fixed(h.pick([1, m, max(1, m // 2)]))]),
+        "sides": h.option(h.pick(["both", "member"])),
+        "variant": h.option(h.pick(["directional", "paper"])),
+        "derandomize": h.option(h.one_in(2)),
+        "max_log_odds": h.option(h.pick([None, 2.0, abs(h.real())])),
+        "falsify": h.option(True),
+        "bootstrap": h.option(h.pick(["percentile", "recentred", "basic"])),
+        "adversary": h.option(h.pick(["raw", "residual", "bayes", "paper_aware"])),
+    }
+    options = some(h, options) | {
+        "claim": h.option(h.pick(CLAIMS)),
+        "correction": h.pick(["conditional", "match", "poisson_binomial", "tamper", "composition"]),
+        "test": "recursion",
+        "release_refuted": True,
+    }
+    logits = np.clip(np.nan_to_num(h.reals(m)), -12, 12)
+    odds = h.pick([h.units(m), 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(-logits))])
+    scores, member = h.array(h.reals(m)), h.flags(m)
+    return lb.audit_zero_run(scores, member, h.array(odds), **options)
+
+
+def panoramia(h: Hostile) -> Any:
+    m = h.size()
+    options = basic(h, m) | {
+        "cuts": policy(h, m),
+        "gamma": h.option(h.pick([0.0, 1e-3, 5e-324, 1 - 2**-53])),
+        "delta": h.option(h.pick([0.0, 1e-5, 5e-324, 1 - 2**-53])),
+        "tail": h.option(h.pick(["exact", "hoeffding"])),
+        "relaxation": h.option(h.pick(["knapsack", "published"])),
+        "max_recall": h.option(h.pick([1.0, 0.5, h.unit()])),
+        "real_nonmembers": h.option(h.one_in(4)),
+        "c_upper": h.option(h.pick([None, abs(h.real())])),
+    }
+    baseline, attack = h.array(h.reals(m)), h.array(h.reals(m))
+    return lb.audit_panoramia(baseline, attack, h.flags(m), **some(h, options))
+
+
+def stream(h: Hostile) -> Any:
+    audit = lb.OneRunStream(claim=h.option(h.pick([PureDP(), PureDP(), PureDP(), GaussianDP()])))
+    for _ in range(int(h.rng.integers(1, 4))):
+        m = h.size(20)
+        audit.update(h.array(h.reals(m)), h.flags(m))
+    return audit.result()
+
+
+AUDITS = [one_run, zero_run, panoramia, stream]
+
+
+def run(audit: Callable[[Hostile], Any], cases: int, first: int = 0) -> Tally:
+    tally = Tally()
+    for case in range(first, first + cases):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tally.check(lambda case=case: told(audit, Hostile(case)), sound, (audit, case))
+    return tally
+
+
+def told(audit: Callable[[Hostile], Any], h: Hostile) -> Any:
+    """A result, now and then with all that it computes when asked."""
+    result = audit(h)
+    if h.one_in(5) and not isinstance(result, tuple):
+        result.to_json()
+    return result
+
+
+@pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.__name__)
+def test_hostile_arrays_end_in_a_bound_or_an_error(audit: Callable[[Hostile], Any]) -> None:
+    tally = run(audit, 200)
+    assert tally.results > 10
+    assert tally.refusals > 10
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.__name__)
+def test_many_hostile_arrays_end_in_a_bound_or_an_error(audit: Callable[[Hostile], Any]) -> None:
+    tally = run(audit, 100_000, first=1000)
+    assert tally.results > 5_000

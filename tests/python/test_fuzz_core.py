@@ -1,0 +1,300 @@
+"""Every function of `leakbound.stats` under hostile input: a sound result or an error of ours."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hostile import Hostile, Tally
+from leakbound import stats
+from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP
+from leakbound.tradeoff import TradeOff
+
+Call = tuple[Callable[[], Any], Callable[[Any], bool], object]
+
+
+def probability(value: Any) -> bool:
+    array = np.asarray(value)
+    return bool(((array >= 0) & (array <= 1)).all())
+
+
+def logarithm(value: Any) -> bool:
+    return bool((np.asarray(value) <= 0).all())
+
+
+def number(value: Any) -> bool:
+    return not np.isnan(np.asarray(value)).any()
+
+
+def least_zero(value: Any) -> bool:
+    return bool((np.asarray(value) >= 0).all())
+
+
+def bound(value: Any) -> bool:
+    return 0 <= value.p <= 1 and number(value.logit) and value.successes <= value.cut
+
+
+def poisson_binomial(h: Hostile) -> Call:
+    n = h.size()
+    options: dict[str, Any] = {}
+    if h.one_in(3):
+        options["counts"] = h.array(h.counts(n))
+    elif h.one_in(3):
+        options["weights"] = h.array(h.counts(n) if h.one_in(2) else h.units(n))
+    v = h.pick([h.count(n), h.count(n), h.count(10 * n), [h.count(n), h.count(n)], h.real()])
+    kind = h.rng.integers(7)
+    if kind == 0:
+        p, log = h.array(h.units(n)), h.one_in(2)
+        sound = logarithm if log else probability
+        call = lambda: stats.poisson_binomial_tail(v, p, log=log, **options)  # noqa: E731
+        return call, sound, ("tail", v, p, options)
+    if kind == 1:
+        p = h.array(h.units(n))
+        call = lambda: stats.poisson_binomial_relative_error(v, p, **options)  # noqa: E731
+        return call, least_zero, ("error", v, p, options)
+    if kind == 2:
+        a, epsilon, log = h.array(h.reals(n)), h.pick([0.0, 1.0, h.real(), h.real()]), h.one_in(2)
+        sound = logarithm if log else probability
+        call = lambda: stats.poisson_binomial_tail_offsets(v, a, epsilon, log=log, **options)  # noqa: E731
+        return call, sound, ("offsets", v, a, epsilon, options)
+    if kind in {3, 4}:
+        a, beta = h.array(h.reals(n)), h.option(h.level())
+        call = lambda: stats.poisson_binomial_epsilon(v, a, beta=beta, **options)  # noqa: E731
+        return call, number, ("epsilon", v, a, beta, options)
+    if kind == 5:
+        p = h.array(h.units(n))
+        groups = options.get("counts")
+        call = lambda: stats.poisson_binomial_tail_bound(v, p, counts=groups)  # noqa: E731
+        return call, probability, ("bound", v, p, groups)
+    if h.one_in(2):
+        p = h.array(h.units(n))
+        return lambda: stats.poisson_binomial_pmf(p), probability, ("pmf", p)
+    a, epsilon = h.array(h.reals(n)), h.option(h.real())
+    at = h.array(h.rng.integers(-1, n + 2, size=n).astype(float))
+    call = lambda: stats.poisson_binomial_prefix_tails(at, a, epsilon)  # noqa: E731
+    return call, probability, ("prefixes", at, a, epsilon)
+
+
+def replicates(h: Hostile) -> Call:
+    n, rows = h.size(20), h.size(6)
+    offsets = h.reals(n * rows).reshape(rows, n) if h.one_in(2) else h.reals(n)
+    counts = h.counts(n * rows).reshape(rows, n) if offsets.ndim == 1 else None
+    v, beta = h.rng.integers(0, n + 2, size=rows), h.option(h.level())
+
+    def call() -> Any:
+        return stats.poisson_binomial_epsilon(v, offsets, beta=beta, counts=counts)
+
+    return call, number, ("replicates", v, offsets, counts, beta)
+
+
+def tails(h: Hostile) -> Call:
+    n = h.pick([h.size(), 10**6, 2**53, 2**31, 1])
+    v, p, beta = h.count(n), h.unit(), h.option(h.level())
+    kind = h.rng.integers(5)
+    if kind == 0:
+        log = h.one_in(2)
+        sound = logarithm if log else probability
+        return lambda: stats.binomial_tail(v, n, p, log=log), sound, ("binomial", v, n, p)
+    if kind == 1:
+        return lambda: stats.clopper_pearson(v, n, beta=beta), probability, ("limit", v, n, beta)
+    x = h.array(h.reals(h.size(5)))
+    if kind == 2:
+        return lambda: stats.normal_cdf(x), probability, ("cdf", x)
+    if kind == 3:
+        return lambda: stats.log_normal_cdf(x), logarithm, ("log cdf", x)
+    p = h.array(h.units(h.size(5)))
+    return lambda: stats.normal_quantile(p), number, ("quantile", p)
+
+
+def paths(h: Hostile) -> Call:
+    m = h.size()
+    successes, beta = h.flags(m), h.option(h.level())
+    least = h.option(h.pick([1, 1, 2, m, m + 1]))
+    kappa = h.option(h.pick([None, None, abs(h.real())]))
+    kind = h.rng.integers(6)
+    if kind == 0:
+        delta, sided = h.option(h.pick([0.0, 1e-5, 5e-324, 1 - 2**-53])), h.one_in(2)
+
+        def scan() -> Any:
+            return stats.kl_scan(
+                successes,
+                beta=beta,
+                kappa=kappa,
+                min_guesses=least,
+                delta=delta,
+                one_sided=sided,
+                grid=h.option("all"),
+            )
+
+        return scan, bound, ("kl", successes, beta, kappa, least, delta)
+    if kind == 1:
+        offsets = h.array(h.reals(m))
+
+        def unlike() -> Any:
+            return stats.kl_scan_offsets(
+                successes, offsets, beta=beta, kappa=kappa, min_guesses=least
+            )
+
+        return unlike, lambda b: number(b.epsilon), ("kl offsets", successes, offsets, beta, kappa)
+    if kind == 2:
+        alpha = h.option(h.level())
+        call = lambda: stats.equal_level_scan(successes, beta=beta, alpha0=alpha)  # noqa: E731
+        return call, bound, ("equal", successes, beta, alpha)
+    if kind == 3:
+        grid = h.option(h.pick(["all", "geometric", [1], [m], [1, m], [0], [2**40]]))
+        ratio = h.option(h.pick([1.5, 1 + 2**-52, abs(h.real())]))
+        call = lambda: stats.union_bound(successes, beta=beta, grid=grid, ratio=ratio)  # noqa: E731
+        return call, bound, ("union", successes, beta, grid, ratio)
+    if kind == 4:
+        return lambda: stats.ville_mixture(successes, beta=beta), bound, ("ville", successes, beta)
+    boundary = h.array(h.rng.integers(-1, m + 2, size=m).astype(float))
+    p = h.pick([h.unit(), h.array(h.units(m))])
+    return lambda: stats.crossing_probability(boundary, p), probability, ("crossing", boundary, p)
+
+
+def single(h: Hostile) -> dict[str, Any]:
+    """The counts of one number of guesses."""
+    guesses = h.pick([h.size(), 1, 1000, 10**5])
+    correct = h.count(guesses)
+    m = h.pick([float(guesses), 2.0 * guesses, 1e-300, 1e300, 1.7e308, 5e-324, abs(h.real())])
+    return {"correct": h.option(correct), "guesses": h.option(guesses), "m": h.option(m)}
+
+
+def approx(h: Hostile) -> Call:
+    counts = single(h)
+    options: dict[str, Any] = {
+        "delta": h.option(h.pick([0.0, 1e-5, 5e-324, 1e-300, 0.5, 1 - 2**-53])),
+        "k": h.option(h.pick([2, 2, 2, 3, 2**32 - 1])),
+        "bound": h.pick(["exact", "exact", "steinke", "coupling", "zero_run", "panoramia"]),
+        "one_sided": h.one_in(4),
+    }
+    if h.one_in(2):
+        epsilon = h.option(abs(h.real()))
+        call = lambda: stats.one_run_p_value(**counts, epsilon=epsilon, **options)  # noqa: E731
+        return call, probability, ("p", counts, epsilon, options)
+    beta = h.option(h.level())
+    call = lambda: stats.one_run_epsilon(**counts, beta=beta, **options)  # noqa: E731
+    return call, least_zero, ("epsilon", counts, beta, options)
+
+
+def curve(h: Hostile) -> TradeOff:
+    size = abs(h.pick([0.0, 0.5, 3.0, h.real()]))
+    delta = h.pick([0.0, 1e-5, 5e-324, 0.5, 1 - 2**-53])
+    kind = h.rng.integers(3)
+    if kind == 0:
+        return TradeOff.gaussian(size, delta=delta)
+    return TradeOff.laplace(size) if kind == 1 else TradeOff.approx(size, delta)
+
+
+def fdp(h: Hostile) -> Call:
+    counts = single(h) | {"k": h.option(h.pick([2, 2, 3, 2**32 - 1])), "one_sided": h.one_in(4)}
+    test, tau, kind = h.pick(["tight", "recursion"]), h.option(h.level()), h.rng.integers(4)
+    if kind == 0:
+        family = h.pick([GaussianDP(), GaussianDP(delta=1e-5), LaplaceDP()])
+
+        def lower() -> Any:
+            return stats.fdp_lower_bound(**counts, claim=family, tau=tau, test=test)
+
+        return lower, least_zero, ("fdp bound", counts, family, tau, test)
+    if kind == 1:
+        claim = h.pick([PureDP(), ApproxDP(delta=1e-5), GaussianDP()])
+        counts.pop("k")
+        size = h.option(abs(h.real()))
+
+        def composed() -> Any:
+            return stats.composition_bound(
+                **counts, claim=claim, epsilon_ds=size, tau=tau, test="recursion"
+            )
+
+        return composed, least_zero, ("composition", counts, claim, size, tau)
+    state = h.rng.bit_generator.state
+
+    def made() -> TradeOff:
+        h.rng.bit_generator.state = state
+        return curve(h)
+
+    if kind == 2:
+
+        def p_value() -> Any:
+            return stats.fdp_p_value(**counts, tradeoff=made(), test=test)
+
+        return p_value, probability, ("fdp p", counts, test, state)
+
+    def rejects() -> Any:
+        return stats.fdp_rejects(**counts, tradeoff=made(), tau=tau, test=test)
+
+    return rejects, lambda value: value in {True, False}, ("fdp rejects", counts, tau, test, state)
+
+
+def shift(h: Hostile) -> Call:
+    m = h.size()
+    odds, uniforms = h.array(h.reals(m)), h.array(h.rng.random(m))
+    guesses = h.array(h.rng.integers(-1, 2, size=m).astype(float))
+    scores, member = h.array(h.reals(m)), h.flags(m)
+    epsilon = h.option(h.pick([None, 0.0, abs(h.real())]))
+    variant = h.option(h.pick(["directional", "paper", "symmetric"]))
+    kind = h.rng.integers(9)
+    if kind == 0:
+        return lambda: stats.match(member, odds, uniforms), number, ("match", member, odds)
+    options = {"variant": variant, "epsilon": epsilon}
+    if kind == 1:
+        call = lambda: stats.tamper_probability(guesses, odds, **options)  # noqa: E731
+        return call, probability, ("b", guesses, odds, options)
+    if kind == 2:
+        call = lambda: stats.tamper(guesses, odds, uniforms, **options)  # noqa: E731
+        return call, number, ("tamper", guesses, odds, options)
+    if kind == 3:
+        p, share = h.array(h.units(m)), h.option(h.level())
+        call = lambda: stats.surviving_guesses(p, share=share)  # noqa: E731
+        return call, lambda v: 0 <= v <= m, ("surviving", p, share)
+    if kind == 4:
+        prior = h.option(h.pick([None, h.level()]))
+        call = lambda: stats.residual_scores(scores, odds, prior=prior)  # noqa: E731
+        return call, number, ("residual", scores, odds, prior)
+    if kind == 5:
+        made, limit = h.option(h.size()), h.option(h.pick([math.inf, abs(h.real())]))
+
+        def bayes() -> Any:
+            return stats.bayes_guesses(scores, odds, made, max_log_odds=limit, **options)
+
+        return bayes, number, ("bayes", scores, odds, made, limit, options)
+    if kind == 6:
+        method = h.option(h.pick(["percentile", "recentred", "basic"]))
+        p, estimate = h.option(h.level()), h.option(h.pick([None, h.real()]))
+
+        def quantile() -> Any:
+            return stats.bootstrap_quantile(scores, p=p, method=method, estimate=estimate)
+
+        return quantile, number, ("quantile", scores, p, method, estimate)
+    if kind == 7:
+        size = h.option(abs(h.real()))
+        return lambda: stats.shift_mu(size), least_zero, ("shift_mu", size)
+    size = h.option(abs(h.real()))
+    return lambda: stats.shift_delta(odds, member, size), probability, ("delta", odds, member, size)
+
+
+KINDS = [poisson_binomial, replicates, tails, paths, approx, fdp, shift]
+
+
+def run(kind: Callable[[Hostile], Call], cases: int, first: int = 0) -> Tally:
+    tally = Tally()
+    for case in range(first, first + cases):
+        with np.errstate(all="ignore"):
+            tally.check(*kind(Hostile(case)))
+    return tally
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_hostile_numbers_end_in_a_number_or_an_error(kind: Callable[[Hostile], Call]) -> None:
+    tally = run(kind, 400)
+    assert tally.results > 80
+    assert tally.refusals > 20
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_many_hostile_numbers_end_in_a_number_or_an_error(kind: Callable[[Hostile], Call]) -> None:
+    tally = run(kind, 100_000, first=1000)
+    assert tally.results > 20_000
