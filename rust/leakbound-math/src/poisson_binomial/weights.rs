@@ -1,7 +1,11 @@
 //! Weighted sums Σ tᵢXᵢ with whole weights, grouped by weight.
 
+mod nodes;
+
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
+
+use nodes::{DROPPED, MOST_NODES, kept_nodes};
 
 use leakbound_simd::{Level, Nodes, PowerSums, multiply_nodes, power_sums, rough_power_sums};
 
@@ -14,24 +18,20 @@ use super::terms::{RAISED_MATTERS, Terms};
 use super::tilted::normalise;
 use crate::MathError;
 
-/// Nodes with |ψ| below e⁻⁴⁶ = 10⁻²⁰ are dropped: however many, they do not add up to anything.
-const DROPPED: f64 = 46.0;
 /// Power sums per group.
 const TERMS: usize = 16;
 /// θt beyond this makes a group certain, to e⁻⁸⁸ and better.
 const REACH: f64 = 388.0;
 /// The tilt reaches the mean down to this ε; below it the tail here is an upper bound.
 const LOWEST_EPSILON: f64 = -900.0;
-/// Nodes held, with a dozen numbers each, and nodes looked at.
-const MOST_NODES: usize = 1 << 21;
-const MOST_LOOKS: usize = 1 << 23;
-/// Weights times counts stay exact in doubles and 64-bit integers.
+/// Weights times counts stay exact in doubles.
 const LARGEST_TOTAL: u64 = 1 << 52;
 /// Up to this many trials times total weight, probabilities are built term by term.
 const DIRECT: u64 = 1 << 17;
 /// Untilted probabilities are used down to tails of this size.
 const SMALLEST_DIRECT: f64 = 1e-200;
-/// Steps of at most half the bracket of ±800·log steps: bisection alone ends in 80.
+/// Newton's steps, which may be short; the rest are bisections, of which 80 end any search.
+const MOST_NEWTONS: u32 = 60;
 const MOST_STEPS: u32 = 200;
 
 /// Independent Bernoulli terms with whole weights: S = Σ tᵢXᵢ.
@@ -338,7 +338,7 @@ impl Weighted {
         let largest = self.largest_weight();
         let (mut low, mut high) = (-1600.0, 1600.0);
         let mut theta = 0.0;
-        for _ in 0..MOST_STEPS {
+        for step in 0..MOST_STEPS {
             let (mut lacking, mut variance, mut third) = (v, SMALLEST_VARIANCE, 0.0);
             for Group { weight, terms } in &self.groups {
                 let t = *weight as f64;
@@ -360,7 +360,7 @@ impl Weighted {
             let newton = lacking / variance;
             let curved = newton * (1.0 - (0.5 * third * newton / variance).clamp(-0.5, 0.5));
             let next = theta + curved.clamp(-3.0 / largest, 3.0 / largest);
-            theta = if low < next && next < high {
+            theta = if step < MOST_NEWTONS && low < next && next < high {
                 next
             } else {
                 0.5 * (low + high)
@@ -561,45 +561,4 @@ impl TiltedGroup<'_> {
         }
         UNIT * odds.len() as f64
     }
-}
-
-/// The k ≤ J with |ψ(πk/J)| not known to be below e⁻⁴⁶.
-///
-/// −ln |ψ(φ)| ≥ D(φ) = Σ 2A sin²(tφ/2) over the groups. By Cauchy–Schwarz √D has a slope of at most
-/// √(ΣAt²/2), for any part of the sum, so one large D clears a whole stretch of nodes. None if these
-/// are too many.
-fn kept_nodes(groups: &[TiltedGroup], half: f64) -> Option<Vec<u64>> {
-    let mut damping: Vec<(f64, f64)> = groups
-        .iter()
-        .map(|group| (group.weight, group.sums.even[0]))
-        .collect();
-    damping.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let variance: f64 = damping.iter().map(|(t, a)| a * t * t).sum();
-    let step = PI / half;
-    let nodes_per_root = 1.0 / ((0.5 * variance).sqrt() * step);
-    let (mut kept, mut k) = (Vec::new(), 0.0);
-    for _ in 0..MOST_LOOKS {
-        if k > half {
-            return Some(kept);
-        }
-        if kept.len() >= MOST_NODES {
-            return None;
-        }
-        let mut exponent = 0.0;
-        for (weight, a) in &damping {
-            let sine = (0.5 * weight * step * k).sin();
-            exponent += 2.0 * a * sine * sine;
-            if exponent > 6.0 * DROPPED {
-                break;
-            }
-        }
-        if exponent <= DROPPED {
-            kept.push(k as u64);
-            k += 1.0;
-        } else {
-            let clear = (exponent.sqrt() - DROPPED.sqrt()) * nodes_per_root * (1.0 - 1e-9);
-            k += clear.floor().max(1.0);
-        }
-    }
-    None
 }
