@@ -319,7 +319,6 @@ def simd() -> Literal["avx512", "avx2", "portable"]:
 def _panic(place: Literal["in place", "on the pool", "in a task"]) -> None:
     """Panic, to test that a defect ends in `InternalError`."""
 
-
 @final
 class PropensityRows:
     """The rows a propensity model learns from."""

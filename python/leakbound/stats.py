@@ -26,7 +26,15 @@ from leakbound._poisson_binomial import (
     poisson_binomial_tail_offsets,
 )
 from leakbound._typing import ArrayInput, FloatArray
-from leakbound._validate import check_length, check_successes, flag, numbers, real, vector
+from leakbound._validate import (
+    check_length,
+    check_successes,
+    flag,
+    integer,
+    numbers,
+    real,
+    vector,
+)
 from leakbound._zero_run import (
     bayes_guesses,
     bootstrap_quantile,
@@ -320,14 +328,15 @@ def kl_scan(
     (200, True)
     """
     path = _path(successes)
-    policy = KLScan(kappa=kappa, min_guesses=min_guesses, grid=grid)
+    least = integer(min_guesses, "min_guesses", least=1)
+    policy = KLScan(kappa=kappa, min_guesses=least, grid=grid)
     policy.check(path.guesses)
     sides = 1 if flag(one_sided, "one_sided") else 2
     return _core.kl_scan(
         path,
         beta=_level(beta),
         kappa=policy.kappa,
-        min_guesses=min_guesses,
+        min_guesses=least,
         grid=grid,
         failures=sides * path.guesses * real(delta, "delta", least=0, below=1) / 2,
     )
@@ -381,12 +390,13 @@ def kl_scan_offsets(
     -0.5
     """
     path = _path(successes)
-    policy = KLScan(kappa=kappa, min_guesses=min_guesses)
+    least = integer(min_guesses, "min_guesses", least=1)
+    policy = KLScan(kappa=kappa, min_guesses=least)
     policy.check(path.guesses)
     values = _reals(vector(offsets, "offsets"), "offsets", least=-300, most=300)
     check_length(values, path.guesses, "offsets")
     return _core.kl_scan_offsets(
-        path, values, beta=_level(beta), kappa=policy.kappa, min_guesses=min_guesses
+        path, values, beta=_level(beta), kappa=policy.kappa, min_guesses=least
     )
 
 

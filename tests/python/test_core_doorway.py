@@ -53,7 +53,9 @@ def test_every_number_reads_a_mask_as_booleans() -> None:
         stats.kl_scan_offsets(member, offsets, beta=0.05).epsilon
     )
     uniforms = np.linspace(0, 1, 60)
-    assert (stats.match(masked(member), scores, uniforms) == stats.match(member, scores, uniforms)).all()
+    assert (
+        stats.match(masked(member), scores, uniforms) == stats.match(member, scores, uniforms)
+    ).all()
     assert stats.shift_delta(scores, masked(member), 0.5) == stats.shift_delta(scores, member, 0.5)
     assert stats.poisson_binomial_tail(1, masked(np.array([True, False]))) == 1.0
 

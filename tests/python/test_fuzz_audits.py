@@ -31,10 +31,10 @@ def policy(h: Hostile, m: int) -> Any:
         lambda: cuts.KLScan(min_guesses=h.option(1)),
         lambda: cuts.Fixed(h.option(h.pick([1, m, max(1, m // 2), m + 1]))),
         lambda: cuts.UnionBound(grid=h.pick(["all", "geometric", [1], [m]])),
-        lambda: cuts.VilleMixture(),
+        cuts.VilleMixture,
         lambda: cuts.EqualLevelScan(alpha0=h.option(h.level())),
-        lambda: cuts.Weighted(),
-        lambda: cuts.Split(),
+        cuts.Weighted,
+        cuts.Split,
         lambda: h.pick([1, "all", cuts.KLScan, 0.5]),
     ]
     return h.pick(choices[:-1] if not h.one_in(30) else choices)()
@@ -75,7 +75,7 @@ def zero_run(h: Hostile) -> Any:
         "variant": h.option(h.pick(["directional", "paper"])),
         "derandomize": h.option(h.one_in(2)),
         "max_log_odds": h.option(h.pick([None, 2.0, abs(h.real())])),
-        "falsify": h.option(True),
+        "falsify": h.option(not h.one_in(4)),
         "bootstrap": h.option(h.pick(["percentile", "recentred", "basic"])),
         "adversary": h.option(h.pick(["raw", "residual", "bayes", "paper_aware"])),
     }

@@ -67,8 +67,8 @@ class Hostile:
         return float(self.rng.random() ** self.rng.integers(1, 40))
 
     def level(self) -> float:
-        """A number in (0, 1), as levels are, now and then anything."""
-        return float(self.pick([5e-324, 1e-300, 1e-17, 1e-3, 0.05, 0.3, 0.5, 0.7, 1 - 2**-53, 1e-9]))
+        """A number in (0, 1), up to its ends."""
+        return float(self.pick([5e-324, 1e-300, 1e-17, 1e-9, 1e-3, 0.05, 0.5, 0.7, 1 - 2**-53]))
 
     def count(self, most: int) -> int:
         """A count about a number of trials."""
@@ -82,7 +82,7 @@ class Hostile:
         if kind == 0:
             return np.full(n, self.real())
         if kind == 1:
-            return self.rng.choice([self.real(), self.real()], size=n)
+            return np.where(self.rng.random(n) < 0.5, self.real(), self.real())
         if kind == 2:
             return np.array([self.real() for _ in range(n)])
         if kind == 3:
@@ -119,7 +119,8 @@ class Hostile:
     def array(self, values: NDArray[Any]) -> Any:
         """The values in another dtype or layout, and now and then of another shape."""
         if self.one_in(40):
-            return self.pick([values[:-1], values[None], values[:0], values.astype(object), values[0]])
+            shapes = [values[:-1], values[None], values[:0], values.astype(object), values[0]]
+            return self.pick(shapes)
         with np.errstate(all="ignore"):
             dtype = self.pick(["f8", "f8", "f8", "f8", "f2", "f4", "g", ">f8", "u8", "i8"])
             if dtype in {"u8", "i8"} and not (np.abs(values) < 2.0**62).all():

@@ -440,7 +440,7 @@ def _curve(
     ranking: _core.Ranking,
 ) -> Curve:
     """Return the winning sequence at the ends of batches and at the cut that won."""
-    step = math.ceil(len(ends) / (POINTS - 2))
+    step = max(1, math.ceil(len(ends) / (POINTS - 2)))
     kept = sorted({*ends[::step], *ends[-1:], *([cut] if cut[0] else [])})
     guesses, correct = np.array(kept, dtype=np.int64).reshape(-1, 2).T
     limits = [

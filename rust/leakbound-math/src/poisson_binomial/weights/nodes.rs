@@ -7,8 +7,8 @@ use super::TiltedGroup;
 /// Nodes with |ψ| below e⁻⁴⁶ = 10⁻²⁰ are dropped: however many, they do not add up to anything.
 pub(super) const DROPPED: f64 = 46.0;
 /// Nodes held, with a dozen numbers each, and nodes looked at.
-pub(super) const MOST_NODES: usize = 1 << 21;
-const MOST_LOOKS: usize = 1 << 23;
+pub(super) const MOST_NODES: usize = 1 << 19;
+const MOST_LOOKS: usize = 1 << 22;
 
 /// The k ≤ J with |ψ(πk/J)| not known to be below e⁻⁴⁶.
 ///
