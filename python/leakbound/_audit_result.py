@@ -5,6 +5,7 @@ for, from the arrays that were audited, and kept.
 """
 
 import html
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -22,6 +23,9 @@ from leakbound.tradeoff import TradeOff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_ROUNDING = 1e-9
+"""Share of the ceiling by which rounding may put a bound above it."""
 
 __all__ = ["AuditResult", "Result", "ScoreAudit", "check_delta", "judged", "percent", "sign_of"]
 
@@ -86,6 +90,28 @@ class ScoreAudit(Record):
     def histogram(self) -> Histogram:
         """The scores of members and of non-members."""
         return self._histogram.value
+
+    def _flaw(self) -> str:
+        if not 0 <= self.correct <= self.guesses <= self.m or not 0 <= self.members <= self.m:
+            return (
+                f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
+                f"members ({self.members}) <= m do not hold"
+            )
+        if not 0 <= self.auc <= 1:
+            return f"auc is {self.auc:g}, outside [0, 1]"
+        if self.bound < 0 or not self._within_reach():
+            return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
+        lengths = [
+            [part.size for part in vars(figure).values()] for figure in (self.curve, self.roc)
+        ]
+        bins = self.histogram
+        lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
+        if any(len(set(sizes)) > 1 for sizes in lengths):
+            return "the arrays of curve, roc or histogram differ in length"
+        return ""
+
+    def _within_reach(self) -> bool:
+        return self.bound <= self.ceiling + _ROUNDING * abs(self.ceiling) < math.inf
 
     def __repr__(self) -> str:
         return f"ScoreAudit(log-odds >= {down(self.bound)}, {_counts(self)})"
@@ -230,6 +256,16 @@ class AuditResult(Result, ScoreAudit):
     rejected: TradeOff | None = None
     _provenance: Lazy[Provenance] = field(repr=False)
     _rejectable: Lazy[TradeOff | None] = field(default_factory=lambda: Lazy(lambda: None))
+
+    def _flaw(self) -> str:
+        if not 0 < self.confidence < 1:
+            return f"confidence is {self.confidence:g}, outside (0, 1)"
+        return super()._flaw()
+
+    def _within_reach(self) -> bool:
+        if self.bounds_above:
+            return self.bound >= self.ceiling - _ROUNDING * abs(self.ceiling)
+        return super()._within_reach()
 
     @property
     def rejectable(self) -> TradeOff | None:

@@ -12,14 +12,24 @@ from collections.abc import Callable
 from dataclasses import Field, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._files import write_text
 from leakbound._typing import JsonValue
-from leakbound.errors import ResultFormatError
+from leakbound.errors import LeakboundError, ResultFormatError
 
 __all__ = ["Lazy", "Record", "decode", "encode", "unstored"]
 
@@ -27,6 +37,10 @@ T = TypeVar("T")
 
 SCHEMA = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
+_DEEPEST = 40
+"""Levels of nesting: those of a result are about ten."""
+_LARGEST = 1 << 28
+"""Bytes of the largest file that is read."""
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -95,7 +109,8 @@ class Record:
         ResultFormatError
             If `data` is not such a form.
         """
-        if data.get("schema") != SCHEMA:
+        given: object = data
+        if not isinstance(given, dict) or given.get("schema") != SCHEMA:
             message = (
                 f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
             )
@@ -146,14 +161,11 @@ class Record:
         OSError
             If the file cannot be read.
         """
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            message = f"not JSON: {error}"
-            raise ResultFormatError(message) from error
-        return cls.from_dict(data)
+        return cls.from_dict(parse(_text(source)))
+
+    def _flaw(self) -> str:
+        """Return which parts of a result that was read cannot go together; empty if all do."""
+        return ""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
@@ -165,6 +177,87 @@ class Record:
         stored = _stored(self)
         rest = {f.name: getattr(self, f.name) for f in fields(cast("Any", self)) if f not in stored}
         return type(self).from_dict, (self.to_dict(),), rest
+
+
+def parse(text: str) -> Any:
+    """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting.
+
+    Parameters
+    ----------
+    text : str
+        The JSON text.
+
+    Returns
+    -------
+    JSON value
+        What it holds.
+
+    Raises
+    ------
+    ResultFormatError
+        If it is not such JSON.
+    """
+    try:
+        data = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_once
+        )
+        if _depth(data) <= _DEEPEST:
+            return data
+        message = f"it is nested more than {_DEEPEST} deep"
+    except ResultFormatError:
+        raise
+    except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
+        message = " ".join(str(error).split())
+    message = f"not JSON of this package: {message}"
+    raise ResultFormatError(message)
+
+
+def _text(source: str | os.PathLike[str]) -> str:
+    """Return the text itself, or that of a file."""
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        return source
+    try:
+        with Path(source).open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        text = content.decode("utf-8")
+    except (TypeError, ValueError) as error:  # no UTF-8, or a name with a NUL byte
+        message = f"neither JSON, which starts with a brace, nor a file of it: {error}"
+        raise ResultFormatError(message) from error
+    if len(content) > _LARGEST:
+        message = f"{source!r:.60} has more than {_LARGEST:,} bytes, which no result has"
+        raise ResultFormatError(message)
+    return text
+
+
+def _refuse_constant(name: str) -> None:
+    message = f"{name} is not JSON: infinities are stored as text, and NaN as null"
+    raise ResultFormatError(message)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        message = f"{digits:.40} is beyond a double"
+        raise ResultFormatError(message)
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"{twice!r:.60} occurs twice in one object"
+        raise ResultFormatError(message)
+    return content
+
+
+def _depth(data: Any) -> int:
+    """Return how deep lists and objects are nested."""
+    if isinstance(data, dict | list):
+        inner = data.values() if isinstance(data, dict) else data
+        return 1 + max(map(_depth, inner), default=0)
+    return 0
 
 
 def encode(value: object) -> JsonValue:
@@ -279,12 +372,21 @@ def _decode_dataclass(kind: Any, data: JsonValue, where: str) -> Any:
         message = f"{where} lacks {', '.join(missing)}"
         raise ResultFormatError(message)
     hints = get_type_hints(kind)
-    return kind(
-        **{
-            name: decode(hints[name], content[public], f"{where}.{public}")
-            for name, public in names.items()
-        }
-    )
+    values = {
+        name: decode(hints[name], content[public], f"{where}.{public}")
+        for name, public in names.items()
+    }
+    try:
+        made = kind(**values)
+        flaw = made._flaw() if isinstance(made, Record) else ""  # noqa: SLF001 (of this module)
+    except ResultFormatError:
+        raise
+    except LeakboundError as error:
+        flaw = str(error)
+    if flaw:
+        message = f"{where} cannot be: {flaw}"
+        raise ResultFormatError(message)
+    return made
 
 
 def _decode_array(dtype: Any, data: JsonValue, where: str) -> NDArray[np.generic]:
@@ -294,13 +396,17 @@ def _decode_array(dtype: Any, data: JsonValue, where: str) -> NDArray[np.generic
         math.nan if item is None and kind is float else decode(kind, item, f"{where}[{i}]")
         for i, item in enumerate(items)
     ]
-    return np.array(values, dtype=dtype)
+    try:
+        return np.array(values, dtype=dtype)
+    except OverflowError:
+        message = f"{where} has an integer beyond {np.dtype(dtype)}"
+        raise ResultFormatError(message) from None
 
 
 def _decode_literal(allowed: tuple[Any, ...], data: JsonValue, where: str) -> Any:
     if data not in allowed:
         listed = " or ".join(map(repr, allowed))
-        message = f"{where} must be {listed}, got {data!r}"
+        message = f"{where} must be {listed}, got {data!r:.60}"
         raise ResultFormatError(message)
     return data
 
@@ -309,9 +415,13 @@ def _decode_float(data: JsonValue, where: str) -> float:
     if isinstance(data, str) and data in _INFINITIES:
         return _INFINITIES[data]
     if isinstance(data, bool) or not isinstance(data, int | float):
-        message = f"{where} must be a number, got {data!r}"
+        message = f"{where} must be a number, got {data!r:.60}"
         raise ResultFormatError(message)
-    return float(data)
+    try:
+        return float(data)
+    except OverflowError:
+        message = f"{where} must be a number that a double holds"
+        raise ResultFormatError(message) from None
 
 
 def _encode_float(value: float) -> JsonValue:

@@ -87,6 +87,21 @@ class PanoramiaResult(Result):
     conditional_by_match: ZeroRunResult | None = None
     _provenance: Lazy[Provenance] = field(repr=False)
 
+    def _flaw(self) -> str:
+        if not 0 < self.confidence < 1:
+            return f"confidence is {self.confidence:g}, outside (0, 1)"
+        if not (self.m == self.attack.m == self.baseline.m):
+            return f"m ({self.m}) is not that of baseline and attack"
+        most = self.c_plus_epsilon_lb
+        allowed = self.c_lb if self.c_upper is None else self.c_upper
+        if self.bound != max(0.0, most - allowed):
+            return f"bound ({self.bound:g}) does not follow from c_plus_epsilon_lb and c"
+        if min(self.c_lb, most, self.epsilon_tilde) < 0 or most != self.attack.bound:
+            return "c_lb, c_plus_epsilon_lb and epsilon_tilde are not what the attack proves"
+        if (self.lower_bound is None) == (self.kind == "lower_bound"):
+            return f"lower_bound does not go with kind {self.kind!r}"
+        return ""
+
     @property
     def conditionals(self) -> tuple[ZeroRunResult, ...]:
         """The conditional lower bounds that there are, the claim's own first."""

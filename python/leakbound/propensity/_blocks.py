@@ -43,14 +43,13 @@ class Checkpoint:
         self._folder = Path(path)
         stored = self._folder / "key"
         self._folder.mkdir(parents=True, exist_ok=True)
-        kept = sorted(file.name for file in self._folder.glob("*.npz"))
-        if not stored.exists() and not kept:
+        found = sorted(file.name for file in self._folder.iterdir() if file.name[0] != ".")
+        if not found:
             write_text(stored, key)
         elif not stored.is_file():
-            found = ", ".join(kept[:3]) or "a folder named key"
             message = (
-                f"{self._folder} is not a checkpoint: it holds {found} without the key of what was "
-                "computed; give another folder"
+                f"{self._folder} is not a checkpoint: it holds {', '.join(found[:3])} and no key "
+                "that says what was computed; give an empty folder, or a new one"
             )
             raise CheckpointError(message)
         elif stored.read_bytes() != key.encode():
