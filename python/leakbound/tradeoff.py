@@ -16,12 +16,20 @@ from leakbound import _core
 from leakbound._json import Record
 from leakbound._typing import FloatArray
 from leakbound._validate import choice, numbers, real, vector
+from leakbound.errors import TradeOffError
 
 __all__ = ["TradeOff"]
 
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64."""
 Family: TypeAlias = Literal["gaussian", "laplace", "approx", "table", "profile"]
+_PARAMETERS: dict[Family, set[str]] = {
+    "gaussian": {"mu", "delta"},
+    "laplace": {"epsilon"},
+    "approx": {"epsilon", "delta"},
+    "table": {"alpha", "f"},
+    "profile": {"epsilon", "delta"},
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,7 +223,15 @@ class TradeOff(Record):
         return cls(family, {name: np.atleast_1d(value) for name, value in parameters.items()})
 
     def _build(self) -> _core.TradeOff:
-        values = self.parameters
+        values, needed = self.parameters, _PARAMETERS[self.family]
+        alone = self.family not in {"table", "profile"}
+        if set(values) != needed or (alone and any(value.size != 1 for value in values.values())):
+            sizes = ", ".join(f"{name} of {value.size}" for name, value in values.items())
+            message = (
+                f"TradeOff.{self.family} takes {' and '.join(sorted(needed))}"
+                f"{', one number each' if alone else ''}, got {sizes or 'nothing'}"
+            )
+            raise TradeOffError(message)
         if self.family == "table":
             return _core.TradeOff.tabulated(values["alpha"], values["f"])
         if self.family == "profile":

@@ -155,14 +155,17 @@ def test_json_says_what_the_number_is(panoramia: lb.PanoramiaResult) -> None:
 
 def test_infinities_and_values_that_do_not_exist(result: lb.AuditResult) -> None:
     curve = dataclasses.replace(result.curve, bound=np.full(result.curve.guesses.size, np.nan))
+    edges = result.histogram.edges.copy()
+    edges[[0, -1]] = -math.inf, math.inf
+    bins = dataclasses.replace(result.histogram, edges=edges)
     strange = dataclasses.replace(
-        result, bound=math.inf, auc=-math.inf, _curve=_json.Lazy(lambda: curve)
+        result, _curve=_json.Lazy(lambda: curve), _histogram=_json.Lazy(lambda: bins)
     )
     data = json.loads(strange.to_json())
-    assert (data["bound"], data["auc"]) == ("inf", "-inf")
+    assert [data["histogram"]["edges"][i] for i in (0, -1)] == ["-inf", "inf"]
     assert set(data["curve"]["bound"]) == {None}
     back = lb.AuditResult.from_dict(data)
-    assert (back.bound, back.auc) == (math.inf, -math.inf)
+    np.testing.assert_array_equal(back.histogram.edges, edges)
     assert np.isnan(back.curve.bound).all()
     assert back == strange
 

@@ -1,0 +1,110 @@
+"""JSON that was tampered with is refused as such, or is a result that makes sense."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.errors import ResultFormatError
+from mutations import LONG, QUICK, assaulted, mutants, replaced
+
+rng = np.random.default_rng(9)
+M = 60
+MEMBER = rng.random(M) < 0.5
+SCORE = rng.normal(size=M) + 2 * MEMBER
+CHANCE = np.full(M, 0.4)
+
+RESULTS: dict[str, Any] = {
+    "one run": lb.audit_one_run(SCORE, MEMBER),
+    "GDP": lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP()),
+    "Laplace": lb.audit_one_run(SCORE, MEMBER, claim=lb.LaplaceDP()),
+    "PANORAMIA": lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER),
+    "Zero-Run": lb.audit_zero_run(SCORE, MEMBER, CHANCE),
+}
+
+
+def check(result: Any) -> None:
+    """What any result that can be read keeps to."""
+    assert 0 < result.confidence < 1
+    assert 0 <= result.correct <= result.guesses <= result.m
+    assert result.bound >= 0
+    if isinstance(result, lb.AuditResult) and result.bounds_above:
+        assert result.bound >= result.ceiling * (1 - 1e-8)
+    elif getattr(result, "bootstrap", None) is None:
+        assert result.bound <= result.ceiling * (1 + 1e-8) < math.inf
+    assert type(result).from_json(result.to_json()) == result
+    assert repr(result)
+
+
+@pytest.mark.parametrize(
+    "count", [QUICK // 4, pytest.param(LONG, marks=pytest.mark.validity)], ids=["quick", "long"]
+)
+@pytest.mark.parametrize("name", RESULTS)
+def test_tampered_results(name: str, count: int) -> None:
+    kind, text = type(RESULTS[name]), RESULTS[name].to_json()
+
+    def texts() -> Iterator[str]:
+        drawn = np.random.default_rng(count)
+        for mutant in mutants([text.encode()], count // 2, seed=count):
+            yield "{" + mutant.decode(errors="surrogateescape").lstrip()[1:]
+        for _ in range(count - count // 2):
+            data = json.loads(text)
+            for _ in range(drawn.integers(1, 3)):
+                data = replaced(data, drawn)
+            yield json.dumps(data)
+
+    def read(source: str) -> None:
+        check(kind.from_json(source))
+
+    read_well, refused = assaulted(texts(), read, (ResultFormatError,))
+    assert read_well + refused == count
+    assert refused > count // 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"schema": NaN}', "NaN is not JSON"),
+        ('{"schema": 1, "schema": 1}', "occurs twice"),
+        ('{"schema": 1e999}', "beyond a double"),
+        ('{"schema": ' + "9" * 5000 + "}", "not JSON of this package"),
+        ('{"schema": ' + "[" * 50 + "]" * 50 + "}", "nested more than 40 deep"),
+        ('{"schema": ' + "[" * 100_000, "not JSON of this package"),
+        ("{", "not JSON of this package"),
+        ("a\0b", "nor a file"),
+    ],
+    ids=["NaN", "twice", "1e999", "digits", "deep", "bottomless", "half", "NUL"],
+)
+def test_json_that_no_result_is(text: str, words: str) -> None:
+    with pytest.raises(ResultFormatError, match=words):
+        lb.AuditResult.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("bound", 99.0, "bound is 99, outside"),
+        ("bound", "inf", "bound is inf, outside"),
+        ("bound", 10**400, "a double holds"),
+        ("correct", 61, "correct .* <= guesses"),
+        ("m", 1, "do not hold"),
+        ("members", -1, "do not hold"),
+        ("auc", 1.5, "auc is 1.5"),
+        ("confidence", 1.0, r"confidence is 1, outside \(0, 1\)"),
+        ("kind", "proof", "kind must be"),
+    ],
+)
+def test_parts_that_cannot_go_together(field: str, value: Any, words: str) -> None:
+    data = RESULTS["one run"].to_dict() | {field: value}
+    with pytest.raises(ResultFormatError, match=words):
+        lb.AuditResult.from_dict(data)
+
+
+def test_what_is_no_object_is_refused() -> None:
+    for data in ([], None, "x", 1):
+        with pytest.raises(ResultFormatError, match="not a AuditResult"):
+            lb.AuditResult.from_dict(data)  # type: ignore[arg-type]
