@@ -105,6 +105,7 @@ def test_parts_that_cannot_go_together(field: str, value: Any, words: str) -> No
 
 
 def test_what_is_no_object_is_refused() -> None:
-    for data in ([], None, "x", 1):
+    wrong: list[Any] = [[], None, "x", 1]
+    for data in wrong:
         with pytest.raises(ResultFormatError, match="not a AuditResult"):
-            lb.AuditResult.from_dict(data)  # type: ignore[arg-type]
+            lb.AuditResult.from_dict(data)

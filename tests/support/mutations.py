@@ -26,7 +26,7 @@ def mutants(valid: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
     """Yield `count` mutants of valid contents."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        content = bytearray(valid[rng.integers(len(valid))])
+        content = bytearray(valid[int(rng.integers(len(valid)))])
         for _ in range(rng.integers(1, 4)):
             _mutate(content, rng, valid)
         yield bytes(content)
@@ -43,7 +43,7 @@ def _mutate(content: bytearray, rng: np.random.Generator, valid: Sequence[bytes]
     elif how == 2:
         del content[place : min(end, place + 40)]
     elif how == 3:
-        other = valid[rng.integers(len(valid))]
+        other = valid[int(rng.integers(len(valid)))]
         content[place:end] = other[place:end][: 1 << 16]
     elif how == 4:
         content[place:place] = _TOKENS[rng.integers(len(_TOKENS))]

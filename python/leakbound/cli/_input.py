@@ -313,7 +313,7 @@ def _csv_by_arrow(
             words = columns["member"].dictionary_encode()
             known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
             columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
-    except (pa.ArrowException, KeyError, OSError, UnicodeDecodeError):
+    except (pa.ArrowException, KeyError, OSError, UnicodeError):
         return None
     read = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
     # infinite may be what was written, or too large for a double: the plain reader tells
@@ -440,13 +440,13 @@ def _archive(path: Path) -> Iterator[Archive]:
 
 
 def _parquet_names(path: Path) -> list[str]:
-    with _arrow(path) as parquet:
-        return list(parquet.read_schema(path).names)
+    with _arrow(path) as parquet, path.open("rb") as file:
+        return list(parquet.read_schema(file).names)
 
 
 def _parquet(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
-    with _arrow(path) as parquet:
-        table = parquet.read_table(path, columns=list(picked))
+    with _arrow(path) as parquet, path.open("rb") as file:
+        table = parquet.read_table(file, columns=list(picked))
         for name in picked:
             if table[name].null_count:
                 row = table[name].is_null().index(value=True).as_py()
@@ -472,8 +472,6 @@ def _arrow(path: Path) -> Iterator[Any]:
         raise MissingExtraError(message) from error
     try:
         yield parquet
-    except FileNotFoundError:
-        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # damage is an OSError, too
         if isinstance(error, OSError) and error.errno is not None:
             raise
