@@ -46,8 +46,9 @@ def one_run_p_value(
     bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
         The closed form; the published theorem, which is 1 wherever it would exceed 1/2, since there
         it can be false; coupling and knapsack; or, for tampered guesses about given members and
-        non-members, the theorem as published or with a smaller allowance, both 1 above 1/2 too;
-        or, for members and generated points, the published propositions, δ standing for γ + δ - γδ.
+        non-members, the theorem as published, 1 above 1/2 too, or the closed form again, which
+        holds there with m the sum of 2 min(π, 1 - π); or, for members and generated points, the
+        published propositions, δ standing for γ + δ - γδ.
     one_sided : bool
         Whether no guess but "member" is ever made.
 
@@ -71,10 +72,10 @@ def one_run_p_value(
     e^ε x + δ. For one-sided guesses m/2 stands for m. "steinke" is Theorem 5.2 of Steinke, Nasr and
     Jagielski, "Privacy auditing with one (1) training run" (2023). "zero_run" is Theorem 5.1 (1) of
     Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run":
-    T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i, and "zero_run_sharp" has max_i P(v > W' ≥ v - i)/i for
-    the sum. "panoramia" is Propositions 3 and 4 of Kazmi et al., "PANORAMIA" (2024): the concave
-    envelope of k ↦ P(W' ≥ v - k) at 2 m δ. Like "steinke" they take failures to be independent of
-    the coins.
+    T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i; "zero_run_sharp" is "exact" (docs/zero-run.md has the
+    proof), and assumes nothing of failures. "panoramia" is Propositions 3 and 4 of Kazmi et al.,
+    "PANORAMIA" (2024): the concave envelope of k ↦ P(W' ≥ v - k) at 2 m δ. Like "steinke" it and
+    "zero_run" take failures to be independent of the coins.
 
     Examples
     --------
@@ -149,12 +150,14 @@ def _counts(correct: int, guesses: int) -> tuple[int, int]:
 def _options(m: float, delta: float, k: int, bound: TailBound, *, one_sided: bool) -> TailOptions:
     choice(bound, "bound", TailBound)
     members_only = flag(one_sided, "one_sided")
-    if integer(k, "k", least=2, most=_MOST) > 2 and (members_only or bound != "exact"):
+    if integer(k, "k", least=2, most=_MOST) > 2 and (
+        members_only or bound not in {"exact", "zero_run_sharp"}
+    ):
         asked = "one_sided=True" if members_only else f'bound="{bound}"'
         message = f"{asked} is for membership, k=2, got k={k}: leave it out, or set k=2"
         raise IncompatibleOptionsError(message)
     return {
-        "bound": bound,
+        "bound": "exact" if bound == "zero_run_sharp" else bound,
         "m": real(m, "m", above=0, below=math.inf),
         "delta": real(delta, "delta", least=0, below=1),
         "k": k,

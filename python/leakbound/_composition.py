@@ -36,7 +36,6 @@ def composition_bound(
     mu_ds: float | None = None,
     delta_ds: float = 0.0,
     tau: float = 0.05,
-    one_sided: bool = False,
     test: FdpTest = "recursion",
 ) -> float:
     """Bound leakage by what features and model leak together, less what features leak at worst.
@@ -59,8 +58,6 @@ def composition_bound(
         Probability that features say more than that: see `shift_delta`.
     tau : float
         Probability that the bound is above the truth, in (0, 1).
-    one_sided : bool
-        Whether no guess but "member" is ever made.
     test : str
         For `GaussianDP`, as for `fdp_lower_bound`.
 
@@ -84,6 +81,9 @@ def composition_bound(
     are not Gaussian with √(μ² + μ_DS²) and failures δ_DS, the model is not μ-Gaussian (Algorithm
     7). Algorithm 8 omits μ_DS and misstates the error, and is not offered.
 
+    Guesses of "member" only have no tighter form here: m/2 stands for m where membership is a fair
+    coin given what the guess is made from, and features that tell of it are part of that.
+
     Examples
     --------
     >>> round(composition_bound(95, 100, 1000, claim=PureDP(), epsilon_ds=0.5), 4)
@@ -104,7 +104,6 @@ def composition_bound(
             m,
             claim=GaussianDP(delta=delta),
             tau=tau,
-            one_sided=one_sided,
             test=test,
         )
         shift = shift_mu(epsilon_ds) if epsilon_ds is not None else real(mu_ds, "mu_ds", least=0)
@@ -112,7 +111,7 @@ def composition_bound(
     if epsilon_ds is None:
         message = f"mu_ds is for GaussianDP(), got {claim!r}: give epsilon_ds"
         raise IncompatibleOptionsError(message)
-    together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau, one_sided=one_sided)
+    together = one_run_epsilon(correct, guesses, m, delta=delta, beta=tau)
     return max(0.0, together - real(epsilon_ds, "epsilon_ds", least=0))
 
 

@@ -55,7 +55,7 @@ __all__ = [
     "threads",
     "union_bound",
     "union_curve",
-    "ville_bound_of_cuts",
+    "ville_bound_of_moments",
     "weighted_epsilon",
     "weighted_tail",
 ]
@@ -238,8 +238,14 @@ def union_curve(
     tail: Literal["exact", "hoeffding"],
     points: int,
 ) -> tuple[_Counts, _Counts, _Floats]: ...
-def ville_bound_of_cuts(guesses: _Counts, correct: _Counts, *, beta: float) -> Bound:
-    """Return the best of some cuts of a path by the mixture at the level `beta`."""
+def ville_bound_of_moments(
+    guesses: _Counts, correct: _Counts, *, sequences: int, beta: float
+) -> tuple[int, float] | None:
+    """Return the best moment by the mean of the mixtures of all sequences, and its logit.
+
+    Both arrays hold a count for each sequence, one moment after the other; None if no moment
+    stands out.
+    """
 
 def pointwise_curve(
     path: Path, *, beta: float, statistic: _Statistic, points: int

@@ -13,7 +13,15 @@ from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.tradeoff import TradeOff
 
-__all__ = ["critical", "fdp_lower_bound", "fdp_p_value", "fdp_rejects", "rejects", "search"]
+__all__ = [
+    "critical",
+    "fdp_lower_bound",
+    "fdp_p_value",
+    "fdp_rejects",
+    "rejects",
+    "search",
+    "unexplained",
+]
 
 _MOST = 2**53
 """The core counts right guesses in doubles."""
@@ -43,7 +51,9 @@ def fdp_rejects(
     m : float
         Examples, guessed or not; positive. After weighting, their effective number.
     tradeoff : TradeOff
-        The curve, from `leakbound.tradeoff`.
+        The curve, from `leakbound.tradeoff`: the power is that of finding the value guessed. For
+        membership, k = 2, it is that of finding members, and `TradeOff.symmetrized` is tested
+        unless guesses are one-sided; for k > 2 it holds for every ordered pair of values.
     tau : float
         Level, in (0, 1): the most that the chance of a false rejection can be.
     k : int
@@ -81,7 +91,7 @@ def fdp_rejects(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
-    return rejects(counts, tradeoff, _level(tau), test)
+    return rejects(counts, _tested(tradeoff, counts), _level(tau), test)
 
 
 def fdp_p_value(
@@ -105,7 +115,7 @@ def fdp_p_value(
     m : float
         Examples, guessed or not; positive.
     tradeoff : TradeOff
-        The curve, from `leakbound.tradeoff`.
+        The curve, as for `fdp_rejects`.
     k : int
         Equally likely values of each example, at least 2; 2 for membership.
     one_sided : bool
@@ -136,7 +146,7 @@ def fdp_p_value(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
-    return _core.fdp_p_value(counts, tradeoff.core, test)
+    return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
 
 
 def fdp_lower_bound(
@@ -176,7 +186,8 @@ def fdp_lower_bound(
     -------
     float
         The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
-        where smaller values are the less private.
+        where smaller values are the less private; also if the count is so large that no mechanism
+        explains it, and the coins must be in doubt.
 
     Raises
     ------
@@ -215,8 +226,10 @@ def critical(counts: CountOptions, claim: AnyFamily, tau: float, test: FdpTest) 
     Returns
     -------
     float or None
-        The value, None if none is rejected.
+        The value, None if none is rejected, or if no mechanism at all explains the count.
     """
+    if unexplained(counts, tau):
+        return None
     if isinstance(claim, GaussianDP):
         return _core.fdp_critical_mu(counts, claim.delta, tau, test)
     if isinstance(claim, LaplaceDP):
@@ -227,6 +240,27 @@ def critical(counts: CountOptions, claim: AnyFamily, tau: float, test: FdpTest) 
         return rejects(counts, claim.curve(theta, sides), tau, test)
 
     return search(refuted, claim)
+
+
+def unexplained(counts: CountOptions, tau: float) -> bool:
+    """Return whether even a mechanism that tells all rarely allows so many right guesses.
+
+    Parameters
+    ----------
+    counts : CountOptions
+        What was observed.
+    tau : float
+        Level, in (0, 1).
+
+    Returns
+    -------
+    bool
+        True if c guesses are right with probability below `tau` whatever the mechanism: their mean
+        is at most m, and of guesses of "member" at most m/2. The count then says that coins were
+        not fair, or that luck was great, and nothing about privacy.
+    """
+    most = counts["m"] / 2 if counts["one_sided"] else counts["m"]
+    return tau * counts["correct"] >= most
 
 
 def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest) -> bool:
@@ -302,6 +336,12 @@ def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) ->
         "k": k,
         "one_sided": members_only,
     }
+
+
+def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
+    """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
+    both = counts["k"] == 2 and not counts["one_sided"]
+    return tradeoff.symmetrized() if both else tradeoff
 
 
 def _level(tau: float) -> float:

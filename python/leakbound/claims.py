@@ -140,13 +140,31 @@ class FamilyClaim(ABC):
         theta : float
             The parameter.
         sides : {"both", "member"}
+            Which guesses are made. For "member" the power is on training with the example. For
+            "both" the curve is its own mirror image.
+
+        Returns
+        -------
+        TradeOff
+            The curve; where it is rounded, it allows more than the claim does.
+        """
+
+    def attained(self, theta: float, sides: Sides) -> TradeOff:
+        """Return the curve that ε is converted from, once a value of the parameter is rejected.
+
+        Parameters
+        ----------
+        theta : float
+            The parameter.
+        sides : {"both", "member"}
             Which guesses are made.
 
         Returns
         -------
         TradeOff
-            The curve.
+            `curve`, or a curve that allows less where that one is rounded.
         """
+        return self.curve(theta, sides)
 
     width: ClassVar[float] = 1e-9
     """Relative width at which a search for the parameter ends, on the rejected side."""
@@ -275,8 +293,9 @@ class SubsampledGaussianDP(FamilyClaim):
 
     Notes
     -----
-    Curves are rounded to allow more than the mechanism: pessimistic estimates of δ by dp-accounting
-    on a grid of ε. An ε(δ) converted from a rejected curve is thereby too large by about 1e-3.
+    Curves that are tested allow more than the mechanism: pessimistic estimates of δ by
+    dp-accounting on a grid of ε. ε(δ) is converted from a curve that allows less: tests of a sum of
+    losses, rounded step by step to a lattice, attain it.
 
     Examples
     --------
@@ -331,8 +350,17 @@ class SubsampledGaussianDP(FamilyClaim):
         """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
         from leakbound._pld import subsampled_gaussian
 
-        noise = real(theta, "noise_multiplier", above=0, below=math.inf)
-        return subsampled_gaussian(noise, self.sampling_rate, self.steps, sides)
+        return subsampled_gaussian(_noise(theta), self.sampling_rate, self.steps, sides)
+
+    def attained(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.attained`: tests of the losses attain this curve."""
+        from leakbound._pld import attained
+
+        return attained(_noise(theta), self.sampling_rate, self.steps, sides)
+
+
+def _noise(theta: float) -> float:
+    return real(theta, "noise_multiplier", above=0, below=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +372,8 @@ class TradeOffFamily(FamilyClaim):
     parameter : str
         What to call the parameter.
     tradeoff : callable
-        Takes a value of the parameter and returns a `TradeOff`.
+        Takes a value of the parameter and returns a `TradeOff`: f(α) is the smallest probability
+        of missing a member, of all tests that take a non-member for one with probability α.
     bracket : tuple of float
         The smallest and the largest value of the parameter that audits look at: finite, and above
         0 if `increasing` is false.
@@ -360,6 +389,10 @@ class TradeOffFamily(FamilyClaim):
     -----
     The audit takes the order on trust. A result that was read from JSON has the rejected curve, but
     not the function.
+
+    Guesses of members are bounded by f, those of non-members by its mirror image f⁻¹, and guesses
+    of both by `TradeOff.symmetrized`. If a guarantee f holds in both orders, as that of "differ in
+    one example" does, state the larger of f and f⁻¹: it proves more.
 
     Examples
     --------
@@ -411,11 +444,11 @@ class TradeOffFamily(FamilyClaim):
         """The bracket."""
         return self.bracket[0], self.bracket[1]
 
-    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
-        """See `FamilyClaim.curve`: one curve bounds all guesses."""
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.curve`: guesses of both sides may do what f or f⁻¹ allows."""
         curve = self.tradeoff(theta)
         instance(curve, f"tradeoff({theta:g})", TradeOff)
-        return curve
+        return curve if sides == "member" else curve.symmetrized()
 
 
 AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily

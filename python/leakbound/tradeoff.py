@@ -18,7 +18,7 @@ from leakbound._typing import FloatArray
 from leakbound._validate import choice, numbers, real, vector
 from leakbound.errors import TradeOffError
 
-__all__ = ["TradeOff"]
+__all__ = ["TradeOff", "convex_hull"]
 
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64."""
@@ -30,6 +30,38 @@ _PARAMETERS: dict[Family, set[str]] = {
     "table": {"alpha", "f"},
     "profile": {"epsilon", "delta"},
 }
+_CLOSE = 2.0**-46
+"""64 roundings of numbers near 1."""
+
+
+def convex_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the corners of the largest convex function below points, by increasing x.
+
+    Parameters
+    ----------
+    x, y : ndarray of float64, shape (n,)
+        The points, in any order; of those at one x the lowest counts.
+
+    Returns
+    -------
+    tuple of ndarray of float64
+        x, strictly increasing, and y.
+    """
+    order = np.lexsort((y, x))
+    corners: list[tuple[float, float]] = []
+    for here in zip(x[order].tolist(), y[order].tolist(), strict=True):
+        if corners and corners[-1][0] == here[0]:
+            continue
+        while len(corners) > 1 and _above(corners[-2], corners[-1], here):
+            corners.pop()
+        corners.append(here)
+    found = np.array(corners)
+    return found[:, 0], found[:, 1]
+
+
+def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Return whether b lies on or above the line from a to c."""
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,6 +271,52 @@ class TradeOff(Record):
         single = {name: float(value[0]) for name, value in values.items()}
         build: Callable[..., _core.TradeOff] = getattr(_core.TradeOff, self.family)
         return build(**single)
+
+    def symmetrized(self) -> "TradeOff":
+        """Return the curve that allows whatever this one or its mirror image allows.
+
+        f bounds tests whose power is on training *with* the example; its inverse f⁻¹ bounds those
+        whose power is on training without. Where both kinds of tests are mixed, as in guesses of
+        members and of non-members, the average of the two needs one convex function below both.
+
+        Returns
+        -------
+        TradeOff
+            The largest convex function below f and f⁻¹: a table, or this curve itself where it is
+            its own mirror image, to 64 roundings.
+
+        Examples
+        --------
+        >>> TradeOff.gaussian(1.0).symmetrized()
+        TradeOff.gaussian(mu=1)
+        >>> members_found = TradeOff.table([0, 1], [0.5, 0])
+        >>> members_found.symmetrized().f([0.0, 0.25, 0.5]).tolist()
+        [0.5, 0.25, 0.0]
+        """
+        if self.family not in {"table", "profile"}:
+            return self
+        alpha, f = convex_hull(*self._corners())
+        within = np.interp(np.minimum(f + _CLOSE, 1.0), alpha, f)
+        if np.all(within <= alpha + _CLOSE):
+            return self
+        alpha, f = convex_hull(np.concatenate([alpha, f]), np.concatenate([f, alpha]))
+        return TradeOff.table(alpha, f)
+
+    def _corners(self) -> tuple[FloatArray, FloatArray]:
+        """Return points (α, f(α)), both ends among them, whose convex hull is the curve."""
+        values = self.parameters
+        if self.family == "table":
+            return values["alpha"], np.minimum(values["f"], 1.0 - values["alpha"])
+        # f is the highest of the lines of all pairs, which cross at the slopes of a hull
+        order = np.argsort(values["epsilon"], kind="stable")
+        steepness = np.append(0.0, np.exp(values["epsilon"][order]))
+        delta = np.append(1.0, np.minimum.accumulate(values["delta"][order]))
+        steepness, delta = convex_hull(steepness, delta)
+        level = -np.diff(delta) / np.diff(steepness)
+        power = delta[1:] + steepness[1:] * level
+        level = np.concatenate([[0.0], level[::-1], [1.0]])
+        missed = 1.0 - np.concatenate([delta[-1:], power[::-1], [1.0]]) * (1.0 + _CLOSE)
+        return level, np.clip(missed, 0.0, None)
 
     @property
     def core(self) -> _core.TradeOff:

@@ -217,19 +217,35 @@ def test_options_are_checked() -> None:
 
 
 def test_forms_for_tampered_guesses() -> None:
-    """Theorem 5.1 (1) of the Zero-Run paper and its sharper allowance, added up by hand."""
-    p, pmf = (
-        1 / (1 + np.exp(-0.5)),
-        scipy_stats.binom.pmf(np.arange(61), 60, 1 / (1 + np.exp(-0.5))),
-    )
+    """Theorem 5.1 (1) of the Zero-Run paper, added up by hand, and the lower closed form."""
+    p = 1 / (1 + np.exp(-0.5))
+    pmf = scipy_stats.binom.pmf(np.arange(61), 60, p)
     below = pmf[44::-1]  # P(W' = v - 1), P(W' = v - 2), …
     i = np.arange(1, 46)
-    failures = 100 * 1e-4 / p
-    for bound, allowance in [
-        ("zero_run", (below / i).sum()),
-        ("zero_run_sharp", (below.cumsum() / i).max()),
-    ]:
-        found = stats.one_run_p_value(45, 60, 100, epsilon=0.5, delta=1e-4, bound=bound)  # type: ignore[arg-type]
-        assert found == pytest.approx(pmf[45:].sum() + failures * allowance, rel=1e-9)
-        epsilon = stats.one_run_epsilon(45, 60, 100, delta=1e-4, beta=found, bound=bound)  # type: ignore[arg-type]
-        assert epsilon == pytest.approx(0.5, abs=1e-8)
+    how: Any = {"delta": 1e-4, "bound": "zero_run"}
+    found = stats.one_run_p_value(45, 60, 100, epsilon=0.5, **how)
+    expected = pmf[45:].sum() + 100 * 1e-4 / p * (below / i).sum()
+    assert found == pytest.approx(expected, rel=1e-9)
+    epsilon = stats.one_run_epsilon(45, 60, 100, beta=found, **how)
+    assert epsilon == pytest.approx(0.5, abs=1e-8)
+    sharp = stats.one_run_p_value(45, 60, 100, epsilon=0.5, delta=1e-4, bound="zero_run_sharp")
+    assert sharp == stats.one_run_p_value(45, 60, 100, epsilon=0.5, delta=1e-4) < found
+
+
+def test_the_closed_form_is_below_the_allowance_it_replaces() -> None:
+    """T + m δ (1 + e^-ε) max_i P(v > W' ≥ v - i)/i, which took failures to be independent."""
+    rng = np.random.default_rng(0)
+    compared = 0
+    for _ in range(200):
+        r, epsilon, delta = int(rng.integers(1, 80)), rng.uniform(0, 3), 10 ** rng.uniform(-6, -2)
+        v, m = int(rng.integers(1, r + 1)), r + int(rng.integers(0, 50))
+        p = 1 / (1 + np.exp(-epsilon))
+        below = scipy_stats.binom.pmf(np.arange(v)[::-1], r, p)
+        largest = (below.cumsum() / np.arange(1, v + 1)).max()
+        former = scipy_stats.binom.sf(v - 1, r, p) + m * delta / p * largest
+        if former <= 0.5:
+            compared += 1
+            assert stats.one_run_p_value(v, r, m, epsilon=epsilon, delta=delta) <= former * (
+                1 + 1e-9
+            )
+    assert compared > 40

@@ -140,13 +140,11 @@ def test_without_overlap_there_is_none_and_a_reason(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(8)
     member = rng.random(60) < 0.5
     x = np.where(member, 1e6, -1e6)[:, None] + rng.normal(size=(60, 1))
-    monkeypatch.setattr("leakbound.audits._matched.match", lambda member, *_: member & ~member)
+    monkeypatch.setattr("leakbound.audits._matched._FEWEST", 1e9)
     result = lb.audit_panoramia(x[:, 0], x[:, 0], member, features=x)
     assert result.conditional is not None
     assert result.conditional_by_match is None
-    assert any(
-        "no conditional lower bound by match: matching keeps 0" in t for t in result.warnings
-    )
+    assert any("no conditional lower bound by match: matching keeps " in t for t in result.warnings)
 
 
 def test_bad_features() -> None:

@@ -30,22 +30,83 @@ def fed(stream: lb.OneRunStream, data: list[Batch]) -> lb.OneRunStream:
     return stream
 
 
-@pytest.mark.parametrize("sides", ["both", "member"])
 @given(seed=st.integers(0, 2**32), tied=st.booleans())
-def test_one_batch_is_the_mixture_over_its_cuts(sides: Sides, seed: int, *, tied: bool) -> None:
+def test_one_batch_of_one_sequence_is_the_mixture_over_its_cuts(seed: int, *, tied: bool) -> None:
     ((scores, member),) = batches(1.0, [80], seed)
     scores = np.round(scores) if tied else scores
-    stream = lb.OneRunStream(sides=sides, shares=[1.0]).update(scores, member)
-    whole = lb.audit_one_run(scores, member, cuts=lb.VilleMixture(), sides=sides)
+    stream = lb.OneRunStream(sides="member", shares=[1.0]).update(scores, member)
+    whole = lb.audit_one_run(scores, member, cuts=lb.VilleMixture(), sides="member")
     result = stream.result()
-    assert stream.bound == result.bound == pytest.approx(whole.bound, abs=1e-12)
-    assert (result.guesses, result.correct, result.path) == (
-        whole.guesses,
-        whole.correct,
-        whole.path,
-    )
+    assert stream.bound == result.bound == pytest.approx(whole.bound, abs=1e-9)
+    if result.bound:
+        assert (result.guesses, result.correct, result.path) == (
+            whole.guesses,
+            whole.correct,
+            whole.path,
+        )
     assert result.auc == pytest.approx(whole.auc, abs=1e-12)
     assert result.ceiling == pytest.approx(max(whole.ceiling, result.bound), abs=1e-9)
+
+
+def mixture(r: int, w: int, p: float) -> float:
+    """M(p) of docs/streaming.md, by a rule that is exact for this polynomial."""
+    nodes, weights = np.polynomial.legendre.leggauss(r + 1)
+    x = p + (1 - p) * (nodes + 1) / 2
+    return float(weights / 2 @ ((x / p) ** w * ((1 - x) / (1 - p)) ** (r - w)))
+
+
+def walked(data: list[Batch], shares: list[float]) -> list[list[tuple[int, int]]]:
+    """Where nine sequences stand after every guess, guess by guess; no scores are tied."""
+    roles = ("top", "bottom", "turn")
+    stands = {(role, share): (0, 0) for role in roles for share in shares}
+    moments = []
+    for scores, member in data:
+        order = np.argsort(-scores)
+        top = order[: scores.size // 2]
+        bottom = order[top.size :][::-1]
+        sizes = {"top": top.size, "bottom": bottom.size, "turn": scores.size}
+        made = dict.fromkeys(roles, 0)
+        left, rest = list(top), list(bottom)
+        while left or rest:
+            role = "top" if left and (not rest or made["top"] <= made["bottom"]) else "bottom"
+            row = (left if role == "top" else rest).pop(0)
+            right = bool(member[row]) == (role == "top")
+            for taken in (role, "turn"):
+                made[taken] += 1
+                for share in shares:
+                    if made[taken] <= math.ceil(share * sizes[taken]):
+                        r, w = stands[taken, share]
+                        stands[taken, share] = (r + 1, w + right)
+            moments.append(list(stands.values()))
+    return moments
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_mean_is_taken_along_one_order_of_visiting(seed: int) -> None:
+    data, shares = batches(3.0, [12, 9, 10], seed), [1.0, 0.25]
+    stream = fed(lb.OneRunStream(shares=shares), data)
+    moments = walked(data, shares)
+
+    def refuted(p: float) -> bool:
+        return any(
+            np.mean([mixture(r, w, p) if w > r * p else 0.0 for r, w in moment]) >= 20
+            for moment in moments
+        )
+
+    p = 1 / (1 + math.exp(-stream.bound))
+    assert stream.bound > 0
+    assert refuted(p - 1e-9)
+    assert not refuted(p + 1e-7)
+
+
+@given(seed=st.integers(0, 2**32), tied=st.booleans())
+def test_a_mean_proves_no_less_than_the_best_sequence_at_its_share(
+    seed: int, *, tied: bool
+) -> None:
+    ((scores, member),) = batches(1.0, [80], seed)
+    scores = np.round(scores) if tied else scores
+    best = lb.audit_one_run(scores, member, cuts=lb.VilleMixture())
+    assert lb.OneRunStream(shares=[1.0]).update(scores, member).bound >= best.bound - 1e-9
 
 
 def test_the_sequences_go_on_from_batch_to_batch() -> None:
@@ -56,8 +117,10 @@ def test_the_sequences_go_on_from_batch_to_batch() -> None:
         path = [
             member[np.argsort(-scores)][: math.ceil(share * scores.size)] for scores, member in data
         ]
-        bounds.append(stats.ville_mixture(np.concatenate(path), beta=0.05 / 2).logit)
-    assert stream.bound == pytest.approx(max(0.0, *bounds), abs=1e-12)
+        together = np.concatenate(path)
+        bounds.append([stats.ville_mixture(together, beta=beta).logit for beta in (0.025, 0.05)])
+    shared, whole = np.max(bounds, axis=0)
+    assert max(0.0, shared) <= stream.bound <= whole
     assert (stream.m, stream.batches) == (193, 3)
 
 
@@ -72,7 +135,7 @@ def test_the_bound_never_falls_and_says_what_it_is() -> None:
     assert (result.kind, result.confidence, result.m) == ("lower_bound", 0.95, 600)
     assert result.curve.bound.max() == result.bound < result.ceiling
     assert result.options["shares"] == [1.0, 0.25, 0.0625]
-    assert result.options["level"] == pytest.approx(0.05 / 9)
+    assert result.options["level"] == pytest.approx(0.05)
     assert "every moment together" in result.theorem
     assert {a.name for a in result.assumptions} >= {"labels after scores"}
     assert result.warnings == ()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import _pld, errors, simulate, stats
@@ -75,6 +76,59 @@ def test_audit() -> None:
     assert (nothing.bound, nothing.epsilon(1e-5)) == (math.inf, 0.0)
     assert nothing.to_dict()["bound"] == "inf"
     assert nothing.reason
+
+
+@pytest.mark.parametrize(("noise", "steps"), [(1.0, 1), (5.0, 25), (2.0, 100)])
+def test_what_tests_attain_is_below_the_gaussian_curve(noise: float, steps: int) -> None:
+    claim = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=steps)
+    exact = lb.TradeOff.gaussian(math.sqrt(steps) / noise)
+    for sides in ("member", "both"):
+        curve = claim.attained(noise, sides)
+        assert np.all(curve.f(POWERS) >= exact.f(POWERS) - 1e-12)
+        for delta in (1e-2, 1e-5, 1e-8):
+            assert exact.epsilon(delta) - 1e-3 < curve.epsilon(delta) < exact.epsilon(delta)
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps"),
+    [(1.0, 0.01, 1000), (0.5, 0.01, 100), (0.6, 0.001, 2000), (0.3, 0.3, 2)],
+)
+def test_what_tests_attain_is_close_below_what_is_allowed(
+    noise: float, rate: float, steps: int
+) -> None:
+    claim = lb.SubsampledGaussianDP(sampling_rate=rate, steps=steps)
+    for sides in ("member", "both"):
+        allowed, curve = claim.curve(noise, sides), claim.attained(noise, sides)
+        assert np.all(curve.f(POWERS) >= allowed.f(POWERS) - 1e-12)
+        np.testing.assert_allclose(curve.f(POWERS), allowed.f(POWERS), atol=3e-3)
+        for delta in (1e-2, 1e-5, 1e-8):
+            assert allowed.epsilon(delta) - 5e-3 < curve.epsilon(delta) <= allowed.epsilon(delta)
+
+
+def test_one_step_is_the_exact_test() -> None:
+    """Power and level of thresholds for one sample, from two normal laws."""
+    rate, noise = 0.2, 0.8
+    x = np.linspace(-2, 3, 41)
+    level, with_it = (scipy_stats.norm.sf((x - shift) / noise) for shift in (0, 1))
+    power = (1 - rate) * level + rate * with_it
+    claim = lb.SubsampledGaussianDP(sampling_rate=rate, steps=1)
+    missed = claim.attained(noise, "member").f(level)
+    assert np.all(missed >= 1 - power - 1e-12)
+    np.testing.assert_allclose(missed, 1 - power, atol=1e-5)
+
+
+def test_a_claim_is_refuted_only_where_it_is_false() -> None:
+    """ε = 4.3773 is what noise 1 allows at δ = 1e-5: what is rejected there refutes no more."""
+    claim = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=1)
+    rejected = claim.attained(1.0, "both").epsilon(1e-5)
+    truth = lb.TradeOff.gaussian(1.0).epsilon(1e-5)
+    assert claim.curve(1.0, "both").epsilon(1e-5) > truth > rejected
+    game = simulate.gaussian(1000, 1.0, seed=0)
+    result = lb.audit_one_run(game.scores, game.member, claim=claim)
+    exact = lb.TradeOff.gaussian(1 / result.bound).epsilon(1e-5)
+    assert exact - 1e-3 < result.epsilon(1e-5) < exact
+    assert result.check(epsilon=exact, delta=1e-5) == "not refuted"
+    assert result.check(epsilon=exact - 1e-3, delta=1e-5) == "refuted"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._streams import Purpose
+from leakbound.audits._shift import read_shift
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import NoisySum, noisy_sum
 
@@ -292,14 +293,31 @@ class TestUncertainPropensities:
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[0] == pytest.approx(audit(game, **options).bound, abs=1e-9)
 
-    def test_another_share_of_members_is_corrected_and_said(self, game: NoisySum) -> None:
+    def test_another_share_of_members_is_said_and_moves_nothing(self, game: NoisySum) -> None:
         fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
         rows = np.flatnonzero(game.member | (np.arange(1500) % 4 == 0))
-        result = lb.audit_zero_run(
-            game.scores[rows], game.member[rows], fit, features=game.features[rows], falsify=False
-        )
-        assert any("were moved by the difference" in note for note in result.warnings)
-        assert result.kept < 0.6 * rows.size
+
+        def audited(model: Any, kept: Any = rows) -> lb.ZeroRunResult:
+            return lb.audit_zero_run(
+                game.scores[kept],
+                game.member[kept],
+                model,
+                features=game.features[kept],
+                falsify=False,
+            )
+
+        for member in (game.member[rows], ~game.member[rows]):
+            shift = read_shift(fit, member, features=game.features[rows], ids=None, seed=0)
+            assert np.array_equal(shift.log_odds, fit.log_odds(game.features[rows]))
+        found = audited(fit)
+        (note,) = (note for note in found.warnings if "with_member_share" in note)
+        assert "that the propensity model was fitted to" in note
+        declared = audited(fit.with_member_share(0.8))
+        assert not any("with_member_share" in note for note in declared.warnings)
+        wrong = audited(fit.with_member_share(0.4))
+        assert any("40.0% were declared" in note for note in wrong.warnings)
+        everyone = audited(fit, np.arange(1500))
+        assert not any("with_member_share" in note for note in everyone.warnings)
 
 
 class TestOptions:

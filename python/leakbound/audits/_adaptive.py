@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from leakbound import _core
-from leakbound._fdp import search
+from leakbound._fdp import search, unexplained
 from leakbound._json import encode
 from leakbound._typing import FdpTest, FloatArray, IntArray, JsonValue, Sides
 from leakbound.audits._fdp import FamilyPolicy
@@ -136,7 +136,7 @@ class AdaptivePolicy(FamilyPolicy):
         limit = _remembered if isinstance(self.claim, GaussianDP | LaplaceDP) else _searched
         found = np.zeros(guesses.size)
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
-            if made in self.levels:
+            if made in self.levels and not unexplained(self._counts(made, right), level):
                 theta = limit(self, self.levels.index(made), right, level)
                 found[i] = 0.0 if theta is None else self._strength(theta)
         return found

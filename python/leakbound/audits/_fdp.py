@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from leakbound import _core
-from leakbound._fdp import critical, rejects
+from leakbound._fdp import critical, rejects, unexplained
 from leakbound._json import Lazy
 from leakbound._policy import ORDERS, Best, CurvePoints, PathPolicy
 from leakbound._typing import (
@@ -143,7 +143,7 @@ class FamilyPolicy(PathPolicy):
         return found
 
     def rejected(self, strength: float) -> TradeOff | None:
-        """Return the curve of a strength, None for 0.
+        """Return the curve of a strength that ε is converted from, None for 0.
 
         Parameters
         ----------
@@ -155,7 +155,9 @@ class FamilyPolicy(PathPolicy):
         TradeOff or None
             The curve.
         """
-        return self._curve(strength) if strength else None
+        if not strength:
+            return None
+        return self.claim.attained(self.parameter(strength), self.sides)
 
     def _curve(self, strength: float) -> TradeOff:
         return self.claim.curve(self.parameter(strength), self.sides)
@@ -179,6 +181,15 @@ class FamilyPolicy(PathPolicy):
         if not strength:
             return self.claim.nothing
         return strength if self.claim.order == "increasing" else 1 / strength
+
+    def reason(self, guesses: int, correct: int, level: float) -> str:
+        """Say why nothing is rejected, where that is not that chance explains it; else ""."""
+        if not unexplained(self._counts(guesses, correct), level):
+            return ""
+        return (
+            f"of {guesses} guesses of “member” {correct} are right, which fair coins give with "
+            f"probability below {level:g} whatever the mechanism tells: the coins are in doubt"
+        )
 
     def _counts(self, guesses: int, correct: int) -> CountOptions:
         return {
@@ -341,7 +352,9 @@ def of_family(audit: ScoreAudit, policy: FamilyPolicy) -> dict[str, Any]:
         bounds = [x if np.isnan(x) else policy.parameter(float(x)) for x in audit.curve.bound]
         return replace(audit.curve, bound=np.array(bounds))
 
+    doubt = policy.reason(audit.guesses, audit.correct, audit.options["level"])
     return vars(audit) | {
+        "reason": audit.reason and (doubt or audit.reason),
         "bound": policy.parameter(audit.bound),
         "rejected": policy.rejected(audit.bound),
         "_ceiling": Lazy(lambda: policy.parameter(audit.ceiling)),

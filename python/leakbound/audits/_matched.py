@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound import _core
+from leakbound._json import encode
 from leakbound._progress import track
 from leakbound._zero_run import match, residual_scores
 from leakbound.audits._shift import no_overlap
-from leakbound.audits._study import Corrected, Study
+from leakbound.audits._study import Corrected, Study, summary
 from leakbound.claims import PureDP
-from leakbound.cuts import Fixed
+from leakbound.cuts import Fixed, KLScan, ScoreAdaptive
 from leakbound.errors import IncompatibleOptionsError
 
 if TYPE_CHECKING:
-    from leakbound._typing import BoolArray, FloatArray
-    from leakbound.results import AuditResult
+    from leakbound._typing import FloatArray
+    from leakbound.results import ScoreAudit
 
 __all__ = ["correct_by_matching"]
 
 _FINEST = 200
 """Parts of the number kept to which it is rounded up between replicates: a bound falls with it."""
+_FEWEST = 2.0
+"""Examples that matching must keep on average."""
 _HALF = 0.5
 """Share of the draws that must refute, where matching is derandomised."""
 
@@ -53,7 +56,9 @@ def correct_by_matching(study: Study) -> Corrected:
     IncompatibleOptionsError
         If only limits of the propensities are known, or the adversary weighs tampering.
     NoOverlapError
-        If matching keeps fewer than two examples.
+        If matching keeps fewer than two examples on average.
+    OptionError
+        If the policy does not suit the number of examples.
     """
     if study.shift.limited:
         message = (
@@ -68,7 +73,7 @@ def correct_by_matching(study: Study) -> Corrected:
         )
         raise IncompatibleOptionsError(message)
     matching = _Matching(study)
-    first = matching.audit(study.shift.log_odds, study.uniforms[0])
+    first, theorem = matching.audit(study.shift.log_odds, study.uniforms[0])
     bound = matching.bounds(study.shift.log_odds[None, :])[0] if study.derandomize else first.bound
     kept = first.m
     one_sided = study.sides == "member" and not isinstance(study.claim, PureDP)
@@ -76,7 +81,7 @@ def correct_by_matching(study: Study) -> Corrected:
         audit=replace(first, bound=float(bound)),
         kept=kept,
         m_eff=kept / 2 if one_sided else float(kept),
-        theorem=_THEOREM + first.theorem,
+        theorem=_THEOREM + theorem,
         replicates=matching.bounds,
     )
 
@@ -87,24 +92,57 @@ class _Matching:
     def __init__(self, study: Study) -> None:
         self._study = study
         self._cuts = study.cuts
+        expected = float((2 / (1 + np.exp(np.abs(study.shift.log_odds)))).sum())
+        if expected < _FEWEST:
+            found = f"matching keeps {expected:.2g} of {study.examples} examples, on average"
+            raise no_overlap(found)
         if study.cuts is None and not isinstance(study.claim, PureDP):
-            kept = self._kept(study.shift.log_odds, study.uniforms[0])
-            self._cuts = Fixed(study.planned(int(kept.sum())))
+            # the number kept depends on labels, its mean does not
+            self._cuts = Fixed(study.planned(round(expected)))
         self._guesses = self._cuts.guesses if isinstance(self._cuts, Fixed) else 0
+        if isinstance(self._cuts, KLScan | ScoreAdaptive):
+            self._cuts.check(study.examples)
 
-    def audit(self, log_odds: FloatArray, uniforms: FloatArray) -> AuditResult:
-        """Audit the examples kept under some log-odds."""
+    def audit(self, log_odds: FloatArray, uniforms: FloatArray) -> tuple[ScoreAudit, str]:
+        """Audit the examples kept under some log-odds; return what is proved, and why it holds."""
         study = self._study
-        kept = self._kept(log_odds, uniforms)
+        kept = match(study.member, log_odds, uniforms)
         values = study.scores[kept]
-        if study.adversary == "residual":
+        if not self._suits(values.size):
+            return self._nothing(values.size), ""
+        if study.adversary == "residual" and np.isfinite(values).any():
             values = residual_scores(values, log_odds[kept], prior=0.5)
         ranks = np.empty(values.size)
         ranks[np.argsort(-values, kind="stable")] = np.arange(values.size, 0, -1)
         cuts = self._cuts
         if self._guesses > values.size:
             cuts = Fixed(values.size)
-        return study.without_shift(ranks, study.member[kept], cuts)
+        audit = study.without_shift(ranks, study.member[kept], cuts)
+        return audit, audit.theorem
+
+    def _suits(self, kept: int) -> bool:
+        """Return whether so many kept examples can be audited: their number depends on labels."""
+        cuts, least = self._cuts, 2
+        if isinstance(cuts, KLScan):
+            least = max(least, cuts.min_guesses or 1)
+        elif isinstance(cuts, ScoreAdaptive):
+            least = max(least, *cuts.levels)
+        return kept >= least
+
+    def _nothing(self, kept: int) -> ScoreAudit:
+        """Return an audit of too few examples."""
+        study = self._study
+        audit = summary(
+            study,
+            bound=study.nothing,
+            cut=(0, 0),
+            path="member" if study.sides == "member" else "interleaved",
+            successes=np.zeros(1, dtype=np.bool_),
+            ceiling=lambda: study.nothing,
+            options={"cuts": None if self._cuts is None else encode(self._cuts)},
+        )
+        reason = f"matching keeps {kept} of {study.examples} examples, too few for the cuts tested"
+        return replace(audit, m=kept, reason=reason)
 
     def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds that half of the draws reach."""
@@ -136,12 +174,5 @@ class _Matching:
     def _audited(self, draws: FloatArray) -> FloatArray:
         pairs = [(odds, drawn) for odds in draws for drawn in self._study.uniforms]
         audits = track(pairs, "replicates", total=len(pairs), shown=True)
-        bounds = [self.audit(odds, drawn).bound for odds, drawn in audits]
+        bounds = [self.audit(odds, drawn)[0].bound for odds, drawn in audits]
         return np.array(bounds).reshape(draws.shape[0], -1)
-
-    def _kept(self, log_odds: FloatArray, uniforms: FloatArray) -> BoolArray:
-        kept = match(self._study.member, log_odds, uniforms)
-        if kept.sum() < 2:
-            found = f"matching keeps {kept.sum()} of {kept.size} examples"
-            raise no_overlap(found)
-        return kept

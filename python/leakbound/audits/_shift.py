@@ -100,7 +100,8 @@ def read_shift(
     propensity : array-like of shape (m,) or (K, m), PropensityFit, or tuple of two array-likes
         What the caller gave.
     member : ndarray of bool, shape (m,)
-        Membership, whose share is compared with that of a model's own examples.
+        Membership, whose share is compared with that of a model's own examples; no log-odds depend
+        on it.
     features : array-like, optional
         Features of the audited examples, for a model.
     ids : array-like, optional
@@ -219,27 +220,32 @@ def _modelled(
         raise IncompatibleOptionsError(message)
     if ids is not None:
         model.check_disjoint(ids)
-    fitted, warnings = _same_share(model, member)
-    point = fitted.log_odds(features)
+    point = model.log_odds(features)
     check_length(point, member.size, "features")
-    draws = fitted.bootstrap(features, K=REPLICATES, **refits)
-    return Shift(point, point, point, draws, limited=False, warnings=warnings)
+    draws = model.bootstrap(features, K=REPLICATES, **refits)
+    return Shift(point, point, point, draws, limited=False, warnings=_other_share(model, member))
 
 
-def _same_share(model: PropensityFit, member: BoolArray) -> tuple[PropensityFit, tuple[str, ...]]:
-    """Move the log-odds to the audit set's share of members, where that is plainly another one."""
-    other = model.rows.member
-    shares = np.array([member.mean(), other.mean()])
-    pooled = (member.sum() + other.sum()) / (member.size + other.size)
-    error = math.sqrt(pooled * (1 - pooled) * (1 / member.size + 1 / other.size))
-    if abs(shares[0] - shares[1]) <= _MISMATCH * error or not 0 < shares[0] < 1:
-        return model, ()
-    note = (
-        f"{100 * shares[0]:.1f}% of the audited examples are members, and {100 * shares[1]:.1f}% "
-        "of those that the propensity model was fitted to: its log-odds were moved by the "
-        "difference, as counted"
+def _other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
+    """Say that the share of members is plainly not that of D', or the one declared.
+
+    The log-odds stay as they are: moved by a count of the audited labels, they would depend on the
+    very memberships that they are to explain.
+    """
+    here, expected = float(member.mean()), model.member_share
+    pooled = (here * member.size + expected * model.rows.member.size) / (
+        member.size + model.rows.member.size
     )
-    return model.with_member_share(float(shares[0])), (note,)
+    variance = pooled * (1 - pooled) * (1 / member.size + 1 / model.rows.member.size)
+    if abs(here - expected) <= _MISMATCH * math.sqrt(variance):
+        return ()
+    whose = "were declared" if model.offset else "of those that the propensity model was fitted to"
+    note = (
+        f"{100 * here:.1f}% of the audited examples are members, and {100 * expected:.1f}% "
+        f"{whose}: if the design of the audit gave members another share, the log-odds are off by "
+        "a constant; declare that share before labels are seen, by fit.with_member_share(share)"
+    )
+    return (note,)
 
 
 def _limited(limits: tuple[Any, ...], examples: int) -> Shift:

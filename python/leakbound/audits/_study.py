@@ -83,6 +83,11 @@ class Study:
         return -1 if getattr(self.claim, "order", "increasing") == "decreasing" else 1
 
     @property
+    def nothing(self) -> float:
+        """The bound that proves nothing."""
+        return 0.0 if self.direction > 0 else math.inf
+
+    @property
     def signs(self) -> IntArray:
         """Membership as +1 and -1."""
         return np.where(self.member, 1, -1)
@@ -159,15 +164,22 @@ class Study:
         return tamper_probability(np.ones(self.examples), self.shift.log_odds, variant=variant)
 
     def bound(
-        self, correct: int, guesses: int, examples: float, *, form: TailBound = "exact"
+        self,
+        correct: int,
+        guesses: int,
+        examples: float,
+        *,
+        form: TailBound = "exact",
+        halved: bool = True,
     ) -> float:
         """Return the bound that so many right guesses prove where membership is fair.
 
-        `form` is the bound on them for (ε, δ)-DP.
+        `form` is the bound on them for (ε, δ)-DP; `halved`, whether half of the examples will do
+        where all guesses are of "member".
         """
         if guesses == 0:
-            return 0.0 if self.direction > 0 else math.inf
-        one_sided = self.sides == "member" and form == "exact"
+            return self.nothing
+        one_sided = self.sides == "member" and form == "exact" and halved
         return _bound(
             correct, guesses, examples, self.claim, self.level, form, self.test, one_sided
         )

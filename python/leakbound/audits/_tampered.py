@@ -20,6 +20,9 @@ __all__ = ["correct_by_tampering"]
 _HALF = 0.5
 """Share of the tampered outcomes that must refute, where tampering is derandomised."""
 
+_FINEST = 200
+"""Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it."""
+
 _PURE = (
     "Given the trained model and the coins of the guesses before, a guess is right with "
     "log-odds of at most ε + Tλ under ε-DP, and survives tampering so rarely that it is right and "
@@ -27,6 +30,12 @@ _PURE = (
     "with the sign kept). The bound is the least ε that the guesses tampered for it do not refute. "
 )
 _APPROX = (
+    "Guesses that survive tampering obey the inequality of an audit of (ε, δ)-DP in one run, "
+    "given the features, with δ Σ 2 min(π, 1 - π) for what failures add up to: the largest "
+    "probability of so many right guesses that it allows, in closed form. The bound is the least "
+    "ε that the guesses tampered for it do not refute. "
+)
+_PUBLISHED = (
     "Tampered guesses under (ε, δ)-DP: Theorem 5.1 (1) of Cebere, Even, Bleistein and Bellet, "
     "which takes rare failures to be independent of the coins. The bound is the least ε that the "
     "guesses tampered for it do not refute. "
@@ -84,7 +93,9 @@ def correct_by_tampering(study: Study) -> Corrected:
 def _theorem(study: Study) -> str:
     if isinstance(study.claim, PureDP):
         return _PURE
-    return _APPROX if isinstance(study.claim, ApproxDP) else _FAMILY
+    if not isinstance(study.claim, ApproxDP):
+        return _FAMILY
+    return _PUBLISHED if study.variant == "paper" else _APPROX
 
 
 class _Tampering:
@@ -99,6 +110,8 @@ class _Tampering:
         self._signed = study.variant == "directional"
         self._family = not isinstance(study.claim, PureDP | ApproxDP)
         self._paper = self._family and study.variant == "paper"
+        # where |λ| stands for Tλ, m stays: that is safe if |λ| is too large, Σ 2w would not be
+        self._failing = isinstance(study.claim, ApproxDP) and self._signed
 
     def toward(self) -> FloatArray:
         """Return Tλ (or |λ|) of the right guesses at the point estimate, as one row."""
@@ -112,7 +125,7 @@ class _Tampering:
     def bounds(self, toward: FloatArray, m_eff: float) -> FloatArray:
         """Return the bound for each row of Tλ (or |λ|) of the right guesses."""
         if not self._family:
-            return self._least_fixed(toward)
+            return self._least_fixed(toward, m_eff)
         counts = self._counts(self._survival(toward))
         return np.array([self._study.bound(int(c), self._number, m_eff) for c in counts])
 
@@ -120,10 +133,13 @@ class _Tampering:
         """Return the bound under each row of log-odds of all examples."""
         here = draws[:, self._rows]
         toward = here * self._guesses if self._signed else np.abs(here)
-        if not self._paper:
+        if not (self._paper or self._failing):
             return self.bounds(toward, self._study.examples)
-        rows = zip(toward, draws, strict=True)
-        return np.array([self.bounds(one[None, :], self.m_eff(odds))[0] for one, odds in rows])
+        # rounded up, so that replicates share bounds
+        step = max(1, self._study.examples // _FINEST) if self._failing else 1
+        sizes = [-(-self.m_eff(odds) // step) * step for odds in draws]
+        rows = zip(toward, sizes, strict=True)
+        return np.array([self.bounds(one[None, :], m_eff)[0] for one, m_eff in rows])
 
     def outcome(self, bound: float) -> tuple[BoolArray, int]:
         """Return which guesses survive and are right where the bound was found, and how many."""
@@ -133,8 +149,8 @@ class _Tampering:
         return successes, int(self._counts(survived)[0])
 
     def m_eff(self, log_odds: FloatArray) -> float:
-        """Return Σ 2 min(π, 1 - π) for the paper's tampering of f-DP, else m."""
-        if not self._paper:
+        """Return Σ 2 min(π, 1 - π) for (ε, δ)-DP and the paper's tampering of f-DP, else m."""
+        if not (self._paper or self._failing):
             return float(self._study.examples)
         shift, least = self._study.shift, np.abs(log_odds)
         if shift.limited:  # the limit nearest to a fair coin is the safe one here
@@ -161,12 +177,12 @@ class _Tampering:
         claimed = np.zeros(toward.shape[0]) if epsilon is None else epsilon
         return survival(excess, claimed[:, None])
 
-    def _least_fixed(self, toward: FloatArray) -> FloatArray:
+    def _least_fixed(self, toward: FloatArray, m_eff: float) -> FloatArray:
         """Return inf{ε : not refuted}: the count for ε rises with ε, and refutes ε below a limit.
 
         From 0 upwards, ε becomes the largest that its own count refutes, until it stays.
         """
-        limits = self._limits()
+        limits = self._limits(m_eff)
         epsilon = np.zeros(toward.shape[0])
         active = np.arange(toward.shape[0])
         while active.size:
@@ -176,12 +192,12 @@ class _Tampering:
             epsilon[active] = further
         return epsilon
 
-    def _limits(self) -> FloatArray:
+    def _limits(self, m_eff: float) -> FloatArray:
         """Return the largest ε that each number of surviving right guesses refutes."""
         study = self._study
-        form: TailBound = "zero_run" if study.variant == "paper" else "zero_run_sharp"
+        form: TailBound = "zero_run" if study.variant == "paper" else "exact"
         right = range(self._rows.size + 1)
-        bounds = [study.bound(c, self._number, study.examples, form=form) for c in right]
+        bounds = [study.bound(c, self._number, m_eff, form=form) for c in right]
         # more right guesses refute no less
         limits: FloatArray = np.maximum.accumulate(bounds)
         return limits

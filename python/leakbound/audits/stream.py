@@ -5,16 +5,24 @@ import os
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 
 import numpy as np
 
 from leakbound import _core
 from leakbound._files import replacing
 from leakbound._json import Lazy
-from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, PathOrder, Sides
+from leakbound._typing import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    IntArray,
+    PathOrder,
+    Sides,
+)
 from leakbound._validate import (
     check_ids,
     check_membership,
@@ -29,7 +37,7 @@ from leakbound.audits._details import POINTS, histogram, provenance, roc
 from leakbound.audits._engine import PATH_NAMES, reason
 from leakbound.audits._warnings import coin_warnings
 from leakbound.claims import CLAIMS, Claim, PureDP
-from leakbound.cuts import ORDERS, VilleMixture
+from leakbound.cuts import ORDERS
 from leakbound.errors import (
     DuplicateIdsError,
     IncompatibleOptionsError,
@@ -40,6 +48,11 @@ from leakbound.results import Assumption, AuditResult, Curve
 
 __all__ = ["OneRunStream"]
 
+Cuts: TypeAlias = tuple[IntArray, IntArray]
+"""Guesses and right guesses at some cuts."""
+Walk: TypeAlias = tuple[IntArray, IntArray]
+"""Blocks visited of the first and of the second half of a ranking, after each block."""
+
 _PURE_DP = PureDP()
 _SHARES = (1.0, 0.25, 0.0625)
 _SCHEMA = 1
@@ -49,35 +62,83 @@ _THEOREM = (
     "Given the trained model, the labels of earlier batches and the coins of the guesses before, "
     "each guess is right with probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, "
     "Nasr and Jagielski 2023, Proposition 5.1). On each sequence of guesses the likelihood ratio "
-    "averaged over all larger probabilities is then a supermartingale, and ever reaches the "
-    "inverse of its share of the level with no more than that probability (Ville 1939): the bound "
-    "holds at every moment together, whenever one stops."
+    "averaged over all larger probabilities is then a supermartingale, and so is the mean over all "
+    "sequences, which one order of visiting serves. It ever reaches the inverse of the level with "
+    "no more than that probability (Ville 1939): the bound holds at every moment together, "
+    "whenever one stops."
 )
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Sequence:
-    """One sequence of guesses through all batches: its counts, and the best cut so far."""
+    """A sequence of guesses through all batches: a role, and a share of each batch."""
 
     order: PathOrder
     share: float
-    guesses: int = 0
-    correct: int = 0
-    logit: float = -math.inf
-    cut: tuple[int, int] = (0, 0)
-    ends: list[tuple[int, int]] = field(default_factory=list)
 
-    def extend(self, path: _core.Path, level: float) -> None:
-        """Visit the first guesses of a batch, and look at every cut on the way."""
-        last, _ = path.count(math.ceil(self.share * path.guesses))
-        guesses, correct = path.sample(path.guesses)
-        within = guesses <= last
-        guesses, correct = self.guesses + guesses[within], self.correct + correct[within]
-        best = _core.ville_bound_of_cuts(guesses, correct, beta=level)
-        if best.logit > self.logit:
-            self.logit, self.cut = best.logit, (best.cut, best.successes)
-        self.guesses, self.correct = int(guesses[-1]), int(correct[-1])
-        self.ends.append((self.guesses, self.correct))
+    def within(self, paths: dict[PathOrder, Cuts], walk: Walk) -> Cuts:
+        """Return where the sequence stands after each block of a batch.
+
+        Parameters
+        ----------
+        paths : dict of str to tuple of ndarray
+            Guesses and right guesses at the cuts of each path of the batch.
+        walk : tuple of ndarray
+            How many cuts of the first and of the second half are visited after each block.
+
+        Returns
+        -------
+        tuple of ndarray of int64
+            Guesses and right guesses in this batch.
+        """
+        guesses, correct = paths[self.order]
+        least = math.ceil(self.share * int(guesses[-1]))
+        stop = int(np.searchsorted(guesses, least)) + 1
+        made = np.append(0, guesses[:stop])
+        right = np.append(0, correct[:stop])
+        blocks = {"member_half": walk[0], "nonmember_half": walk[1]}
+        visited = np.minimum(blocks.get(self.order, np.arange(1, walk[0].size + 1)), stop)
+        return made[visited], right[visited]
+
+
+def _walk(paths: dict[PathOrder, Cuts]) -> Walk:
+    """Return the one order of visiting that serves all paths: block by block, as "interleaved"."""
+    if "member" in paths:
+        blocks = np.arange(1, paths["member"][0].size + 1)
+        return blocks, np.zeros_like(blocks)
+    first, second = paths["member_half"][0], paths["nonmember_half"][0]
+    # the half with fewer guesses so far goes on, the first on equality
+    begins = np.concatenate([[0], first[:-1], [0], second[:-1]])[: first.size + second.size]
+    half = np.repeat([0, 1], [first.size, second.size])
+    turn = half[np.lexsort((half, begins))]
+    return np.cumsum(turn == 0), np.cumsum(turn == 1)
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A moment of a stream: the bound there, and guesses and right guesses of all sequences."""
+
+    logit: float
+    counts: IntArray
+
+    def strongest(self, bound: float) -> int:
+        """Return the sequence with the largest likelihood ratio against a bound: it says most."""
+        guesses, correct = self.counts
+        p = 1 / (1 + math.exp(-bound))
+        share = correct / np.maximum(guesses, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = correct * np.log(share / p) + (guesses - correct) * np.log(
+                (1 - share) / (1 - p)
+            )
+        exact = np.where(correct == guesses, -correct * math.log(p), ratio)
+        return int(np.argmax(np.where(share > p, exact, -1.0)))
+
+
+def _bound(moments: IntArray, level: float) -> tuple[int, float] | None:
+    """Return the index and the logit of the best moment, by the mean over sequences."""
+    guesses, correct = (np.ascontiguousarray(moments[:, i]).ravel() for i in (0, 1))
+    sequences = moments.shape[2]
+    return _core.ville_bound_of_moments(guesses, correct, sequences=sequences, beta=level)
 
 
 class OneRunStream:
@@ -97,8 +158,8 @@ class OneRunStream:
         Guess members and non-members, or members only.
     shares : sequence of float
         Parts of each batch, in (0, 1], that are guessed: the most confident ones. Each share, with
-        each side, is a sequence of guesses of its own at an equal part of the level, and the best
-        one counts. A large share is for weak and broad signals, a small one for few sure guesses.
+        each side, is a sequence of guesses of its own, and the mean over all of them counts. A
+        large share is for weak and broad signals, a small one for few sure guesses.
 
     Raises
     ------
@@ -150,7 +211,10 @@ class OneRunStream:
         self._sequences = [
             _Sequence(order, share) for order in ORDERS[sides] for share in self._shares
         ]
-        self._level = complement(confidence) / len(self._sequences)
+        self._level = complement(confidence)
+        nothing = np.zeros((2, len(self._sequences)), dtype=np.int64)
+        self._best = _Moment(-math.inf, nothing)
+        self._ends = [nothing]
         self._scores: list[FloatArray] = []
         self._member: list[BoolArray] = []
         self._ids: list[Any] = []
@@ -197,9 +261,7 @@ class OneRunStream:
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
             self._abstained += values.size
         else:
-            paths = {order: ranking.path(order) for order in ORDERS[self._sides]}
-            for sequence in self._sequences:
-                sequence.extend(paths[sequence.order], self._level)
+            self._extend(ranking)
         self._scores.append(values)
         self._member.append(included)
         return self
@@ -240,8 +302,9 @@ class OneRunStream:
         member = np.concatenate(self._member)
         ranks = np.concatenate([_ranks(values) for values in self._scores])
         ranking = _core.Ranking(ranks, member)
-        guesses, correct = best.cut
-        ends = list(best.ends)
+        index = best.strongest(bound)
+        guesses, correct = (int(count) for count in best.counts[:, index])
+        ends, sequence = list(self._ends[1:]), self._sequences[index]
         return AuditResult(
             bound=bound,
             reason="" if bound else reason(guesses, correct),
@@ -249,13 +312,13 @@ class OneRunStream:
             members=ranking.members,
             guesses=guesses,
             correct=correct,
-            path=PATH_NAMES[best.order],
+            path=PATH_NAMES[sequence.order],
             auc=ranking.auc,
             options={
                 "cuts": {"type": "VilleMixture"},
                 "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
                 "shares": list(self._shares),
-                "share": best.share,
+                "share": sequence.share,
                 "level": self._level,
                 "sides": self._sides,
                 "batches": self.batches,
@@ -267,7 +330,7 @@ class OneRunStream:
             theorem=_THEOREM,
             assumptions=_ASSUMPTIONS,
             _ceiling=Lazy(lambda: max(bound, self._perfect(member.size))),
-            _curve=Lazy(lambda: _curve(ends, best.cut, bound, self._level, ranking)),
+            _curve=Lazy(lambda: _curve([*ends, best.counts], index, bound, self._level, ranking)),
             _roc=Lazy(lambda: roc(ranking)),
             _histogram=Lazy(lambda: histogram(ranks, member)),
             _provenance=provenance(0, scores=np.concatenate(self._scores), member=member),
@@ -354,12 +417,28 @@ class OneRunStream:
             f"{self._claim.name}, m={self.m}, batches={self.batches})"
         )
 
-    @property
-    def _best(self) -> _Sequence:
-        return max(self._sequences, key=lambda sequence: sequence.logit)
+    def _extend(self, ranking: _core.Ranking) -> None:
+        """Visit a batch, and look at every block on the way."""
+        paths: dict[PathOrder, Cuts] = {}
+        for order in ORDERS[self._sides]:
+            path = ranking.path(order)
+            guesses, correct = path.sample(path.guesses)
+            paths[order] = guesses, correct
+        walk = _walk(paths)
+        stood = [sequence.within(paths, walk) for sequence in self._sequences]
+        # moments, guesses or right guesses, sequences
+        moments = self._ends[-1] + np.stack(stood).transpose(2, 1, 0)
+        found = _bound(moments, self._level)
+        if found is not None and found[1] > self._best.logit:
+            self._best = _Moment(found[1], moments[found[0]])
+        self._ends.append(moments[-1])
 
     def _perfect(self, examples: int) -> float:
-        return VilleMixture().perfect(ORDERS[self._sides][-1], examples, self._level)
+        half = max(1, examples // 2)
+        longest = [half if one.order != "interleaved" else examples for one in self._sequences]
+        made = [math.ceil(one.share * n) for one, n in zip(self._sequences, longest, strict=True)]
+        found = _bound(np.array([[made, made]], dtype=np.int64), self._level)
+        return -math.inf if found is None else found[1]
 
     def _check_ids(self, ids: ArrayInput | None, included: BoolArray) -> None:
         """Check the ids of a batch and remember them."""
@@ -433,24 +512,22 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def _curve(
-    ends: list[tuple[int, int]],
-    cut: tuple[int, int],
-    bound: float,
-    level: float,
-    ranking: _core.Ranking,
+    moments: list[IntArray], index: int, bound: float, level: float, ranking: _core.Ranking
 ) -> Curve:
-    """Return the winning sequence at the ends of batches and at the cut that won."""
-    step = max(1, math.ceil(len(ends) / (POINTS - 2)))
-    kept = sorted({*ends[::step], *ends[-1:], *([cut] if cut[0] else [])})
-    guesses, correct = np.array(kept, dtype=np.int64).reshape(-1, 2).T
-    limits = [
-        _core.ville_bound_of_cuts(guesses[i : i + 1], correct[i : i + 1], beta=level).logit
-        for i in range(guesses.size)
-    ]
+    """Return the sequence that says most at the ends of batches, and last where the bound is."""
+    step = max(1, math.ceil(len(moments) / (POINTS - 2)))
+    kept = [*moments[:-1][::step], *moments[-2:]]
+    found = [_bound(moment[None], level) for moment in kept]
+    limits = [-math.inf if one is None else one[1] for one in found]
+    counts = np.array([moment[:, index] for moment in kept])
+    _, rows = np.unique(counts[::-1, 0], return_index=True)
+    rows = len(kept) - 1 - rows
+    rows = rows[counts[rows, 0] > 0]
+    guesses, correct = counts[rows].T
     return Curve(
         guesses=guesses,
         correct=correct,
         precision=correct / guesses,
         recall=correct / max(1, ranking.examples),
-        bound=np.clip(limits, 0.0, bound),
+        bound=np.clip(np.array(limits)[rows], 0.0, bound),
     )

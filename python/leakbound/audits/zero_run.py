@@ -51,7 +51,7 @@ from leakbound.audits._subset import audited_rows
 from leakbound.audits._warnings import delta_warnings
 from leakbound.audits.one_run import audit_one_run
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed, Split, Uncorrected
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed, Split, Uncorrected, Weighted
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, Falsification, PropensityFit
 from leakbound.propensity import falsify as falsify_propensities
@@ -479,7 +479,7 @@ def _curve(claim: Claim, bound: float, sides: Sides) -> TradeOff | None:
     """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
     if not isinstance(claim, FAMILIES) or bound == claim.nothing:
         return None
-    return claim.curve(bound, sides)
+    return claim.attained(bound, sides)
 
 
 def _nothing(claim: Claim) -> float:
@@ -487,7 +487,7 @@ def _nothing(claim: Claim) -> float:
 
 
 def _check_policy(cuts: CutPolicy | None) -> None:
-    if isinstance(cuts, Split | Uncorrected):
+    if isinstance(cuts, Split | Uncorrected | Weighted):
         message = (
             f"cuts={cuts!r} has no form for Zero-Run: choose a policy that is fixed in advance"
         )

@@ -1,5 +1,6 @@
 """A fitted propensity model: predictions, bootstrap draws, diagnostics."""
 
+import math
 import os
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -205,6 +206,12 @@ class PropensityFit:
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - self.rows.share) / self.rows.share
         return replace(self, offset=float(np.log(odds)))
+
+    @property
+    def member_share(self) -> float:
+        """P(member) where the log-odds hold: that of D', or what `with_member_share` declared."""
+        odds = self.rows.share / (1 - self.rows.share) * math.exp(self.offset)
+        return odds / (1 + odds)
 
     def check_disjoint(self, ids: ArrayInput) -> None:
         """Check that no example of an audit is in D'.

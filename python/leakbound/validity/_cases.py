@@ -28,6 +28,7 @@ from leakbound.cuts import (
 )
 from leakbound.errors import OptionTypeError
 from leakbound.stats import kl_scan
+from leakbound.validity._asymmetric import asymmetric_cases
 from leakbound.validity._attackers import attacker_cases
 from leakbound.validity._designs import design_cases
 from leakbound.validity._games import (
@@ -310,6 +311,7 @@ _TABLES = (
     coarse_cases,
     same_seed_cases,
     design_cases,
+    asymmetric_cases,
     _traps,
 )
 

@@ -62,7 +62,7 @@ pub use games::{Leak, play};
 pub use grid::Grid;
 pub use interrupt::Interrupt;
 pub use matching::{Guessing, MatchedCounts, Observed, matched_counts};
-pub use mixture::VilleMixture;
+pub use mixture::{MeanMixture, VilleMixture};
 pub use offsets::{OffsetBound, scan_offset_rows, scan_offsets};
 pub use path::{Cut, Order, Path};
 pub use ranking::Ranking;

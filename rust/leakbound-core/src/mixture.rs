@@ -3,7 +3,7 @@
 use leakbound_math::{Binomial, Probability, binomial};
 
 use crate::statistic::{check_level, divergence, divergence_bound, is_above};
-use crate::{AuditError, Cut, CutStatistic};
+use crate::{AuditError, Cut, CutStatistic, Interrupt};
 
 /// Limits by Ville's inequality: refute p at a cut if M(p) ≥ 1/β, where
 ///
@@ -110,10 +110,202 @@ impl CutStatistic for VilleMixture {
     }
 }
 
+/// Limits by the mean of the mixtures of K sequences of guesses: refute p at a moment if
+/// (M₁(p) + … + M_K(p))/K ≥ 1/β, with M of [`VilleMixture`] where each sequence then stands.
+///
+/// Where one order of visiting serves all sequences, each of which takes some of the guesses, the
+/// mean of nonnegative supermartingales that start at 1 is another one. It refutes whatever
+/// one of them does at the level β/K. Where w ≤ r·p a sequence counts as 0 instead of its M ≤ 1, so
+/// that the mean still falls with p.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeanMixture {
+    /// How many sequences there are.
+    sequences: usize,
+    /// ln(1/β)
+    strength: f64,
+    /// Limits of one sequence that all others say nothing beside.
+    alone: VilleMixture,
+    /// Limits of one sequence where all others agree with it.
+    agreed: VilleMixture,
+}
+
+impl MeanMixture {
+    /// The bracket is below 100 wide in logit p: 60 halvings take it to the rounding of the logit.
+    const HALVINGS: usize = 60;
+    /// Moments between two looks at the interrupt.
+    const MOMENTS_PER_CHECK: usize = 1 << 14;
+
+    /// Limits at error probability `beta` for so many sequences, all moments together.
+    ///
+    /// # Errors
+    /// `beta` is not in (0, 1), or there is no sequence.
+    pub fn new(sequences: usize, beta: f64) -> Result<Self, AuditError> {
+        if sequences == 0 {
+            return Err(AuditError::ParameterOutOfRange {
+                name: "sequences",
+                value: 0.0,
+                range: "at least 1",
+            });
+        }
+        let agreed = VilleMixture::new(beta)?;
+        Ok(Self {
+            sequences,
+            strength: agreed.strength,
+            alone: VilleMixture::new(beta / sequences as f64)?,
+            agreed,
+        })
+    }
+
+    /// Is the mean at least 1/β, rounding included?
+    fn refutes(&self, moment: &[Cut], p: Probability) -> bool {
+        let (mut largest, mut error) = (f64::NEG_INFINITY, 0.0_f64);
+        let mut logs = Vec::with_capacity(moment.len());
+        for &cut in moment.iter().filter(|&&cut| is_above(cut, p)) {
+            let mixture = Mixture::new(cut, p);
+            largest = largest.max(mixture.ln);
+            error = error.max(mixture.error);
+            logs.push(mixture.ln);
+        }
+        let sum: f64 = logs.iter().map(|ln| (ln - largest).exp()).sum();
+        let ln_mean = largest + (sum / self.sequences as f64).ln();
+        ln_mean - self.strength >= error + 16.0 * f64::EPSILON * (1.0 + largest.abs())
+    }
+
+    /// Could the limit exceed `level` at this moment? Says yes when in doubt, quickly.
+    fn may_exceed(&self, moment: &[Cut], level: Probability) -> bool {
+        let stands_out = |&cut: &Cut| {
+            is_above(cut, level)
+                && divergence_bound(cut, level) > self.strength
+                && divergence(cut, level) > self.strength
+        };
+        moment.iter().any(stands_out) && self.refutes(moment, level)
+    }
+
+    /// The largest p refuted where the sequences stand at `moment`, rounded down; none if not
+    /// even 0 is.
+    ///
+    /// # Errors
+    /// A limit that cannot be computed.
+    ///
+    /// ```
+    /// use leakbound_core::{Cut, CutStatistic, MeanMixture, VilleMixture};
+    /// let cut = Cut { guesses: 50, correct: 48 };
+    /// let mean = MeanMixture::new(3, 0.05)?.limit(&[cut, cut, cut])?;
+    /// let (mean, one) = (mean.unwrap(), VilleMixture::new(0.05)?.limit(cut)?.unwrap());
+    /// assert!((mean.logit() - one.logit()).abs() < 1e-9);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    pub fn limit(&self, moment: &[Cut]) -> Result<Option<Probability>, AuditError> {
+        let highest = |statistic: &VilleMixture| -> Result<Option<f64>, AuditError> {
+            let mut best: Option<f64> = None;
+            for &cut in moment {
+                if let Some(limit) = statistic.limit(cut)? {
+                    best = Some(best.map_or(limit.logit(), |other| other.max(limit.logit())));
+                }
+            }
+            Ok(best)
+        };
+        let (Some(mut low), Some(mut high)) = (highest(&self.alone)?, highest(&self.agreed)?)
+        else {
+            return Ok(None);
+        };
+        let mut verified = Probability::from_logit(low)?;
+        for _ in 0..Self::HALVINGS {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            let p = Probability::from_logit(middle)?;
+            if self.refutes(moment, p) {
+                (low, verified) = (middle, p);
+            } else {
+                high = middle;
+            }
+        }
+        Ok(Some(verified))
+    }
+
+    /// The moment with the largest limit, and that limit; `moments` holds the K cuts of each, one
+    /// moment after the other.
+    ///
+    /// # Errors
+    /// A limit that cannot be computed, or an interrupt.
+    pub fn best(
+        &self,
+        moments: &[Cut],
+        interrupt: &Interrupt,
+    ) -> Result<Option<(usize, Probability)>, AuditError> {
+        let mut best: Option<(usize, Probability)> = None;
+        // From the last on: late moments are the strong ones as a rule, and rule out the others.
+        for (index, moment) in moments.chunks_exact(self.sequences).enumerate().rev() {
+            if index % Self::MOMENTS_PER_CHECK == 0 {
+                interrupt.check()?;
+            }
+            if best.is_some_and(|(_, level)| !self.may_exceed(moment, level)) {
+                continue;
+            }
+            match (self.limit(moment)?, best) {
+                (Some(limit), Some((_, level))) if limit.logit() <= level.logit() => {}
+                (Some(limit), _) => best = Some((index, limit)),
+                (None, _) => {}
+            }
+        }
+        Ok(best)
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_lies_between_the_best_alone_and_the_best_of_all() {
+        let cut = |guesses, correct| Cut { guesses, correct };
+        let moments = [
+            cut(40, 35),
+            cut(10, 10),
+            cut(80, 50),
+            cut(60, 50),
+            cut(12, 9),
+            cut(120, 70),
+            cut(90, 77),
+            cut(20, 19),
+            cut(180, 111),
+        ];
+        let mean = MeanMixture::new(3, 0.05).unwrap();
+        let one = |beta: f64, moment: &[Cut]| {
+            let statistic = VilleMixture::new(beta).unwrap();
+            let limits = moment
+                .iter()
+                .map(|&c| statistic.limit(c).unwrap().unwrap().logit());
+            limits.fold(f64::NEG_INFINITY, f64::max)
+        };
+        let mut largest = (0, f64::NEG_INFINITY);
+        for (index, moment) in moments.chunks(3).enumerate() {
+            let limit = mean.limit(moment).unwrap().unwrap();
+            assert!(mean.refutes(moment, limit));
+            assert!(one(0.05 / 3.0, moment) <= limit.logit());
+            assert!(limit.logit() <= one(0.05, moment));
+            let p = limit.p() + 1e-9;
+            let sum: f64 = moment
+                .iter()
+                .filter(|&&c| f64::from(c.correct) > f64::from(c.guesses) * p)
+                .map(|&c| mixture(c, p))
+                .sum();
+            assert!(sum / 3.0 < 20.0 * (1.0 + 1e-5) && sum / 3.0 > 20.0 * (1.0 - 1e-5));
+            if limit.logit() > largest.1 {
+                largest = (index, limit.logit());
+            }
+        }
+        let (index, limit) = mean.best(&moments, &Interrupt::default()).unwrap().unwrap();
+        assert_eq!((index, limit.logit()), largest);
+        assert!(
+            mean.best(&[cut(5, 0); 3], &Interrupt::default())
+                .unwrap()
+                .is_none()
+        );
+    }
 
     /// The integral over u by the midpoint rule.
     fn mixture(cut: Cut, p: f64) -> f64 {

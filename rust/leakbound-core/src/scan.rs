@@ -49,6 +49,10 @@ pub fn scan(
 /// [`crossing_with_failures`](Boundary::crossing_with_failures) is at most `beta`; 0 if there is
 /// none. Set `min_guesses` well above 1: where few guesses are made, one failure is worth a lot.
 ///
+/// The budget falls with p, so the bound on the probability of a crossing need not rise with p. Any
+/// p at which it is at most `beta` is valid: the claims are nested, as in
+/// [`ApproxLimit`](crate::ApproxLimit), with the statistic's maximum in place of the count.
+///
 /// ```
 /// use leakbound_core::{Grid, Interrupt, KlDivergence, Path, scan_with_failures};
 /// let path = Path::from_successes(&[true; 200]);

@@ -28,7 +28,6 @@ impl TailOptions {
             "panoramia" => Ok(ApproxForm::Panoramia),
             "coupling" => Ok(ApproxForm::Coupling),
             "zero_run" => Ok(ApproxForm::ZeroRun),
-            "zero_run_sharp" => Ok(ApproxForm::ZeroRunSharp),
             other => Err(PyValueError::new_err(format!("unknown bound {other:?}"))),
         }
     }

@@ -2,8 +2,8 @@
 
 use leakbound_core::{
     AuditError, CurvePoint, Cut, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
-    KlDivergence, Order, VilleMixture, best_cut, pointwise_curve, scan, scan_curve, scan_offsets,
-    scan_with_failures,
+    KlDivergence, MeanMixture, Order, VilleMixture, best_cut, pointwise_curve, scan, scan_curve,
+    scan_offsets, scan_with_failures,
 };
 use leakbound_math::Probability;
 use numpy::PyArray1;
@@ -457,15 +457,18 @@ pub(crate) fn pointwise_bound(
     at_every_cut(py, path, beta, statistic, Best).map(LowerBound)
 }
 
-/// The best of some cuts of a longer path, by the mixture at one level.
+/// The best moment of several sequences of guesses, by the mean of their mixtures: its index, and
+/// the logit of the bound there; `guesses` and `correct` hold a count for each sequence, one
+/// moment after the other.
 #[pyfunction]
-#[pyo3(signature = (guesses, correct, *, beta))]
-pub(crate) fn ville_bound_of_cuts(
+#[pyo3(signature = (guesses, correct, *, sequences, beta))]
+pub(crate) fn ville_bound_of_moments(
     py: Python<'_>,
     guesses: Vector<'_, i64>,
     correct: Vector<'_, i64>,
+    sequences: usize,
     beta: f64,
-) -> PyResult<LowerBound> {
+) -> PyResult<Option<(usize, f64)>> {
     let (guesses, correct) = (&*guesses, &*correct);
     let cuts = guesses
         .iter()
@@ -477,10 +480,10 @@ pub(crate) fn ville_bound_of_cuts(
             })
         })
         .collect::<Result<Vec<_>, std::num::TryFromIntError>>()?;
-    enter(py, |interrupt| {
-        best_cut(&cuts, &VilleMixture::new(beta)?, interrupt)
-    })
-    .map(LowerBound)
+    let best = enter(py, |interrupt| {
+        MeanMixture::new(sequences, beta)?.best(&cuts, interrupt)
+    })?;
+    Ok(best.map(|(index, limit)| (index, limit.logit())))
 }
 
 #[pyfunction(name = "pointwise_curve")]

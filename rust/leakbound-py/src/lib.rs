@@ -31,7 +31,7 @@ mod _core {
     use crate::audits::{
         LowerBound, OffsetBound, Path, Ranking, crossing_probability, curve_at_level,
         equal_level_curve, equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, pointwise_bound,
-        union_bound, union_curve, ville_bound_of_cuts,
+        union_bound, union_curve, ville_bound_of_moments,
     };
     #[pymodule_export]
     use crate::enter::{_panic, set_threads, simd, threads};

@@ -1,0 +1,145 @@
+"""Whether an audit raises, and how many guesses it plans, is settled before labels are seen."""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors, stats
+from leakbound.tradeoff import TradeOff
+
+INCREASING = lb.TradeOffFamily(
+    parameter="ε", tradeoff=TradeOff.approx, bracket=(0.0, 3.0), increasing=True
+)
+DECREASING = lb.TradeOffFamily(
+    parameter="scale",
+    tradeoff=lambda scale: TradeOff.laplace(1 / scale),
+    bracket=(0.5, 9.0),
+    increasing=False,
+)
+CLAIMS = [
+    lb.PureDP(),
+    lb.ApproxDP(delta=0.05),
+    lb.GaussianDP(),
+    lb.LaplaceDP(),
+    INCREASING,
+    DECREASING,
+]
+
+
+def outcomes(audit: Callable[[np.ndarray], Any], m: int) -> set[str]:
+    """What comes of every vector of labels: a result that gives its reasons, or errors."""
+    found = set()
+    for labels in product([False, True], repeat=m):
+        try:
+            result = audit(np.array(labels))
+            assert not np.isnan(result.bound)
+            assert bool(result.reason) == (result.bound in (0.0, np.inf))
+            found.add("result")
+        except errors.LeakboundError as error:
+            found.add(f"{type(error).__name__}: {error}")
+    return found
+
+
+def policies(m: int) -> Iterator[Any]:
+    yield None
+    yield from (lb.Fixed(r) for r in (1, m))
+    yield from (lb.Split(0.5), lb.KLScan(), lb.KLScan(min_guesses=m), lb.EqualLevelScan())
+    yield from (lb.UnionBound(), lb.UnionBound(grid=[1, 50]), lb.VilleMixture(), lb.Weighted())
+    yield from (lb.ScoreAdaptive([1, m]), lb.ScoreAdaptive([2, 9]))
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize("confidence", [0.95, 0.4])
+def test_one_run_raises_for_all_labels_or_for_none(
+    claim: Any, sides: Any, confidence: float
+) -> None:
+    for m, scores in [(2, [0.0, 1.0]), (3, [0.0, 0.0, 1.0])]:
+        for cuts in policies(m):
+
+            def audit(labels: np.ndarray, scores: Any = scores, cuts: Any = cuts) -> Any:
+                how = {"claim": claim, "sides": sides, "confidence": confidence, "cuts": cuts}
+                return lb.audit_one_run(scores, labels, **how)
+
+            assert len(outcomes(audit, m)) == 1, (m, cuts)
+
+
+@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=0.05), lb.GaussianDP()])
+@pytest.mark.parametrize("correction", ["match", "tamper", "poisson_binomial", "composition"])
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_zero_run_raises_for_all_labels_or_for_none(
+    claim: Any, correction: Any, sides: Any
+) -> None:
+    propensity = [0.9, 0.3, 0.5, 0.02, 0.97]
+    for scores in ([0.0, 1.0, 2.0, 3.0, 4.0], [-np.inf, np.inf, 1.0, -np.inf, np.inf]):
+        for cuts in policies(5):
+            for derandomize in (False, True):
+
+                def audit(
+                    labels: np.ndarray,
+                    scores: Any = scores,
+                    cuts: Any = cuts,
+                    derandomize: bool = derandomize,  # noqa: FBT001 (bound early)
+                ) -> Any:
+                    how: dict[str, Any] = {
+                        "claim": claim,
+                        "correction": correction,
+                        "sides": sides,
+                        "cuts": cuts,
+                        "derandomize": derandomize,
+                        "test": "recursion",
+                    }
+                    return lb.audit_zero_run(scores, labels, propensity, **how)
+
+                assert len(outcomes(audit, 5)) == 1, (scores, cuts, derandomize)
+
+
+@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.LaplaceDP(), INCREASING, DECREASING])
+def test_a_count_that_no_mechanism_explains_says_so(claim: Any) -> None:
+    how: dict[str, Any] = {"claim": claim, "sides": "member", "cuts": lb.Fixed(4)}
+    result = lb.audit_one_run([1, 2, 3, 4], [1, 1, 1, 1], confidence=0.4, **how)
+    assert result.bound == claim.nothing
+    assert "the coins are in doubt" in result.reason
+    assert stats.fdp_lower_bound(4, 4, 4, claim=claim, tau=0.6, one_sided=True) == claim.nothing
+
+
+def test_matching_plans_from_features_alone() -> None:
+    """The number of guesses is that of Σ 2 min(π, 1 - π) examples, whoever is a member."""
+    rng = np.random.default_rng(0)
+    propensity = rng.uniform(0.1, 0.9, 400)
+    scores = rng.normal(size=400)
+    expected = round(float(2 * np.minimum(propensity, 1 - propensity).sum()))
+    planned = {
+        lb.audit_zero_run(scores, rng.random(400) < share, propensity, seed=seed).guesses
+        for seed, share in enumerate([0.1, 0.3, 0.5, 0.7, 0.9])
+    }
+    member = np.arange(expected) % 2
+    fair = lb.audit_one_run(rng.normal(size=expected), member, claim=lb.GaussianDP())
+    assert planned == {fair.guesses}
+
+
+@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.ApproxDP(delta=1e-3)])
+def test_composition_counts_all_examples(claim: Any) -> None:
+    """Coins are not fair given the features, so m/2 has no proof for guesses of members."""
+    rng = np.random.default_rng(1)
+    member = rng.random(300) < 0.5
+    scores, propensity = rng.normal(size=300) + 2 * member, np.full(300, 0.55)
+    result = lb.audit_zero_run(
+        scores,
+        member,
+        propensity,
+        claim=claim,
+        correction="composition",
+        sides="member",
+        cuts=lb.Fixed(60),
+        test="recursion",
+    )
+    found = stats.composition_bound(
+        result.correct, 60, 300, claim=claim, epsilon_ds=float(np.log(0.55 / 0.45)), tau=0.05
+    )
+    assert result.bound == pytest.approx(found, rel=1e-9)
+    assert 0 < result.bound <= result.ceiling
