@@ -1,6 +1,6 @@
 //! When does a Bernoulli walk cross a boundary, and for which probabilities rarely enough?
 
-use leakbound_math::{MathError, Probability};
+use leakbound_math::Probability;
 
 use crate::approx::knapsack;
 use crate::backward::Backward;
@@ -131,6 +131,7 @@ impl Boundary {
         let start = start.clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
         let rough = self.thinned();
         let base = rough.follow(family, beta, start, ROUGH_LOSS, interrupt)?;
+        let base = if base.is_finite() { base } else { start };
         let solution = self.follow(family, beta, base, CALIBRATION_LOSS, interrupt)?;
         Ok(Some(solution))
     }
@@ -227,7 +228,8 @@ impl Boundary {
     }
 
     /// The parameter at which P(cross) ≤ `beta` holds with what is dropped, relative to `beta`,
-    /// accounted for: walks from base to base until the solution is within reach of one.
+    /// accounted for: walks from base to base until the solution is within reach of one. Where none
+    /// is, as for `beta` within rounding of 1, the largest base at which it was certified, or −∞.
     fn follow(
         &self,
         family: Guesses<'_>,
@@ -264,12 +266,11 @@ impl Boundary {
             } else {
                 next
             };
+            if base.abs() > Crossing::MAX_LOGIT {
+                break;
+            }
         }
-        Err(MathError::NotConverged {
-            what: "the calibration of a boundary",
-            steps: MAX_PASSES,
-        }
-        .into())
+        Ok(low)
     }
 
     /// The first cut, every cut one guess after another, and one in [`ROUGH_STRIDE`] of the rest,

@@ -26,6 +26,8 @@ const SPLIT: f64 = 0.0085;
 const SPLIT_TERMS: usize = 16;
 /// From this many entries on, a sample comes before the first full pass.
 const SAMPLED: usize = 3000;
+/// Powers of S stay below this, and finite when multiplied by sinh z.
+const LARGEST_POWER: f64 = 1e250;
 /// Keeps divisions by the variance finite where every trial is all but certain.
 pub(super) const SMALLEST_VARIANCE: f64 = 1e-300;
 /// ln x stays within ±700; steps of at most 4, then bisection, need fewer passes than this.
@@ -346,7 +348,10 @@ impl Base {
             largest,
             ..
         } = &self.sums;
-        Some(remainder(even[0], *largest, *terms, shift_s(z))).filter(|r| r.is_finite())
+        let s = shift_s(z);
+        // However small the sums it meets, no power of S may overflow.
+        let holds = s.powi(*terms as i32) < LARGEST_POWER;
+        Some(remainder(even[0], *largest, *terms, s)).filter(|r| holds && r.is_finite())
     }
 
     fn new(log_x: f64, sums: PowerSums, large: Vec<f64>, d: f64, variance: f64) -> Self {

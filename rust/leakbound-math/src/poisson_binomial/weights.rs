@@ -20,8 +20,8 @@ use crate::MathError;
 
 /// Power sums per group.
 const TERMS: usize = 16;
-/// θt beyond this makes a group certain, to e⁻⁸⁸ and better.
-const REACH: f64 = 388.0;
+/// A tilt below this makes a group certain, to e⁻³⁸⁸ and better.
+const REACH: f64 = 688.0;
 /// The tilt reaches the mean down to this ε; below it the tail here is an upper bound.
 const LOWEST_EPSILON: f64 = -900.0;
 /// Weights times counts stay exact in doubles.
@@ -59,6 +59,19 @@ pub struct Weighted {
 struct Group {
     weight: u64,
     terms: Terms,
+    /// The largest tilt of all odds that can be held.
+    highest: f64,
+}
+
+impl Group {
+    fn new(weight: u64, terms: Terms) -> Self {
+        let highest = terms.highest(f64::MAX);
+        Self {
+            weight,
+            terms,
+            highest,
+        }
+    }
 }
 
 /// A group under the tilt in use.
@@ -139,7 +152,7 @@ impl Weighted {
             weighted.total += weight * terms.trials;
             weighted.trials += terms.trials;
             if terms.trials > 0 {
-                weighted.groups.push(Group { weight, terms });
+                weighted.groups.push(Group::new(weight, terms));
             }
         }
         Ok(weighted)
@@ -207,11 +220,13 @@ impl Weighted {
 
     /// Weight and log-odds of every trial at ε.
     fn logits(&self, epsilon: f64) -> impl Iterator<Item = (u64, f64)> {
-        self.groups.iter().flat_map(move |Group { weight, terms }| {
-            let shifted = epsilon + terms.shift;
-            let odds = terms.repeated_odds().into_iter();
-            odds.map(move |e| (*weight, e.ln() + shifted))
-        })
+        self.groups
+            .iter()
+            .flat_map(move |Group { weight, terms, .. }| {
+                let shifted = epsilon + terms.shift;
+                let odds = terms.repeated_odds().into_iter();
+                odds.map(move |e| (*weight, e.ln() + shifted))
+            })
     }
 
     fn raised(&self) -> bool {
@@ -223,8 +238,7 @@ impl Weighted {
     /// eight tails.
     ///
     /// # Errors
-    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; [`MathError::WeightsTooUnlike`];
-    /// [`MathError::NotConverged`], a defect.
+    /// [`MathError::LevelOutOfRange`] unless 0 < β < 1; those of [`Self::tail`].
     pub fn epsilon(&self, v: i64, beta: f64) -> Result<f64, MathError> {
         if !(beta > 0.0 && beta < 1.0) {
             return Err(MathError::LevelOutOfRange {
@@ -282,10 +296,8 @@ impl Weighted {
                 }
             };
         }
-        Err(MathError::NotConverged {
-            what: "the inverse of the weighted tail",
-            steps: MOST_STEPS,
-        })
+        // Rounding hides where the tail is β, as it may for β near 1: the last ε that was proved.
+        Ok(low)
     }
 
     /// Every term succeeds: the product over the groups.
@@ -304,7 +316,7 @@ impl Weighted {
         let mut pmf = vec![0.0; self.total as usize + 1];
         pmf[0] = 1.0;
         let mut degree = 0;
-        for Group { weight, terms } in &self.groups {
+        for Group { weight, terms, .. } in &self.groups {
             let x = (epsilon + terms.shift).exp();
             let weight = *weight as usize;
             for e in terms.repeated_odds() {
@@ -340,9 +352,9 @@ impl Weighted {
         let mut theta = 0.0;
         for step in 0..MOST_STEPS {
             let (mut lacking, mut variance, mut third) = (v, SMALLEST_VARIANCE, 0.0);
-            for Group { weight, terms } in &self.groups {
-                let t = *weight as f64;
-                let log_x = (epsilon + terms.shift + theta * t).clamp(-REACH, REACH);
+            for group in &self.groups {
+                let (t, terms) = (group.weight as f64, &group.terms);
+                let log_x = (epsilon + terms.shift + theta * t).clamp(-REACH, group.highest);
                 let counts = terms.counts.as_deref();
                 let sums = rough_power_sums(terms.level, &terms.odds, counts, log_x.exp());
                 lacking -= t * sums.mean.0;
@@ -374,13 +386,13 @@ impl Weighted {
 
     /// The groups at tilt θ.
     fn tilted(&self, epsilon: f64, theta: f64) -> Vec<TiltedGroup<'_>> {
-        let tilt = |Group { weight, terms }: &'_ Group| {
-            let t = *weight as f64;
+        let tilt = |group: &'_ Group| {
+            let (t, terms) = (group.weight as f64, &group.terms);
             let (product, product_error) = two_product(theta, t);
             let (shifted, shift_error) = two_sum(epsilon, terms.shift);
             let (high, error) = two_sum(shifted, product);
             let low = error + shift_error + product_error;
-            let x = high.clamp(-REACH, REACH).exp();
+            let x = high.clamp(-REACH, group.highest).exp();
             let log_x = exact::log(x);
             let excess = (log_x.0 - high) + (log_x.1 - low);
             let counts = terms.counts.as_deref();
