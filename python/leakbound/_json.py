@@ -2,7 +2,8 @@
 
 Every object carries its type; infinities are "inf" and "-inf"; NaN (a value that does not exist)
 is null. A value that is computed when first asked for is stored under its public name. A field that
-`unstored` makes is not part of the stored form: it is empty in what is read back.
+`unstored` makes is not part of the stored form: it is empty in what is read back. Words that were
+others in earlier versions are read by the metadata "former" of their field, a dict from old to new.
 """
 
 import json
@@ -372,8 +373,9 @@ def _decode_dataclass(kind: Any, data: JsonValue, where: str) -> Any:
         message = f"{where} lacks {', '.join(missing)}"
         raise ResultFormatError(message)
     hints = get_type_hints(kind)
+    former = {f.name: f.metadata["former"] for f in _stored(kind) if "former" in f.metadata}
     values = {
-        name: decode(hints[name], content[public], f"{where}.{public}")
+        name: decode(hints[name], _today(content[public], former.get(name)), f"{where}.{public}")
         for name, public in names.items()
     }
     try:
@@ -387,6 +389,10 @@ def _decode_dataclass(kind: Any, data: JsonValue, where: str) -> Any:
         message = f"{where} cannot be: {flaw}"
         raise ResultFormatError(message)
     return made
+
+
+def _today(data: JsonValue, former: dict[str, str] | None) -> JsonValue:
+    return former.get(data, data) if former and isinstance(data, str) else data
 
 
 def _decode_array(dtype: Any, data: JsonValue, where: str) -> NDArray[np.generic]:

@@ -1,6 +1,6 @@
 """What results are made of; the public names are those of `leakbound.results`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leakbound._typing import FloatArray, IntArray, Status
 
@@ -17,14 +17,14 @@ class Assumption:
         A few words.
     statement : str
         What exactly is assumed.
-    status : {"checked", "declared", "approximate", "unverifiable"}
-        Whether the audit made sure of it, was told so, knows that it holds only roughly, or cannot
-        know.
+    status : {"checked", "declared", "approximate", "unverifiable", "contradicted"}
+        Whether the audit made sure of it, was told so, knows that it holds only roughly, cannot
+        know, or saw data that speak against it.
     """
 
     name: str
     statement: str
-    status: Status
+    status: Status = field(metadata={"former": {"refuted": "contradicted"}})
 
 
 @dataclass(frozen=True)

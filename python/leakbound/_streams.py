@@ -113,6 +113,7 @@ class Purpose(Enum):
     SIGNED_GUESSES = "validity/signed-guesses"
     SURENESS = "validity/sureness"
     PRIOR_GAME = "validity/prior"
+    NUISANCE = "validity/nuisance"
     ASYMMETRIC = "validity/asymmetric"
     LAPLACE_GAME = "validity/laplace"
     USER_GAME = "validity/user"

@@ -80,7 +80,7 @@ Adversary: TypeAlias = Literal["raw", "paper_aware", "residual", "bayes"]
 BootstrapMethod: TypeAlias = Literal["percentile", "recentred", "basic"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
-Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "refuted"]
+Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[
     "lower_bound", "family_lower_bound", "conditional_lower_bound", "estimate", "invalid"

@@ -170,9 +170,7 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
     return values
 
 
-def check_membership(
-    member: ArrayInput | HasMember, examples: int, scores: object = None
-) -> BoolArray:
+def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
     """Read membership as booleans, one for each example.
 
     Parameters
@@ -181,9 +179,6 @@ def check_membership(
         Booleans, {0, 1} or {-1, +1}; or an `InclusionPlan`.
     examples : int
         m, the number of scores.
-    scores : object, optional
-        The scores as they were passed. If they and `member` carry the same `ids` in different
-        orders, membership is put in the order of the scores.
 
     Returns
     -------
@@ -201,9 +196,6 @@ def check_membership(
     """
     values = vector(member.member if isinstance(member, HasMember) else member, "member")
     check_length(values, examples, "member")
-    ids, wanted = getattr(member, "ids", None), getattr(scores, "ids", None)
-    if ids is not None and wanted is not None:
-        values = _joined(values, np.asarray(ids), np.asarray(wanted))
     return _booleans(values, "member")
 
 
@@ -321,20 +313,6 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
         # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
         return cast("BoolArray", array.view(np.uint8) != 0)
     return array
-
-
-def _joined(
-    values: NDArray[np.generic], ids: NDArray[Any], wanted: NDArray[Any]
-) -> NDArray[np.generic]:
-    """Put values in the order of the wanted ids; other ids mean that the order is that already."""
-    if np.array_equal(ids, wanted):
-        return values
-    here, there = np.argsort(ids), np.argsort(wanted)
-    if not np.array_equal(ids[here], wanted[there]):
-        return values
-    joined = np.empty_like(values)
-    joined[there] = values[here]
-    return joined
 
 
 def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from leakbound._typing import Correction, Kind
-    from leakbound.results import AuditResult
+    from leakbound.results import Assumption, AuditResult
     from leakbound.tradeoff import TradeOff
 
     Result = AuditResult | PanoramiaResult
@@ -192,6 +192,24 @@ def explanation(result: Result) -> str:
     return "This is not evidence of privacy: audit more examples."
 
 
+def contradicted(result: Result) -> tuple[Assumption, ...]:
+    """Return the assumptions that the data contradict, those of conditional bounds included.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        The result.
+
+    Returns
+    -------
+    tuple of Assumption
+        Often none; each once.
+    """
+    inner = result.conditionals if isinstance(result, PanoramiaResult) else ()
+    found = (one for part in (result, *inner) for one in part.assumptions)
+    return tuple(dict.fromkeys(one for one in found if one.status == "contradicted"))
+
+
 def _conditional(result: Result) -> bool:
     return result.kind == "conditional_lower_bound"
 
@@ -214,8 +232,11 @@ def _zero_run_evidence(result: ZeroRunResult) -> str:
     if result.withheld and result.falsification is not None and result.falsification.refuted:
         return (
             f"An independent model predicts membership better than the propensities allow "
-            f"(p = {result.falsification.p_value:.2g}): fit a richer one. {naive}"
+            f"(p = {result.falsification.p_value:.2g}): fit a richer one, or to more examples. "
+            f"{naive}"
         )
+    if result.withheld and (doubts := contradicted(result)):
+        return f"{doubts[0].statement} {naive}"
     counted = f"{result.correct:,} of {result.guesses:,} guesses count as right; {how}."
     if result.by_tampering is not None:
         sign = "≤" if result.bounds_above else "≥"
@@ -286,11 +307,12 @@ def conditional_words(result: PanoramiaResult) -> str:
         return ""
     doubt = found[0].falsification
     model = str(found[0].options["propensity"])
-    if doubt is not None and any(one.withheld for one in found):
-        refused = next(one.falsification or doubt for one in found if one.withheld)
+    if any(one.withheld for one in found):
+        refused = [one.falsification for one in found if one.withheld and one.falsification]
+        by = next((f" (p = {one.p_value:.2g})" for one in refused if one.refuted), "")
         return (
-            f"Zero-Run on the same examples proves nothing: the {model}, was refuted "
-            f"(p = {refused.p_value:.2g}), so the examples say more of their coins than it knows."
+            f"Zero-Run on the same examples proves nothing: the {model}, was refuted{by}, so the "
+            "examples say more of their coins than it knows."
         )
     if not any(one.bound for one in found):
         return (

@@ -15,6 +15,7 @@ __all__ = [
     "DuplicateIdsError",
     "FeaturesError",
     "GeneratedDuplicatesError",
+    "ImplausibleCoinsError",
     "IncompatibleOptionsError",
     "InputFileError",
     "LeakboundError",
@@ -37,6 +38,7 @@ __all__ = [
     "TooFewMembersError",
     "TooFewSamplesError",
     "TradeOffError",
+    "UnmatchedIdsError",
     "VisitOrderError",
 ]
 
@@ -59,6 +61,14 @@ class ShapeError(LeakboundError, ValueError):
 
 class LengthMismatchError(LeakboundError, ValueError):
     """Arrays that should describe the same examples and differ in length."""
+
+
+class UnmatchedIdsError(LengthMismatchError):
+    """Ids that are to be joined and are not the same on both sides; the message names some."""
+
+
+class ImplausibleCoinsError(LeakboundError, ValueError):
+    """A number of members that the declared coins cannot have given; the message names ways out."""
 
 
 class NaNScoresError(LeakboundError, ValueError):

@@ -63,17 +63,26 @@ def test_a_table_of_propensities(tmp_path: Path, shuffled: bool) -> None:  # noq
     ids = np.arange(1200)
     scores, propensities = tmp_path / "scores.npz", tmp_path / "propensities.csv"
     np.savez(scores, score=GAME.scores, member=GAME.member, id=ids)
-    rows = np.column_stack([ids[::-1] if shuffled else ids, GAME.propensity])
+    order = np.random.default_rng(0).permutation(1200) if shuffled else ids
+    rows = np.column_stack([ids, GAME.propensity])[order]
     np.savetxt(
         propensities, rows, delimiter=",", header="id,propensity", comments="", fmt=["%d", "%.17g"]
     )
     answer = leakbound(scores, "--propensity", propensities, "--json")
-    if shuffled:
-        assert answer.exit_code == 2
-        assert "in another order" in answer.stderr
-    else:
-        expected = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
-        assert json.loads(answer.stdout)["bound"] == expected.bound
+    expected = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    assert json.loads(answer.stdout)["bound"] == expected.bound > 0
+    np.savetxt(
+        propensities,
+        rows + np.array([5, 0]),
+        delimiter=",",
+        header="id,propensity",
+        comments="",
+        fmt=["%d", "%.17g"],
+    )
+    other = leakbound(scores, "--propensity", propensities)
+    assert other.exit_code == 2
+    assert "5 of ids= are not in" in other.stderr
+    assert "(0, 1, 2, …)" in other.stderr
 
 
 def test_features_are_fitted_on_rows_that_are_not_audited(table: Path) -> None:

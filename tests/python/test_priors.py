@@ -111,8 +111,9 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
     assert result.bound <= result.ceiling
     assert result.curve.bound[np.isfinite(result.curve.bound)] == pytest.approx([result.bound])
     assert lb.AuditResult.from_json(result.to_json()) == result
-    rare = lb.audit_one_run(scores, rng.random(500) < 0.9, prior=0.1)
-    assert any("coins give 50 ± 6.7" in text for text in rare.warnings)
+    rare = lb.audit_one_run(scores, rng.permutation(500) < 75, prior=0.1)
+    assert any("of these probabilities give 50 ± 6.7" in text for text in rare.warnings)
+    assert rare.assumptions[0].status == "contradicted"
 
 
 def test_a_ceiling_is_what_the_attack_that_knows_reaches() -> None:
@@ -215,5 +216,6 @@ def test_why_a_prior_must_be_told() -> None:
     """With nine of ten included, nine of ten guesses of "member" are right without a look."""
     rng = np.random.default_rng(7)
     scores, member = boundary(np.full(300, 0.9), 0.0, rng)
-    assert lb.audit_one_run(scores, member).bound > 1
+    with pytest.raises(errors.ImplausibleCoinsError, match="prior="):
+        lb.audit_one_run(scores, member)
     assert lb.audit_one_run(scores, member, prior=0.9).bound == 0

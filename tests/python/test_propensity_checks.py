@@ -138,23 +138,17 @@ def test_a_model_that_misses_a_curve_is_refuted(curve: float) -> None:
     assert Falsification.from_json(found.to_json()) == found
 
 
-def test_sampling_error_is_allowed_for_and_misfit_is_not() -> None:
-    """D' is far smaller than the audit set: without draws, its sampling error is refuted."""
-    alone, allowed = 0, 0
+def test_sampling_error_is_refuted_and_misfit_too() -> None:
+    """D' is far smaller than the audit set, so its estimates are seen to be off as numbers."""
+    alone = 0
     for seed in range(5):
         features, member, _ = shifted(4150, seed=seed)
         fit = LogisticPropensity().fit(features[:150], member[:150])
-        audit, labels = features[150:], member[150:]
-        alone += fit.falsify(audit, labels).refuted
-        allowed += fit.falsify(audit, labels, draws=fit.bootstrap(audit, K=100)).refuted
-    assert alone >= 3
-    assert allowed == 0
+        alone += fit.falsify(features[150:], member[150:]).refuted
+    assert alone >= 4
     features, member, _ = shifted(4000, seed=2, curve=1.0)
     fit = LogisticPropensity().fit(features[:2000], member[:2000])
-    draws = fit.bootstrap(features[2000:], K=100)
-    assert fit.falsify(features[2000:], member[2000:], draws=draws).p_value < 1e-6
-    with pytest.raises(ShapeError, match="2000 columns"):
-        fit.falsify(features[2000:], member[2000:], draws=draws[:, 1:])
+    assert fit.falsify(features[2000:], member[2000:]).p_value < 1e-6
 
 
 @pytest.mark.parametrize("scale", [0.0, 4.0])
@@ -182,10 +176,7 @@ def test_a_penalty_in_the_units_of_raw_features_is_refuted() -> None:
     raw = SklearnPropensity(LogisticRegression())
     fit = raw.fit(unit * game.holdout_features, game.holdout_member)
     assert fit.falsify(unit * game.features, game.member).p_value < 1e-6
-    right = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
-    draws = right.bootstrap(game.features, K=79)
-    log_odds = right.log_odds(game.features)
-    assert not falsify(log_odds, game.features, game.member, draws=draws).refuted
+    assert not falsify(game.log_odds, game.features, game.member).refuted
 
 
 def test_falsification_repeats_with_its_seed() -> None:

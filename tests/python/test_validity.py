@@ -97,8 +97,8 @@ def test_words_select_cases() -> None:
 
 
 def test_wavering_guesses_are_dependent_and_dominated() -> None:
-    games = [Boundary(m=50, p=0.8, sides="member", wavering=True)(seed=seed) for seed in range(400)]
-    right = np.array([game.member for game in games])
+    games = [Boundary(m=50, p=0.8, wavering=True)(seed=seed) for seed in range(400)]
+    right = np.array([game.member == (game.scores > 0) for game in games])
     after_right = right[:, 1:][right[:, :-1]].mean()
     after_wrong = right[:, 1:][~right[:, :-1]].mean()
     assert after_right == pytest.approx(0.8, abs=0.015)

@@ -6,10 +6,11 @@ from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
+from leakbound._align import ExampleOrder
 from leakbound._typing import ArrayInput, FloatArray, JsonValue
 from leakbound._validate import check_length, check_scores
 from leakbound.audits._fdp import FamilyPolicy
-from leakbound.errors import IncompatibleOptionsError, ShapeError
+from leakbound.errors import ShapeError
 from leakbound.results import ScoreAudit
 
 __all__ = ["Attacks", "Proof", "Proved"]
@@ -77,22 +78,23 @@ class Attacks:
     Parameters
     ----------
     scores : dict of str to ndarray of float64, each of shape (m,)
-        Validated scores; the name of an attack that is alone is empty.
-    carrier : object
-        What was passed for the scores, or for those that carry ids.
+        Validated scores, all in one order; the name of an attack that is alone is empty.
     """
 
     scores: dict[str, FloatArray]
-    carrier: object
 
     @classmethod
-    def read(cls, scores: ArrayInput | Mapping[str, ArrayInput]) -> "Attacks":
+    def read(
+        cls, scores: ArrayInput | Mapping[str, ArrayInput], order: ExampleOrder | None = None
+    ) -> "Attacks":
         """Read one vector of scores, rows of them, or a mapping from names.
 
         Parameters
         ----------
         scores : array-like of shape (m,) or (A, m), or mapping
             Real numbers, higher for likelier members.
+        order : ExampleOrder, optional
+            What is known of the ids; scores that carry their own are joined.
 
         Returns
         -------
@@ -103,35 +105,31 @@ class Attacks:
         ------
         ArrayTypeError, ShapeError, NaNScoresError, LengthMismatchError
             If scores cannot be read, or are not all about the same examples.
-        IncompatibleOptionsError
-            If scores carry their ids in different orders.
+        UnmatchedIdsError, DuplicateIdsError
+            If scores have different ids.
         """
+        known = ExampleOrder() if order is None else order
         if isinstance(scores, Mapping):
-            return cls._of(dict(scores))
+            return cls._of(dict(scores), known)
         if _has_rows(scores):
-            return cls._of(
-                {f"attack {row}": values for row, values in enumerate(cast("Any", scores))}
-            )
-        return cls({"": check_scores(scores)}, scores)
+            rows = {f"attack {row}": values for row, values in enumerate(cast("Any", scores))}
+            return cls._of(rows, known)
+        return cls({"": check_scores(known.scores(scores, "scores"))})
 
     @classmethod
-    def _of(cls, named: dict[str, ArrayInput]) -> "Attacks":
-        if not named:
+    def _of(cls, given: dict[str, ArrayInput], order: ExampleOrder) -> "Attacks":
+        if not given:
             message = "scores is empty: at least one attack is needed"
             raise ShapeError(message)
-        read = {name: check_scores(raw, f"scores of {name!r}") for name, raw in named.items()}
+        named = {name: (f"scores of {name!r}", raw) for name, raw in given.items()}
+        read = {
+            name: check_scores(order.scores(raw, words), words)
+            for name, (words, raw) in named.items()
+        }
         examples = next(iter(read.values())).size
         for name, values in read.items():
             check_length(values, examples, f"scores of {name!r}")
-        carriers = [raw for raw in named.values() if getattr(raw, "ids", None) is not None]
-        ids = [np.asarray(cast("Any", raw).ids) for raw in carriers]
-        if any(not np.array_equal(ids[0], other) for other in ids[1:]):
-            message = (
-                "the attacks list their examples in different orders: put the scores of each in "
-                "the order of the same ids"
-            )
-            raise IncompatibleOptionsError(message)
-        return cls(read, carriers[0] if carriers else None)
+        return cls(read)
 
     @property
     def examples(self) -> int:

@@ -266,7 +266,7 @@ def audit_crossed(
             seed=seed,
         )
 
-    folds = Folds(crossed, Attacks({"": scores}, None), member, None, None)
+    folds = Folds(crossed, Attacks({"": scores}), member, None, None)
     best = folds.best(complement(confidence), audit)
     return replace(best, confidence=confidence, theorem=_CROSSED + best.theorem)
 

@@ -8,6 +8,7 @@ from leakbound.results import Assumption
 
 if TYPE_CHECKING:
     from leakbound._typing import Design
+    from leakbound.audits._coins import MemberCount
     from leakbound.audits._shift import Shift
     from leakbound.audits._study import Corrected
     from leakbound.propensity import Falsification
@@ -20,6 +21,7 @@ _SCARCE = 0.1
 
 def conditions(
     shift: Shift,
+    count: MemberCount,
     refutation: Falsification | None,
     design: Design,
     limit: float | None,
@@ -31,6 +33,8 @@ def conditions(
     ----------
     shift : Shift
         What is known of the propensities.
+    count : MemberCount
+        How many members there are, against how many they make likely.
     refutation : Falsification or None
         What came of the attempt to refute them.
     design : {"coins", "fixed_size"}
@@ -47,7 +51,7 @@ def conditions(
     """
     fixed = design == "fixed_size"
     return (
-        _propensities(shift, refutation),
+        _propensities(shift, count, refutation),
         Assumption(
             "independent memberships",
             "Given the features, each audited example was in the training set independently of the "
@@ -94,27 +98,32 @@ def conditions(
     )
 
 
-def _propensities(shift: Shift, refutation: Falsification | None) -> Assumption:
+def _propensities(shift: Shift, count: MemberCount, refutation: Falsification | None) -> Assumption:
     name = "propensities"
     how = "lie within the limits given" if shift.limited else "are those given"
     if shift.draws is not None:
         how = f"are as uncertain as {len(shift.draws)} replicates show"
     statement = f"The probabilities of membership given the features {how}"
     if refutation is None:
-        return Assumption(name, f"{statement}; not tested.", "unverifiable")
+        text = count.statement(f"{statement}; not tested against features.")
+        return Assumption(name, text, count.status("unverifiable"))
     tried = (
         f"{refutation.sceptic} bet against them and was right {refutation.correct} times of "
         f"{refutation.guesses}, {refutation.expected:.1f} expected (p = {refutation.p_value:.2g})"
     )
     if refutation.refuted:
-        return Assumption(name, f"{statement}: REFUTED. {tried}.", "refuted")
-    return Assumption(
-        name, f"{statement}; not refuted: {tried}. Mild failures pass unseen.", "unverifiable"
-    )
+        text = count.statement(f"{statement}: REFUTED. {tried}.")
+        return Assumption(name, text, "contradicted")
+    text = count.statement(f"{statement}; not refuted: {tried}. Mild failures pass unseen.")
+    return Assumption(name, text, count.status("unverifiable"))
 
 
 def shift_warnings(
-    corrected: Corrected, refutation: Falsification | None, examples: int, design: Design
+    corrected: Corrected,
+    shift: Shift,
+    refutation: Falsification | None,
+    examples: int,
+    design: Design,
 ) -> tuple[str, ...]:
     """Say what limits a Zero-Run audit.
 
@@ -122,6 +131,8 @@ def shift_warnings(
     ----------
     corrected : Corrected
         What the correction made of the study.
+    shift : Shift
+        What is known of the propensities.
     refutation : Falsification or None
         What came of the attempt to refute the propensities.
     examples : int
@@ -139,6 +150,11 @@ def shift_warnings(
         notes.append(
             f"propensity model refuted (p = {refutation.p_value:.2g}): features say more about "
             "membership than it knows, and right guesses may owe to that"
+        )
+    if refutation is None and shift.draws is not None:
+        notes.append(
+            "the propensities were learnt and nothing tested them, which takes features=: scores "
+            "that know where they err can prove too much"
         )
     if corrected.kept < _SCARCE * examples:
         notes.append(

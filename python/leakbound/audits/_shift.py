@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._validate import check_length, numbers, vector
+from leakbound.audits._coins import MemberCount
 from leakbound.errors import (
     IncompatibleOptionsError,
     LengthMismatchError,
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from leakbound._align import ExampleOrder
     from leakbound._typing import ArrayInput, BoolArray, FloatArray
 
-__all__ = ["Shift", "check_certain", "no_overlap", "read_shift"]
+__all__ = ["Shift", "check_certain", "in_order", "member_count", "no_overlap", "read_shift"]
 
 REPLICATES = 600
 """Refits of a propensity model."""
@@ -154,6 +156,63 @@ def read_shift(
     check_length(values, member.size, "propensity")
     point = _logit(values)
     return Shift(point, point, point, None, limited=False)
+
+
+def in_order(propensity: Any, order: ExampleOrder) -> Any:
+    """Return propensities in the order of the scores; models have their own way to features.
+
+    Parameters
+    ----------
+    propensity : array-like, PropensityFit, or tuple of two array-likes
+        What the caller gave.
+    order : ExampleOrder
+        The order of the scores.
+
+    Returns
+    -------
+    array-like, PropensityFit, or tuple
+        The same, with what carries ids joined.
+
+    Raises
+    ------
+    UnmatchedIdsError, DuplicateIdsError
+        If its ids are others than those of the scores.
+    """
+    if isinstance(propensity, PropensityFit):
+        return propensity
+    if isinstance(propensity, tuple):
+        return tuple(order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity))
+    rows = getattr(propensity, "ndim", 1) == 2
+    return order.placed(propensity, "propensity", across=rows)
+
+
+def member_count(shift: Shift, member: BoolArray, limit: float | None) -> MemberCount:
+    """Count the members among the examples that may be audited, against their propensities.
+
+    Parameters
+    ----------
+    shift : Shift
+        The log-odds.
+    member : ndarray of bool, shape (m,)
+        Membership.
+    limit : float or None
+        The largest |λ| that is audited.
+
+    Returns
+    -------
+    MemberCount
+        The count.
+
+    Raises
+    ------
+    NoOverlapError
+        If no example is within the limit.
+    """
+    rows = shift.largest <= (np.inf if limit is None else limit)
+    if not rows.any():
+        found = f"no example has |log-odds| of at most {limit:g}"
+        raise no_overlap(found)
+    return MemberCount.of_propensities(member[rows], shift.low[rows], shift.high[rows])
 
 
 def check_certain(shift: Shift, limit: float | None) -> None:

@@ -17,8 +17,8 @@ from leakbound._zero_run import residual_scores, tamper_probability
 from leakbound.audits._approx import plan_fixed
 from leakbound.audits._details import POINTS, histogram, roc
 from leakbound.audits._fdp import plan_family
-from leakbound.audits._warnings import coin_warnings, inverted_warnings, tie_warnings
-from leakbound.audits.one_run import audit_one_run
+from leakbound.audits._warnings import inverted_warnings, tie_warnings
+from leakbound.audits.one_run import audit_coins
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.errors import IncompatibleOptionsError
@@ -100,12 +100,8 @@ class Study:
         return listed.get(self.variant, "symmetric")
 
     def warnings(self) -> tuple[str, ...]:
-        """Say what looks wrong with scores and propensities, whatever the correction."""
-        notes = tie_warnings(_core.Ranking(self.scores, self.member))
-        if self.shift.limited:
-            return notes
-        propensity = 1 / (1 + np.exp(-self.shift.log_odds))
-        return notes + coin_warnings(int(self.member.sum()), self.examples, propensity)
+        """Say what looks wrong with scores, whatever the correction."""
+        return tie_warnings(_core.Ranking(self.scores, self.member))
 
     def without_shift(
         self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
@@ -126,7 +122,7 @@ class Study:
         AuditResult
             At the level, and for the claim, of this audit.
         """
-        return audit_one_run(
+        return audit_coins(
             scores,
             member,
             claim=self.claim,

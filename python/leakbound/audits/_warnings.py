@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
     from leakbound import _core
     from leakbound._json import Lazy
-    from leakbound._typing import FloatArray
     from leakbound.audits._engine import Trial
 
 __all__ = [
-    "coin_warnings",
     "delta_warnings",
     "inverted_warnings",
     "ranking_warnings",
@@ -27,8 +25,6 @@ __all__ = [
 
 _INVERTED = 3
 """Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
-_COINS = 5
-"""Standard deviations from one half at which a share of members does not look like fair coins."""
 _TIED = 0.1
 """Share of tied examples from which fewer ties may prove more."""
 _NEAR = 0.9
@@ -58,36 +54,6 @@ def ranking_warnings(trial: Trial, ceiling: Lazy[float]) -> tuple[str, ...]:
     """
     notes = (_tied(trial.ranking), _moved(trial), _limit(trial, ceiling))
     return inverted_warnings(trial.ranking) + tuple(note for note in notes if note)
-
-
-def coin_warnings(members: int, examples: int, prior: FloatArray | None = None) -> tuple[str, ...]:
-    """Say that the number of members is not one that the coins would give.
-
-    Parameters
-    ----------
-    members, examples : int
-        Members among the examples.
-    prior : ndarray of float64, shape (m,), optional
-        Probability of each coin to include; ½ if None.
-
-    Returns
-    -------
-    tuple of str
-        One warning, or none.
-    """
-    expected, variance, coin = examples / 2, examples / 4, "fair coin"
-    if prior is not None:
-        expected, variance = float(prior.sum()), float((prior * (1 - prior)).sum())
-        coin = "coin"
-    spread = math.sqrt(variance)
-    if abs(members - expected) <= _COINS * spread and 0 < members < examples:
-        return ()
-    note = (
-        f"{members} of {examples} examples are members, where {coin}s give "
-        f"{expected:g} ± {spread:.1f}: the result holds only if a {coin} of its own decided "
-        "on each example"
-    )
-    return (note,)
 
 
 def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:

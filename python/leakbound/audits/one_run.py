@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack, overload
 
+from leakbound._align import ExampleOrder
 from leakbound._typing import (
     ApproxBound,
     ArrayInput,
-    BoolArray,
     Design,
     FdpTest,
     FloatArray,
@@ -16,7 +16,6 @@ from leakbound._typing import (
 )
 from leakbound._validate import (
     check_ids,
-    check_membership,
     choice,
     complement,
     instance,
@@ -26,12 +25,13 @@ from leakbound._validate import (
 from leakbound.audits._adaptive import adaptive_policy
 from leakbound.audits._approx import ApproxPolicy, approx_policy
 from leakbound.audits._attacks import Attacks, Proof
+from leakbound.audits._coins import MemberCount
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores, untied
 from leakbound.audits._fdp import FamilyPolicy, family_policy, of_family
 from leakbound.audits._jointly import jointly
 from leakbound.audits._priors import check_prior, describe, prior_policy
-from leakbound.audits._warnings import coin_warnings, delta_warnings
+from leakbound.audits._warnings import delta_warnings
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import (
     CUT_POLICIES,
@@ -141,8 +141,8 @@ def audit_one_run(
         probability of error, the best wins, and `options` tells which it is and what the others
         cost.
     member : array-like of shape (m,), or InclusionPlan
-        What the coins said: booleans, {0, 1} or {-1, +1}. A plan is joined with scores that carry
-        the same ids, such as those of `leakbound.torch.score`.
+        What the coins said: booleans, {0, 1} or {-1, +1}. A plan, or a pandas Series, is joined
+        with scores that have ids: `ids`, those of `leakbound.torch.score`, or a pandas index.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The guarantees, whose parameter is bounded. Of a sequence of claims each has its share of
         the probability of error, so that all bounds hold together with the stated confidence.
@@ -162,8 +162,9 @@ def audit_one_run(
         For a family of trade-off functions, the test of the number of right guesses: against the
         worst law that all inequalities allow, or by Algorithm 3 of Mahloujifar et al. alone.
     prior : float or array-like, shape (m,)
-        Probability of each coin to include, in (0, 1), in the order of the scores. Other than ½
-        it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by the seed.
+        Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
+        join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
+        the seed.
     design : {"coins", "fixed_size"}
         How the members were drawn: by independent fair coins, or as a random subset of fixed size
         (then the bound is approximate).
@@ -172,7 +173,8 @@ def audit_one_run(
         independent given the model, is refused: for pure DP it adds nothing, and otherwise it
         needs that no example abstains.
     ids : array-like, shape (m,), optional
-        One id for each example; checked for repetition.
+        One id for each score, in their order; checked for repetition, and joined with those of
+        `member`.
     seed : int
         Seed of whatever the audit draws: the parts of `Split`, the order of ties.
 
@@ -190,8 +192,12 @@ def audit_one_run(
         If a score is NaN, or all are equal.
     LengthMismatchError, MembershipError
         If `member` has another length than `scores`, or a value outside the allowed sets.
+    UnmatchedIdsError
+        If scores and membership have ids, and they are not the same.
     ConflictingIdsError, DuplicateIdsError
         If an id is repeated.
+    ImplausibleCoinsError
+        If the number of members is one that the coins give with a probability below 1e-6.
     IncompatibleOptionsError
         If claim, cuts, bound and prior do not go together, or `assume` is given.
     OptionError, OptionTypeError
@@ -242,6 +248,61 @@ def audit_one_run(
             )
 
         return jointly(claim, confidence, alone)
+    return audit_coins(
+        scores,
+        member,
+        claim=claim,
+        confidence=confidence,
+        cuts=cuts,
+        sides=sides,
+        bound=bound,
+        test=test,
+        prior=prior,
+        design=design,
+        assume=assume,
+        ids=ids,
+        seed=seed,
+        declared=True,
+    )
+
+
+def audit_coins(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Claim,
+    confidence: float,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "both",
+    bound: ApproxBound = "auto",
+    test: FdpTest = "tight",
+    prior: float | ArrayInput = 0.5,
+    design: Design = "coins",
+    assume: str | None = None,
+    ids: ArrayInput | None = None,
+    seed: int = 0,
+    declared: bool = False,
+) -> AuditResult:
+    """Audit one claim as `audit_one_run` does, or as a step of another audit.
+
+    Parameters
+    ----------
+    scores, member, claim, confidence, cuts, sides, bound, test, prior, design, assume, ids, seed
+        As for `audit_one_run`.
+    declared : bool
+        Whether coins are what the caller declared, so that the number of members must be one that
+        they can give. Other audits ask this of their own design, before they come here.
+
+    Returns
+    -------
+    AuditResult
+        The bound.
+
+    Raises
+    ------
+    LeakboundError
+        As for `audit_one_run`.
+    """
     instance(claim, "claim", CLAIMS)
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
@@ -254,11 +315,15 @@ def audit_one_run(
     seed = integer(seed, "seed", least=0)
     if isinstance(claim, FAMILIES):
         _no_form(bound, claim)
-    attacks = Attacks.read(scores)
-    included = check_membership(member, attacks.examples, attacks.carrier)
+    order = ExampleOrder(ids)
+    attacks = Attacks.read(scores, order)
+    included = order.member(member, attacks.examples)
     if ids is not None:
         check_ids(ids, included)
-    chances = _chances(prior, attacks.examples, claim, bound)
+    chances = _chances(order.placed(prior, "prior"), attacks.examples, claim, bound)
+    count = MemberCount.of_coins(int(included.sum()), included.size, chances)
+    if declared:
+        count.refuse(design)
 
     def prove(values: FloatArray, beta: float) -> Proof:
         def audit(policy: CutPolicy | PathPolicy, **more: Any) -> ScoreAudit:
@@ -305,7 +370,8 @@ def audit_one_run(
     fields = proved | {
         "options": audit.options | told | proof.options,
         "warnings": audit.warnings
-        + _design_warnings(design, included, chances)
+        + (count.warnings() if declared else ())
+        + ((_FIXED_SIZE,) if design == "fixed_size" else ())
         + delta_warnings(claim.delta, attacks.examples),
     }
     return AuditResult(
@@ -314,7 +380,7 @@ def audit_one_run(
         claim=claim,
         confidence=float(confidence),
         theorem=_theorem(claim, chances) + proof.method,
-        assumptions=_assumptions(claim, design, chances, attacks.others),
+        assumptions=_assumptions(claim, design, chances, count, attacks.others),
         _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
     )
 
@@ -385,16 +451,8 @@ def _policy(
     return (KLScan() if cuts is None else cuts), {}
 
 
-def _design_warnings(
-    design: Design, included: BoolArray, chances: FloatArray | None
-) -> tuple[str, ...]:
-    if design == "coins":
-        return coin_warnings(int(included.sum()), included.size, chances)
-    return (_FIXED_SIZE,)
-
-
 def _assumptions(
-    claim: Claim, design: Design, chances: FloatArray | None, others: str
+    claim: Claim, design: Design, chances: FloatArray | None, count: MemberCount, others: str
 ) -> tuple[Assumption, ...]:
     coins = "fair coin" if chances is None else "coin, of the probability given,"
     apart = not isinstance(claim, PureDP) or chances is not None
@@ -402,9 +460,11 @@ def _assumptions(
     return (
         Assumption(
             "independent fair coins" if chances is None else "independent coins of known odds",
-            f"Each example was in the training set if its own {coins} said so; the bound is over "
-            "these coins and whatever training draws, given everything else.",
-            "declared" if design == "coins" else "approximate",
+            count.statement(
+                f"Each example was in the training set if its own {coins} said so; the bound is "
+                "over these coins and whatever training draws, given everything else."
+            ),
+            count.status("declared" if design == "coins" else "approximate"),
         ),
         Assumption(
             "add or remove one example",

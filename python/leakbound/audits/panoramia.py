@@ -7,6 +7,7 @@ Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Re
 import math
 from dataclasses import dataclass, replace
 
+from leakbound._align import ExampleOrder
 from leakbound._rounding import down
 from leakbound._typing import (
     ArrayInput,
@@ -21,7 +22,6 @@ from leakbound._typing import (
 from leakbound._validate import (
     check_ids,
     check_length,
-    check_membership,
     check_scores,
     choice,
     complement,
@@ -31,10 +31,11 @@ from leakbound._validate import (
     real,
 )
 from leakbound.audits._approx import relaxed_policy
+from leakbound.audits._coins import MemberCount
 from leakbound.audits._conditional import REPLACED, PairCorrection, audit_crossed, cross_fitted
 from leakbound.audits._details import provenance
 from leakbound.audits._engine import audit_scores
-from leakbound.audits._warnings import coin_warnings, delta_warnings, saturation_warnings
+from leakbound.audits._warnings import delta_warnings, saturation_warnings
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import (
     CUT_POLICIES,
@@ -135,7 +136,8 @@ def audit_panoramia(
         estimate: Zero-Run on the same examples, where the probability that an example is real is
         learnt from its features and the baseline's score, and a sceptic tries to refute it.
     ids : array-like, shape (m,), optional
-        One id for each example; checked for repetition.
+        One id for each attack score, in their order; checked for repetition. Baseline scores,
+        membership and features that carry ids (a plan, a pandas index) are joined.
     seed : int
         Seed of whatever the audit draws: the parts of `Split`, the order of ties for γ or δ above
         0, and with features the halves, refits and what is kept.
@@ -157,8 +159,10 @@ def audit_panoramia(
     FeaturesError, ClassMissingError, MissingExtraError
         If a feature is not finite, half of the examples are all members or all not, or scikit-learn
         is not installed to refute their propensities.
-    ConflictingIdsError, DuplicateIdsError
-        If an id is repeated.
+    ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
+        If an id is repeated, or two arguments have ids that are not the same.
+    ImplausibleCoinsError
+        If the number of members is one that fair coins give with a probability below 1e-6.
     IncompatibleOptionsError
         If `tail`, γ, δ, `relaxation` or `max_recall` is given for a policy that has no such form,
         or `real_nonmembers` with γ or `c_upper`.
@@ -208,18 +212,24 @@ def audit_panoramia(
         raise IncompatibleOptionsError(message)
     limit = _upper_limit(c_upper, real_nonmembers=real_nonmembers)
     seed = integer(seed, "seed", least=0)
-    baseline_values = check_scores(baseline_scores, "baseline_scores")
-    attack_values = check_scores(attack_scores, "attack_scores")
+    order = ExampleOrder(ids)
+    attack_values = check_scores(order.scores(attack_scores, "attack_scores"), "attack_scores")
+    baseline_values = check_scores(
+        order.scores(baseline_scores, "baseline_scores"), "baseline_scores"
+    )
     check_length(baseline_values, attack_values.size, "baseline_scores")
-    included = check_membership(member, attack_values.size)
+    included = order.member(member, attack_values.size)
     if ids is not None:
         check_ids(ids, included)
+    count = MemberCount.of_coins(int(included.sum()), included.size, pairs=True)
+    count.refuse()
 
     claim = ApproxDP(delta=relaxed.delta) if relaxed.delta else PureDP()
     given = _Conditional(claim)
     if features is not None:
+        table = order.placed(features, "features")
         given = _Conditional.of(
-            (baseline_values, attack_values, included), features, claim, confidence, seed
+            (baseline_values, attack_values, included), table, claim, confidence, seed
         )
     examples = attack_values.size
     recall = _recall(max_recall, cuts, examples)
@@ -258,7 +268,9 @@ def audit_panoramia(
         baseline=baseline,
         attack=attack,
         theorem=_THEOREM + (_RELAXED if relaxed.together else "") + policy.method + _meaning(limit),
-        assumptions=_assumptions(limit, relaxed, real_nonmembers=real_nonmembers),
+        assumptions=_assumptions(
+            limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
+        ),
         options={
             "cuts": attack.options["cuts"],
             "level": beta / 2,
@@ -267,7 +279,7 @@ def audit_panoramia(
             "real_nonmembers": real_nonmembers,
             "seed": seed,
         },
-        warnings=_warnings(baseline, attack, limit, relaxed.delta) + given.warnings,
+        warnings=_warnings(baseline, attack, count, limit, relaxed.delta) + given.warnings,
         conditional=given.bound,
         conditional_by_match=given.by_match,
         _provenance=provenance(
@@ -429,12 +441,16 @@ def _no_excess(limit: float) -> str:
 
 
 def _warnings(
-    baseline: ScoreAudit, attack: ScoreAudit, limit: float | None, delta: float
+    baseline: ScoreAudit,
+    attack: ScoreAudit,
+    count: MemberCount,
+    limit: float | None,
+    delta: float,
 ) -> tuple[str, ...]:
     return (
         *_contradiction(baseline, limit),
         *(() if limit is not None else _saturated(baseline)),
-        *coin_warnings(attack.members, attack.m),
+        *count.warnings(),
         *delta_warnings(delta, attack.m),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {text}" for text in attack.warnings),
@@ -456,16 +472,23 @@ def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]
 
 
 def _assumptions(
-    limit: float | None, relaxed: "_Relaxed", *, real_nonmembers: bool
+    limit: float | None,
+    relaxed: "_Relaxed",
+    count: MemberCount,
+    c_lb: float,
+    *,
+    real_nonmembers: bool,
 ) -> tuple[Assumption, ...]:
     return (
         Assumption(
             "independent fair coins",
-            "A fair coin of its own decided for each pair whether the member or the non-member is "
-            "shown, after everything that scores the examples was trained.",
-            "declared",
+            count.statement(
+                "A fair coin of its own decided for each pair whether the member or the non-member "
+                "is shown, after everything that scores the examples was trained."
+            ),
+            count.status("declared"),
         ),
-        _about_c(limit, relaxed.gamma, real_nonmembers=real_nonmembers),
+        _about_c(limit, relaxed.gamma, c_lb, real_nonmembers=real_nonmembers),
         REPLACED,
         Assumption(
             "separate training data",
@@ -488,17 +511,23 @@ def _assumptions(
     )
 
 
-def _about_c(limit: float | None, gamma: float, *, real_nonmembers: bool) -> Assumption:
+def _about_c(
+    limit: float | None, gamma: float, c_lb: float, *, real_nonmembers: bool
+) -> Assumption:
     close = f"(c, {gamma:g})-close" if gamma else "c-close"
-    if real_nonmembers:
-        statement = "Members and non-members are exchangeable but for training: c = 0."
-        return Assumption("real non-members", statement, "declared")
-    if limit is not None:
-        statement = f"The generator is {close} for c = {limit:g}."
-        return Assumption("upper limit on c", statement, "declared")
-    return Assumption(
-        "a tight baseline",
-        f"The generator is {close} for c = c_lb: the baseline finds all that tells its points from "
-        "real ones. Otherwise part of ε̃ is the generator's, not the model's.",
-        "unverifiable",
+    if limit is None:
+        return Assumption(
+            "a tight baseline",
+            f"The generator is {close} for c = c_lb: the baseline finds all that tells its points "
+            "from real ones. Otherwise part of ε̃ is the generator's, not the model's.",
+            "unverifiable",
+        )
+    name, statement = (
+        ("real non-members", "Members and non-members are exchangeable but for training: c = 0.")
+        if real_nonmembers
+        else ("upper limit on c", f"The generator is {close} for c = {limit:g}.")
     )
+    if c_lb <= limit:
+        return Assumption(name, statement, "declared")
+    proved = f"{statement} But the baseline proves c >= {down(c_lb)}."
+    return Assumption(name, proved, "contradicted")

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Self, TypeAlias
 import numpy as np
 
 from leakbound import _core
+from leakbound._align import ExampleOrder
 from leakbound._files import replacing
 from leakbound._json import Lazy
 from leakbound._typing import (
@@ -25,7 +26,6 @@ from leakbound._typing import (
 )
 from leakbound._validate import (
     check_ids,
-    check_membership,
     check_scores,
     choice,
     complement,
@@ -33,9 +33,9 @@ from leakbound._validate import (
     real,
     vector,
 )
+from leakbound.audits._coins import MemberCount
 from leakbound.audits._details import POINTS, histogram, provenance, roc
 from leakbound.audits._engine import PATH_NAMES, reason
-from leakbound.audits._warnings import coin_warnings
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
 from leakbound.errors import (
@@ -220,6 +220,8 @@ class OneRunStream:
         self._ids: list[Any] = []
         self._seen: set[Any] = set()
         self._abstained = 0
+        self._members = 0
+        self._refused: MemberCount | None = None
 
     def update(
         self,
@@ -238,7 +240,8 @@ class OneRunStream:
         member : array-like of shape (n,), or InclusionPlan
             What the coins said.
         ids : array-like, shape (n,), optional
-            One id for each example; checked for repetition, in all batches together.
+            One id for each score, in their order; checked for repetition, in all batches together,
+            and joined with those of `member`.
 
         Returns
         -------
@@ -251,12 +254,21 @@ class OneRunStream:
             If scores cannot be read.
         LengthMismatchError, MembershipError
             If membership is not one allowed value for each score.
-        ConflictingIdsError, DuplicateIdsError
-            If an id is repeated.
+        ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
+            If an id is repeated, or scores and membership have ids that are not the same.
+        ImplausibleCoinsError
+            If with this batch the number of members is one that fair coins give with a probability
+            below 1e-6. The batch counts all the same: from then on there is no bound.
         """
-        values = check_scores(scores)
-        included = check_membership(member, values.size, scores)
+        order = ExampleOrder(ids)
+        values = check_scores(order.scores(scores, "scores"))
+        included = order.member(member, values.size)
         self._check_ids(ids, included)
+        self._take(values, included)
+        self._refuse()
+        return self
+
+    def _take(self, values: FloatArray, included: BoolArray) -> None:
         ranking = _core.Ranking(values, included)
         if ranking.blocks == 1 and (self._sides == "both" or values.size > 1):
             self._abstained += values.size
@@ -264,11 +276,29 @@ class OneRunStream:
             self._extend(ranking)
         self._scores.append(values)
         self._member.append(included)
-        return self
+        self._members += int(included.sum())
+        if self._count.impossible and self._refused is None:
+            self._refused = self._count
+
+    def _refuse(self) -> None:
+        """Raise if the number of members was impossible after any of the batches."""
+        if self._refused is not None:
+            self._refused.refuse()
+
+    @property
+    def _count(self) -> MemberCount:
+        return MemberCount.of_coins(self._members, self.m)
 
     @property
     def bound(self) -> float:
-        """The lower bound on ε, at least 0; it never falls, and all its values hold together."""
+        """The lower bound on ε, at least 0; it never falls, and all its values hold together.
+
+        Raises
+        ------
+        ImplausibleCoinsError
+            If `update` raised it: fair coins did not give these members.
+        """
+        self._refuse()
         return max(0.0, self._best.logit)
 
     @property
@@ -294,6 +324,8 @@ class OneRunStream:
         ------
         OptionError
             If there was no batch yet.
+        ImplausibleCoinsError
+            If `update` raised it: fair coins did not give these members.
         """
         if not self._scores:
             message = "there is no result before the first batch: call update(scores, member)"
@@ -323,12 +355,12 @@ class OneRunStream:
                 "sides": self._sides,
                 "batches": self.batches,
             },
-            warnings=self._notes(ranking.members, member.size),
+            warnings=self._count.warnings() + self._notes(),
             kind="lower_bound",
             claim=self._claim,
             confidence=self._confidence,
             theorem=_THEOREM,
-            assumptions=_ASSUMPTIONS,
+            assumptions=_assumptions(self._count),
             _ceiling=Lazy(lambda: max(bound, self._perfect(member.size))),
             _curve=Lazy(lambda: _curve([*ends, best.counts], index, bound, self._level, ranking)),
             _roc=Lazy(lambda: roc(ranking)),
@@ -406,14 +438,15 @@ class OneRunStream:
         if content["sizes"].size:
             parts = (np.split(content[name], stops) for name in ("scores", "member"))
             for scores, member in zip(*parts, strict=True):
-                stream.update(scores, member)
+                stream._take(scores, member)
         stream._ids = content["ids"].tolist()
         stream._seen = set(stream._ids)
         return stream
 
     def __repr__(self) -> str:
+        bound = "no bound" if self._refused else f"epsilon >= {self.bound:.2f}"
         return (
-            f"OneRunStream(epsilon >= {self.bound:.2f} @ {100 * self._confidence:.10g}%, "
+            f"OneRunStream({bound} @ {100 * self._confidence:.10g}%, "
             f"{self._claim.name}, m={self.m}, batches={self.batches})"
         )
 
@@ -456,21 +489,27 @@ class OneRunStream:
         self._seen.update(new)
         self._ids.extend(new)
 
-    def _notes(self, members: int, examples: int) -> tuple[str, ...]:
-        notes = coin_warnings(members, examples)
+    def _notes(self) -> tuple[str, ...]:
         if not self._abstained:
-            return notes
-        text = f"{self._abstained} examples abstained, in batches whose scores are all equal"
-        return (*notes, text)
+            return ()
+        return (f"{self._abstained} examples abstained, in batches whose scores are all equal",)
 
 
-_ASSUMPTIONS = (
-    Assumption(
-        "independent fair coins",
-        "Each example was in the training set if its own fair coin said so; the bound is over "
-        "these coins and whatever training draws, given everything else.",
-        "declared",
-    ),
+def _assumptions(count: MemberCount) -> tuple[Assumption, ...]:
+    return (
+        Assumption(
+            "independent fair coins",
+            count.statement(
+                "Each example was in the training set if its own fair coin said so; the bound is "
+                "over these coins and whatever training draws, given everything else."
+            ),
+            count.status("declared"),
+        ),
+        *_DECLARED,
+    )
+
+
+_DECLARED = (
     Assumption(
         "add or remove one example",
         "ε is that of training with and without one example, the audited ones included.",

@@ -11,6 +11,7 @@ from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from leakbound._align import ExampleOrder
 from leakbound._json import Lazy, encode
 from leakbound._streams import Purpose
 from leakbound._typing import (
@@ -29,7 +30,6 @@ from leakbound._typing import (
 )
 from leakbound._validate import (
     check_ids,
-    check_membership,
     choice,
     complement,
     flag,
@@ -43,13 +43,13 @@ from leakbound.audits._conditions import conditions, shift_warnings
 from leakbound.audits._crossed import Fold, Folds
 from leakbound.audits._details import histogram, provenance
 from leakbound.audits._jointly import jointly
-from leakbound.audits._shift import Shift, check_certain, read_shift
+from leakbound.audits._shift import Shift, check_certain, in_order, member_count, read_shift
 from leakbound.audits._shift_curve import shift_curve
 from leakbound.audits._shifted_proof import ShiftedProof
 from leakbound.audits._study import Study
 from leakbound.audits._subset import audited_rows
 from leakbound.audits._warnings import delta_warnings
-from leakbound.audits.one_run import audit_one_run
+from leakbound.audits.one_run import audit_coins
 from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed, Split, Uncorrected, Weighted
 from leakbound.errors import IncompatibleOptionsError
@@ -147,7 +147,8 @@ def audit_zero_run(
         attacks to audit together: each has its share of the probability of error, the best wins,
         and `options` tells which it is and what the others cost.
     member : array-like of shape (m,), or InclusionPlan
-        Booleans, {0, 1} or {-1, +1}.
+        Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
+        ids of the scores, propensities and features too.
     propensity : array-like of shape (m,) or (K, m), PropensityFit, CrossFit, or two array-likes
         Propensities; K replicates of them, or a model fitted to other examples (then half of the
         error probability is spent on their uncertainty); models of `propensity.cross_fit`, of which
@@ -191,13 +192,15 @@ def audit_zero_run(
     falsify : bool
         Whether an independent model, where there are features, tries to refute the propensities.
     release_refuted : bool
-        Whether to report the bound although the propensities were refuted, instead of 0.
+        Whether to report the bound although the propensities were refuted, instead of 0. The
+        assumption is "contradicted" all the same.
     design : {"coins", "fixed_size"}
         Whether each example joined training independently of the others given the features, or
         numbers were fixed. Then a subset with random numbers is audited and the claim is about
         replacing an example.
     ids : array-like, shape (m,), optional
-        One id for each example; checked for repetition, and against those the model was fitted to.
+        One id for each score, in their order; checked for repetition, joined with those of
+        `member`, and compared with those the model was fitted to.
     seed : int
         Seed of everything drawn: the order of ties, what is kept or tampered with, refits.
     executor : concurrent.futures.Executor, optional
@@ -219,8 +222,11 @@ def audit_zero_run(
         If an array cannot be read, or does not fit the others.
     NaNScoresError, AbstentionError
         If a score is NaN, or all are equal.
-    MembershipError, ConflictingIdsError, DuplicateIdsError, OverlappingIdsError
+    MembershipError, ConflictingIdsError, DuplicateIdsError, OverlappingIdsError, UnmatchedIdsError
         If membership or ids are not what they must be.
+    ImplausibleCoinsError
+        If the number of members is one that propensities that are known, or all between limits,
+        give with a probability below 1e-6. Those that are learnt count as refuted instead.
     OptionError, OptionTypeError
         If an option is outside its range; or a propensity outside [0, 1], or 0 or 1 without
         `max_log_odds`.
@@ -302,13 +308,14 @@ def audit_zero_run(
         choice(adversary, "adversary", Adversary)
     beta = complement(confidence)
     seed = integer(seed, "seed", least=0)
-    attacks = Attacks.read(scores)
-    included = check_membership(member, attacks.examples, attacks.carrier)
+    order = ExampleOrder(ids)
+    attacks = Attacks.read(scores, order)
+    included = order.member(member, attacks.examples)
     if ids is not None:
         check_ids(ids, included)
 
     def naive() -> AuditResult:
-        uncorrected = audit_one_run(
+        uncorrected = audit_coins(
             attacks.given,
             included,
             claim=claim,
@@ -339,8 +346,9 @@ def audit_zero_run(
                 seed, **attacks.digested, member=included, features=propensity.features
             ),
         )
+    features = None if features is None else order.placed(features, "features")
     shift = read_shift(
-        propensity,
+        in_order(propensity, order),
         included,
         features=features,
         ids=ids,
@@ -352,6 +360,9 @@ def audit_zero_run(
     check_certain(shift, limit)
     kind = _correction(correction, claim, shift, variant)
     _check_policy(cuts)
+    count = member_count(shift, included, limit)
+    if shift.draws is None:
+        count.refuse()
     rows = audited_rows(attacks.scores.values(), included, shift, limit, design, seed)
     if isinstance(cuts, Fixed):
         cuts.check(rows.size)
@@ -381,8 +392,9 @@ def audit_zero_run(
 
     proof = attacks.prove(beta, prove)
     study, corrected, audit = proof.study, proof.corrected, proof.corrected.audit
-    refutation = _falsified(propensity, shift, features, included, seed) if falsify else None
-    withheld = refutation is not None and refutation.refuted and not release_refuted
+    refutation = _falsified(shift, features, included, seed) if falsify else None
+    refuted = count.impossible or (refutation is not None and refutation.refuted)
+    withheld = refuted and not release_refuted
     bound, reason = (_nothing(claim), _WITHHELD) if withheld else (proof.bound, proof.reason)
 
     def tampered() -> float | None:
@@ -401,7 +413,7 @@ def audit_zero_run(
         path=audit.path,
         auc=audit.auc,
         theorem=corrected.theorem,
-        assumptions=conditions(shift, refutation, design, limit, attacks.others),
+        assumptions=conditions(shift, count, refutation, design, limit, attacks.others),
         options=audit.options
         | {
             "correction": kind,
@@ -420,7 +432,8 @@ def audit_zero_run(
         warnings=audit.warnings
         + study.warnings()
         + shift.warnings
-        + shift_warnings(corrected, refutation, rows.size, design)
+        + count.warnings()
+        + shift_warnings(corrected, shift, refutation, rows.size, design)
         + delta_warnings(claim.delta, rows.size),
         rejected=_curve(claim, bound, sides),
         _rejectable=Lazy(lambda: _curve(claim, audit.ceiling, sides)),
@@ -495,13 +508,9 @@ def _check_policy(cuts: CutPolicy | None) -> None:
 
 
 def _falsified(
-    propensity: object,
-    shift: Shift,
-    features: ArrayInput | None,
-    member: BoolArray,
-    seed: int,
+    shift: Shift, features: ArrayInput | None, member: BoolArray, seed: int
 ) -> Falsification | None:
-    """Try to refute the propensities beyond their sampling error, where features are known."""
-    if features is None or isinstance(propensity, tuple):
+    """Try to refute the propensities as numbers, where features are known."""
+    if features is None or shift.limited:
         return None
-    return falsify_propensities(shift.log_odds, features, member, draws=shift.draws, seed=seed)
+    return falsify_propensities(shift.log_odds, features, member, seed=seed)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
+from leakbound._align import ExampleOrder
 from leakbound._archives import Archive, DamagedFileError, open_archive, read_array_file
+from leakbound._scores import Scores
 from leakbound.errors import InputFileError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
         A .csv, .npz or .parquet file with the column `propensity` and perhaps `id`, or an .npy
         file of one array.
     ids : ndarray, shape (m,), or None
-        The ids of the scores; a column `id` must say the same.
+        The ids of the scores, which a column `id` is joined with.
 
     Returns
     -------
@@ -195,7 +197,9 @@ def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
     Raises
     ------
     InputFileError
-        If the file is none of these, or lists other examples or in another order.
+        If the file is none of these.
+    UnmatchedIdsError, DuplicateIdsError
+        If it lists other examples, or one of them twice.
     OSError
         If the file cannot be opened.
     """
@@ -205,12 +209,11 @@ def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
     names = names_of(path)
     picked = [_pick(path, names, ("propensity",), {"propensity": ("propensity",)})]
     columns = load(path, names, [*picked, *({"id"} & set(names))])
+    if "id" not in columns or ids is None:
+        return columns["propensity"]
     # Ids are text in a csv file and may be numbers elsewhere.
-    same = "id" not in columns or ids is None or np.array_equal(_words(columns["id"]), _words(ids))
-    if not same:
-        message = f"{path} lists other ids than the scores, or in another order: sort both alike"
-        raise InputFileError(message)
-    return columns["propensity"]
+    listed = Scores(columns["propensity"], _words(columns["id"]), "propensity")
+    return np.asarray(ExampleOrder(_words(ids)).placed(listed, str(path)))
 
 
 def _words(ids: NDArray[Any]) -> NDArray[np.str_]:

@@ -17,6 +17,7 @@ from leakbound._wording import (
     KINDS,
     claim_sentence,
     conditional_words,
+    contradicted,
     explanation,
     figure_of,
     headline,
@@ -153,6 +154,8 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
         table.add_row(*row)
     say("")
     say(table)
+    for one in contradicted(result):
+        say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
         say(f"warning: {text}", "yellow")
 

@@ -258,7 +258,6 @@ class PropensityFit:
         X: ArrayInput,
         member: ArrayInput | HasMember,
         *,
-        draws: ArrayInput | None = None,
         sceptic: Any = None,
         seed: int = 0,
     ) -> Falsification:
@@ -270,11 +269,8 @@ class PropensityFit:
             Features of the audit set.
         member : array-like, shape (m,)
             Its membership.
-        draws : array-like, shape (K, m), optional
-            What `bootstrap` returned for `X`: the test then allows for the sampling error of the
-            propensities, two standard deviations of each. Without, it refutes that too.
         sceptic : scikit-learn classifier, optional
-            With `predict_proba`; gradient-boosted trees by default.
+            With `predict_proba`; by default a logistic regression and gradient-boosted trees.
         seed : int
             Seed of the sceptic and of its folds.
 
@@ -290,7 +286,7 @@ class PropensityFit:
         MissingExtraError
             If scikit-learn is not installed.
         """
-        return falsify(self.log_odds(X), X, member, draws=draws, sceptic=sceptic, seed=seed)
+        return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
 
     def _features(self, X: ArrayInput) -> FloatArray:
         return check_features(X, "X", columns=self.rows.features.shape[1])

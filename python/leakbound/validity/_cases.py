@@ -42,6 +42,7 @@ from leakbound.validity._games import (
     log_odds,
 )
 from leakbound.validity._learnt import learnt_cases
+from leakbound.validity._nuisance import nuisance_cases
 from leakbound.validity._run import CHEAP, COSTLY, DEAR, FUTILE, MODERATE, Case
 from leakbound.validity._same_seed import same_seed_cases
 from leakbound.validity._ties import coarse_cases
@@ -79,16 +80,16 @@ def _approx_policies(m: int) -> dict[str, CutPolicy | None]:
     }
 
 
-def _boundaries(sides: Sides) -> dict[str, tuple[int, Play]]:
+def _boundaries() -> dict[str, tuple[int, Play]]:
     """Return kinds of games for pure DP: examples, enough for an error to be within reach."""
     return {
         "noise": (60, partial(simulate.null, 60)),
-        "p=0.5": (60, Boundary(m=60, p=0.5, sides=sides)),
-        "p=0.73": (80, Boundary(m=80, p=0.73, sides=sides)),
-        "p=0.95": (300, Boundary(m=300, p=0.95, sides=sides)),
-        "p=0.993": (2000, Boundary(m=2000, p=0.993, sides=sides)),
-        "tied": (80, Boundary(m=80, p=0.73, sides=sides, tied=True)),
-        "wavering": (80, Boundary(m=80, p=0.73, sides=sides, wavering=True)),
+        "p=0.5": (60, Boundary(m=60, p=0.5)),
+        "p=0.73": (80, Boundary(m=80, p=0.73)),
+        "p=0.95": (300, Boundary(m=300, p=0.95)),
+        "p=0.993": (2000, Boundary(m=2000, p=0.993)),
+        "tied": (80, Boundary(m=80, p=0.73, tied=True)),
+        "wavering": (80, Boundary(m=80, p=0.73, wavering=True)),
         "response": (80, partial(simulate.randomized_response, 80, 1.0)),
         "response-30%": (150, partial(simulate.randomized_response, 150, 1.5, fraction=0.3)),
     }
@@ -129,7 +130,7 @@ _CHEAP = {"kl", "fixed", "union", "geometric"}
 
 def _pure() -> Iterator[Case]:
     for sides in _SIDES:
-        for truth, (m, play) in _boundaries(sides).items():
+        for truth, (m, play) in _boundaries().items():
             for cuts in pure_policies(m).items():
                 cheap = CHEAP if cuts[0] in _CHEAP else MODERATE
                 quick, long = (100, DEAR) if m > 200 else (200, cheap)
@@ -206,7 +207,7 @@ def _together() -> Iterator[Case]:
     """Yield cases of three attacks of which the best counts."""
     for sides in _SIDES:
         for truth in ("noise", "p=0.73", "p=0.95"):
-            m, play = _boundaries(sides)[truth]
+            m, play = _boundaries()[truth]
             three = f"three-{truth}", Attacks(play=play, number=3)
             for name in ("kl", "fixed", "geometric"):
                 cuts = name, pure_policies(m)[name]
@@ -217,9 +218,9 @@ def _streams() -> Iterator[Case]:
     for sides in _SIDES:
         batches: dict[str, Play] = {
             "noise": partial(simulate.null, 30),
-            "p=0.73": Boundary(m=30, p=0.73, sides=sides),
-            "p=0.95": Boundary(m=40, p=0.95, sides=sides),
-            "wavering": Boundary(m=30, p=0.73, sides=sides, wavering=True),
+            "p=0.73": Boundary(m=30, p=0.73),
+            "p=0.95": Boundary(m=40, p=0.95),
+            "wavering": Boundary(m=30, p=0.73, wavering=True),
         }
         for truth, play in batches.items():
             yield Case(
@@ -237,7 +238,7 @@ def _streams() -> Iterator[Case]:
 
 def _uncorrected() -> Iterator[Case]:
     for sides in _SIDES:
-        for truth, (_, play) in _boundaries(sides).items():
+        for truth, (_, play) in _boundaries().items():
             if truth.startswith("p="):
                 how: dict[str, Any] = {"valid": False, "quick": 300, "long": FUTILE}
                 cuts = ("uncorrected", Uncorrected())
@@ -312,6 +313,7 @@ _TABLES = (
     same_seed_cases,
     design_cases,
     asymmetric_cases,
+    nuisance_cases,
     _traps,
 )
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from leakbound._streams import Purpose
-from leakbound._typing import ArrayInput, BoolArray, FloatArray, Sides
+from leakbound._typing import ArrayInput, BoolArray, FloatArray
 from leakbound._validate import check_scores
 
 __all__ = [
@@ -80,7 +80,9 @@ class Played:
 
 @dataclass(frozen=True, kw_only=True)
 class Boundary:
-    """Every guess of the audited kind is right with probability p, given all before: the worst.
+    """Every guess is right with probability p, given all before, and coins are fair: the worst.
+
+    The upper half of the scores is likely members, the lower half likely non-members.
 
     Parameters
     ----------
@@ -88,8 +90,6 @@ class Boundary:
         Examples.
     p : float
         The probability, at least 1/2.
-    sides : {"both", "member"}
-        Which guesses: the upper half as members and the lower half as non-members, or all members.
     tied : bool
         Whether sizes of scores take six values only.
     wavering : bool
@@ -99,7 +99,6 @@ class Boundary:
 
     m: int
     p: float
-    sides: Sides
     tied: bool = False
     wavering: bool = False
 
@@ -121,8 +120,6 @@ class Boundary:
         right = rng.random(self.m) < self.p
         if self.wavering:
             right = self._waver(right, rng.random(self.m) < 0.5 / self.p)
-        if self.sides == "member":
-            return Played(size, right, log_odds(self.p))
         upper = rng.permutation(self.m) < self.m // 2
         return Played(np.where(upper, size, -size), upper == right, log_odds(self.p))
 

@@ -1,0 +1,190 @@
+"""Ids on both sides are joined, or refused: rows are never read by position against their ids."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import leakbound as lb
+from leakbound import errors
+from leakbound.propensity import LogisticPropensity
+from leakbound.simulate import NoisySum, noisy_sum
+from leakbound.torch import Scores
+
+M = 300
+RNG = np.random.default_rng(4)
+MEMBER = RNG.random(M) < 0.5
+SCORES = RNG.normal(size=M) + 3 * MEMBER
+ORDER = RNG.permutation(M)
+NAMES = np.array([f"canary {i}" for i in range(M)])
+PLAIN = lb.audit_one_run(SCORES, MEMBER)
+OTHERS = np.array([f"other {i}" for i in range(M)])
+IDS = pytest.mark.parametrize("ids", [NAMES, np.arange(M), 7 * np.arange(M) + 5])
+
+
+@IDS
+def test_ids_of_the_call_are_those_of_the_scores(ids: Any) -> None:
+    plan = lb.InclusionPlan(MEMBER, ids=ids)
+    assert lb.audit_one_run(SCORES[ORDER], plan, ids=ids[ORDER]).bound == PLAIN.bound > 1
+    for numbered in (np.arange(M), ids[ORDER]):
+        scores = Scores(SCORES[ORDER], numbered, "any")
+        assert lb.audit_one_run(scores, plan, ids=ids[ORDER]).bound == PLAIN.bound
+
+
+def test_each_of_several_attacks_is_joined_by_its_own_ids() -> None:
+    plan = lb.InclusionPlan(MEMBER, ids=NAMES)
+    both: dict[str, Any] = {"a": SCORES[ORDER], "b": Scores(SCORES.copy(), NAMES.copy(), "b")}
+    together = lb.audit_one_run(both, plan, ids=NAMES[ORDER])
+    assert together.options["attacks"]["a"] == together.options["attacks"]["b"] > 1
+
+
+@IDS
+def test_an_index_is_joined_with_plans_and_other_indices(ids: Any) -> None:
+    scores = pd.Series(SCORES[ORDER], index=ids[ORDER])
+    for member in (lb.InclusionPlan(MEMBER, ids=ids), pd.Series(MEMBER, index=ids)):
+        assert lb.audit_one_run(scores, member).bound == PLAIN.bound
+    assert lb.audit_one_run(scores.to_numpy(), pd.Series(MEMBER[ORDER], index=ids)) == (
+        lb.audit_one_run(SCORES[ORDER], MEMBER[ORDER])
+    )
+
+
+def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None:
+    table = pd.DataFrame({"score": SCORES, "member": MEMBER, "name": NAMES}).iloc[ORDER]
+    twice = table.set_index(np.arange(M) % 150)
+    for frame in (table, table.reset_index(drop=True), twice):
+        assert lb.audit_one_run(frame["score"], frame["member"]).bound == PLAIN.bound
+    for ids in (table["name"], table["name"].to_numpy()):
+        assert lb.audit_one_run(table["score"], table["member"], ids=ids).bound == PLAIN.bound
+    turned = table["member"].sort_index()
+    assert lb.audit_one_run(table["score"], turned, ids=table["name"]).bound == PLAIN.bound
+
+
+def test_without_ids_on_both_sides_rows_are_read_by_position() -> None:
+    for scores, member in (
+        (SCORES, lb.InclusionPlan(MEMBER)),
+        (SCORES, lb.InclusionPlan(MEMBER, ids=NAMES)),
+        (pd.Series(SCORES), lb.InclusionPlan(MEMBER, ids=NAMES)),
+        (pl.Series(SCORES), pl.Series(MEMBER)),
+        (Scores(SCORES.copy(), NAMES.copy(), "any"), pd.Series(MEMBER)),
+        (Scores(SCORES.copy(), NAMES.copy(), "any"), MEMBER),
+    ):
+        assert lb.audit_one_run(scores, member).bound == PLAIN.bound
+    assert lb.audit_one_run(SCORES, MEMBER, ids=NAMES[ORDER]).bound == PLAIN.bound
+
+
+@pytest.mark.parametrize(
+    ("scores", "member", "ids", "words"),
+    [
+        (SCORES, lb.InclusionPlan(MEMBER, ids=np.arange(M) + 9), np.arange(M), "(0, 1, 2, …)"),
+        (SCORES, lb.InclusionPlan(MEMBER), np.arange(M) + 9, "(0, 1, 2, …)"),
+        (SCORES, lb.InclusionPlan(MEMBER, ids=NAMES), np.arange(M), "text"),
+        (SCORES[:200], lb.InclusionPlan(MEMBER, ids=NAMES), NAMES[:200], "numpy.isin(plan.ids"),
+        (SCORES, lb.InclusionPlan(MEMBER[:200], ids=NAMES[:200]), NAMES, "100 of ids= are not"),
+        (pd.Series(SCORES), pd.Series(MEMBER, index=np.arange(M) + 1), None, ".to_numpy()"),
+        (pd.Series(SCORES, index=NAMES), pd.Series(MEMBER, index=ORDER), None, "text"),
+        (pd.Series(SCORES, index=ORDER + 1), lb.InclusionPlan(MEMBER), None, "of member are not"),
+        (
+            {
+                "a": Scores(SCORES.copy(), NAMES.copy(), "a"),
+                "b": pd.Series(SCORES, index=OTHERS),
+            },
+            MEMBER,
+            None,
+            "scores of 'b'",
+        ),
+    ],
+)
+def test_other_ids_are_refused(scores: Any, member: Any, ids: Any, words: str) -> None:
+    with pytest.raises(errors.UnmatchedIdsError) as caught:
+        lb.audit_one_run(scores, member, ids=ids)
+    assert words in str(caught.value)
+    assert isinstance(caught.value, errors.LengthMismatchError)
+
+
+def test_rows_that_ids_cannot_tell_apart_are_refused() -> None:
+    twice = np.arange(M) // 2
+    with pytest.raises(errors.DuplicateIdsError, match="id 0 occurs twice"):
+        lb.audit_one_run(
+            pd.Series(SCORES[ORDER], index=twice[ORDER]), pd.Series(MEMBER, index=twice)
+        )
+    with pytest.raises(errors.ConflictingIdsError):
+        lb.audit_one_run(SCORES, MEMBER, ids=twice)
+
+
+def test_priors_are_joined() -> None:
+    prior = pd.Series(np.where(np.arange(M) < 150, 0.4, 0.6), index=NAMES)
+    scores = pd.Series(SCORES[ORDER], index=NAMES[ORDER])
+    turned = lb.audit_one_run(scores, pd.Series(MEMBER, index=NAMES), prior=prior)
+    assert turned.bound == pytest.approx(lb.audit_one_run(SCORES, MEMBER, prior=prior).bound)
+    with pytest.raises(errors.UnmatchedIdsError, match="prior"):
+        lb.audit_one_run(scores, MEMBER[ORDER], prior=pd.Series(0.4, index=OTHERS))
+
+
+def test_panoramia_joins_its_four_arguments() -> None:
+    rng = np.random.default_rng(6)
+    baseline, features = rng.normal(size=M), rng.normal(size=(M, 2))
+    plain = lb.audit_panoramia(baseline, SCORES, MEMBER, features=features)
+    joined = lb.audit_panoramia(
+        pd.Series(baseline, index=NAMES)[::-1],
+        pd.Series(SCORES, index=NAMES),
+        lb.InclusionPlan(MEMBER[ORDER], ids=NAMES[ORDER]),
+        features=pd.DataFrame(features, index=NAMES).iloc[ORDER],
+    )
+    assert joined == plain
+    with pytest.raises(errors.UnmatchedIdsError, match="baseline_scores"):
+        lb.audit_panoramia(
+            pd.Series(baseline, index=OTHERS), pd.Series(SCORES, index=NAMES), MEMBER
+        )
+
+
+def test_batches_are_joined() -> None:
+    plan = lb.InclusionPlan(MEMBER, ids=NAMES)
+    stream = lb.OneRunStream().update(SCORES[ORDER], plan, ids=NAMES[ORDER])
+    assert stream.bound == pytest.approx(lb.OneRunStream().update(SCORES, MEMBER).bound)
+    with pytest.raises(errors.UnmatchedIdsError):
+        lb.OneRunStream().update(SCORES[:100], plan, ids=NAMES[:100])
+
+
+@pytest.fixture(scope="module")
+def game() -> NoisySum:
+    return noisy_sum(M, mu=3.0, shift=0.6, features=2, holdout=M, seed=3)
+
+
+@pytest.fixture(scope="module")
+def named(game: NoisySum) -> Any:
+    return pd.Series(game.scores, index=NAMES)
+
+
+def test_propensities_in_every_form_are_joined(game: NoisySum, named: Any) -> None:
+    def turned(values: Any) -> Any:
+        return pd.Series(values, index=NAMES).iloc[ORDER]
+
+    member, claim = turned(game.member), lb.PureDP()
+    rng = np.random.default_rng(1)
+    draws = np.clip(game.propensity * rng.uniform(0.95, 1.05, (60, 1)), 0.01, 0.99)
+    low, high = 0.9 * game.propensity, np.sqrt(game.propensity)
+    forms: list[tuple[Any, Any]] = [
+        (game.propensity, turned(game.propensity)),
+        ((low, high), (turned(low), turned(high))),
+        (draws, pd.DataFrame(draws, columns=NAMES).iloc[:, ORDER]),
+    ]
+    for plain, joined in forms:
+        expected = lb.audit_zero_run(game.scores, game.member, plain, claim=claim)
+        assert lb.audit_zero_run(named, member, joined, claim=claim).bound == expected.bound
+
+
+def test_features_of_a_fitted_model_are_joined(game: NoisySum, named: Any) -> None:
+    fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
+    features = pd.DataFrame(game.features, index=NAMES)
+    plain = lb.audit_zero_run(game.scores, game.member, fit, features=game.features)
+    joined = lb.audit_zero_run(named, game.member, fit, features=features.iloc[ORDER])
+    assert joined == plain
+
+
+def test_propensities_of_other_ids_are_refused(game: NoisySum, named: Any) -> None:
+    other = pd.Series(game.propensity, index=OTHERS)
+    for propensity in (other, (other, other)):
+        with pytest.raises(errors.UnmatchedIdsError, match="propensity"):
+            lb.audit_zero_run(named, game.member, propensity)

@@ -1,0 +1,209 @@
+"""Numbers of members that the declared design cannot give: no bound, or a contradicted one."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from typer.testing import CliRunner
+
+import leakbound as lb
+from leakbound import errors
+from leakbound.audits._coins import DOUBTFUL, IMPOSSIBLE, MemberCount
+from leakbound.cli import app
+
+RNG = np.random.default_rng(0)
+NOISE = RNG.normal(size=1000)
+MOST = RNG.permutation(1000) < 800
+FAIR = RNG.permutation(1000) < 500
+DOUBTED = RNG.permutation(1000) < 560
+IMPLAUSIBLE = pytest.raises(errors.ImplausibleCoinsError, match="800 of 1,000 examples")
+
+
+def status_of(result: Any, name: str) -> str:
+    status: str = next(one.status for one in result.assumptions if one.name == name)
+    return status
+
+
+@pytest.mark.parametrize("examples", [1, 2, 20, 41, 300])
+def test_p_values_are_twice_the_exact_tail(examples: int) -> None:
+    for members in range(examples + 1):
+        least = min(
+            scipy_stats.binom.cdf(members, examples, 0.5),
+            scipy_stats.binom.sf(members - 1, examples, 0.5),
+        )
+        fair = MemberCount.of_coins(members, examples)
+        assert math.exp(fair.log_p) == pytest.approx(min(1.0, 2 * least), rel=1e-9)
+
+
+def test_unequal_coins_are_summed_exactly() -> None:
+    prior = RNG.uniform(0.05, 0.6, size=12)
+    exact = np.ones(1)
+    for chance in prior:
+        exact = np.convolve(exact, [1 - chance, chance])
+    for members in range(13):
+        tail = exact[members:].sum() if members > prior.sum() else exact[: members + 1].sum()
+        found = MemberCount.of_coins(members, 12, prior)
+        assert math.exp(found.log_p) == pytest.approx(min(1.0, 2 * tail), rel=1e-9)
+    log_odds = np.log(prior) - np.log1p(-prior)
+    member = np.arange(12) < 11
+    low, high = log_odds - 1, log_odds + 1
+    point = MemberCount.of_propensities(member, log_odds, log_odds)
+    assert point.log_p == pytest.approx(MemberCount.of_coins(11, 12, prior).log_p)
+    assert MemberCount.of_propensities(member, low, high).log_p > point.log_p
+    assert MemberCount.of_propensities(np.arange(12) < 4, low, high).log_p == 0
+
+
+def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() -> None:
+    with IMPLAUSIBLE as caught:
+        lb.audit_one_run(NOISE, MOST)
+    for words in ("500 ± 15.8", "prior=", "audit_zero_run", 'design="fixed_size"'):
+        assert words in str(caught.value)
+    with IMPLAUSIBLE:
+        lb.audit_one_run({"a": NOISE, "b": -NOISE}, MOST)
+    with IMPLAUSIBLE:
+        lb.audit_one_run(NOISE, MOST, claim=[lb.PureDP(), lb.GaussianDP()])
+    with IMPLAUSIBLE:
+        lb.audit_one_run(NOISE, MOST, claim=lb.ApproxDP(delta=1e-5))
+    with pytest.raises(errors.ImplausibleCoinsError, match=r"80.0% members"):
+        lb.audit_one_run(NOISE, MOST, design="fixed_size")
+    with IMPLAUSIBLE:
+        lb.audit_panoramia(NOISE, NOISE, MOST)
+    with IMPLAUSIBLE:
+        lb.audit_panoramia(NOISE, NOISE, MOST, real_nonmembers=True)
+    for correction in ("match", "poisson_binomial", "tamper", "composition"):
+        with pytest.raises(errors.ImplausibleCoinsError, match="800 of 1,000 examples are"):
+            lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), correction=correction)
+    with IMPLAUSIBLE:
+        lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), release_refuted=True)
+    with IMPLAUSIBLE:
+        lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), design="fixed_size")
+    with IMPLAUSIBLE:
+        lb.audit_zero_run(
+            NOISE, MOST, (np.full(1000, 0.4), np.full(1000, 0.6)), correction="tamper"
+        )
+
+
+def test_legal_designs_of_the_same_data_are_audited() -> None:
+    assert lb.audit_one_run(NOISE, MOST, prior=0.8).bound == 0
+    assert lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.8)).bound == 0
+    wide = np.full(1000, 0.4), np.full(1000, 0.9)
+    assert lb.audit_zero_run(NOISE, MOST, wide, correction="tamper").bound == 0
+    kept = np.concatenate([np.flatnonzero(~MOST), np.flatnonzero(MOST)[:200]])
+    result = lb.audit_one_run(NOISE[kept], MOST[kept], design="fixed_size")
+    assert result.bound == 0
+    assert result.assumptions[0].status == "approximate"
+
+
+def test_a_few_examples_of_one_class_are_possible() -> None:
+    """All 20 coins fall one way with probability 2e-6; all 21 do with less than 1e-6."""
+    result = lb.audit_one_run(NOISE[:20], np.ones(20, dtype=bool))
+    assert status_of(result, "independent fair coins") == "contradicted"
+    assert lb.audit_one_run(NOISE[:5], np.ones(5, dtype=bool)).warnings == (
+        lb.audit_one_run(NOISE[:5], np.arange(5) < 5).warnings
+    )
+    for members in (np.ones(21, dtype=bool), np.zeros(21, dtype=bool)):
+        with pytest.raises(errors.ImplausibleCoinsError, match="of 21 examples are members"):
+            lb.audit_one_run(NOISE[:21], members)
+
+
+def test_a_stream_counts_all_its_batches(tmp_path: Path) -> None:
+    stream = lb.OneRunStream()
+    stream.update(NOISE[:20], np.arange(20) < 14).update(NOISE[20:40], np.arange(20) < 14)
+    assert status_of(stream.result(), "independent fair coins") == "declared"
+    stream.update(NOISE[40:60], np.arange(20) < 18)
+    assert status_of(stream.result(), "independent fair coins") == "contradicted"
+    with pytest.raises(errors.ImplausibleCoinsError, match="66 of 80"):
+        stream.update(NOISE[60:80], np.arange(20) < 20)
+    assert "no bound" in repr(stream)
+    stream.save(tmp_path / "stream.npz")
+    for one in (stream, lb.OneRunStream.load(tmp_path / "stream.npz")):
+        with pytest.raises(errors.ImplausibleCoinsError):
+            _ = one.bound
+        with pytest.raises(errors.ImplausibleCoinsError):
+            one.result()
+        with pytest.raises(errors.ImplausibleCoinsError, match="66 of 80"):
+            one.update(NOISE[:60], np.arange(60) < 10)  # a later excess does not mend it
+
+
+def test_doubtful_numbers_contradict_the_design_and_are_reported() -> None:
+    """560 of 1,000: p = 1.6e-4, between the thresholds."""
+    count = MemberCount.of_coins(560, 1000)
+    assert IMPOSSIBLE < math.exp(count.log_p) < DOUBTFUL
+    audits: list[tuple[Any, str]] = [
+        (lb.audit_one_run(NOISE, DOUBTED), "independent fair coins"),
+        (lb.audit_one_run(NOISE, DOUBTED, design="fixed_size"), "independent fair coins"),
+        (lb.audit_panoramia(NOISE, NOISE, DOUBTED), "independent fair coins"),
+        (lb.audit_zero_run(NOISE, DOUBTED, np.full(1000, 0.5)), "propensities"),
+    ]
+    for result, name in audits:
+        assert status_of(result, name) == "contradicted"
+        assert sum("560 of 1,000" in text for text in result.warnings) == 1
+        assert "560 of 1,000" in next(
+            one.statement for one in result.assumptions if one.name == name
+        )
+        assert type(result).from_json(result.to_json()) == result
+    for honest in (lb.audit_one_run(NOISE, FAIR), lb.audit_panoramia(NOISE, NOISE, FAIR)):
+        assert status_of(honest, "independent fair coins") == "declared"
+
+
+def test_learnt_propensities_with_impossible_numbers_are_withheld_not_raised() -> None:
+    """Estimates are never quite right: too many members refute them, and no declaration."""
+    draws = RNG.uniform(0.45, 0.55, size=(60, 1000))
+    result = lb.audit_zero_run(NOISE + 3 * MOST, MOST, draws)
+    assert result.withheld
+    assert result.bound == 0
+    assert status_of(result, "propensities") == "contradicted"
+    released = lb.audit_zero_run(NOISE + 3 * MOST, MOST, draws, release_refuted=True)
+    assert released.bound > 0
+    assert status_of(released, "propensities") == "contradicted"
+
+
+def test_what_a_baseline_proves_contradicts_limits_on_c() -> None:
+    baseline = NOISE + 2 * FAIR
+    real = lb.audit_panoramia(baseline, baseline, FAIR, real_nonmembers=True)
+    assert status_of(real, "real non-members") == "contradicted"
+    limited = lb.audit_panoramia(baseline, baseline, FAIR, c_upper=0.1)
+    assert status_of(limited, "upper limit on c") == "contradicted"
+    enough = lb.audit_panoramia(baseline, baseline, FAIR, c_upper=9.0)
+    assert status_of(enough, "upper limit on c") == "declared"
+
+
+def test_results_of_earlier_versions_are_read() -> None:
+    result = lb.audit_one_run(NOISE, DOUBTED)
+    old = result.to_json().replace('"status": "contradicted"', '"status": "refuted"')
+    assert '"refuted"' in old
+    assert lb.AuditResult.from_json(old) == result
+
+
+def test_the_report_and_the_command_line_show_what_is_contradicted(tmp_path: Path) -> None:
+    lb.audit_one_run(NOISE, DOUBTED).report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<span class="status contradicted">contradicted</span>' in page
+    answer = _command(tmp_path, "one-run", DOUBTED)
+    assert answer.exit_code == 0
+    assert "contradicted: independent fair coins." in answer.stdout
+
+
+@pytest.mark.parametrize("command", ["one-run", "panoramia", "zero-run"])
+def test_commands_refuse_with_exit_code_2(tmp_path: Path, command: str) -> None:
+    for options in ((), ("--json",)):
+        answer = _command(tmp_path, command, MOST, *options)
+        assert answer.exit_code == 2
+        assert answer.stdout == ""
+        assert "800 of 1,000" in answer.stderr
+        assert "No bound is computed" in answer.stderr
+
+
+def test_ten_million_coins_are_counted_exactly() -> None:
+    count = MemberCount.of_coins(5_004_000, 10_000_000)
+    assert 0.01 < math.exp(count.log_p) < 0.02
+
+
+def _command(folder: Path, command: str, member: Any, *options: str) -> Any:
+    path = folder / "scores.npz"
+    columns = {"score": NOISE, "attack_score": NOISE, "baseline_score": NOISE[::-1]}
+    np.savez(path, member=member, propensity=np.full(1000, 0.5), **columns)  # type: ignore[arg-type]
+    return CliRunner().invoke(app, [command, str(path), *options])
