@@ -98,8 +98,8 @@ def _of_one_run(study: Study) -> tuple[ScoreAudit, str]:
 def _of_members(study: Study) -> tuple[ScoreAudit, str]:
     """Audit a fixed number of guesses of "member" by all m examples, not m/2 of them.
 
-    The proof of m/2 needs coins that are fair given the features: where P(S = 1 | X) = .7 a guess is
-    right with .7 although the model says nothing, above the ½ f̄ ≤ ½ that m/2 allows an example.
+    The proof of m/2 needs coins that are fair given the features: where P(S = 1 | X) = .7 a guess
+    is right with .7 although the model says nothing, above the ½ f̄ ≤ ½ that m/2 allows an example.
     """
     number = study.planned(study.examples)
     rows, signs = two_sided(study.ranked_by(), number, "member")

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound.audits import audit_zero_run
 from leakbound.claims import Claim, GaussianDP, PureDP
 from leakbound.propensity import LogisticPropensity
