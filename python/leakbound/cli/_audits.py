@@ -57,7 +57,8 @@ ONE_RUN = (
     "A fair coin decided for each example whether it was trained on. FILE has a column "
     "[bold]score[/] (higher: more likely a member; --attacks names several), a column "
     "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/].\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, 70 a crash.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
+    "70 a crash.[/]"
 )
 PANORAMIA = (
     "Audit a trained model against generated points: estimate ε without retraining.\n\n"

@@ -44,7 +44,8 @@ ZERO_RUN = (
     "The bound holds if the propensities do. With --features they are fitted to half of the "
     "examples, which are not audited, refitted 600 times, and put to the test. A column "
     "[bold]split[/] says which: [bold]holdout[/] to fit to, [bold]audit[/] to audit.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, 70 a crash.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
+    "70 a crash.[/]"
 )
 
 PropensityFile = Annotated[
