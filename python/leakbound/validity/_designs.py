@@ -153,7 +153,7 @@ class _AnyClaim:
 
 @dataclass(frozen=True)
 class _Misspecified:
-    """Zero-Run with propensities that are wrong, and scores that know the right ones."""
+    """Zero-Run with propensities that are wrong, scores that know the right ones, no leakage."""
 
     wrong: Propensities
     features: bool
@@ -163,25 +163,43 @@ class _Misspecified:
         """Play the game of a seed and audit it."""
         rng = _rng(seed)
         x = rng.normal(size=(self.m, 3))
-        odds = {
-            "steep": x[:, 0],
-            "no product": x[:, 0] + 2 * x[:, 1] * x[:, 2],
-            "no feature": x[:, 0] + 2 * x[:, 1],
-        }[self.wrong]
-        member = rng.random(self.m) < 1 / (1 + np.exp(-odds))
-        taken = 2.5 * x[:, 0] if self.wrong == "steep" else x[:, 0]
-        scores = -odds if self.wrong == "steep" else odds - taken
-        told = x[:, [0, 2]] if self.wrong == "no feature" else x
+        declared, right, scores = _PROPENSITIES[self.wrong](x)
         return audit_zero_run(
             scores,
-            member,
-            1 / (1 + np.exp(-taken)),
+            rng.random(self.m) < right,
+            declared,
             claim=PureDP(),
             adversary="raw",
             confidence=_CONFIDENCE,
-            features=told if self.features else None,
+            features=x[:, :2] if self.features else None,
             seed=seed,
         )
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _steep(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Propensities whose log-odds are 2.5 times as large as they are."""
+    return _sigmoid(2.5 * x[:, 0]), _sigmoid(x[:, 0]), -x[:, 0]
+
+
+def _no_product(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Propensities that lack the product of two features."""
+    product = 2 * x[:, 0] * x[:, 1]
+    return _sigmoid(x[:, 0]), _sigmoid(x[:, 0] + product), product
+
+
+def _no_feature(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Propensities that are right given two features, and ignore a third, which scores know."""
+    seen = _sigmoid(x[:, 0])
+    hidden = 0.8 * np.sign(x[:, 2])
+    return seen, seen + hidden * np.minimum(seen, 1 - seen), hidden + 1e-3 * x[:, 1]
+
+
+_PROPENSITIES = {"steep": _steep, "no product": _no_product, "no feature": _no_feature}
+"""From features: propensities as declared, as they are, and scores that know the difference."""
 
 
 def _c_upper_too_small(seed: int) -> bool:
