@@ -121,7 +121,7 @@ def test_coverage(correction: Conditional, leak: float) -> None:
 
 
 def played(folder: Path, *, conditional: bool = True) -> PanoramiaReport:
-    drawn = Census().sample(600, seed=5)
+    drawn = Census().sample(600, seed=6)
     assert drawn.labels is not None
     audit = Panoramia(
         Census(), inputs=features, helper=None, saturation=(), seeds=(0,), conditional=conditional

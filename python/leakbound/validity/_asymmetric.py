@@ -140,7 +140,7 @@ def _tied() -> Iterator[Case]:
                 sides=sides,
                 truth=f"p={p:g},tied",
                 error=ERROR,
-                trial=Stream(Boundary(m=30, p=p, sides=sides, tied=True), sides),
+                trial=Stream(Boundary(m=30, p=p, tied=True), sides),
                 quick=100,
                 long=5000,
             )
