@@ -21,7 +21,7 @@ from leakbound._scores import Scores
 from leakbound.errors import InputFileError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -297,31 +297,38 @@ def _csv_by_arrow(
         from pyarrow import csv as arrow_csv
     except ImportError:
         return None
-    try:
-        table = arrow_csv.read_csv(
+
+    def load(wanted: Sequence[str], words: Container[str]) -> Any:
+        types = {name: pa.string() if name in words else pa.float64() for name in wanted}
+        return arrow_csv.read_csv(
             path,
             read_options=arrow_csv.ReadOptions(column_names=list(names), skip_rows=1),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=list(picked),
-                column_types={
-                    name: pa.string() if name in _TEXT else pa.float64() for name in picked
-                },
+                include_columns=list(wanted),
+                column_types=types,
                 null_values=[],
                 strings_can_be_null=False,
             ),
         )
+
+    try:
+        table = load(picked, _TEXT)
         columns = {name: table[name].combine_chunks() for name in picked}
         if "member" in columns:
             words = columns["member"].dictionary_encode()
             known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
             columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
+        read = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+        for name, values in read.items():
+            infinite = np.flatnonzero(np.isinf(values)) if values.dtype.kind == "f" else ()
+            if len(infinite):
+                written = load([name], [name])[name].take(infinite)
+                if compute.any(compute.match_substring_regex(written, "[0-9]")).as_py():
+                    return None  # too large for a double, as the plain reader says
     except (pa.ArrowException, KeyError, OSError, UnicodeError):
         return None
-    read = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
-    # infinite may be what was written, or too large for a double: the plain reader tells
-    beyond = any(values.dtype.kind == "f" and np.isinf(values).any() for values in read.values())
-    return None if beyond else read
+    return read
 
 
 def _csv_by_line(
