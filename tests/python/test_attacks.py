@@ -174,7 +174,7 @@ def test_one_step_needs_no_table() -> None:
 # --- better than the loss -----------------------------------------------------------------------
 
 
-def regressions() -> tuple[lb.InclusionPlan, Floats, Floats, NDArray[np.bool_]]:
+def regressions(seed: int) -> tuple[lb.InclusionPlan, Floats, Floats, NDArray[np.bool_]]:
     """Fit linear models to labels whose noise differs between examples.
 
     Return the plan, losses under the audited model, those under twenty references, and which
@@ -191,14 +191,15 @@ def regressions() -> tuple[lb.InclusionPlan, Floats, Floats, NDArray[np.bool_]]:
         nats: Floats = (x @ weights - y) ** 2 / 20  # of a normal law of variance 10
         return nats
 
-    plan = lb.InclusionPlan.create(examples, seed=3)
+    plan = lb.InclusionPlan.create(examples, seed=seed)
     trained_on = draw.random((20, examples)) < 0.5
     references = np.array([losses(seen) for seen in trained_on])
     return plan, losses(plan.member), references, trained_on
 
 
-def test_comparisons_with_references_beat_the_loss() -> None:
-    plan, losses, references, trained_on = regressions()
+def against_references(seed: int) -> dict[str, lb.AuditResult]:
+    """Audit the models of one plan by the loss and by comparisons with references."""
+    plan, losses, references, trained_on = regressions(seed)
     attacks = {
         "loss": loss_threshold(losses),
         "lira": offline_lira(-np.log(losses), -np.log(references), trained_on=trained_on),
@@ -207,10 +208,20 @@ def test_comparisons_with_references_beat_the_loss() -> None:
         ),
         "rmia": rmia(-losses, -references, trained_on=trained_on, offline_scale=0.9),
     }
-    found = {name: lb.audit_one_run(scores, plan) for name, scores in attacks.items()}
-    for name in ("lira", "lira, each", "rmia"):
-        assert found[name].auc > found["loss"].auc + 0.02, name
-        assert found[name].bound > found["loss"].bound + 0.3, name
+    return {name: lb.audit_one_run(scores, plan) for name, scores in attacks.items()}
+
+
+def test_comparisons_with_references_beat_the_loss() -> None:
+    """On average over ten plans: what one plan shows is mostly which coins fell."""
+    plans = [against_references(seed) for seed in range(10)]
+    auc, bound = (
+        {name: np.mean([getattr(found[name], what) for found in plans]) for name in plans[0]}
+        for what in ("auc", "bound")
+    )
+    better = {"lira": (0.01, 0.1), "lira, each": (0.025, 0.3), "rmia": (0.035, 0.7)}
+    for name, (more_auc, more_bound) in better.items():
+        assert auc[name] > auc["loss"] + more_auc, name
+        assert bound[name] > bound["loss"] + more_bound, name
 
 
 def test_gradients_beat_the_loss_of_a_noisy_step() -> None:

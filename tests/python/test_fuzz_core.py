@@ -203,7 +203,7 @@ def fdp(h: Hostile) -> Call:
         return lower, least_zero, ("fdp bound", counts, family, tau, test)
     if kind == 1:
         claim = h.pick([PureDP(), ApproxDP(delta=1e-5), GaussianDP()])
-        counts.pop("k")
+        counts = {name: counts[name] for name in ("correct", "guesses", "m")}
         size = h.option(abs(h.real()))
 
         def composed() -> Any:

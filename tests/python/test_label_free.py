@@ -113,9 +113,10 @@ def test_matching_plans_from_features_alone() -> None:
     propensity = rng.uniform(0.1, 0.9, 400)
     scores = rng.normal(size=400)
     expected = round(float(2 * np.minimum(propensity, 1 - propensity).sum()))
+    order = np.argsort(rng.random(400))
     planned = {
-        lb.audit_zero_run(scores, rng.random(400) < share, propensity, seed=seed).guesses
-        for seed, share in enumerate([0.1, 0.3, 0.5, 0.7, 0.9])
+        lb.audit_zero_run(scores, order < members, propensity, seed=seed).guesses
+        for seed, members in enumerate([180, 195, 210, 225, 240])
     }
     member = np.arange(expected) % 2
     fair = lb.audit_one_run(rng.normal(size=expected), member, claim=lb.GaussianDP())
