@@ -203,7 +203,8 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     odds = numbers(vector(log_odds, "log_odds"), "log_odds").astype(np.float64)
     included = check_membership(member, odds.size)
     loss = np.where(included, odds, -odds)
-    excess = -np.expm1(np.minimum(0.0, claimed - loss))
+    beyond = loss > claimed  # by cases: inf - inf is NaN
+    excess = -np.expm1(np.subtract(claimed, loss, out=np.zeros(loss.size), where=beyond))
     kinds = [excess[kind] for kind in (included, ~included) if kind.any()]
     return float(max(np.mean(kind) for kind in kinds))
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import leakbound as lb
 from hostile import Hostile, Tally
-from leakbound import stats
+from leakbound import errors, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP
 from leakbound.tradeoff import TradeOff
 
@@ -280,6 +281,38 @@ def shift(h: Hostile) -> Call:
         probability,
         ("delta", odds, member, size),
     )
+
+
+def test_numbers_that_used_to_panic_or_to_be_nan() -> None:
+    found = stats.poisson_binomial_epsilon(25, [10.0, -10.0] * 25, beta=1e-3)
+    assert abs(found + 8.85510334545258) < 1e-12
+    assert stats.poisson_binomial_tail_offsets(25, [10.0, -10.0] * 25, found) <= 1e-3
+    assert stats.poisson_binomial_tail_offsets(1, [-1e300] * 5, 0.0) == 0.0
+    assert stats.poisson_binomial_tail_offsets(1, [300.0] * 50, 700.0) == 1.0
+    assert stats.one_run_p_value(8, 10, m=40, epsilon=1e3, delta=1e-5) == 1.0
+    # All but the alike half are too unlikely to matter.
+    unlike = [-34.2, -100.0] * 48 + [-34.2]
+    log = stats.poisson_binomial_tail_offsets(36, unlike, -20.0, log=True)
+    assert abs(log + 1924.906114448922) < 1e-9
+    all_of_three = stats.poisson_binomial_tail(2**40 + 8, [0.5] * 3, weights=[1, 2**40, 7])
+    assert abs(all_of_three - 0.125) < 1e-15
+    assert stats.poisson_binomial_tail_bound(0, [1e-8, 0.01]) == 1.0
+    assert stats.shift_delta([math.inf, 0.0], [1, 0], math.inf) == 0.0
+    assert np.isfinite(stats.residual_scores([1e308, -1e308, 0.0], [0.0, 1.0, 3.0])).all()
+    with pytest.raises(errors.OptionError, match="v must be a whole number"):
+        stats.poisson_binomial_tail(np.array([np.inf], dtype=np.float16), [0.5])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fixed_number_of_guesses_at_log_odds_of_ten(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    odds = rng.choice([-10.0, 10.0], size=200)
+    shares = 1 / (1 + np.exp(-odds))
+    member = rng.random(200) < shares
+    result = lb.audit_zero_run(
+        rng.normal(size=200) + member, member, shares, claim=PureDP(), cuts=lb.Fixed(25)
+    )
+    assert 0 <= result.bound < 1
 
 
 KINDS = [poisson_binomial, replicates, tails, paths, approx, fdp, shift]

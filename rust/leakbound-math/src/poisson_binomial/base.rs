@@ -350,7 +350,7 @@ impl Base {
         } = &self.sums;
         let s = shift_s(z);
         // However small the sums it meets, no power of S may overflow.
-        let holds = s.powi(*terms as i32) < LARGEST_POWER;
+        let holds = s.powf(*terms as f64) < LARGEST_POWER;
         Some(remainder(even[0], *largest, *terms, s)).filter(|r| holds && r.is_finite())
     }
 
