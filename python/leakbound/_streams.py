@@ -13,10 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["Purpose"]
+__all__ = ["SCHEME", "Purpose"]
 
-_DOMAIN = "leakbound/1"
-"""What keeps these streams from those of other libraries; its number is that of the scheme."""
+SCHEME = "leakbound/1"
+"""What keeps these streams from those of other libraries; its number is raised with any change."""
 
 
 class Purpose(Enum):
@@ -180,5 +180,5 @@ class Purpose(Enum):
 
     def _sequence(self, seed: int, *further: int) -> np.random.SeedSequence:
         """Hash purpose and numbers: no list of integers is read as another one is."""
-        named = ":".join([_DOMAIN, self.value, *(f"{number:x}" for number in (seed, *further))])
+        named = ":".join([SCHEME, self.value, *(f"{number:x}" for number in (seed, *further))])
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from leakbound._streams import Purpose
+from leakbound._streams import SCHEME, Purpose
 from leakbound._validate import check_ids, check_length, complement, vector
 from leakbound.audits import audit_panoramia
 from leakbound.audits._conditional import audit_shown
@@ -228,6 +228,7 @@ class Run:
         models = {**self.targets, "": self.initial}
         return {
             **{f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
+            "random streams": SCHEME,
             "members": digest(self.members.x, self.members.y, self.teaching),
             "nonmembers": "none" if others is None else digest(others.x, others.y),
             "targets": " ".join(

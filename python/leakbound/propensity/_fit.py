@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leakbound import _core
+from leakbound._streams import SCHEME
 from leakbound._typing import ArrayInput, FloatArray, HasMember
 from leakbound._validate import check_membership, flag, integer, real
 from leakbound.propensity._blocks import BLOCK, Checkpoint, run_blocks
@@ -293,7 +294,14 @@ class PropensityFit:
 
     def _key(self, features: FloatArray, seed: int) -> str:
         content = Rows(features, self.rows.member[:0], None, None).digest
-        return f"{self.name}\n{self._engine!r}\n{self.rows.digest}\n{content}\nseed {seed}\n"
+        made_of = (
+            self.name,
+            repr(self._engine),
+            self.rows.digest,
+            content,
+            f"seed {seed} of {SCHEME}",
+        )
+        return "".join(f"{part}\n" for part in made_of)
 
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())
