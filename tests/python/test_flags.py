@@ -59,9 +59,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
         0
     ].bootstrap(X, K=1, **x),
     ("leakbound.stats.binomial_tail", "log"): lambda **x: stats.binomial_tail(1, 2, 0.5, **x),
-    ("leakbound.stats.composition_bound", "one_sided"): lambda **x: stats.composition_bound(
-        9, 10, 10, claim=lb.PureDP(), epsilon_ds=0.1, **x
-    ),
     ("leakbound.stats.fdp_lower_bound", "one_sided"): lambda **x: stats.fdp_lower_bound(
         9, 10, 10, claim=lb.GaussianDP(), **x
     ),

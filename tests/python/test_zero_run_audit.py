@@ -378,7 +378,7 @@ class TestOptions:
         assert sum("inverted" in note for note in inverted.warnings) == 1
         tied = audited(np.round(noise), *given, **options)
         assert sum("share their score" in note for note in tied.warnings) == 1
-        rows = game.member | (np.arange(1500) % 4 > 0)
+        rows = game.member | (np.arange(1500) % 5 > 0)
         crowd = audited(noise[rows], game.member[rows], game.propensity[rows], **options)
         assert any("are members" in note for note in crowd.warnings)
 
