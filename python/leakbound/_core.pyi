@@ -8,6 +8,7 @@ from leakbound._typing import CountOptions, FdpTest, TailOptions
 
 __all__ = [
     "Bound",
+    "LogOddsSet",
     "LogisticModel",
     "OffsetBound",
     "Path",
@@ -19,6 +20,7 @@ __all__ = [
     "approx_p_value",
     "approx_union_bound",
     "approx_union_curve",
+    "balanced_scores",
     "binomial_tail",
     "clopper_pearson",
     "crossing_probability",
@@ -365,3 +367,62 @@ def platt_calibration(
     scores: _Floats, member: NDArray[np.bool_], counts: NDArray[np.uint32]
 ) -> tuple[float, float]:
     """Return slope and intercept of Platt's calibration of log-odds."""
+
+@final
+class LogOddsSet:
+    """A confidence set of the coefficients of a logistic model of membership."""
+
+    def __new__(
+        cls,
+        features: _Floats,
+        member: NDArray[np.bool_],
+        offsets: _Floats,
+        *,
+        reference: int,
+        own_intercept: bool,
+        level: float,
+        seed: int,
+    ) -> LogOddsSet: ...
+    @property
+    def squared_radius(self) -> float: ...
+    def estimate(self) -> _Floats:
+        """Return intercept, slopes, and the difference of intercepts where there is one."""
+
+    def deviance(self, coefficients: _Floats) -> float: ...
+    def contains(self, coefficients: _Floats) -> bool: ...
+    def leaves(self, direction: _Floats) -> _Floats:
+        """Return where the ray from the estimate in a direction leaves the set."""
+
+    def least_epsilon(
+        self, rows: _Counts, guesses: _Counts, *, level: float
+    ) -> tuple[float, _Floats, _Floats]:
+        """Return the least epsilon refuted over the set, with coefficients and log-odds."""
+
+    def largest_log_tail(self, rows: _Counts, guesses: _Counts) -> float: ...
+    def least_matched(
+        self, rows: _Counts, guesses: _Counts, *, kept: int
+    ) -> tuple[_Floats, _Floats]:
+        """Return coefficients and log-odds, a row for the estimate and for each of the lowest."""
+
+    def least_surviving(
+        self, rows: _Counts, guesses: _Counts, *, epsilon: float
+    ) -> tuple[float, _Floats, _Floats]:
+        """Return the least mean number of surviving guesses, with coefficients and log-odds."""
+
+    def largest_log_odds(self, rows: _Counts, guesses: _Counts) -> _Floats:
+        """Return the largest log-odds of each guess over the set."""
+
+    def largest_shift(self) -> float: ...
+
+def balanced_scores(
+    scores: _Floats,
+    features: _Floats,
+    weights: _Floats,
+    odd: _Floats,
+    counts: _Floats,
+    *,
+    guesses: float,
+    labels: float,
+    one_sided: bool,
+) -> _Floats:
+    """Return scores less a linear function of features, chosen without labels."""

@@ -21,11 +21,13 @@ pub enum Purpose {
     Games,
     /// Bootstrap resamples, one stream for each replicate.
     Resamples,
+    /// The halves that a confidence set of propensities is fitted on.
+    Halves,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Self; 2] = [Self::Games, Self::Resamples];
+    pub const ALL: [Self; 3] = [Self::Games, Self::Resamples, Self::Halves];
 
     /// The name that goes into the state.
     #[must_use]
@@ -33,6 +35,7 @@ impl Purpose {
         match self {
             Self::Games => "leakbound/core/games",
             Self::Resamples => "leakbound/propensity/resamples",
+            Self::Halves => "leakbound/propensity/halves",
         }
     }
 

@@ -37,11 +37,22 @@ impl Cholesky {
 
     /// Replaces b by the x with A·x = b.
     pub(crate) fn solve(&self, b: &mut [f64]) {
+        self.solve_lower(b);
+        self.solve_upper(b);
+    }
+
+    /// Replaces b by the x with L·x = b.
+    pub(crate) fn solve_lower(&self, b: &mut [f64]) {
         let size = self.size;
         for row in 0..size {
             let line = &self.factor[row * size..=row * size + row];
             b[row] = (b[row] - dot(&line[..row], &b[..row])) / line[row];
         }
+    }
+
+    /// Replaces b by the x with Lᵀ·x = b.
+    pub(crate) fn solve_upper(&self, b: &mut [f64]) {
+        let size = self.size;
         for row in (0..size).rev() {
             let line = &self.factor[row * size..=row * size + row];
             b[row] /= line[row];
@@ -50,6 +61,18 @@ impl Cholesky {
                 *target -= factor * value;
             }
         }
+    }
+
+    /// Lᵀ·x.
+    pub(crate) fn times_transposed(&self, x: &[f64]) -> Vec<f64> {
+        let mut product = vec![0.0; self.size];
+        for (row, &value) in x.iter().enumerate() {
+            let line = &self.factor[row * self.size..=row * self.size + row];
+            for (sum, factor) in product.iter_mut().zip(line) {
+                *sum += factor * value;
+            }
+        }
+        product
     }
 
     /// Replaces sixteen right-hand sides side by side by the solutions.

@@ -66,6 +66,51 @@ pub enum PropensityError {
     /// Newton's method did not settle.
     #[error("the fit does not settle: rescale the features, or raise l2")]
     NotConverged,
+    /// Fewer than five labels for each coefficient: no confidence set.
+    #[error(
+        "{rows} labels for {coefficients} coefficients: a confidence set of their log-odds needs \
+         five for each, so use fewer features or more examples"
+    )]
+    TooFewRows {
+        /// How many labels there are.
+        rows: usize,
+        /// How many coefficients.
+        coefficients: usize,
+    },
+    /// A plane through the features separates the classes: no confidence set.
+    #[error(
+        "features separate members from non-members, so that nothing bounds the log-odds: use \
+         fewer features, or examples that could have been both"
+    )]
+    Separated,
+    /// A column that others determine: no confidence set.
+    #[error(
+        "some features are constant or depend on one another linearly, so that coefficients cannot \
+         be told apart: drop columns"
+    )]
+    DependentColumns,
+    /// No coefficients explain the labels well enough.
+    #[error(
+        "no coefficients explain the labels of both halves of the data: the log-odds of membership \
+         are not linear in the features, or rows are not independent"
+    )]
+    EmptySet,
+    /// A level outside (0, 1).
+    #[error("a level must be a number in (0, 1), got {value}")]
+    Level {
+        /// The value received.
+        value: f64,
+    },
+    /// A guess about a row that is not there.
+    #[error("guess {index} is about row {row}, and rows are below {rows}")]
+    Guess {
+        /// Which guess.
+        index: usize,
+        /// The row it is about.
+        row: usize,
+        /// How many rows there are.
+        rows: usize,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

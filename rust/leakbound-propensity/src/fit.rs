@@ -123,6 +123,7 @@ impl LogisticFit {
 fn problem<'a>(training: &'a Training, weights: &'a [f64]) -> Problem<'a> {
     Problem {
         panel: &training.panel,
+        offsets: &[],
         targets: &training.targets,
         weights,
         penalty: &training.penalty,
@@ -204,6 +205,7 @@ pub fn calibrate(
     let mut line = [0.0, 0.0];
     Problem {
         panel: &panel,
+        offsets: &[],
         targets: &targets,
         weights: &weights,
         penalty: &[0.0, 0.0],

@@ -27,6 +27,7 @@
 
 mod bootstrap;
 mod cholesky;
+mod confidence;
 mod error;
 mod fit;
 mod newton;
@@ -35,6 +36,7 @@ mod predict;
 mod resample;
 mod training;
 
+pub use confidence::{Balance, ConfidenceSet, Guess, Labelled, Least, balanced};
 pub use error::PropensityError;
 pub use fit::{Calibration, LogisticFit, calibrate};
 pub use predict::log_odds;

@@ -3,8 +3,6 @@
 use std::ops::Range;
 
 use leakbound_math::logistic::{expit, softplus};
-use leakbound_simd::GROUP;
-use rayon::prelude::*;
 
 use crate::PropensityError;
 use crate::cholesky::{Cholesky, dot};
@@ -22,13 +20,13 @@ const SETTLED: f64 = 1e-10;
 const SMALL: f64 = 0.5;
 /// The curvature is used again as long as each step is at most this share of the one before it.
 const SHRINKING: f64 = 0.25;
-/// Rows of a unit of parallel work.
-const CHUNK: usize = 256 * GROUP;
 
-/// Σᵢ wᵢ (softplus(ηᵢ) − yᵢ ηᵢ) + ½ Σⱼ λⱼ βⱼ², to be minimised over β, where η = Zβ.
+/// Σᵢ wᵢ (softplus(ηᵢ) − yᵢ ηᵢ) + ½ Σⱼ λⱼ βⱼ², to be minimised over β, where η = Zβ + offsets.
 pub(crate) struct Problem<'a> {
     /// Z, with the rows of padding weighted 0.
     pub(crate) panel: &'a Panel,
+    /// Known parts of the scores, one for each row; none where empty.
+    pub(crate) offsets: &'a [f64],
     /// yᵢ in [0, 1].
     pub(crate) targets: &'a [f64],
     /// wᵢ ≥ 0.
@@ -49,7 +47,7 @@ impl Problem<'_> {
         curvature: Option<&Cholesky>,
     ) -> Result<(), PropensityError> {
         let rows = 0..self.panel.rows();
-        let mut scores = self.panel.times(rows.clone(), beta);
+        let mut scores = self.scores(beta);
         let mut factor = curvature.cloned();
         let mut before = f64::INFINITY;
         for _ in 0..STEPS {
@@ -88,6 +86,15 @@ impl Problem<'_> {
         Err(PropensityError::NotConverged)
     }
 
+    /// η under some coefficients.
+    pub(crate) fn scores(&self, beta: &[f64]) -> Vec<f64> {
+        let mut scores = self.panel.times(0..self.panel.rows(), beta);
+        for (score, offset) in scores.iter_mut().zip(self.offsets) {
+            *score += offset;
+        }
+        scores
+    }
+
     /// The factor of data curvature plus penalty.
     ///
     /// # Errors
@@ -112,33 +119,11 @@ impl Problem<'_> {
 
     /// Σ w p q z zᵀ over some rows, from and to multiples of six: the lower triangle in a square.
     pub(crate) fn hessian(&self, rows: Range<usize>, scores: &[f64]) -> Vec<f64> {
-        let width = self.panel.width();
-        let chunks = rows.len().div_ceil(CHUNK);
-        let parts: Vec<Vec<f64>> = (0..chunks)
-            .into_par_iter()
-            .map(|chunk| {
-                let start = rows.start + chunk * CHUNK;
-                let mut hessian = vec![0.0; width * width];
-                let mut row = vec![0.0; width];
-                let chunk = start..rows.end.min(start + CHUNK);
-                let weighted = scores[chunk.clone()].iter().zip(&self.weights[chunk]);
-                for (offset, (&score, weight)) in weighted.enumerate() {
-                    let curvature = weight * expit(score) * expit(-score);
-                    if curvature == 0.0 {
-                        continue;
-                    }
-                    self.panel.copy_row(start + offset, &mut row);
-                    for (j, line) in hessian.chunks_exact_mut(width).enumerate() {
-                        let scaled = curvature * row[j];
-                        for (h, other) in line[..=j].iter_mut().zip(&row) {
-                            *h += scaled * other;
-                        }
-                    }
-                }
-                hessian
-            })
+        let weighted = scores[rows.clone()].iter().zip(&self.weights[rows.clone()]);
+        let curvature: Vec<f64> = weighted
+            .map(|(&score, weight)| weight * expit(score) * expit(-score))
             .collect();
-        sums(parts, width * width)
+        self.panel.gram(rows, &curvature)
     }
 
     fn gradient(&self, beta: &[f64], scores: &[f64]) -> Vec<f64> {
@@ -149,13 +134,7 @@ impl Problem<'_> {
             })
             .collect();
         let mut gradient: Vec<f64> = beta.iter().zip(self.penalty).map(|(b, l)| b * l).collect();
-        let entries = self.panel.entries(0..self.panel.rows());
-        let groups = entries.chunks_exact(GROUP * self.panel.padded());
-        for (group, residuals) in groups.zip(residuals.chunks_exact(GROUP)) {
-            for (sum, column) in gradient.iter_mut().zip(group.chunks_exact(GROUP)) {
-                *sum += dot(column, residuals);
-            }
-        }
+        self.panel.add_weighted(&residuals, &mut gradient);
         gradient
     }
 
@@ -196,23 +175,15 @@ impl Problem<'_> {
         data + 0.5 * penalty
     }
 
-    /// Whether all targets are 0 or 1, and the scores tell these classes apart without an error.
+    /// Whether all targets are 0 or 1, and Zβ tells these classes apart without an error.
     fn separates(&self, scores: &[f64]) -> bool {
-        (scores.iter().zip(self.targets.iter().zip(self.weights))).all(
-            |(&score, (&target, &weight))| {
+        let offsets = self.offsets.iter().chain(std::iter::repeat(&0.0));
+        let rows = scores.iter().zip(offsets);
+        (rows.zip(self.targets.iter().zip(self.weights))).all(
+            |((score, offset), (&target, &weight))| {
+                let score = score - offset;
                 weight == 0.0 || (target == 1.0 && score > 0.0) || (target == 0.0 && score < 0.0)
             },
         )
     }
-}
-
-/// The sum of vectors, in their order.
-fn sums(parts: Vec<Vec<f64>>, length: usize) -> Vec<f64> {
-    let mut total = vec![0.0; length];
-    for part in parts {
-        for (sum, term) in total.iter_mut().zip(&part) {
-            *sum += term;
-        }
-    }
-    total
 }

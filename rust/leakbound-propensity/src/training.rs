@@ -221,7 +221,7 @@ pub(crate) fn check_finite(features: &[f64], columns: usize) -> Result<(), Prope
 }
 
 /// Mean and standard deviation of every column; the latter is 1 where a column is constant.
-fn moments(features: &[f64], columns: usize, count: usize) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn moments(features: &[f64], columns: usize, count: usize) -> (Vec<f64>, Vec<f64>) {
     let mut centre = vec![0.0; columns];
     let mut scale = vec![0.0; columns];
     if columns == 0 {

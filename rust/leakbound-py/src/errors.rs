@@ -43,7 +43,9 @@ pub(crate) fn propensity_to_python(py: Python<'_>, error: &PropensityError) -> P
     let name = match error {
         PropensityError::LengthMismatch { .. } => "LengthMismatchError",
         PropensityError::NotFinite { .. } => "FeaturesError",
-        PropensityError::Penalty { .. } => "OptionError",
+        PropensityError::Penalty { .. }
+        | PropensityError::Level { .. }
+        | PropensityError::Guess { .. } => "OptionError",
         PropensityError::ClassMissing { .. } | PropensityError::ClassTooRare { .. } => {
             "ClassMissingError"
         }

@@ -10,6 +10,7 @@
 
 mod approx;
 mod audits;
+mod confidence;
 mod convert;
 mod enter;
 mod errors;
@@ -33,6 +34,8 @@ mod _core {
         equal_level_curve, equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, pointwise_bound,
         union_bound, union_curve, ville_bound_of_moments,
     };
+    #[pymodule_export]
+    use crate::confidence::{LogOddsSet, balanced_scores};
     #[pymodule_export]
     use crate::enter::{_panic, set_threads, simd, threads};
     #[pymodule_export]

@@ -139,7 +139,7 @@ pub(crate) fn platt_calibration(
 }
 
 /// Runs `work` through the doorway, and converts what may go wrong.
-fn run<T: Send>(
+pub(crate) fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&Interrupt) -> Result<T, PropensityError> + Send,
 ) -> PyResult<T> {

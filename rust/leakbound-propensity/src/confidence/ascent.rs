@@ -1,0 +1,199 @@
+//! The largest value of a smooth function over a confidence set.
+
+use rayon::prelude::*;
+
+use super::set::ConfidenceSet;
+use crate::PropensityError;
+use crate::cholesky::dot;
+
+/// Steps of one ascent.
+const STEPS: usize = 60;
+/// An ascent ends when a step adds less than this share of what it has added so far.
+const LITTLE: f64 = 1e-5;
+/// A step that does not ascend is shortened to a quarter, at most this often.
+const SHORTER: usize = 6;
+/// Places on the way from θ̂ to the best boundary point that are looked at as well, and climbed from
+/// if one is better.
+const INSIDE: [f64; 3] = [0.4, 0.7, 0.9];
+
+/// A place of the set and the value of the function there.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) value: f64,
+    pub(super) place: Vec<f64>,
+}
+
+impl ConfidenceSet {
+    /// The largest value found by ascents from `starts` (directions from θ̂), inside of the set, and
+    /// at θ̂ itself. `function` returns its value and gradient in w. Once `enough` is reached, the
+    /// search ends.
+    ///
+    /// On the boundary, where the gradient of ℓ is n and that of the function g, the step
+    /// w + s(n + g‖n‖/‖g‖), scaled back to the boundary, has no fixed point but those where g and n
+    /// are opposed, as at a maximum; s is shortened until the function grows.
+    ///
+    /// # Errors
+    /// [`PropensityError::Interrupted`] once `stop` says so.
+    pub(super) fn maximise(
+        &self,
+        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        starts: &[Vec<f64>],
+        enough: f64,
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Found, PropensityError> {
+        let centre = vec![0.0; self.width()];
+        let mut best = Found {
+            value: function(&centre).0,
+            place: centre,
+        };
+        if best.value >= enough || self.squared_radius() == 0.0 {
+            return Ok(best);
+        }
+        let ascents = self.ascents(function, starts, enough, stop)?;
+        for found in ascents {
+            if found.value > best.value {
+                best = found;
+            }
+        }
+        let outer = best.place.clone();
+        for share in INSIDE {
+            let place: Vec<f64> = outer.iter().map(|w| w * share).collect();
+            let value = function(&place).0;
+            if value > best.value {
+                best = Found { value, place };
+            }
+        }
+        if best.place == outer && outer.iter().any(|&w| w != 0.0) {
+            return Ok(best);
+        }
+        self.climb(function, best, enough, stop)
+    }
+
+    /// An ascent inside of the set along gradients, from a place that is better than the boundary.
+    fn climb(
+        &self,
+        function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
+        from: Found,
+        enough: f64,
+        stop: &impl Fn() -> bool,
+    ) -> Result<Found, PropensityError> {
+        let mut best = from;
+        let mut gradient = function(&best.place).1;
+        let radius = self.squared_radius().sqrt();
+        let mut reach = 0.25 * radius;
+        for _ in 0..STEPS {
+            if stop() {
+                return Err(PropensityError::Interrupted);
+            }
+            let uphill = norm(&gradient);
+            if best.value >= enough || reach <= LITTLE * radius || uphill.is_nan() || uphill <= 0.0
+            {
+                break;
+            }
+            let mut place: Vec<f64> = best
+                .place
+                .iter()
+                .zip(&gradient)
+                .map(|(w, g)| w + reach / uphill * g)
+                .collect();
+            if !self.holds(&place) {
+                place = self.edge(&place)?.place;
+            }
+            let (value, slope) = function(&place);
+            if value > best.value {
+                best = Found { value, place };
+                gradient = slope;
+                reach *= 1.5;
+            } else {
+                reach /= 4.0;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Where an ascent along the boundary from each of `starts` ends.
+    ///
+    /// # Errors
+    /// [`PropensityError::Interrupted`] once `stop` says so.
+    pub(super) fn ascents(
+        &self,
+        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        starts: &[Vec<f64>],
+        enough: f64,
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Vec<Found>, PropensityError> {
+        if self.squared_radius() == 0.0 {
+            return Ok(Vec::new());
+        }
+        let base = function(&vec![0.0; self.width()]).0;
+        starts
+            .par_iter()
+            .filter(|start| dot(start, start) > 0.0)
+            .map(|start| self.ascend(function, start, base, enough, stop))
+            .collect()
+    }
+
+    fn ascend(
+        &self,
+        function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
+        start: &[f64],
+        base: f64,
+        enough: f64,
+        stop: &impl Fn() -> bool,
+    ) -> Result<Found, PropensityError> {
+        let mut edge = self.edge(start)?;
+        let (mut value, mut gradient) = function(&edge.place);
+        let mut share = 1.0;
+        for _ in 0..STEPS {
+            if stop() {
+                return Err(PropensityError::Interrupted);
+            }
+            let (uphill, inward) = (norm(&gradient), norm(&edge.inward));
+            if value >= enough || !(uphill > 0.0 && uphill.is_finite()) {
+                break;
+            }
+            let scale = inward / uphill;
+            let step: Vec<f64> = gradient
+                .iter()
+                .zip(&edge.inward)
+                .map(|(g, n)| g * scale + n)
+                .collect();
+            if norm(&step) <= LITTLE * inward {
+                break;
+            }
+            let mut next = None;
+            for _ in 0..SHORTER {
+                let place: Vec<f64> = edge
+                    .place
+                    .iter()
+                    .zip(&step)
+                    .map(|(w, s)| w + share * s)
+                    .collect();
+                let there = self.edge(&place)?;
+                let (higher, slope) = function(&there.place);
+                if higher > value {
+                    next = Some((there, higher, slope));
+                    break;
+                }
+                share /= 4.0;
+            }
+            let Some((there, higher, slope)) = next else {
+                break;
+            };
+            let gain = higher - value;
+            (edge, value, gradient) = (there, higher, slope);
+            share = (2.0 * share).min(1.0);
+            if gain <= LITTLE * (value - base).abs() {
+                break;
+            }
+        }
+        Ok(Found {
+            value,
+            place: edge.place,
+        })
+    }
+}
+
+fn norm(x: &[f64]) -> f64 {
+    dot(x, x).sqrt()
+}

@@ -1,0 +1,555 @@
+//! What an audit maximises over a confidence set: how much features alone may explain of guesses.
+
+use leakbound_math::logistic::expit;
+use leakbound_math::poisson_binomial::Terms;
+use leakbound_simd::GROUP;
+use rayon::prelude::*;
+
+use super::ascent::Found;
+use super::set::ConfidenceSet;
+use crate::PropensityError;
+use crate::cholesky::dot;
+use crate::panel::Panel;
+
+/// Log-odds beyond which a guess is certain, as [`Terms`] can hold them.
+const CERTAIN: f64 = 250.0;
+/// Multiplications that find the direction of largest curvature.
+const POWERS: usize = 25;
+/// What is added to the largest log-odds found, as a share of what the set adds to its estimate.
+const LEFT: f64 = 1e-4;
+/// Rows whose largest log-odds are found in one go.
+const AT_ONCE: usize = 32;
+/// Solutions of Σ σ(x + zᵢ) = v by Newton's method; each is bracketed, so all settle.
+const TILTS: usize = 60;
+
+/// A guess about an audited row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guess {
+    /// The row, counted from the first audited one.
+    pub row: usize,
+    /// Whether it is guessed a member.
+    pub member: bool,
+}
+
+/// A member of the set, and what is least there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Least {
+    /// The value.
+    pub value: f64,
+    /// Coefficients of the features as given.
+    pub coefficients: Vec<f64>,
+    /// Log-odds of the audited rows.
+    pub log_odds: Vec<f64>,
+}
+
+/// Guesses with their rows: zᵢ = Tᵢλᵢ = `base` + `panel`·w.
+struct Guessed {
+    panel: Panel,
+    base: Vec<f64>,
+    right: Vec<bool>,
+}
+
+impl Guessed {
+    fn toward(&self, place: &[f64]) -> Vec<f64> {
+        let mut toward = self.panel.times(0..self.panel.rows(), place);
+        toward.truncate(self.base.len());
+        for (z, base) in toward.iter_mut().zip(&self.base) {
+            *z += base;
+        }
+        toward
+    }
+
+    /// Σ slopeᵢ ∂zᵢ/∂w.
+    fn gradient(&self, mut slopes: Vec<f64>) -> Vec<f64> {
+        slopes.resize(self.panel.rows(), 0.0);
+        let mut gradient = vec![0.0; self.panel.padded()];
+        self.panel.add_weighted(&slopes, &mut gradient);
+        gradient.truncate(self.panel.width());
+        gradient
+    }
+
+    fn correct(&self) -> i64 {
+        self.right.iter().map(|&right| i64::from(right)).sum()
+    }
+
+    /// The directions in which Σ cᵢ(xᵢ·u)² is most positive, both ways.
+    fn curved(&self, mut curvature: Vec<f64>) -> [Vec<f64>; 2] {
+        curvature.resize(self.panel.rows(), 0.0);
+        let rows = 0..self.panel.rows();
+        let width = self.panel.width();
+        let gram = self.panel.gram(rows, &curvature);
+        // By Gershgorin all eigenvalues are above −shift, so that powers find the largest.
+        let entry = |j: usize, k: usize| gram[j.max(k) * width + j.min(k)];
+        let shift = (0..width)
+            .map(|j| (0..width).map(|k| entry(j, k).abs()).sum::<f64>())
+            .fold(0.0, f64::max);
+        // A start that no symmetry of the columns is blind to.
+        let mut direction: Vec<f64> = (0..width).map(|j| 1.0 + (j as f64 + 1.0).sin()).collect();
+        for _ in 0..POWERS {
+            let next: Vec<f64> = (0..width)
+                .map(|j| {
+                    shift * direction[j]
+                        + (0..width).map(|k| entry(j, k) * direction[k]).sum::<f64>()
+                })
+                .collect();
+            let size = dot(&next, &next).sqrt();
+            if !(size > 0.0 && size.is_finite()) {
+                break;
+            }
+            direction = next.into_iter().map(|x| x / size).collect();
+        }
+        let opposite = direction.iter().map(|x| -x).collect();
+        [direction, opposite]
+    }
+}
+
+impl ConfidenceSet {
+    /// The least ε, over the set, at which P(right guesses ≥ those observed) exceeds `level`.
+    ///
+    /// Under ε-DP and log-odds λ, right guesses are stochastically fewer than independent ones with
+    /// log-odds ε + Tᵢλᵢ: a Poisson-binomial tail, exact. The search follows the slope of a saddle-point
+    /// formula; values are exact. −∞ where no guess is right. It ends once 0 is reached.
+    ///
+    /// # Errors
+    /// A row that is not there, a level outside (0, 1), or an interrupt.
+    pub fn least_epsilon(
+        &self,
+        guesses: &[Guess],
+        level: f64,
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Least, PropensityError> {
+        if !(level > 0.0 && level < 1.0) {
+            return Err(PropensityError::Level { value: level });
+        }
+        let guessed = self.guessed(guesses)?;
+        let correct = guessed.correct();
+        if correct == 0 {
+            let found = Found {
+                value: f64::NEG_INFINITY,
+                place: vec![0.0; self.width()],
+            };
+            return Ok(self.least(&found));
+        }
+        let epsilon = |toward: &[f64]| {
+            let terms = Terms::from_offsets(&clipped(toward));
+            let epsilon = terms.and_then(|terms| terms.epsilon(correct, level));
+            epsilon.unwrap_or(f64::NEG_INFINITY)
+        };
+        let function = |place: &[f64]| {
+            let toward = guessed.toward(place);
+            let epsilon = epsilon(&toward);
+            let tilted = tilt(&toward, correct);
+            let mut slopes = tail_slopes(&toward, tilted, epsilon);
+            let total: f64 = slopes.iter().sum();
+            for slope in &mut slopes {
+                *slope /= total;
+            }
+            (-epsilon, guessed.gradient(slopes))
+        };
+        let centre = guessed.toward(&vec![0.0; self.width()]);
+        let (at, tilted) = (epsilon(&centre), tilt(&centre, correct));
+        let curvature = centre
+            .iter()
+            .map(|z| spread(tilted + z) - spread(at + z))
+            .collect();
+        let found = self.search(&guessed, curvature, &function, 0.0, stop)?;
+        Ok(self.least(&Found {
+            value: -found.value,
+            ..found
+        }))
+    }
+
+    /// The largest ln P(right guesses ≥ those observed), over the set, if membership owes nothing to
+    /// training: then a guess is right with probability σ(Tᵢλᵢ).
+    ///
+    /// # Errors
+    /// A row that is not there, or an interrupt.
+    pub fn largest_log_tail(
+        &self,
+        guesses: &[Guess],
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<f64, PropensityError> {
+        let guessed = self.guessed(guesses)?;
+        let correct = guessed.correct();
+        if correct == 0 {
+            return Ok(0.0);
+        }
+        let function = |place: &[f64]| {
+            let toward = guessed.toward(place);
+            let terms = Terms::from_offsets(&clipped(&toward));
+            let tail = terms.map_or(0.0, |terms| terms.tail(correct, 0.0).log_upper());
+            let tilted = tilt(&toward, correct);
+            let slopes = tail_slopes(&toward, tilted, 0.0);
+            (tail, guessed.gradient(slopes))
+        };
+        let centre = guessed.toward(&vec![0.0; self.width()]);
+        let tilted = tilt(&centre, correct);
+        let curvature = centre
+            .iter()
+            .map(|z| spread(tilted + z) - spread(*z))
+            .collect();
+        Ok(self
+            .search(&guessed, curvature, &function, 0.0, stop)?
+            .value)
+    }
+
+    /// Members of the set under which matching leaves few of `kept` guesses right: θ̂, and where each
+    /// ascent ended, lowest first. Values are mean numbers of right guesses.
+    ///
+    /// `guesses` are all that could be made, most confident first. Matching keeps a right one with
+    /// probability min(1, e^−z) and a wrong one with min(1, e^z), z = Tλ; the first ⌈kept/2⌉ "member"
+    /// and ⌊kept/2⌋ "non-member" of those it keeps are made, or `kept` where all say "member".
+    ///
+    /// # Errors
+    /// A row that is not there, or an interrupt.
+    pub fn least_matched(
+        &self,
+        guesses: &[Guess],
+        kept: usize,
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Vec<Least>, PropensityError> {
+        let (members, others): (Vec<Guess>, Vec<Guess>) =
+            guesses.iter().partition(|guess| guess.member);
+        let top = if others.is_empty() {
+            kept
+        } else {
+            kept.div_ceil(2)
+        };
+        let first = members.len();
+        let ordered = self.guessed(&[members, others].concat())?;
+        let sides = [(0..first, top), (first..guesses.len(), kept - top)];
+        let function = |place: &[f64]| {
+            let toward = ordered.toward(place);
+            let (right, worths) = right_of_kept(&ordered.right, &toward, &sides);
+            let slopes = (toward.iter().zip(&ordered.right).zip(worths))
+                .map(|((&z, &right), worth)| match right {
+                    true if z > 0.0 => worth * (-z).exp(),
+                    false if z < 0.0 => -worth * z.exp(),
+                    _ => 0.0,
+                })
+                .collect();
+            (-right, ordered.gradient(slopes))
+        };
+        let centre = vec![0.0; self.width()];
+        let toward = ordered.toward(&centre);
+        let (right, worths) = right_of_kept(&ordered.right, &toward, &sides);
+        let curvature = (toward.iter().zip(&ordered.right).zip(worths))
+            .map(|((&z, &right), worth)| {
+                let against = if right { z } else { -z };
+                if against > 0.0 {
+                    -worth * (-against).exp()
+                } else {
+                    0.0
+                }
+            })
+            .collect();
+        let mut starts = vec![function(&centre).1];
+        starts.extend(ordered.curved(curvature));
+        let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
+        found.sort_by(|a, b| b.value.total_cmp(&a.value));
+        let estimate = Found {
+            value: -right,
+            place: centre,
+        };
+        let all = std::iter::once(&estimate).chain(&found);
+        Ok(all
+            .map(|found| Least {
+                value: -found.value,
+                ..self.least(found)
+            })
+            .collect())
+    }
+
+    /// The member of the set under which tampering leaves fewest right guesses on average; the value
+    /// is that mean.
+    ///
+    /// A right guess stands with probability min(1, (1 + e^(−ε−z)) / (1 + e^−ε)), z = Tλ.
+    ///
+    /// # Errors
+    /// A row that is not there, or an interrupt.
+    pub fn least_surviving(
+        &self,
+        guesses: &[Guess],
+        epsilon: f64,
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Least, PropensityError> {
+        let right: Vec<Guess> = (guesses.iter().zip(self.guessed(guesses)?.right))
+            .filter_map(|(guess, right)| right.then_some(*guess))
+            .collect();
+        let guessed = self.guessed(&right)?;
+        let odds = (-epsilon).exp();
+        let function = |place: &[f64]| {
+            let toward = guessed.toward(place);
+            let survive = |z: f64| (1.0 + odds * (-z.max(0.0)).exp()) / (1.0 + odds);
+            let value = -toward.iter().map(|&z| survive(z)).sum::<f64>();
+            let slope = |&z: &f64| {
+                if z > 0.0 {
+                    odds * (-z).exp() / (1.0 + odds)
+                } else {
+                    0.0
+                }
+            };
+            (value, guessed.gradient(toward.iter().map(slope).collect()))
+        };
+        let centre = guessed.toward(&vec![0.0; self.width()]);
+        let curvature = (centre.iter())
+            .map(|&z| if z > 0.0 { -(-z).exp() } else { 0.0 })
+            .collect();
+        let found = self.search(&guessed, curvature, &function, f64::INFINITY, stop)?;
+        Ok(self.least(&found))
+    }
+
+    /// The largest log-odds Tλ of each guess over the set: a linear function over a convex set,
+    /// whose maximum is where its gradient is opposed to that of ℓ, which the ascent finds.
+    ///
+    /// # Errors
+    /// A row that is not there, or an interrupt.
+    pub fn largest_log_odds(
+        &self,
+        guesses: &[Guess],
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Vec<f64>, PropensityError> {
+        guesses
+            .par_iter()
+            .map(|&guess| {
+                let guessed = self.guessed(&[guess])?;
+                let gradient = guessed.gradient(vec![1.0]);
+                let function = |place: &[f64]| (guessed.toward(place)[0], gradient.clone());
+                let starts = std::slice::from_ref(&gradient);
+                let found = self.maximise(&function, starts, f64::INFINITY, stop)?;
+                // What an ascent may have left.
+                Ok(found.value + LEFT * (found.value - guessed.base[0]))
+            })
+            .collect()
+    }
+
+    /// The largest |λ| of any audited row over the set.
+    ///
+    /// Rows are looked at in the order of |λ| at θ̂ plus R‖xᵢ‖, until those that are left cannot
+    /// exceed the largest found: C lies in the ball of radius r with e^−ρr + ρr − 1 = ρ²R²/2, ρ the
+    /// largest ‖xᵢ‖ of all rows, because the curvature of the loss falls along a ray at most as fast
+    /// as e^−|xᵢ·u| (F. Bach, "Self-concordant analysis for logistic regression", 2010, Lemma 1).
+    ///
+    /// # Errors
+    /// An interrupt.
+    pub fn largest_shift(&self, stop: &(impl Fn() -> bool + Sync)) -> Result<f64, PropensityError> {
+        let sizes = self.sizes();
+        let longest = sizes.iter().copied().fold(0.0, f64::max);
+        let reach = ball(longest, self.squared_radius());
+        let radius = self.squared_radius().sqrt();
+        let mut left: Vec<(f64, f64, Guess)> = (0..self.audited())
+            .map(|row| {
+                let slot = self.slot(row);
+                let (odds, size) = (self.scores[slot], sizes[slot]);
+                let guess = Guess {
+                    row,
+                    member: odds > 0.0,
+                };
+                (odds.abs() + radius * size, odds.abs() + reach * size, guess)
+            })
+            .collect();
+        left.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut largest = 0.0_f64;
+        while !left.is_empty() {
+            let some: Vec<Guess> = (left.drain(..left.len().min(AT_ONCE)))
+                .flat_map(|(.., guess)| {
+                    let member = !guess.member;
+                    [guess, Guess { member, ..guess }]
+                })
+                .collect();
+            let found = self.largest_log_odds(&some, stop)?;
+            largest = found.into_iter().fold(largest, f64::max);
+            left.retain(|row| row.1 > largest);
+        }
+        Ok(largest)
+    }
+
+    fn search(
+        &self,
+        guessed: &Guessed,
+        curvature: Vec<f64>,
+        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        enough: f64,
+        stop: &(impl Fn() -> bool + Sync),
+    ) -> Result<Found, PropensityError> {
+        let mut starts = vec![function(&vec![0.0; self.width()]).1];
+        starts.extend(guessed.curved(curvature));
+        self.maximise(function, &starts, enough, stop)
+    }
+
+    fn least(&self, found: &Found) -> Least {
+        Least {
+            value: found.value,
+            coefficients: self.coefficients(&found.place),
+            log_odds: self.log_odds(&found.place),
+        }
+    }
+
+    fn guessed(&self, guesses: &[Guess]) -> Result<Guessed, PropensityError> {
+        let width = self.width();
+        let mut panel = Panel::zeros(guesses.len().next_multiple_of(GROUP), width);
+        let (mut base, mut right) = (Vec::new(), Vec::new());
+        let mut entries = vec![0.0; width];
+        for (index, guess) in guesses.iter().enumerate() {
+            if guess.row >= self.audited() {
+                return Err(PropensityError::Guess {
+                    index,
+                    row: guess.row,
+                    rows: self.audited(),
+                });
+            }
+            let slot = self.slot(guess.row);
+            let sign = if guess.member { 1.0 } else { -1.0 };
+            self.panel.copy_row(slot, &mut entries);
+            for (column, entry) in entries.iter().enumerate() {
+                panel.set(index, column, sign * entry);
+            }
+            base.push(sign * self.scores[slot]);
+            right.push(self.is_member(slot) == guess.member);
+        }
+        Ok(Guessed { panel, base, right })
+    }
+}
+
+/// The r with (e^−ρr + ρr − 1)/ρ² = R²/2, rounded up.
+fn ball(longest: f64, squared_radius: f64) -> f64 {
+    if longest == 0.0 {
+        return 0.0;
+    }
+    let target = 0.5 * longest * longest * squared_radius;
+    // e^−t + t − 1 is convex and above t − 1, so Newton's steps from t = target + 1 go down.
+    let mut t = target + 1.0;
+    for _ in 0..TILTS {
+        t -= ((-t).exp_m1() + t - target) / -(-t).exp_m1();
+    }
+    t * (1.0 + 1e-9) / longest
+}
+
+/// σ′.
+fn spread(x: f64) -> f64 {
+    expit(x) * expit(-x)
+}
+
+fn clipped(toward: &[f64]) -> Vec<f64> {
+    toward.iter().map(|z| z.clamp(-CERTAIN, CERTAIN)).collect()
+}
+
+/// The x with Σ σ(x + zᵢ) = v, or half a guess less where all are right.
+fn tilt(toward: &[f64], correct: i64) -> f64 {
+    let number = toward.len() as f64;
+    let target = (correct as f64).min(number - 0.5);
+    let level = (target / (number - target)).ln();
+    let extremes = toward
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &z| {
+            (low.min(z), high.max(z))
+        });
+    let (mut low, mut high) = (level - extremes.1, level - extremes.0);
+    let mut x = level - toward.iter().sum::<f64>() / number;
+    for _ in 0..TILTS {
+        let (mut sum, mut slope) = (0.0, 0.0);
+        for z in toward {
+            let chance = expit(x + z);
+            sum += chance;
+            slope += chance * (1.0 - chance);
+        }
+        if sum > target {
+            high = x
+        } else {
+            low = x
+        }
+        let step = (target - sum) / slope;
+        if step.abs() <= 1e-7 {
+            return x + step;
+        }
+        let next = x + step;
+        x = if next > low && next < high {
+            next
+        } else {
+            f64::midpoint(low, high)
+        };
+    }
+    x
+}
+
+/// The slope of ln P(S ≥ v) in each zᵢ, for the x with Σ σ(x + zᵢ) = v: that of the lattice form of
+/// the saddle-point formula (Daniels 1987), with a = x − ε, V = Σ vᵢ and vᵢ = σ′(x + zᵢ),
+///
+/// ```text
+/// P(S ≥ v) ≈ e^{K(a) − av} / ((1 − e^−a) √(2πV)).
+/// ```
+fn tail_slopes(toward: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
+    let (mut spread, mut skew) = (0.0, 0.0);
+    for z in toward {
+        let chance = expit(tilted + z);
+        let variance = chance * (1.0 - chance);
+        spread += variance;
+        skew += variance * (1.0 - 2.0 * chance);
+    }
+    let tilt = tilted - epsilon;
+    // Nearer to its mean a tail is not of this form; the tilted cumulant alone still leads uphill.
+    let far = f64::from(u8::from(tilt * spread.sqrt() > 0.5));
+    let common = far * (1.0 / tilt.exp_m1() + 0.5 * skew / spread) / spread;
+    (toward.iter())
+        .map(|z| {
+            let chance = expit(tilted + z);
+            let variance = chance * (1.0 - chance);
+            let own = far * 0.5 * (1.0 - 2.0 * chance) / spread;
+            chance - expit(epsilon + z) + variance * (common - own)
+        })
+        .collect()
+}
+
+/// How many of the guesses that matching keeps first are right on average, and what each guess adds
+/// to that if it is kept for sure, as its slope in the probability that it is kept.
+///
+/// A side makes r guesses, r spread evenly over its own number ± its square root, as draws of what is
+/// kept would spread its last guess over the ranking. With cₗ the mean number kept before guess l,
+/// S(x) = P(r > x) and G(x) = E(r − x)₊, the right ones number Σ rightₗ (G(cₗ) − G(cₗ₊₁)).
+fn right_of_kept(
+    right: &[bool],
+    toward: &[f64],
+    sides: &[(std::ops::Range<usize>, usize)],
+) -> (f64, Vec<f64>) {
+    let mut total = 0.0;
+    let mut worths = vec![0.0; right.len()];
+    for (range, number) in sides {
+        let number = *number as f64;
+        let (low, high) = (number - number.sqrt(), number + number.sqrt());
+        let beyond = |x: f64| ((high - x) / (high - low)).clamp(0.0, 1.0);
+        let room = |x: f64| {
+            if x <= low {
+                number - x
+            } else {
+                (high - x).max(0.0).powi(2) / (2.0 * (high - low))
+            }
+        };
+        if number == 0.0 {
+            continue;
+        }
+        let mut before = 0.0;
+        // S(cₗ₊₁) for each guess of the side.
+        let mut chances = Vec::with_capacity(range.len());
+        for index in range.clone() {
+            let against = if right[index] {
+                toward[index]
+            } else {
+                -toward[index]
+            };
+            let after = before + (-against.max(0.0)).exp();
+            if right[index] {
+                total += room(before) - room(after);
+            }
+            chances.push(beyond(after));
+            before = after;
+        }
+        let (mut worth, mut next) = (0.0, 0.0);
+        for (index, chance) in range.clone().zip(chances).rev() {
+            let is = f64::from(u8::from(right[index]));
+            worth += chance * (is - next);
+            next = is;
+            worths[index] = worth;
+        }
+    }
+    (total, worths)
+}

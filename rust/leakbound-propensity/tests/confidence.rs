@@ -1,0 +1,497 @@
+//! Confidence sets against brute force, and how often they miss.
+
+#![allow(clippy::unwrap_used)]
+
+use leakbound_math::poisson_binomial::Terms;
+use leakbound_propensity::{Balance, ConfidenceSet, Guess, Labelled, PropensityError, balanced};
+
+fn never() -> bool {
+    false
+}
+
+/// Numbers in (0, 1) that look random.
+struct Noise(u64);
+
+impl Noise {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
+        let mixed = (self.0 ^ (self.0 >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.uniform().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// Features and labels of a logistic model with these coefficients, the intercept first.
+fn data(rows: usize, theta: &[f64], seed: u64) -> (Vec<f64>, Vec<bool>) {
+    let mut noise = Noise(seed.wrapping_mul(2).wrapping_add(1));
+    let (mut features, mut member) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let row: Vec<f64> = theta[1..].iter().map(|_| noise.normal()).collect();
+        let score: f64 = theta[0] + row.iter().zip(&theta[1..]).map(|(x, t)| x * t).sum::<f64>();
+        member.push(noise.uniform() < 1.0 / (1.0 + (-score).exp()));
+        features.extend(row);
+    }
+    (features, member)
+}
+
+fn rows<'a>(features: &'a [f64], member: &'a [bool]) -> Labelled<'a> {
+    Labelled {
+        features,
+        columns: features.len() / member.len(),
+        member,
+        offsets: &[],
+        reference: 0,
+        own_intercept: false,
+    }
+}
+
+fn set(features: &[f64], member: &[bool], level: f64) -> ConfidenceSet {
+    ConfidenceSet::new(rows(features, member), level, 0, &never).unwrap()
+}
+
+/// Guesses by the first feature, as if it were a score.
+fn guesses(features: &[f64], columns: usize) -> Vec<Guess> {
+    (features.chunks(columns).enumerate())
+        .map(|(row, x)| Guess {
+            row,
+            member: x[0] > 0.0,
+        })
+        .collect()
+}
+
+/// How many guesses are right.
+fn right_ones(made: &[Guess], member: &[bool]) -> i64 {
+    made.iter()
+        .map(|guess| i64::from(member[guess.row] == guess.member))
+        .sum()
+}
+
+/// Points of a grid of two coefficients around the estimate that the set holds.
+fn grid(set: &ConfidenceSet, steps: i32) -> Vec<[f64; 2]> {
+    let centre = set.estimate();
+    let ends = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]].map(|u| set.leaves(&u).unwrap());
+    let reach = |j: usize| {
+        ends.iter()
+            .map(|end| (end[j] - centre[j]).abs())
+            .fold(0.0_f64, f64::max)
+            * 1.5
+    };
+    let mut held = Vec::new();
+    for i in -steps..=steps {
+        for j in -steps..=steps {
+            let point = [
+                centre[0] + reach(0) * f64::from(i) / f64::from(steps),
+                centre[1] + reach(1) * f64::from(j) / f64::from(steps),
+            ];
+            if set.contains(&point).unwrap() {
+                held.push(point);
+            }
+        }
+    }
+    assert!(held.len() > 100);
+    held
+}
+
+/// 600 sets at level .2 of 60 labels and three coefficients, one class rare in a third of them:
+/// more than 154 misses have probability 1e-3 where each has .2.
+#[test]
+fn the_truth_is_outside_as_rarely_as_promised() {
+    let mut missed = 0;
+    for seed in 0..600 {
+        let theta = [[0.0, 0.0, 0.0], [0.5, 1.0, -1.0], [-2.0, 0.5, 0.0]][seed as usize % 3];
+        let (features, member) = data(60, &theta, seed);
+        match ConfidenceSet::new(rows(&features, &member), 0.2, seed, &never) {
+            Ok(set) => missed += i32::from(!set.contains(&theta).unwrap()),
+            // Nothing is claimed where there is no set, but an empty one misses.
+            Err(PropensityError::EmptySet) => missed += 1,
+            Err(PropensityError::Separated) => {}
+            Err(other) => unreachable!("{other}"),
+        }
+    }
+    assert!(missed <= 154, "{missed} of 600");
+}
+
+#[test]
+fn no_point_of_a_grid_has_a_lower_epsilon() {
+    for seed in 0..8 {
+        let (features, member) = data(80, &[0.3, 1.0], seed);
+        let set = set(&features, &member, 0.05);
+        let made = guesses(&features, 1);
+        let right = right_ones(&made, &member);
+        let found = set.least_epsilon(&made, 0.05, &never).unwrap();
+        let lowest = (grid(&set, 40).iter())
+            .map(|point| {
+                let toward: Vec<f64> = (made.iter())
+                    .map(|g| {
+                        let odds = point[0] + point[1] * features[g.row];
+                        if g.member { odds } else { -odds }
+                    })
+                    .collect();
+                Terms::from_offsets(&toward)
+                    .unwrap()
+                    .epsilon(right, 0.05)
+                    .unwrap()
+            })
+            .fold(f64::INFINITY, f64::min);
+        // Once 0 is reached, the search ends: nothing is proved.
+        assert!(
+            found.value.max(0.0) <= lowest.max(0.0) + 1e-4,
+            "{seed}: {} {lowest}",
+            found.value
+        );
+        assert!(set.deviance(&found.coefficients).unwrap() <= set.squared_radius() * (1.0 + 1e-6));
+    }
+}
+
+/// Scores that owe nothing to features: members are told apart in four cases of five.
+#[test]
+fn an_epsilon_that_is_proved_is_the_least_of_a_grid() {
+    let mut proved = 0;
+    for seed in 0..6 {
+        let (features, member) = data(150, &[0.3, 1.0], seed);
+        let set = set(&features, &member, 0.05);
+        let mut noise = Noise(seed + 99);
+        let made: Vec<Guess> = (member.iter().enumerate())
+            .map(|(row, &is)| Guess {
+                row,
+                member: is == (noise.uniform() < 0.85),
+            })
+            .collect();
+        let right = right_ones(&made, &member);
+        let found = set.least_epsilon(&made, 0.05, &never).unwrap();
+        let lowest = (grid(&set, 40).iter())
+            .map(|point| {
+                let toward: Vec<f64> = (made.iter())
+                    .map(|g| {
+                        let odds = point[0] + point[1] * features[g.row];
+                        if g.member { odds } else { -odds }
+                    })
+                    .collect();
+                Terms::from_offsets(&toward)
+                    .unwrap()
+                    .epsilon(right, 0.05)
+                    .unwrap()
+            })
+            .fold(f64::INFINITY, f64::min);
+        proved += i32::from(found.value > 0.0);
+        assert!(
+            found.value.max(0.0) <= lowest.max(0.0) + 1e-4,
+            "{seed}: {} {lowest}",
+            found.value
+        );
+    }
+    assert!(proved >= 4, "{proved}");
+}
+
+#[test]
+fn no_point_of_a_grid_lets_fewer_guesses_survive_or_makes_a_log_odds_larger() {
+    let (features, member) = data(100, &[0.3, 1.0], 5);
+    let set = set(&features, &member, 0.05);
+    let made = guesses(&features, 1);
+    let found = set.least_surviving(&made, 0.5, &never).unwrap();
+    let shift = set.largest_shift(&never).unwrap();
+    let each = set.largest_log_odds(&made, &never).unwrap();
+    let odds = |point: &[f64; 2], row: usize| point[0] + point[1] * features[row];
+    for point in grid(&set, 30) {
+        let survive: f64 = (made.iter().filter(|g| member[g.row] == g.member))
+            .map(|g| {
+                let toward = if g.member { 1.0 } else { -1.0 } * odds(&point, g.row);
+                (1.0 + (-0.5 - toward.max(0.0)).exp()) / (1.0 + (-0.5_f64).exp())
+            })
+            .sum();
+        assert!(found.value <= survive + 1e-3, "{} {survive}", found.value);
+        for (guess, largest) in made.iter().zip(&each) {
+            let toward = if guess.member { 1.0 } else { -1.0 } * odds(&point, guess.row);
+            assert!(toward <= largest + 1e-9 && toward.abs() <= shift + 1e-9);
+        }
+    }
+    let opposite: Vec<Guess> = made
+        .iter()
+        .map(|g| Guess {
+            member: !g.member,
+            ..*g
+        })
+        .collect();
+    let most = (each
+        .iter()
+        .chain(&set.largest_log_odds(&opposite, &never).unwrap()))
+    .fold(0.0_f64, |most, odds| most.max(*odds));
+    assert_eq!(most, shift);
+}
+
+#[test]
+fn no_point_of_a_grid_makes_so_many_right_guesses_likelier() {
+    let (features, member) = data(100, &[0.3, 1.0], 6);
+    let set = set(&features, &member, 0.05);
+    let made: Vec<Guess> = (0..100)
+        .map(|row| Guess {
+            row,
+            member: member[row] || row % 4 == 0,
+        })
+        .collect();
+    let right = right_ones(&made, &member);
+    let found = set.largest_log_tail(&made, &never).unwrap();
+    for point in grid(&set, 30) {
+        let toward: Vec<f64> = (made.iter())
+            .map(|g| {
+                let odds = point[0] + point[1] * features[g.row];
+                if g.member { odds } else { -odds }
+            })
+            .collect();
+        let tail = Terms::from_offsets(&toward).unwrap().tail(right, 0.0).log;
+        assert!(tail <= found + 1e-4, "{tail} {found}");
+    }
+}
+
+/// The mean number of right guesses among those kept, by drawing.
+#[test]
+fn matching_leaves_few_right_at_the_places_reported() {
+    let (features, member) = data(200, &[0.3, 1.5], 7);
+    let set = set(&features, &member, 0.05);
+    let mut order: Vec<usize> = (0..200).collect();
+    order.sort_by(|&a, &b| features[b].total_cmp(&features[a]));
+    let made: Vec<Guess> = (0..100)
+        .flat_map(|i| {
+            [
+                Guess {
+                    row: order[i],
+                    member: true,
+                },
+                Guess {
+                    row: order[199 - i],
+                    member: false,
+                },
+            ]
+        })
+        .collect();
+    let found = set.least_matched(&made, 30, &never).unwrap();
+    assert!(found.len() > 1);
+    assert!(found[1..].iter().all(|least| least.value < found[0].value));
+    let mut noise = Noise(3);
+    let mut mean = |theta: &[f64], draws: i32| {
+        let mut total = 0;
+        for _ in 0..draws {
+            for side in [true, false] {
+                let kept = made.iter().filter(|g| g.member == side).filter(|g| {
+                    let odds = theta[0] + theta[1] * features[g.row];
+                    let against = if member[g.row] { odds } else { -odds };
+                    noise.uniform() < (-against).exp()
+                });
+                let right = kept.take(15).map(|g| i32::from(member[g.row] == side));
+                total += right.sum::<i32>();
+            }
+        }
+        f64::from(total) / f64::from(draws)
+    };
+    // Means of 2,000 draws of at most 30 have a standard error below .08; the rest is what the
+    // formula leaves out.
+    assert!((mean(&found[0].coefficients, 2000) - found[0].value).abs() < 0.7);
+    let lowest = mean(&found[1].coefficients, 2000);
+    // Means of 200 have one below .25, of which four are exceeded by one in 3e4.
+    for point in grid(&set, 10) {
+        assert!(mean(&point, 200) > lowest - 1.0);
+    }
+}
+
+#[test]
+fn what_allows_no_set_is_refused() {
+    let (features, member) = data(100, &[0.0, 1.0], 1);
+    let fit = |features: &[f64], member: &[bool]| {
+        ConfidenceSet::new(rows(features, member), 0.05, 0, &never).err()
+    };
+    assert_eq!(fit(&features, &member), None);
+    let apart: Vec<bool> = features.iter().map(|x| *x > 0.0).collect();
+    assert_eq!(fit(&features, &apart), Some(PropensityError::Separated));
+    assert_eq!(
+        fit(&features, &[true; 100]),
+        Some(PropensityError::Separated)
+    );
+    let twice: Vec<f64> = features.iter().flat_map(|x| [*x, 3.0 * x + 1.0]).collect();
+    assert_eq!(
+        fit(&twice, &member),
+        Some(PropensityError::DependentColumns)
+    );
+    let constant: Vec<f64> = features.iter().flat_map(|x| [*x, 7.0]).collect();
+    assert_eq!(
+        fit(&constant, &member),
+        Some(PropensityError::DependentColumns)
+    );
+    let few = PropensityError::TooFewRows {
+        rows: 9,
+        coefficients: 2,
+    };
+    assert_eq!(fit(&features[..9], &member[..9]), Some(few));
+    let broken = ConfidenceSet::new(rows(&features, &member), 1.0, 0, &never).err();
+    assert_eq!(broken, Some(PropensityError::Level { value: 1.0 }));
+    let stopped = ConfidenceSet::new(rows(&features, &member), 0.5, 0, &|| true).err();
+    assert_eq!(stopped, Some(PropensityError::Interrupted));
+    let set = set(&features, &member, 0.05);
+    let nowhere = [Guess {
+        row: 100,
+        member: true,
+    }];
+    assert_eq!(
+        set.least_epsilon(&nowhere, 0.05, &never).err(),
+        Some(PropensityError::Guess {
+            index: 0,
+            row: 100,
+            rows: 100
+        })
+    );
+}
+
+#[test]
+fn units_and_origins_of_features_do_not_matter() {
+    let (features, member) = data(300, &[0.3, 1.0, -0.5], 2);
+    let moved: Vec<f64> = features
+        .chunks(2)
+        .flat_map(|x| [1e3 * x[0] - 7.0, 1e-3 * x[1] + 2.0])
+        .collect();
+    let (one, other) = (set(&features, &member, 0.05), set(&moved, &member, 0.05));
+    assert!((one.squared_radius() / other.squared_radius() - 1.0).abs() < 1e-6);
+    let (a, b) = (one.estimate(), other.estimate());
+    assert!((a[1] / (1e3 * b[1]) - 1.0).abs() < 1e-7 && (a[2] / (1e-3 * b[2]) - 1.0).abs() < 1e-7);
+}
+
+#[test]
+fn the_boundary_is_where_the_set_ends() {
+    let (features, member) = data(300, &[3.0, 1.0, -0.5], 3);
+    let set = set(&features, &member, 0.01);
+    let centre = set.estimate();
+    assert!(set.deviance(&centre).unwrap().abs() < 1e-9);
+    for direction in [[1.0, 0.0, 0.0], [-0.1, 5.0, 2.0], [0.0, -1.0, 1.0]] {
+        let edge = set.leaves(&direction).unwrap();
+        let scaled = |share: f64| -> Vec<f64> {
+            centre
+                .iter()
+                .zip(&edge)
+                .map(|(c, e)| c + share * (e - c))
+                .collect()
+        };
+        assert!(set.contains(&scaled(0.9999)).unwrap());
+        assert!(!set.contains(&scaled(1.0001)).unwrap());
+    }
+}
+
+#[test]
+fn known_parts_and_another_share_of_members_are_reckoned_with() {
+    let (features, member) = data(400, &[0.0, 1.0], 4);
+    let offsets: Vec<f64> = features.iter().map(|x| 0.6 * x + 0.2).collect();
+    let plain = set(&features, &member, 0.05).estimate();
+    let known = Labelled {
+        offsets: &offsets,
+        ..rows(&features, &member)
+    };
+    let with = ConfidenceSet::new(known, 0.05, 0, &never)
+        .unwrap()
+        .estimate();
+    assert!((plain[0] - with[0] - 0.2).abs() < 1e-7 && (plain[1] - with[1] - 0.6).abs() < 1e-7);
+    // Members of D' thinned to a third.
+    let mut noise = Noise(8);
+    let kept: Vec<usize> = (0..400)
+        .filter(|&row| row >= 200 || !member[row] || noise.uniform() < 0.33)
+        .collect();
+    let thinned: Vec<f64> = kept.iter().map(|&row| features[row]).collect();
+    let labels: Vec<bool> = kept.iter().map(|&row| member[row]).collect();
+    let reference = kept.iter().filter(|&&row| row < 200).count();
+    let two = Labelled {
+        reference,
+        own_intercept: true,
+        ..rows(&thinned, &labels)
+    };
+    let set = ConfidenceSet::new(two, 0.05, 0, &never).unwrap();
+    assert_eq!((set.width(), set.audited()), (3, 200));
+    assert!(set.estimate()[2] < -0.5);
+}
+
+#[test]
+fn every_bit_is_the_same_on_any_number_of_threads() {
+    let (features, member) = data(3000, &[0.2, 1.0, -0.5, 0.3], 9);
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| {
+            let set = set(&features, &member, 0.05);
+            let made = guesses(&features, 3);
+            let least = set.least_epsilon(&made[..500], 0.05, &never).unwrap();
+            let matched = set.least_matched(&made, 200, &never).unwrap();
+            (set.squared_radius().to_bits(), least, matched)
+        })
+    };
+    assert_eq!(on(1), on(4));
+}
+
+/// Scores that are the log-odds: guesses by size lean on the features, balanced ones do not.
+#[test]
+fn balanced_guesses_lean_on_no_feature() {
+    let theta = [0.2, 1.0, -0.5, 0.3];
+    let (features, _) = data(2000, &theta, 10);
+    let mut noise = Noise(11);
+    let scores: Vec<f64> = (features.chunks(3))
+        .map(|x| x[0] - 0.5 * x[1] + 0.3 * x[2] + noise.normal())
+        .collect();
+    for (one_sided, number) in [(false, 2000.0), (false, 400.0), (true, 400.0)] {
+        let balance = Balance {
+            features: &features,
+            columns: 3,
+            weights: &[0.25; 2000],
+            odd: &[],
+            counts: &[],
+            guesses: number,
+            labels: 1.0,
+            one_sided,
+        };
+        let lean = |values: &[f64]| {
+            let mut order: Vec<usize> = (0..2000).collect();
+            let rank = |x: f64| if one_sided { x } else { x.abs() };
+            order.sort_by(|&a, &b| rank(values[b]).total_cmp(&rank(values[a])));
+            let centre = |j: usize| features.iter().skip(j).step_by(3).sum::<f64>() / 2000.0;
+            let sums: Vec<f64> = (0..3)
+                .map(|j| {
+                    let made = order[..number as usize].iter();
+                    made.map(|&row| {
+                        let sign = if one_sided { 1.0 } else { values[row].signum() };
+                        let middle = if one_sided { centre(j) } else { 0.0 };
+                        sign * (features[3 * row + j] - middle)
+                    })
+                    .sum()
+                })
+                .collect();
+            sums.iter().map(|s| s * s).sum::<f64>().sqrt()
+        };
+        let residuals = balanced(&scores, balance, &never).unwrap();
+        assert!(
+            lean(&residuals) < 0.03 * lean(&scores),
+            "{} {}",
+            lean(&residuals),
+            lean(&scores)
+        );
+    }
+    // Columns that depend on one another do no harm.
+    let twice: Vec<f64> = features.chunks(3).flat_map(|x| [x[0], x[0], 1.0]).collect();
+    let balance = Balance {
+        features: &twice,
+        columns: 3,
+        weights: &[0.25; 2000],
+        odd: &[],
+        counts: &[],
+        guesses: 2000.0,
+        labels: 1.0,
+        one_sided: false,
+    };
+    assert!(
+        balanced(&scores, balance, &never)
+            .unwrap()
+            .iter()
+            .all(|x| x.is_finite())
+    );
+}

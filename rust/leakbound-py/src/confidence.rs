@@ -1,0 +1,231 @@
+//! Confidence sets of the log-odds of membership, and guesses that they say little about.
+
+use leakbound_core::Interrupt;
+use leakbound_propensity::{Balance, ConfidenceSet, Guess, Labelled, Least};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+
+use crate::convert::{Flags, Table, Vector};
+use crate::propensity::run;
+
+type Answer<'py> = Bound<'py, PyArray1<f64>>;
+type Answers<'py> = Bound<'py, PyArray2<f64>>;
+
+/// A confidence set of the coefficients of a logistic model of membership.
+#[pyclass(frozen)]
+pub(crate) struct LogOddsSet {
+    set: ConfidenceSet,
+    #[pyo3(get)]
+    squared_radius: f64,
+}
+
+#[pymethods]
+impl LogOddsSet {
+    #[new]
+    #[pyo3(signature = (features, member, offsets, *, reference, own_intercept, level, seed))]
+    #[allow(clippy::too_many_arguments)] // columns of one table, and how it is read
+    fn new(
+        py: Python<'_>,
+        features: Table<'_, f64>,
+        member: Flags<'_>,
+        offsets: Vector<'_, f64>,
+        reference: usize,
+        own_intercept: bool,
+        level: f64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let columns = features.columns();
+        let (features, member, offsets) = (features.entries(), member.read(), &*offsets);
+        let set = run(py, |interrupt| {
+            let rows = Labelled {
+                features,
+                columns,
+                member: &member,
+                offsets,
+                reference,
+                own_intercept,
+            };
+            ConfidenceSet::new(rows, level, seed, &stop(interrupt))
+        })?;
+        let squared_radius = set.squared_radius();
+        Ok(Self {
+            set,
+            squared_radius,
+        })
+    }
+
+    /// The coefficients of largest likelihood: intercept, slopes, and the difference of intercepts
+    /// where there is one.
+    fn estimate<'py>(&self, py: Python<'py>) -> Answer<'py> {
+        PyArray1::from_vec(py, self.set.estimate())
+    }
+
+    /// Twice the log-likelihood lost against the largest.
+    fn deviance(&self, py: Python<'_>, coefficients: Vector<'_, f64>) -> PyResult<f64> {
+        let coefficients = &*coefficients;
+        run(py, |_| self.set.deviance(coefficients))
+    }
+
+    fn contains(&self, py: Python<'_>, coefficients: Vector<'_, f64>) -> PyResult<bool> {
+        let coefficients = &*coefficients;
+        run(py, |_| self.set.contains(coefficients))
+    }
+
+    /// Where the ray from the estimate in a direction leaves the set.
+    fn leaves<'py>(&self, py: Python<'py>, direction: Vector<'_, f64>) -> PyResult<Answer<'py>> {
+        let direction = &*direction;
+        let edge = run(py, |_| self.set.leaves(direction))?;
+        Ok(PyArray1::from_vec(py, edge))
+    }
+
+    /// The least ε that the right ones among some guesses refute, over the set, with the
+    /// coefficients and the log-odds of the audited rows that it was found at.
+    #[pyo3(signature = (rows, guesses, *, level))]
+    fn least_epsilon<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Vector<'_, i64>,
+        guesses: Vector<'_, i64>,
+        level: f64,
+    ) -> PyResult<(f64, Answer<'py>, Answer<'py>)> {
+        let guesses = paired(&rows, &guesses);
+        let least = run(py, |interrupt| {
+            self.set.least_epsilon(&guesses, level, &stop(interrupt))
+        })?;
+        Ok(told(py, least))
+    }
+
+    /// The largest logarithm of the chance of so many right guesses, over the set, at ε = 0.
+    fn largest_log_tail(
+        &self,
+        py: Python<'_>,
+        rows: Vector<'_, i64>,
+        guesses: Vector<'_, i64>,
+    ) -> PyResult<f64> {
+        let guesses = paired(&rows, &guesses);
+        run(py, |interrupt| {
+            self.set.largest_log_tail(&guesses, &stop(interrupt))
+        })
+    }
+
+    /// Coefficients, and log-odds of the audited rows, at the estimate and where matching leaves
+    /// fewest of `kept` guesses right: a row for each.
+    #[pyo3(signature = (rows, guesses, *, kept))]
+    fn least_matched<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Vector<'_, i64>,
+        guesses: Vector<'_, i64>,
+        kept: usize,
+    ) -> PyResult<(Answers<'py>, Answers<'py>)> {
+        let guesses = paired(&rows, &guesses);
+        let found = run(py, |interrupt| {
+            self.set.least_matched(&guesses, kept, &stop(interrupt))
+        })?;
+        let count = found.len();
+        let (coefficients, log_odds): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .map(|least| (least.coefficients, least.log_odds))
+            .unzip();
+        let coefficients = PyArray1::from_vec(py, coefficients.concat());
+        let log_odds = PyArray1::from_vec(py, log_odds.concat());
+        Ok((
+            coefficients.reshape([count, self.set.width()])?,
+            log_odds.reshape([count, self.set.audited()])?,
+        ))
+    }
+
+    /// The least mean number of right guesses that survive tampering for an ε, over the set, with
+    /// coefficients and log-odds.
+    #[pyo3(signature = (rows, guesses, *, epsilon))]
+    fn least_surviving<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Vector<'_, i64>,
+        guesses: Vector<'_, i64>,
+        epsilon: f64,
+    ) -> PyResult<(f64, Answer<'py>, Answer<'py>)> {
+        let guesses = paired(&rows, &guesses);
+        let least = run(py, |interrupt| {
+            self.set
+                .least_surviving(&guesses, epsilon, &stop(interrupt))
+        })?;
+        Ok(told(py, least))
+    }
+
+    /// The largest log-odds of each audited row over the set, of the direction given.
+    fn largest_log_odds<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Vector<'_, i64>,
+        guesses: Vector<'_, i64>,
+    ) -> PyResult<Answer<'py>> {
+        let guesses = paired(&rows, &guesses);
+        let largest = run(py, |interrupt| {
+            self.set.largest_log_odds(&guesses, &stop(interrupt))
+        })?;
+        Ok(PyArray1::from_vec(py, largest))
+    }
+
+    /// The largest |log-odds| of any audited row over the set.
+    fn largest_shift(&self, py: Python<'_>) -> PyResult<f64> {
+        run(py, |interrupt| self.set.largest_shift(&stop(interrupt)))
+    }
+}
+
+/// Scores less a linear function of features, chosen without labels: guesses ranked by the result
+/// leave a confidence set little to say.
+#[pyfunction]
+#[pyo3(signature = (scores, features, weights, odd, counts, *, guesses, labels, one_sided))]
+#[allow(clippy::too_many_arguments)] // columns of one table, and how it is read
+pub(crate) fn balanced_scores<'py>(
+    py: Python<'py>,
+    scores: Vector<'_, f64>,
+    features: Table<'_, f64>,
+    weights: Vector<'_, f64>,
+    odd: Vector<'_, f64>,
+    counts: Vector<'_, f64>,
+    guesses: f64,
+    labels: f64,
+    one_sided: bool,
+) -> PyResult<Answer<'py>> {
+    let columns = features.columns();
+    let (scores, features, weights) = (&*scores, features.entries(), &*weights);
+    let (odd, counts) = (&*odd, &*counts);
+    let balanced = run(py, |interrupt| {
+        let balance = Balance {
+            features,
+            columns,
+            weights,
+            odd,
+            counts,
+            guesses,
+            labels,
+            one_sided,
+        };
+        leakbound_propensity::balanced(scores, balance, &stop(interrupt))
+    })?;
+    Ok(PyArray1::from_vec(py, balanced))
+}
+
+fn stop(interrupt: &Interrupt) -> impl Fn() -> bool + Sync + '_ {
+    || interrupt.check().is_err()
+}
+
+fn paired(rows: &Vector<'_, i64>, guesses: &Vector<'_, i64>) -> Vec<Guess> {
+    (rows.iter().zip(guesses.iter()))
+        .map(|(&row, &guess)| Guess {
+            // A negative row is out of range, and so is what becomes of it.
+            row: usize::try_from(row).unwrap_or(usize::MAX),
+            member: guess > 0,
+        })
+        .collect()
+}
+
+fn told(py: Python<'_>, least: Least) -> (f64, Answer<'_>, Answer<'_>) {
+    (
+        least.value,
+        PyArray1::from_vec(py, least.coefficients),
+        PyArray1::from_vec(py, least.log_odds),
+    )
+}
