@@ -50,6 +50,7 @@ class Purpose(Enum):
     CLASSIFIER_RESAMPLES = "propensity/classifier-resamples"
     SCEPTIC = "propensity/sceptic"
     SCEPTIC_PARTS = "propensity/sceptic-parts"
+    SET_PARTS = "propensity/set-parts"
 
     POWER = "planning/power"
 

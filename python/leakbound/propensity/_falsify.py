@@ -15,8 +15,17 @@ from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeE
 from leakbound.propensity._engines import probability_log_odds, seeded
 from leakbound.propensity._rows import check_features
 
-__all__ = ["REFUTED_BELOW", "Falsification", "falsify"]
+__all__ = [
+    "REFUTED_BELOW",
+    "Falsification",
+    "beliefs",
+    "bets",
+    "default_sceptic",
+    "falsify",
+    "fisher",
+]
 
+TREES = "gradient-boosted trees"
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""
 _PARTS = 5
@@ -145,14 +154,14 @@ def falsify(
         raise LengthMismatchError(message)
     labels = check_membership(member, claimed.size)
     seed = integer(seed, "seed", least=0)
-    sceptics = _default_sceptics() if sceptic is None else _given(sceptic)
+    sceptics = default_sceptics() if sceptic is None else _given(sceptic)
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
     order = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     tried = {
         name: _bets(model, claimed, table, labels, order, seed) for name, model in sceptics.items()
     }
-    p_values = {name: _fisher([bet.log_tail for bet in bets]) for name, bets in tried.items()}
+    p_values = {name: fisher([bet.log_tail for bet in bets]) for name, bets in tried.items()}
     strongest = min(p_values, key=lambda name: p_values[name])
     p_value = min(1.0, len(tried) * p_values[strongest])
     bets = tried[strongest]
@@ -188,14 +197,14 @@ def _bets(
     parts = np.array_split(order, _PARTS)
     for k in range(1, _PARTS):
         past, rows = np.concatenate(parts[:k]), parts[k]
-        believed = _believed(model, table, labels, past, rows, seed, k)
+        believed = beliefs(model, table, labels, past, rows, seed, k)
         if believed is None:
             continue
         bets.append(_bet(claimed[rows], believed, labels[rows]))
     return bets
 
 
-def _believed(
+def beliefs(
     model: Any,
     table: FloatArray,
     labels: BoolArray,
@@ -203,7 +212,26 @@ def _believed(
     rows: IntArray,
     *numbers: int,
 ) -> FloatArray | None:
-    """Return the sceptic's log-odds of some rows, learnt from others; None from one class."""
+    """Return a sceptic's log-odds of some rows, learnt from others.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier
+        The sceptic.
+    table : ndarray of float64, shape (m, d)
+        What it sees.
+    labels : ndarray of bool, shape (m,)
+        Membership.
+    past, rows : ndarray of int64
+        Rows to learn from, and those to judge.
+    *numbers : int
+        Seed of the model, and which part of the data this is.
+
+    Returns
+    -------
+    ndarray of float64, shape of `rows`, or None
+        None where there is nothing to judge, or one class only to learn from.
+    """
     if rows.size == 0 or np.unique(labels[past]).size < 2:
         return None
     from sklearn.base import clone
@@ -214,6 +242,28 @@ def _believed(
 
 def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
     """Guess where belief and claim differ most, and return how likely so many hits are."""
+    chosen, guess = bets(claimed, believed)
+    if chosen.size == 0:
+        return _Bet(0.0, 0, 0, 0.0)
+    offsets = guess * claimed[chosen]
+    correct = int((labels[chosen] == (guess > 0)).sum())
+    tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
+    return _Bet(float(tail), chosen.size, correct, float(_expit(offsets).sum()))
+
+
+def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return where a sceptic bets, and on what: where claim and belief differ most.
+
+    Parameters
+    ----------
+    claimed, believed : ndarray of float64, shape (n,)
+        Log-odds.
+
+    Returns
+    -------
+    tuple of ndarray
+        Indices, such that the evidence expected is largest, and guesses +1 or -1.
+    """
     chance = _expit(claimed)
     excess = np.where(believed == claimed, 0.0, _expit(believed) - chance)
     # What is expected is expected by the sceptic: a claim near 0 or 1 does not make it certain.
@@ -223,18 +273,25 @@ def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
     ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
     ranked = ranked[excess[ranked] != 0]
     if ranked.size == 0:
-        return _Bet(0.0, 0, 0, 0.0)
+        return ranked, np.empty(0)
     evidence = np.cumsum(np.abs(excess[ranked])) / np.sqrt(np.cumsum(variance[ranked]))
     chosen = ranked[: int(np.argmax(evidence)) + 1]
-    guess = np.where(excess[chosen] > 0, 1.0, -1.0)
-    offsets = guess * claimed[chosen]
-    correct = int((labels[chosen] == (guess > 0)).sum())
-    tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
-    return _Bet(float(tail), chosen.size, correct, float(_expit(offsets).sum()))
+    return chosen, np.where(excess[chosen] > 0, 1.0, -1.0)
 
 
-def _fisher(log_tails: list[float]) -> float:
-    """P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0."""
+def fisher(log_tails: list[float]) -> float:
+    """Return P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0.
+
+    Parameters
+    ----------
+    log_tails : list of float
+        ln P of k tests, each valid given those before.
+
+    Returns
+    -------
+    float
+        The p-value of all together.
+    """
     x = -sum(log_tails)
     series = sum(x**j / math.factorial(j) for j in range(len(log_tails)))
     return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
@@ -246,8 +303,19 @@ def _expit(x: FloatArray) -> FloatArray:
     return values
 
 
-def _default_sceptics() -> dict[str, Any]:
-    """Return a linear sceptic, which sees errors along features best, and trees for all else."""
+def default_sceptics() -> dict[str, Any]:
+    """Return the sceptics that bet where none is given, by name.
+
+    Returns
+    -------
+    dict of str to scikit-learn classifier
+        A linear one, which sees errors along features best, and trees for all else.
+
+    Raises
+    ------
+    MissingExtraError
+        If scikit-learn is not installed.
+    """
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.linear_model import LogisticRegression
@@ -263,7 +331,7 @@ def _default_sceptics() -> dict[str, Any]:
         max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
     )
     linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    return {"logistic regression": linear, "gradient-boosted trees": trees}
+    return {"logistic regression": linear, TREES: trees}
 
 
 def _given(sceptic: Any) -> dict[str, Any]:

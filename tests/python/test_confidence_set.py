@@ -1,0 +1,153 @@
+"""The confidence set of log-odds: what it holds, what it refuses, and tests of its model's form."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+
+from leakbound.errors import (
+    FeaturesError,
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    OptionError,
+    PropensityFitError,
+)
+from leakbound.propensity._confidence import ConfidenceSet, balanced
+from leakbound.propensity._form import bet_against_set, products_missing
+from learnt import People, Setting, people
+
+SMALL = Setting(100, 200, 2, 1.0)
+
+
+def fitted(game: People, level: float = 0.01, seed: int = 0) -> ConfidenceSet:
+    return ConfidenceSet.fit(
+        game.features, game.member, reference=game.reference, level=level, seed=seed
+    )
+
+
+def allowed(games: int, rate: float, chance: float = 1e-4) -> int:
+    """The most failures that a rate explains, but with this probability."""
+    return int(scipy_stats.binom.isf(chance, games, rate))
+
+
+@pytest.mark.parametrize("kind", ["normal", "binary", "heavy"])
+@pytest.mark.parametrize("intercept", [0.0, 3.0])
+def test_the_truth_is_inside(kind: str, intercept: float) -> None:
+    missed, games = 0, 100
+    for seed in range(games):
+        game = people(SMALL, np.random.default_rng(seed), kind=kind, intercept=intercept)
+        try:
+            missed += not fitted(game, level=0.1, seed=seed).contains(game.theta)
+        except PropensityFitError as error:
+            missed += "both halves" in str(error)
+    assert missed <= allowed(games, 0.1)
+
+
+def test_log_odds_are_those_of_the_model() -> None:
+    game = people(SMALL, np.random.default_rng(1))
+    found = fitted(game)
+    expected = found.coefficients[0] + game.features @ found.coefficients[1:]
+    np.testing.assert_allclose(found.log_odds(), expected, atol=1e-12)
+    shifted = ConfidenceSet.fit(game.features, game.member, offsets=np.full(200, 0.7))
+    plain = ConfidenceSet.fit(game.features, game.member)
+    np.testing.assert_allclose(shifted.log_odds(), plain.log_odds(), atol=1e-7)
+    assert plain.deviance(plain.coefficients) == pytest.approx(0, abs=1e-9)
+    edge = plain.boundary([0.0, 1.0, 0.0])
+    assert plain.deviance(edge) == pytest.approx(plain.squared_radius, rel=1e-6)
+    assert plain.max_abs_log_odds() > np.abs(plain.log_odds(edge)).max()
+
+
+def test_reference_rows_make_the_set_smaller() -> None:
+    game = people(Setting(2000, 200, 2, 1.0), np.random.default_rng(2))
+    alone = ConfidenceSet.fit(game.features, game.member)
+    together = fitted(game)
+    direction = np.array([0.0, 1.0, 0.0])
+    reach = [
+        np.linalg.norm(one.boundary(direction) - one.coefficients) for one in (alone, together)
+    ]
+    assert reach[1] < 0.5 * reach[0]
+    own = ConfidenceSet.fit(
+        game.features, game.member, reference=game.reference, own_intercept=True
+    )
+    assert own.coefficients.size == 4
+    assert own.log_odds().shape == (200,)
+
+
+def test_what_has_no_set_says_why() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(60, 2))
+    member = rng.random(60) < 0.5
+    cases: list[tuple[NDArray[np.float64], NDArray[np.bool_], str]] = [
+        (features, features[:, 0] > 0, "separate"),
+        (np.column_stack([features, features[:, 0]]), member, "depend"),
+        (features[:14], member[:14], "14 labels for 3 coefficients"),
+    ]
+    for table, labels, words in cases:
+        with pytest.raises(PropensityFitError, match=words):
+            ConfidenceSet.fit(table, labels)
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    rng = np.random.default_rng(4)
+    features, member = rng.normal(size=(60, 2)), rng.random(60) < 0.5
+    with pytest.raises(LengthMismatchError, match="3 features"):
+        ConfidenceSet.fit(features, member, reference=(rng.normal(size=(9, 3)), np.ones(9)))
+    with pytest.raises(IncompatibleOptionsError, match="D'"):
+        ConfidenceSet.fit(features, member, own_intercept=True)
+    with pytest.raises(OptionError, match="level"):
+        ConfidenceSet.fit(features, member, level=1.0)
+    features[3, 1] = math.nan
+    with pytest.raises(FeaturesError):
+        ConfidenceSet.fit(features, member)
+
+
+def test_guesses_are_balanced_against_features() -> None:
+    game = people(Setting(0, 2000, 5, 1.0), np.random.default_rng(5))
+    weights = np.full(2000, 0.25)
+
+    def lean(values: NDArray[np.float64]) -> float:
+        return float(np.linalg.norm(np.sign(values) @ game.features))
+
+    noisy = game.log_odds + np.random.default_rng(6).normal(size=2000)
+    residuals = balanced(noisy, game.features, weights, guesses=2000, labels=2000)
+    assert lean(residuals) < 0.02 * lean(noisy)
+
+
+def test_a_right_form_is_rarely_refuted() -> None:
+    setting, games = Setting(200, 800, 6, 1.0), 60
+    refuted = sum(
+        products_missing(fitted(people(setting, np.random.default_rng(seed)))).refuted
+        for seed in range(games)
+    )
+    # the test is one of normal limits: twice its nominal level is reckoned with
+    assert refuted <= allowed(games, 0.02)
+
+
+def test_a_missing_product_is_found() -> None:
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(3000, 6))
+    odds = features[:, 0] + 0.5 * features[:, 1] * features[:, 4]
+    member = rng.random(3000) < 1 / (1 + np.exp(-odds))
+    verdict = products_missing(ConfidenceSet.fit(features, member))
+    assert verdict.refuted
+    assert verdict.worst == (1, 4)
+    assert verdict.terms == 21
+
+
+def test_squares_of_binary_features_are_not_tested() -> None:
+    game = people(Setting(0, 500, 3, 1.0), np.random.default_rng(8), kind="binary")
+    assert products_missing(ConfidenceSet.fit(game.features, game.member)).terms == 3
+
+
+def test_bets_refute_a_wrong_form_and_spare_a_right_one() -> None:
+    rng = np.random.default_rng(9)
+    features = rng.normal(size=(3000, 2))
+    bent = rng.random(3000) < 1 / (1 + np.exp(-2 * np.cos(3 * features[:, 0])))
+    assert bet_against_set(ConfidenceSet.fit(features, bent)).refuted
+    for seed in range(5):
+        game = people(Setting(200, 800, 4, 1.0), np.random.default_rng(seed))
+        verdict = bet_against_set(fitted(game), seed=seed)
+        assert not verdict.refuted
+        assert verdict.p_value <= 1
