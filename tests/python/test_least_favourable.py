@@ -1,0 +1,252 @@
+"""Bounds over a confidence set of log-odds: right whatever the log-odds, and not for nothing."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+import leakbound as lb
+from leakbound.audits._beyond_features import beyond_features
+from leakbound.audits._least_favourable import (
+    LeastFavourable,
+    bound_over_set,
+    least_favourable_bound,
+    planning_log_odds,
+)
+from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
+from leakbound.propensity._confidence import ConfidenceSet
+from leakbound.stats import poisson_binomial_epsilon
+from learnt import People, Setting, gaussian, knowing, people, response
+
+QUICK = Setting(100, 600, 6, 1.5)
+TABLE = (
+    Setting(300, 1500, 30, 2),
+    Setting(1000, 3000, 30, 2),
+    Setting(60, 1500, 6, 1.5),
+    Setting(3000, 3000, 5, 1),
+    Setting(2000, 4000, 100, 2),
+    Setting(10_000, 10_000, 50, 1),
+    Setting(10_000, 10_000, 50, 2),
+)
+KNOWLEDGE = ("odds", "noisy", "bent", "error")
+
+
+def audited(game: People, scores: Any, claim: Any, **options: Any) -> LeastFavourable:
+    return least_favourable_bound(
+        scores, game.member, game.features, reference=game.reference, claim=claim, **options
+    )
+
+
+def estimated(game: People) -> Any:
+    """Log-odds that D' alone suggests."""
+    found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
+    planned = planning_log_odds(game.reference, found)
+    return np.zeros(game.member.size) if planned is None else planned
+
+
+@pytest.mark.parametrize("what", KNOWLEDGE)
+@pytest.mark.parametrize("correction", ["conditional", "tamper", "composition"])
+def test_attacks_that_know_the_log_odds_prove_nothing(what: str, correction: str) -> None:
+    """Eight games at 5 %: three claims or more have probability .006 for one attack."""
+    for claim in (lb.PureDP(), lb.GaussianDP()):
+        false = 0
+        for seed in range(8):
+            rng = np.random.default_rng(seed)
+            game = people(QUICK, rng)
+            scores = knowing(game, rng, what, estimated(game))
+            result = audited(
+                game, scores, claim, correction=correction, seed=seed, test="recursion"
+            )
+            false += result.bound > 0
+            assert (result.bound > 0) == (result.reason == "")
+        assert false <= 2
+
+
+def test_a_leak_is_found_and_not_exceeded() -> None:
+    above, bounds = 0, []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        game = people(Setting(500, 1500, 6, 1.5), rng)
+        for truth, claim, scores in (
+            (1.0, lb.PureDP(), response(game, 1.0, rng)),
+            (0.8, lb.GaussianDP(), gaussian(game, 0.8, rng)),
+        ):
+            result = audited(game, scores, claim, seed=seed)
+            assert result.bound <= result.at_estimate
+            above += result.bound > truth
+            bounds.append(result.bound / truth)
+    assert above <= 3
+    assert np.mean(bounds[::2]) > 0.7
+    assert np.mean(bounds[1::2]) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("claim", "correction"),
+    [
+        (lb.PureDP(), "poisson_binomial"),
+        (lb.PureDP(), "match"),
+        (lb.PureDP(), "tamper"),
+        (lb.ApproxDP(delta=1e-4), "match"),
+        (lb.ApproxDP(delta=1e-4), "tamper"),
+        (lb.GaussianDP(), "match"),
+        (lb.GaussianDP(), "tamper"),
+        (lb.LaplaceDP(), "match"),
+        (lb.PureDP(), "composition"),
+    ],
+)
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_every_claim_and_side_is_audited(claim: Any, correction: Any, sides: Any) -> None:
+    """Scores of a strong leak, free of shift: all but composition prove something."""
+    rng = np.random.default_rng(1)
+    game = people(Setting(400, 800, 3, 0.5), rng)
+    scores = gaussian(game, 4.0, rng) - game.log_odds
+    options = {"correction": correction, "sides": sides, "test": "recursion"}
+    result = audited(game, scores, claim, **options)
+    again = audited(game, scores, claim, **options)
+    assert result.bound == again.bound
+    strength = result.bound if claim is not None and result.bound else 0.0
+    assert strength > 0 or correction == "composition"
+    assert result.correct <= result.guesses <= 800
+    assert result.correction == correction
+    if sides == "member":
+        assert (result.signs > 0).all()
+
+
+def test_the_epsilon_is_no_higher_at_other_members_of_the_set() -> None:
+    rng = np.random.default_rng(2)
+    for seed in range(3):
+        game = people(Setting(300, 1500, 12, 1.5), rng)
+        found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
+        result = bound_over_set(response(game, 1.0, rng), found, claim=lb.PureDP(), level=0.04)
+        toward = result.coefficients - found.coefficients
+        directions = np.vstack(
+            [rng.normal(size=(50, 13)), toward + 0.05 * rng.normal(size=(50, 13))]
+        )
+        members = np.array([found.boundary(u) for u in directions])
+        odds = members[:, :1] + members[:, 1:] @ game.features.T
+        offsets = odds[:, result.rows] * result.signs
+        counts = np.full(len(offsets), result.correct)
+        others = poisson_binomial_epsilon(counts, offsets, beta=0.02)
+        assert result.bound > 0.4, seed
+        assert result.bound <= others.min() + 2e-3
+
+
+def test_ties_infinities_and_monotone_scores_do_no_harm() -> None:
+    rng = np.random.default_rng(3)
+    game = people(Setting(300, 800, 3, 0.7), rng)
+    scores = np.round(gaussian(game, 3.0, rng))
+    scores[:3], scores[3:6] = np.inf, -np.inf
+    for claim in (lb.PureDP(), lb.GaussianDP()):
+        assert audited(game, scores, claim, test="recursion").bound > 0.3
+        assert audited(game, np.sign(scores), claim, test="recursion").bound > 0.3
+        assert audited(game, np.zeros(800), claim, test="recursion").bound == 0
+
+
+def test_nothing_is_proved_where_there_is_no_set() -> None:
+    rng = np.random.default_rng(4)
+    features = rng.normal(size=(200, 2))
+    member = features[:, 0] > 0
+    for claim, nothing in ((lb.PureDP(), 0.0), (lb.LaplaceDP(), np.inf)):
+        result = least_favourable_bound(features[:, 0], member, features, claim=claim)
+        assert result.bound in {nothing, 0.0}
+        assert "separate" in result.reason
+
+
+def test_options_that_make_no_sense_are_refused() -> None:
+    rng = np.random.default_rng(5)
+    game = people(QUICK, rng)
+    with pytest.raises(IncompatibleOptionsError, match="poisson_binomial"):
+        audited(game, game.log_odds, lb.GaussianDP(), correction="poisson_binomial")
+    with pytest.raises(IncompatibleOptionsError, match="composition"):
+        audited(game, game.log_odds, lb.LaplaceDP(), correction="composition")
+    with pytest.raises(LengthMismatchError):
+        audited(game, game.log_odds[1:], lb.PureDP())
+    with pytest.raises(OptionError, match="level"):
+        audited(game, game.log_odds, lb.PureDP(), level=0.0)
+
+
+def test_scores_beyond_features_forget_what_features_say() -> None:
+    rng = np.random.default_rng(6)
+    features = rng.normal(size=(3000, 4))
+    own = rng.normal(size=3000)
+    known = features[:, 0] - features[:, 1] * features[:, 2] + features[:, 3] ** 2
+    left = beyond_features(known + own, features)
+    assert np.corrcoef(left, own)[0, 1] > 0.97
+    assert abs(np.corrcoef(left, known)[0, 1]) < 0.1
+    step = 2.0 * (features[:, 0] > 0.7)
+    plain, trees = (beyond_features(step + own, features, trees=t) for t in (False, True))
+    assert np.var(trees - own) < 0.5 * np.var(plain - own)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("setting", TABLE, ids=str)
+@pytest.mark.parametrize("what", KNOWLEDGE)
+def test_false_claims_in_the_long_run(setting: Setting, what: str) -> None:
+    """100 games of each claim at 5 %, judged at 1e-4."""
+    for claim in (lb.PureDP(), lb.GaussianDP()):
+        false = 0
+        for seed in range(100):
+            rng = np.random.default_rng(seed)
+            game = people(setting, rng)
+            scores = knowing(game, rng, what, estimated(game))
+            false += audited(game, scores, claim, seed=seed, test="recursion").bound > 0
+        assert false <= scipy_stats.binom.isf(1e-4, 100, 0.05)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("setting", TABLE, ids=str)
+def test_bounds_above_a_leak_in_the_long_run(setting: Setting) -> None:
+    """100 games of each claim at 5 %, judged at 1e-4."""
+    above = np.zeros(2)
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        game = people(setting, rng)
+        above[0] += audited(game, response(game, 1.0, rng), lb.PureDP(), seed=seed).bound > 1.0
+        leak = gaussian(game, 0.66, rng)
+        above[1] += audited(game, leak, lb.GaussianDP(), seed=seed).bound > 0.66
+    assert (above <= scipy_stats.binom.isf(1e-4, 100, 0.05)).all()
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("ratio", [3, 30, 300, 3000])
+@pytest.mark.parametrize("features", [1, 10, 100])
+def test_the_truth_is_inside_for_every_number_of_features(features: int, ratio: int) -> None:
+    """100 sets at level .05, judged at 1e-4; three rows for each coefficient are refused."""
+    rows = max(20, features * ratio // 2)
+    if features * rows > 2_000_000:
+        rows = 2_000_000 // features
+    outside = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        game = people(Setting(rows, rows, features, 1.0), rng)
+        try:
+            found = ConfidenceSet.fit(
+                game.features, game.member, reference=game.reference, level=0.05, seed=seed
+            )
+        except lb.errors.PropensityFitError as error:
+            outside += "both halves" in str(error)
+        else:
+            outside += not found.contains(game.theta)
+    assert outside <= scipy_stats.binom.isf(1e-4, 100, 0.05)
+
+
+@pytest.mark.validity
+def test_a_random_search_finds_no_less_favourable_member() -> None:
+    """100 games, 300 members of the boundary each, a third of them near the one reported."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        game = people(TABLE[seed % 3], rng)
+        found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
+        result = bound_over_set(response(game, 1.0, rng), found, claim=lb.PureDP(), level=0.04)
+        width = found.coefficients.size
+        toward = result.coefficients - found.coefficients
+        near = toward + 0.05 * np.linalg.norm(toward) * rng.normal(size=(100, width)) / width**0.5
+        members = np.array(
+            [found.boundary(u) for u in np.vstack([rng.normal(size=(200, width)), near])]
+        )
+        odds = members[:, :1] + members[:, 1:] @ game.features.T
+        offsets = odds[:, result.rows] * result.signs
+        level = 0.04 / 2
+        counts = np.full(len(offsets), result.correct)
+        assert result.bound <= poisson_binomial_epsilon(counts, offsets, beta=level).min() + 1e-3
