@@ -88,10 +88,11 @@ class Hostile:
         if kind == 3:
             return self.rng.integers(-3, 4, size=n).astype(float)
         scale = 10.0 ** self.rng.uniform(-2, 2.5)
-        drawn = self.rng.normal(scale=scale, size=n)
+        drawn: NDArray[np.float64] = self.rng.normal(scale=scale, size=n)
         if kind == 4:
-            return np.clip(drawn, -300, 300)
-        return np.sign(drawn) * scale
+            return np.minimum(np.maximum(drawn, -300.0), 300.0)
+        signed: NDArray[np.float64] = np.where(drawn < 0, -scale, scale)
+        return signed
 
     def units(self, n: int) -> NDArray[np.float64]:
         """Probabilities."""
