@@ -91,8 +91,7 @@ class Hostile:
         drawn: NDArray[np.float64] = self.rng.normal(scale=scale, size=n)
         if kind == 4:
             return np.minimum(np.maximum(drawn, -300.0), 300.0)
-        signed: NDArray[np.float64] = np.where(drawn < 0, -scale, scale)
-        return signed
+        return np.where(drawn < 0, -scale, scale)
 
     def units(self, n: int) -> NDArray[np.float64]:
         """Probabilities."""
