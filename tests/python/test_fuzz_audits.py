@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def sound(result: Any) -> bool:
         return all(sound(one) for one in result)
     ceiling = getattr(result, "ceiling", math.inf)
     slack = 1e-9 * (1 + abs(ceiling)) if math.isfinite(ceiling) else 0.0
-    return 0 <= result.bound <= ceiling + slack
+    return bool(0 <= result.bound <= ceiling + slack)
 
 
 def policy(h: Hostile, m: int) -> Any:
@@ -123,7 +124,7 @@ def run(audit: Callable[[Hostile], Any], cases: int, first: int = 0) -> Tally:
     for case in range(first, first + cases):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tally.check(lambda case=case: told(audit, Hostile(case)), sound, (audit, case))
+            tally.check(partial(told, audit, Hostile(case)), sound, (audit, case))
     return tally
 
 

@@ -240,6 +240,7 @@ def shift(h: Hostile) -> Call:
     epsilon = h.option(h.pick([None, 0.0, abs(h.real())]))
     variant = h.option(h.pick(["directional", "paper", "symmetric"]))
     kind = h.rng.integers(9)
+    call: Callable[[], Any]
     if kind == 0:
         return partial(stats.match, member, odds, uniforms), number, ("match", member, odds)
     options = {"variant": variant, "epsilon": epsilon}
@@ -299,6 +300,11 @@ def test_numbers_that_used_to_panic_or_to_be_nan() -> None:
     assert stats.poisson_binomial_tail_bound(0, [1e-8, 0.01]) == 1.0
     assert stats.shift_delta([math.inf, 0.0], [1, 0], math.inf) == 0.0
     assert np.isfinite(stats.residual_scores([1e308, -1e308, 0.0], [0.0, 1.0, 3.0])).all()
+    # Between two cuts the walk may come to its end: all that is left is negligible.
+    signs = np.array([-1, -1, 1, 1, 1, 1, -1, 1, 1, -1, 1, -1, -1, -1, -1])
+    guessed = [True, False, False] + [True] * 12
+    walk = stats.kl_scan_offsets(guessed, 96.0858345784158 * signs, beta=1 - 2**-53, kappa=10.0)
+    assert not np.isnan(walk.epsilon)
     with pytest.raises(errors.OptionError, match="v must be a whole number"):
         stats.poisson_binomial_tail(np.array([np.inf], dtype=np.float16), [0.5])
 

@@ -82,7 +82,7 @@ class Hostile:
         if kind == 0:
             return np.full(n, self.real())
         if kind == 1:
-            return np.where(self.rng.random(n) < 0.5, self.real(), self.real())
+            return np.array([self.real(), self.real()])[self.rng.integers(2, size=n)]
         if kind == 2:
             return np.array([self.real() for _ in range(n)])
         if kind == 3:
@@ -91,7 +91,7 @@ class Hostile:
         drawn: NDArray[np.float64] = self.rng.normal(scale=scale, size=n)
         if kind == 4:
             return np.minimum(np.maximum(drawn, -300.0), 300.0)
-        return np.where(drawn < 0, -scale, scale)
+        return scale * np.where(drawn < 0, -1.0, 1.0)
 
     def units(self, n: int) -> NDArray[np.float64]:
         """Probabilities."""

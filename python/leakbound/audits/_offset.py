@@ -254,6 +254,8 @@ def _ceiling(study: Study, level: float) -> float:
     if study.variant != "directional":
         toward = study.shift.largest
     offsets = np.sort(toward[signs != 0])
+    if offsets.size == 0:
+        return 0.0
     cuts = _policy(study)
     if isinstance(cuts, Fixed):
         offsets = offsets[: cuts.guesses]

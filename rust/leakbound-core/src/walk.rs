@@ -65,6 +65,9 @@ impl Walk {
 
     /// One more guess, right with probability `p`.
     pub(crate) fn step(&mut self, p: Probability) {
+        if self.is_over() {
+            return;
+        }
         let live = &self.mass[self.live.clone()];
         self.spare.resize(live.len() + 1, 0.0);
         bernoulli_step(Level::best(), live, p.p(), p.q(), &mut self.spare);
@@ -74,7 +77,7 @@ impl Walk {
 
     /// `guesses` more guesses at once, each right with probability `p`.
     pub(crate) fn leap(&mut self, guesses: u32, p: Probability) {
-        if guesses == 1 {
+        if guesses == 1 || self.is_over() {
             return self.step(p);
         }
         let kernel = Kernel::new(guesses, p, self.allowance, self.reach);
