@@ -16,6 +16,7 @@ __all__ = [
     "Ranking",
     "TradeOff",
     "__version__",
+    "_panic",
     "approx_epsilon",
     "approx_p_value",
     "approx_union_bound",

@@ -41,6 +41,11 @@ class Purpose(Enum):
     AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
 
+    SET_TIES = "audits/set-ties"
+    SET_MATCHING = "audits/set-matching"
+    BEYOND_FEATURES = "audits/beyond-features"
+    BEYOND_FEATURES_TREES = "audits/beyond-features-trees"
+
     HOLD_OUT = "propensity/hold-out"
     CROSS_FIT = "propensity/cross-fit"
     CALIBRATION = "propensity/calibration"
@@ -50,6 +55,7 @@ class Purpose(Enum):
     CLASSIFIER_RESAMPLES = "propensity/classifier-resamples"
     SCEPTIC = "propensity/sceptic"
     SCEPTIC_PARTS = "propensity/sceptic-parts"
+    SET_HALVES = "propensity/set-halves"
     SET_PARTS = "propensity/set-parts"
 
     POWER = "planning/power"

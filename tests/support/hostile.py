@@ -88,7 +88,7 @@ class Hostile:
         if kind == 3:
             return self.rng.integers(-3, 4, size=n).astype(float)
         scale = 10.0 ** self.rng.uniform(-2, 2.5)
-        drawn: NDArray[np.float64] = self.rng.normal(scale=scale, size=n)
+        drawn = self.rng.normal(scale=scale, size=n)
         if kind == 4:
             return np.minimum(np.maximum(drawn, -300.0), 300.0)
         return scale * np.where(drawn < 0, -1.0, 1.0)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._streams import Purpose
 from leakbound.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def beyond_features(
     """
     if scores.size < 2 * _FOLDS:
         return scores
-    fold = np.random.default_rng([seed, _STREAM]).permutation(scores.size) % _FOLDS
+    fold = Purpose.BEYOND_FEATURES.rng(seed).permutation(scores.size) % _FOLDS
     spread = features.std(axis=0)
     units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     columns = np.column_stack([units, _telling(scores, units)])
@@ -62,10 +63,6 @@ def beyond_features(
     if trees:
         left -= _trees(units, left, fold, seed)
     return left
-
-
-_STREAM = 0x626C696E64
-"""Sets the folds apart from other uses of a seed."""
 
 
 def _telling(scores: FloatArray, units: FloatArray) -> FloatArray:
@@ -119,7 +116,7 @@ def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> 
             learning_rate=0.07,
             min_samples_leaf=30,
             early_stopping=False,
-            random_state=seed,
+            random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
         )
         model.fit(units[fold != k], scores[fold != k])
         predicted[fold == k] = model.predict(units[fold == k])

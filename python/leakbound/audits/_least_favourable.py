@@ -15,6 +15,7 @@ import numpy as np
 
 from leakbound import _core
 from leakbound._composition import remaining_leakage
+from leakbound._streams import Purpose
 from leakbound._typing import CorrectionChoice, FdpTest, Sides
 from leakbound._validate import check_length, check_scores, choice, instance, integer, real
 from leakbound._zero_run import survival, surviving_guesses
@@ -263,7 +264,7 @@ def bound_over_set(
             f'correction="poisson_binomial" is for pure DP, got {claim!r}: take "match" or "tamper"'
         )
         raise IncompatibleOptionsError(message)
-    rng = np.random.default_rng([integer(seed, "seed", least=0), _STREAM])
+    seed = integer(seed, "seed", least=0)
     number = None
     if guesses is not None:
         number = integer(guesses, "guesses", least=1, most=found.audited)
@@ -276,15 +277,11 @@ def bound_over_set(
         test=test,
         guesses=number,
         planned=np.zeros(values.size) if planned is None else planned,
-        ties=rng.permutation(values.size),
-        uniforms=rng.random((_DRAWS, values.size)),
+        ties=Purpose.SET_TIES.rng(seed).permutation(values.size),
+        uniforms=Purpose.SET_MATCHING.rng(seed).random((_DRAWS, values.size)),
         seed=seed,
     )
     return _CORRECTIONS[kind](audit)
-
-
-_STREAM = 0x5A65726F
-"""Sets what is drawn here apart from other uses of a seed."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound import _core
-from leakbound._validate import check_length, check_membership, integer, numbers, real, vector
+from leakbound._streams import Purpose
+from leakbound._validate import check_length, check_membership, flag, integer, numbers, real, vector
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError
 from leakbound.propensity._rows import check_features
 
@@ -152,11 +153,15 @@ class ConfidenceSet:
             message = "own_intercept and reference_offsets speak of D': pass reference"
             raise IncompatibleOptionsError(message)
         p = real(level, "level", above=0, below=1)
-        stream = integer(seed, "seed", least=0)
+        seed = integer(seed, "seed", least=0)
         everything = (np.vstack(tables), np.concatenate(classes), np.concatenate(parts))
         fewer = everything[1].size - labels.size
         core = _core.LogOddsSet(
-            *everything, reference=fewer, own_intercept=own_intercept, level=p, seed=stream
+            *everything,
+            reference=fewer,
+            own_intercept=flag(own_intercept, "own_intercept"),
+            level=p,
+            seed=Purpose.SET_HALVES.derived(seed),
         )
         return cls(
             level=p,
@@ -167,7 +172,7 @@ class ConfidenceSet:
             features=table,
             member=labels,
             offsets=known,
-            seed=stream,
+            seed=seed,
             core=core,
             _all=everything,
         )

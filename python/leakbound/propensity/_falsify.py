@@ -17,10 +17,11 @@ from leakbound.propensity._rows import check_features
 
 __all__ = [
     "REFUTED_BELOW",
+    "TREES",
     "Falsification",
     "beliefs",
     "bets",
-    "default_sceptic",
+    "default_sceptics",
     "falsify",
     "fisher",
 ]

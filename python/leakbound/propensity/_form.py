@@ -9,10 +9,11 @@ import numpy as np
 
 from leakbound import _core
 from leakbound._json import Record
+from leakbound._streams import Purpose
 from leakbound._validate import integer
 from leakbound.propensity._falsify import (
-    TREES,
     REFUTED_BELOW,
+    TREES,
     beliefs,
     bets,
     default_sceptics,
