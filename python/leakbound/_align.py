@@ -53,6 +53,7 @@ class ExampleOrder:
 
     def __init__(self, ids: ArrayInput | None = None) -> None:
         self._named = ids is not None
+        self._moved = False
         self._known: list[_Ids] = []
         if ids is not None:
             named = _Ids(_typed(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
@@ -120,6 +121,7 @@ class ExampleOrder:
             values = vector(values, "member")
             check_length(values, examples, "member")
             values = values[rows]
+            self._moved = not _is_range(rows)
         return check_membership(values, examples)
 
     def placed(self, values: Any, name: str, *, across: bool = False) -> Any:
@@ -142,8 +144,16 @@ class ExampleOrder:
         Raises
         ------
         UnmatchedIdsError, DuplicateIdsError
-            As for `scores`.
+            As for `scores`; also if membership had to be moved and these have no ids, so that
+            nothing tells whose order is theirs.
         """
+        if self._moved and np.ndim(values) and _own(values, name, across=across) is None:
+            message = (
+                f"scores and membership list the examples in different orders, and {name} has no "
+                "ids that say which of the two is its own: put all in one order, or give it the "
+                "same ids (a pandas index)"
+            )
+            raise UnmatchedIdsError(message)
         rows = self._rows(values, name, across=across)
         if rows is None:
             return values

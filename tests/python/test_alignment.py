@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.propensity import LogisticPropensity
+from leakbound.propensity import LogisticPropensity, cross_fit, falsify
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.torch import Scores
 
@@ -188,3 +189,53 @@ def test_propensities_of_other_ids_are_refused(game: NoisySum, named: Any) -> No
     for propensity in (other, (other, other)):
         with pytest.raises(errors.UnmatchedIdsError, match="propensity"):
             lb.audit_zero_run(named, game.member, propensity)
+
+
+def innocent(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
+    """Features that tell of membership, and scores that say no more than they do."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(M, 1))
+    member = rng.random(M) < 1 / (1 + np.exp(-2 * features[:, 0]))
+    return features, member, features[:, 0] + 0.1 * rng.normal(size=M)
+
+
+def test_what_has_no_ids_is_refused_beside_an_order_that_moved() -> None:
+    """Read in the order of the scores, known propensities would belong to other examples."""
+    features, member, scores = innocent()
+    moved = pd.Series(scores).iloc[ORDER]
+    given = moved, pd.Series(member)
+    known = 1 / (1 + np.exp(-2 * features[:, 0]))
+    with pytest.raises(errors.UnmatchedIdsError, match="propensity has no ids"):
+        lb.audit_zero_run(*given, known)
+    with pytest.raises(errors.UnmatchedIdsError, match="prior has no ids"):
+        lb.audit_one_run(*given, prior=known)
+    with pytest.raises(errors.UnmatchedIdsError, match="features has no ids"):
+        lb.audit_zero_run(*given, pd.Series(known), features=features)
+    joined = lb.audit_zero_run(*given, pd.Series(known), claim=lb.PureDP())
+    assert joined.bound == 0
+    assert lb.audit_one_run(*given, prior=0.5).m == M
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_folds_in_another_order_are_refused(framed: bool) -> None:  # noqa: FBT001
+    features, member, scores = innocent()
+    crossed = cross_fit(
+        LogisticPropensity(), pd.DataFrame(features) if framed else features, member
+    )
+    options: dict[str, Any] = {"claim": lb.PureDP(), "falsify": False}
+    assert lb.audit_zero_run(scores, member, crossed, **options).bound == 0
+    with pytest.raises(errors.UnmatchedIdsError, match="cross-fitted with another membership"):
+        lb.audit_zero_run(pd.Series(scores).iloc[ORDER], pd.Series(member), crossed, **options)
+
+
+def test_models_join_features_and_membership() -> None:
+    features, member, _ = innocent()
+    moved = pd.DataFrame(features).iloc[ORDER], pd.Series(member)
+    there = features[ORDER], member[ORDER]
+    crossed, expected = (cross_fit(LogisticPropensity(), *one) for one in (moved, there))
+    np.testing.assert_array_equal(crossed.log_odds(), expected.log_odds())
+    fits = [LogisticPropensity().fit(*one) for one in (moved, there)]
+    np.testing.assert_array_equal(*(fit.log_odds(features) for fit in fits))
+    p_values = [falsify(2 * features[ORDER, 0], *one).p_value for one in (moved, there)]
+    assert p_values[0] == p_values[1]
+    assert repr(fits[0].overlap(*moved)) == repr(fits[0].overlap(*there))

@@ -35,11 +35,12 @@ def test_an_interrupt_ends_quietly_with_130(scores: Path) -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def test_a_reader_that_leaves_ends_it_quietly(scores: Path) -> None:
+@pytest.mark.parametrize("option", ["--json", "--help"])
+def test_a_reader_that_leaves_ends_it_quietly(scores: Path, option: str) -> None:
     gone, pipe = os.pipe()
     os.close(gone)
     process = subprocess.run(
-        [*PROGRAM, "one-run", str(scores), "--json"],
+        [*PROGRAM, "one-run", str(scores), option],
         stdout=pipe,
         stderr=subprocess.PIPE,
         check=False,

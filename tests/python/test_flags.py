@@ -52,6 +52,9 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.planning.canaries_needed", "progress"): lambda **x: planning.canaries_needed(
         1.0, 2.0, simulations=1, most=8, **x
     ),
+    ("leakbound.propensity.ConfidenceSet.fit", "own_intercept"): lambda **x: (
+        propensity.ConfidenceSet.fit(X, MEMBER, **x)
+    ),
     ("leakbound.propensity.CrossFit.bootstrap", "progress"): lambda **x: CROSSED.bootstrap(
         K=1, **x
     ),
@@ -102,6 +105,7 @@ RETURNED = {
     lb.ZeroRunResult,
     panoramia.Losses,
     propensity.Falsification,
+    propensity.FormTest,
     validity.Rate,
     importlib.import_module("leakbound.reproduce").Outcome,
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from leakbound._validate import check_length
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import IncompatibleOptionsError, UnmatchedIdsError
 
 if TYPE_CHECKING:
     import os
@@ -91,11 +91,21 @@ class Folds:
             If features were passed.
         LengthMismatchError
             If there are more or fewer examples.
+        UnmatchedIdsError
+            If the membership that the models learnt from is another one, or in another order.
         """
         if features is not None:
             message = "a CrossFit has the features of the audited examples: leave out features"
             raise IncompatibleOptionsError(message)
         check_length(self.crossed.fold, self.attacks.examples, "the folds of propensity")
+        other = np.flatnonzero(self.crossed.member != self.member)
+        if other.size:
+            message = (
+                "propensity was cross-fitted with another membership, or with the examples in "
+                f"another order than the scores ({other.size} rows differ, the first being row "
+                f"{other[0]}): cross-fit in the order of the scores"
+            )
+            raise UnmatchedIdsError(message)
 
     def best(self, beta: float, audit: Callable[[Fold, float], ZeroRunResult]) -> ZeroRunResult:
         """Audit every fold at its share of the error probability, and return the best.

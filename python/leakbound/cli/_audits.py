@@ -99,7 +99,9 @@ AttackColumns = Annotated[
         help="Columns of scores to audit together: the best wins, the choice is paid for.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of what the audit draws; only split draws.", min=0)]
+Seed = Annotated[
+    int, typer.Option(help="Seed of what the audit draws: parts of a split, order of ties.", min=0)
+]
 Out = Annotated[
     Path | None,
     typer.Option(

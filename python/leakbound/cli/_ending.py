@@ -61,7 +61,7 @@ def ended(program: Callable[[], int]) -> int:
     except BrokenPipeError:
         code = BROKEN_PIPE
     except BaseException as error:
-        code = _failure(error)
+        code = BROKEN_PIPE if _is_broken_pipe(error) else _failure(error)
     return _flushed(code)
 
 
@@ -136,6 +136,11 @@ def _open_streams() -> None:
             setattr(sys, name, nowhere)
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    """Return whether nobody reads on, which rich turns into an exit with 1."""
+    return isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
 
 
 def _failure(error: BaseException) -> int:

@@ -136,6 +136,7 @@ class ConfidenceSet:
         """
         table = check_features(features)
         labels = check_membership(member, table.shape[0])
+        apart = flag(own_intercept, "own_intercept")
         known = _offsets(offsets, table.shape[0], "offsets")
         tables, classes, parts = [table], [labels], [known]
         if reference is not None:
@@ -149,7 +150,7 @@ class ConfidenceSet:
             tables.insert(0, other)
             classes.insert(0, check_membership(reference[1], other.shape[0]))
             parts.insert(0, _offsets(reference_offsets, other.shape[0], "reference_offsets"))
-        elif own_intercept or reference_offsets is not None:
+        elif apart or reference_offsets is not None:
             message = "own_intercept and reference_offsets speak of D': pass reference"
             raise IncompatibleOptionsError(message)
         p = real(level, "level", above=0, below=1)
@@ -159,7 +160,7 @@ class ConfidenceSet:
         core = _core.LogOddsSet(
             *everything,
             reference=fewer,
-            own_intercept=flag(own_intercept, "own_intercept"),
+            own_intercept=apart,
             level=p,
             seed=Purpose.SET_HALVES.derived(seed),
         )

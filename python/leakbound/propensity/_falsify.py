@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._align import ExampleOrder
 from leakbound._json import Record
 from leakbound._poisson_binomial import poisson_binomial_tail_offsets
 from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._validate import check_membership, check_scores, integer
+from leakbound._validate import check_scores, integer
 from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
 from leakbound.propensity._engines import probability_log_odds, seeded
 from leakbound.propensity._rows import check_features
@@ -149,29 +150,31 @@ def falsify(
     True
     """
     claimed = check_scores(log_odds, "log_odds")
-    features = check_features(X, "X")
+    order = ExampleOrder()
+    features = check_features(order.placed(X, "X"), "X")
     if features.shape[0] != claimed.size:
         message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
         raise LengthMismatchError(message)
-    labels = check_membership(member, claimed.size)
+    labels = order.member(member, claimed.size)
     seed = integer(seed, "seed", least=0)
     sceptics = default_sceptics() if sceptic is None else _given(sceptic)
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
-    order = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
+    shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
     table = np.column_stack([features, claimed])
     tried = {
-        name: _bets(model, claimed, table, labels, order, seed) for name, model in sceptics.items()
+        name: _bets(model, claimed, table, labels, shuffled, seed)
+        for name, model in sceptics.items()
     }
-    p_values = {name: fisher([bet.log_tail for bet in bets]) for name, bets in tried.items()}
+    p_values = {name: fisher([bet.log_tail for bet in made]) for name, made in tried.items()}
     strongest = min(p_values, key=lambda name: p_values[name])
     p_value = min(1.0, len(tried) * p_values[strongest])
-    bets = tried[strongest]
+    won = tried[strongest]
     return Falsification(
         p_value=p_value,
         refuted=p_value < REFUTED_BELOW,
-        guesses=sum(bet.guesses for bet in bets),
-        correct=sum(bet.correct for bet in bets),
-        expected=sum(bet.expected for bet in bets),
+        guesses=sum(bet.guesses for bet in won),
+        correct=sum(bet.correct for bet in won),
+        expected=sum(bet.expected for bet in won),
         sceptic=strongest,
         seed=seed,
     )

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from leakbound import _core
+from leakbound._align import ExampleOrder
 from leakbound._streams import SCHEME
 from leakbound._typing import ArrayInput, FloatArray, HasMember
-from leakbound._validate import check_membership, flag, integer, real
+from leakbound._validate import flag, integer, real
 from leakbound.propensity._blocks import BLOCK, Checkpoint, run_blocks
 from leakbound.propensity._engines import Engine
 from leakbound.propensity._falsify import Falsification, falsify
@@ -251,8 +252,9 @@ class PropensityFit:
         ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
             If the arguments do not describe the same examples.
         """
-        log_odds = self.log_odds(X)
-        return overlap(log_odds, check_membership(member, log_odds.size))
+        order = ExampleOrder()
+        log_odds = self.log_odds(order.placed(X, "X"))
+        return overlap(log_odds, order.member(member, log_odds.size))
 
     def falsify(
         self,

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._align import ExampleOrder
 from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember
-from leakbound._validate import check_ids, check_membership, vector
+from leakbound._validate import check_ids, vector
 from leakbound.errors import (
     ArrayTypeError,
     ClassMissingError,
@@ -70,8 +71,9 @@ class Rows:
         Rows
             Read-only copies.
         """
-        table = np.array(check_features(features), order="C")
-        classes = np.array(check_membership(member, table.shape[0]))
+        order = ExampleOrder()
+        table = np.array(check_features(order.placed(features, "X")), order="C")
+        classes = np.array(order.member(member, table.shape[0]))
         names = None
         if ids is not None:
             check_ids(ids, classes)

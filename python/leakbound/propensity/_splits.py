@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._align import ExampleOrder
 from leakbound._streams import Purpose
 from leakbound._typing import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._validate import check_ids, check_membership, integer, vector
+from leakbound._validate import check_ids, integer, vector
 from leakbound.propensity._fit import PropensityFit
 from leakbound.propensity._models import as_propensity
 from leakbound.propensity._rows import check_features
@@ -78,6 +79,8 @@ class CrossFit:
         For each fold, the model learnt from all others.
     features : ndarray of float64, shape (m, d)
         The features, read-only.
+    member : ndarray of bool, shape (m,)
+        The membership that was learnt from, read-only.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class CrossFit:
     fold: IntArray
     fits: tuple[PropensityFit, ...]
     features: FloatArray
+    member: BoolArray
 
     def parts(self) -> Iterator[tuple[IntArray, PropensityFit]]:
         """Yield the rows of each fold and the model that did not see them.
@@ -182,7 +186,7 @@ def cross_fit(
     X : array-like, shape (m, d)
         Features of the audit set.
     member : array-like, shape (m,)
-        Its membership.
+        Its membership; joined with `X` where both have a pandas index.
     folds : int
         Number of folds k, at least 2. Each is audited at 1/k of the error probability.
     seed : int
@@ -210,9 +214,11 @@ def cross_fit(
     --------
     See `CrossFit`.
     """
-    features = np.array(check_features(X, "X"), order="C")
-    features.flags.writeable = False
-    labels: BoolArray = check_membership(member, features.shape[0])
+    order = ExampleOrder()
+    features = np.array(check_features(order.placed(X, "X"), "X"), order="C")
+    labels = order.member(member, features.shape[0])
+    for array in (features, labels):
+        array.flags.writeable = False
     count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
     seed = integer(seed, "seed", least=0)
     propensity = as_propensity(model)
@@ -221,4 +227,4 @@ def cross_fit(
         propensity.fit(features[fold != number], labels[fold != number], seed=seed)
         for number in range(count)
     )
-    return CrossFit(fold, fits, features)
+    return CrossFit(fold, fits, features, labels)
