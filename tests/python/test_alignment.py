@@ -235,7 +235,7 @@ def test_models_join_features_and_membership() -> None:
     crossed, expected = (cross_fit(LogisticPropensity(), *one) for one in (moved, there))
     np.testing.assert_array_equal(crossed.log_odds(), expected.log_odds())
     fits = [LogisticPropensity().fit(*one) for one in (moved, there)]
-    np.testing.assert_array_equal(*(fit.log_odds(features) for fit in fits))
+    np.testing.assert_array_equal(fits[0].log_odds(features), fits[1].log_odds(features))
     p_values = [falsify(2 * features[ORDER, 0], *one).p_value for one in (moved, there)]
     assert p_values[0] == p_values[1]
     assert repr(fits[0].overlap(*moved)) == repr(fits[0].overlap(*there))

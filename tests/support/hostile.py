@@ -91,7 +91,8 @@ class Hostile:
         drawn = self.rng.normal(scale=scale, size=n)
         if kind == 4:
             return np.minimum(np.maximum(drawn, -300.0), 300.0)
-        return scale * np.where(drawn < 0, -1.0, 1.0)
+        signed: NDArray[np.float64] = scale * np.where(drawn < 0, -1.0, 1.0)
+        return signed
 
     def units(self, n: int) -> NDArray[np.float64]:
         """Probabilities."""
