@@ -159,6 +159,18 @@ class ExampleOrder:
             return values
         return np.asarray(values)[:, rows] if across else np.asarray(values)[rows]
 
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """Ids that tell the examples from those of other batches, in their order, if there are any.
+
+        Those passed as `ids`, or numbers and text that an argument carries. Not the numbers
+        0, 1, …, n - 1 in any order, which every batch may have.
+        """
+        if self._named:
+            return self._known[0].values
+        carried = (known.values for known in self._known if known.values.dtype.kind in "iufSUT")
+        return next((values for values in carried if not _is_range(np.sort(values))), None)
+
     def _of(self, kind: _Kind) -> list[_Ids]:
         return [known for known in self._known if known.kind == kind]
 

@@ -70,6 +70,14 @@ class Archive:
                     raise DamagedFileError(message)
             return array
 
+    def typed(self, name: str, dtype: type[np.generic], *, axes: int = 1) -> NDArray[Any]:
+        """Read one array that must be of a type, in any byte order, and of a number of axes."""
+        array = self[name]
+        if array.dtype.type is not dtype or array.ndim != axes:
+            message = f"its array {name!r} is of type {array.dtype} and shape {array.shape}"
+            raise DamagedFileError(message)
+        return array
+
     def _check(self, member: zipfile.ZipInfo) -> None:
         if member.flag_bits & 0x1:
             message = f"its member {member.filename!r} is encrypted"

@@ -94,6 +94,16 @@ def test_any_option_of_a_policy_or_claim(kind: Any, option: str) -> None:
         ends_well(lambda value=value: audit(value))  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("option", inspect.signature(lb.OneRunStream).parameters)
+def test_any_option_of_a_stream(option: str) -> None:
+    def audit(value: object) -> Any:
+        options: dict[str, Any] = {option: value}
+        return lb.OneRunStream(**options).update(SCORE, MEMBER).result()
+
+    for value in VALUES:
+        ends_well(lambda value=value: audit(value))  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("size", range(5))
 @pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()], ids=str)
 def test_any_audit_of_few_examples(size: int, claim: Any) -> None:

@@ -1,11 +1,14 @@
 """A stream's bound: the same as a batch's where there is one, and right at the worst moment."""
 
+import io
 import math
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._scores import Scores
 from leakbound._typing import Sides
 
 Batch = tuple[np.ndarray, np.ndarray]
@@ -192,13 +196,152 @@ def test_another_archive_is_refused(tmp_path: Path) -> None:
             lb.OneRunStream.load(tmp_path / f"{name}.npz")
 
 
+def npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.asarray(array), allow_pickle=True)
+    return file.getvalue()
+
+
+def stored(**changed: Any) -> bytes:
+    """Return the file of a stream of 300 examples with ids, with other arrays in some places."""
+    file = io.BytesIO()
+    ((scores, member),) = batches(2.0, [300])
+    arrays: dict[str, Any] = {
+        "one_run_stream": np.int64(2),
+        "confidence": np.float64(0.95),
+        "sides": np.str_("both"),
+        "shares": np.array([1.0, 0.25]),
+        "sizes": np.array([100, 200]),
+        "scores": scores,
+        "member": member,
+        "ids": np.arange(300),
+    } | changed
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            archive.writestr(f"{name}.npy", array if isinstance(array, bytes) else npy(array))
+    return file.getvalue()
+
+
+def encrypted(archive: bytes) -> bytes:
+    """Set the flag of encryption at the head of each member and in the list of members."""
+    content = bytearray(archive)
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(mark)
+        while place >= 0:
+            content[place + flags] |= 1
+            place = content.find(mark, place + 1)
+    return bytes(content)
+
+
+SCORES, MEMBER = batches(2.0, [300])[0]
+UNKNOWN = np.zeros(300)
+UNKNOWN[1] = np.nan
+DAMAGED: dict[str, bytes] = {
+    "encrypted": encrypted(stored()),
+    "a header of 8 TB": stored(
+        scores=npy(SCORES).replace(b"(300,), }" + 10 * b" ", b"(1000000000000,), }")
+    ),
+    "a header cut off": stored(scores=npy(SCORES).replace(b"(300,), }", b"(300,((( ")),
+    "a plain array": npy(SCORES),
+    "pickled objects": stored(ids=np.array([{}] * 300)),
+    "integers of membership": stored(member=MEMBER.astype(np.int64)),
+    "text scores": stored(scores=SCORES.astype(np.str_)),
+    "integer scores": stored(scores=np.arange(300)),
+    "2-d scores": stored(scores=SCORES[:, None]),
+    "NaN scores": stored(scores=UNKNOWN),
+    "2-d ids": stored(ids=np.arange(300)[:, None]),
+    "ids of several fields": stored(ids=np.zeros(300, dtype=[("a", "i8", (2,))])),
+    "repeated ids": stored(ids=np.arange(300) // 2),
+    "too many ids": stored(ids=np.arange(301)),
+    "fractional sizes": stored(sizes=np.array([100.0, 200.0])),
+    "a negative size": stored(sizes=np.array([-1, 301])),
+    "an empty batch": stored(sizes=np.array([0, 300])),
+    "sizes short of the scores": stored(sizes=np.array([50, 50])),
+    "sizes that wrap around": stored(sizes=np.array([2**62] * 4 + [300])),
+    "one member short": stored(member=MEMBER[1:]),
+    "a single share": stored(shares=np.float64(0.5)),
+    "a share of 2": stored(shares=np.array([2.0])),
+    "text for confidence": stored(confidence=np.str_("0.95")),
+    "a confidence of 1": stored(confidence=np.float64(1)),
+    "other sides": stored(sides=np.str_("left")),
+    "a fractional layout": stored(one_run_stream=np.float64(2.7)),
+    "a 1-d layout": stored(one_run_stream=np.array([2, 2])),
+    "a later layout": stored(one_run_stream=np.int64(3)),
+}
+
+
+def test_the_file_that_the_damaged_ones_are_made_of_is_read(tmp_path: Path) -> None:
+    (tmp_path / "stream.npz").write_bytes(stored())
+    again = lb.OneRunStream.load(tmp_path / "stream.npz")
+    whole = lb.OneRunStream(shares=[1.0, 0.25])
+    for part in (slice(100), slice(100, 300)):
+        whole.update(SCORES[part], MEMBER[part])
+    assert again.result() == whole.result()
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_file_of_wrong_content_is_refused(tmp_path: Path, what: str) -> None:
+    assert DAMAGED[what] != stored()
+    (tmp_path / "stream.npz").write_bytes(DAMAGED[what])
+    with pytest.raises(errors.ResultFormatError, match=r"stream\.npz is not a saved"):
+        lb.OneRunStream.load(tmp_path / "stream.npz")
+
+
+def test_a_stream_of_an_earlier_version_is_refused_with_a_way_on(tmp_path: Path) -> None:
+    (tmp_path / "stream.npz").write_bytes(stored(one_run_stream=np.int64(1)))
+    with pytest.raises(errors.ResultFormatError, match=r"number 1.*feed its batches"):
+        lb.OneRunStream.load(tmp_path / "stream.npz")
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        lb.OneRunStream.load(tmp_path / "stream.npz")
+
+
+@pytest.mark.parametrize("carrier", ["plan", "scores", "index"])
+def test_ids_that_a_batch_carries_are_checked_for_repetition(carrier: str) -> None:
+    ((scores, coins),) = batches(2.0, [60])
+    ids = np.arange(60) + 40
+
+    def batch() -> tuple[Any, Any]:
+        if carrier == "plan":
+            return scores, lb.InclusionPlan(coins, ids=ids)
+        if carrier == "scores":
+            return Scores(scores, ids, "loss"), coins
+        return pd.Series(scores, index=ids), coins
+
+    stream = lb.OneRunStream().update(*batch())
+    with pytest.raises(errors.DuplicateIdsError, match="60 ids of this batch"):
+        stream.update(*batch())
+    assert stream.m == 60
+
+
+def test_numbers_of_rows_tell_no_batches_apart() -> None:
+    stream = lb.OneRunStream()
+    for scores, coins in batches(2.0, [60, 60]):
+        stream.update(scores, lb.InclusionPlan(coins))
+        stream.update(Scores(scores, np.arange(60), "loss"), coins)
+        stream.update(pd.Series(scores).sort_values(), pd.Series(coins))
+    assert stream.m == 360
+
+
+def test_ids_are_of_one_type_in_all_batches() -> None:
+    stream = lb.OneRunStream().update([1.0, 2.0], [0, 1], ids=[3, 4])
+    with pytest.raises(errors.ArrayTypeError, match="'3' in this batch"):
+        stream.update([1.0, 2.0], [0, 1], ids=["3", "4"])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
         ({"claim": lb.ApproxDP(delta=1e-5)}, errors.IncompatibleOptionsError, "use audit_one_run"),
         ({"claim": "pure"}, errors.OptionTypeError, "claim"),
         ({"confidence": 1.0}, errors.OptionError, "confidence"),
+        ({"confidence": None}, errors.OptionTypeError, "confidence"),
+        ({"confidence": "x"}, errors.OptionTypeError, "confidence"),
+        ({"confidence": 10**400}, errors.OptionError, "confidence"),
         ({"sides": "left"}, errors.OptionError, "sides"),
+        ({"shares": 0.5}, errors.OptionTypeError, "shares must be a sequence"),
         ({"shares": []}, errors.OptionError, "at least one"),
         ({"shares": [1.5]}, errors.OptionError, "in \\(0, 1\\]"),
         ({"shares": [0.0]}, errors.OptionError, "shares"),

@@ -2,17 +2,16 @@
 
 import math
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound import _core
 from leakbound._align import ExampleOrder
+from leakbound._archives import Archive, DamagedFileError, open_archive
 from leakbound._files import replacing
 from leakbound._json import Lazy
 from leakbound._typing import (
@@ -26,12 +25,13 @@ from leakbound._typing import (
 )
 from leakbound._validate import (
     check_ids,
+    check_membership,
     check_scores,
     choice,
     complement,
     instance,
     real,
-    vector,
+    shown,
 )
 from leakbound.audits._coins import MemberCount
 from leakbound.audits._details import POINTS, histogram, provenance, roc
@@ -39,9 +39,12 @@ from leakbound.audits._engine import PATH_NAMES, reason
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
 from leakbound.errors import (
+    ArrayTypeError,
     DuplicateIdsError,
     IncompatibleOptionsError,
+    LeakboundError,
     OptionError,
+    OptionTypeError,
     ResultFormatError,
 )
 from leakbound.results import Assumption, AuditResult, Curve
@@ -55,8 +58,8 @@ Walk: TypeAlias = tuple[IntArray, IntArray]
 
 _PURE_DP = PureDP()
 _SHARES = (1.0, 0.25, 0.0625)
-_SCHEMA = 1
-_DAMAGE = (EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error)
+_SCHEMA = 2
+"""Number of the file layout, raised whenever an array or the bound of a stream changes meaning."""
 
 _THEOREM = (
     "Given the trained model, the labels of earlier batches and the coins of the guesses before, "
@@ -206,12 +209,12 @@ class OneRunStream:
             )
             raise IncompatibleOptionsError(message)
         choice(sides, "sides", Sides)
+        self._level = complement(confidence)
         self._claim, self._confidence, self._sides = claim, float(confidence), sides
         self._shares = _checked(shares)
         self._sequences = [
             _Sequence(order, share) for order in ORDERS[sides] for share in self._shares
         ]
-        self._level = complement(confidence)
         nothing = np.zeros((2, len(self._sequences)), dtype=np.int64)
         self._best = _Moment(-math.inf, nothing)
         self._ends = [nothing]
@@ -241,7 +244,8 @@ class OneRunStream:
             What the coins said.
         ids : array-like, shape (n,), optional
             One id for each score, in their order; checked for repetition, in all batches together,
-            and joined with those of `member`.
+            and joined with those of `member`. By default those that scores or `member` carry,
+            unless they only number the rows of a batch: 0, 1, …, n - 1.
 
         Returns
         -------
@@ -251,7 +255,7 @@ class OneRunStream:
         Raises
         ------
         ArrayTypeError, ShapeError, NaNScoresError
-            If scores cannot be read.
+            If scores cannot be read, or ids are text where those of earlier batches are numbers.
         LengthMismatchError, MembershipError
             If membership is not one allowed value for each score.
         ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
@@ -263,7 +267,7 @@ class OneRunStream:
         order = ExampleOrder(ids)
         values = check_scores(order.scores(scores, "scores"))
         included = order.member(member, values.size)
-        self._check_ids(ids, included)
+        self._check_ids(order.ids, included)
         self._take(values, included)
         self._refuse()
         return self
@@ -411,36 +415,46 @@ class OneRunStream:
         Raises
         ------
         ResultFormatError
-            If the file is something else, is damaged, or comes from a later version.
+            If the file is something else, is damaged, or comes from another version.
         OSError
             If the file cannot be read.
         """
-        with Path(path).open("rb") as file:
-            try:
-                return cls._from_archive(file)
-            except _DAMAGE as error:
-                message = f"{path} is not a saved OneRunStream: {error}"
-                raise ResultFormatError(message) from error
+        try:
+            with open_archive(path) as archive:
+                return cls._from_archive(archive)
+        except (DamagedFileError, LeakboundError, ValueError) as error:
+            message = f"{path} is not a saved OneRunStream: {error}"
+            raise ResultFormatError(message) from error
 
     @classmethod
-    def _from_archive(cls, file: BinaryIO) -> Self:
-        with np.load(file, allow_pickle=False) as archive:
-            content = {name: archive[name] for name in archive.files}
-        if int(content["one_run_stream"]) != _SCHEMA:
-            message = f"its layout is {content['one_run_stream']}, not {_SCHEMA}"
-            raise ValueError(message)
+    def _from_archive(cls, archive: Archive) -> Self:
+        version = int(archive.typed("one_run_stream", np.int64, axes=0))
+        if version != _SCHEMA:
+            message = f"its layout is number {version}, and this is {_SCHEMA}"
+            if version < _SCHEMA:
+                message += ": its bound was another one; feed its batches to a new stream"
+            raise ResultFormatError(message)
         stream = cls(
-            confidence=float(content["confidence"]),
-            sides=str(content["sides"]),  # type: ignore[arg-type] # checked there
-            shares=content["shares"].tolist(),
+            confidence=float(archive.typed("confidence", np.float64, axes=0)),
+            sides=str(archive.typed("sides", np.str_, axes=0)),  # type: ignore[arg-type] # checked there
+            shares=archive.typed("shares", np.float64).tolist(),
         )
-        stops = np.cumsum(content["sizes"])[:-1]
-        if content["sizes"].size:
-            parts = (np.split(content[name], stops) for name in ("scores", "member"))
-            for scores, member in zip(*parts, strict=True):
-                stream._take(scores, member)
-        stream._ids = content["ids"].tolist()
-        stream._seen = set(stream._ids)
+        sizes = archive.typed("sizes", np.int64).tolist()
+        scores = archive.typed("scores", np.float64)
+        member = archive.typed("member", np.bool_)
+        # summed as integers of Python, which do not wrap around
+        if min(sizes, default=1) < 1 or not sum(sizes) == scores.size == member.size:
+            message = f"its batches do not add up to {scores.size} scores, {member.size} members"
+            raise ResultFormatError(message)
+        ids = archive["ids"]
+        listed = ids.tolist() if ids.ndim == 1 and ids.dtype.kind in "biufSU" else [None, None]
+        if len(listed) > scores.size or len(set(listed)) < len(listed):
+            message = "its ids are not a different one for each example that has one"
+            raise ResultFormatError(message)
+        for size, stop in zip(sizes, np.cumsum(sizes), strict=True):
+            part = slice(stop - size, stop)
+            stream._take(check_scores(scores[part]), check_membership(member[part], size))
+        stream._ids, stream._seen = listed, set(listed)
         return stream
 
     def __repr__(self) -> str:
@@ -473,12 +487,19 @@ class OneRunStream:
         found = _bound(np.array([[made, made]], dtype=np.int64), self._level)
         return -math.inf if found is None else found[1]
 
-    def _check_ids(self, ids: ArrayInput | None, included: BoolArray) -> None:
+    def _check_ids(self, ids: NDArray[Any] | None, included: BoolArray) -> None:
         """Check the ids of a batch and remember them."""
         if ids is None:
             return
         check_ids(ids, included)
-        new = vector(ids, "ids", kinds="biufSUOT").tolist()
+        new = ids.tolist()
+        kinds = {type(one) for one in (*self._ids[:1], new[0])}
+        if len(kinds) > 1 and kinds & {str, bytes}:
+            message = (
+                f"ids are like {shown(new[0])} in this batch and like {shown(self._ids[0])} in an "
+                "earlier one, so that repetition cannot be seen: give both ids of one type"
+            )
+            raise ArrayTypeError(message)
         again = self._seen.intersection(new)
         if again:
             message = (
@@ -535,9 +556,14 @@ _DECLARED = (
 
 
 def _checked(shares: Sequence[float]) -> tuple[float, ...]:
-    values = tuple(real(share, "shares", above=0, below=math.inf) for share in shares)
+    try:
+        listed = tuple(shares)
+    except TypeError:
+        message = f"shares must be a sequence of numbers in (0, 1], got {shown(shares)}"
+        raise OptionTypeError(message) from None
+    values = tuple(real(share, "shares", above=0, below=math.inf) for share in listed)
     if not values or max(values) > 1 or len(set(values)) < len(values):
-        message = f"shares must be different numbers in (0, 1], at least one; got {shares!r}"
+        message = f"shares must be different numbers in (0, 1], at least one; got {shown(shares)}"
         raise OptionError(message)
     return values
 
