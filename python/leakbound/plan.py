@@ -117,9 +117,9 @@ class InclusionPlan:
         By default they come from the system's entropy, by a seed of 128 bits that the plan records.
         They are bits of the counter-based generator Philox, whose stream NumPy keeps from version
         to version: the same seed gives the same plan on every machine, and a longer plan of the
-        same seed begins with the shorter one. No other stream of the same seed, in NumPy or here, has these
-        coins. Whoever knows the seed knows them all: keep it from the model and from the attack,
-        and take another one for another training run.
+        same seed begins with the shorter one. No other stream of the same seed, in NumPy or here,
+        has these coins. Whoever knows the seed knows them all: keep it from the model and from the
+        attack, and take another one for another training run.
 
         Parameters
         ----------
