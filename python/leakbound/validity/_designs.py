@@ -14,7 +14,7 @@ from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.errors import LeakboundError
 from leakbound.results import AuditResult, PanoramiaResult
 from leakbound.validity._games import log_odds, two_rankings
-from leakbound.validity._run import COSTLY, DEAREST, FUTILE, MODERATE, Case
+from leakbound.validity._run import CHEAP, COSTLY, DEAREST, FUTILE, Case
 from leakbound.validity._trials import ERROR
 
 __all__ = ["Missed", "design_cases"]
@@ -264,7 +264,7 @@ def design_cases() -> Iterator[Case]:
         claim="any of three",
         trial=_AnyClaim(together=False),
         quick=0,
-        long=MODERATE,
+        long=CHEAP,
     )
     yield unseen(truth="c-upper-too-small", trial=_c_upper_too_small)
     for wrong, m in (*known, ("no feature", 1000)):
