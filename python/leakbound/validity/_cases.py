@@ -293,7 +293,9 @@ def _half_of_six(seed: int) -> bool:
 def _traps() -> Iterator[Case]:
     trap = partial(Case, audit="trap", claim="pure DP", truth="noise", valid=False, long=FUTILE)
     yield trap(cuts="ties-by-label", sides="member", error=ERROR, trial=_ties_by_label)
-    yield trap(cuts="fixed-size", sides="both", error=0.02, trial=_half_of_six, quick=3000)
+    yield trap(
+        cuts="fixed-size", sides="both", error=0.02, trial=_half_of_six, quick=3000, long=MODERATE
+    )
 
 
 _TABLES = (
