@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import norm
 
 from leakbound.claims import GaussianDP
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.stats import fdp_lower_bound, fdp_rejects
-from leakbound.tradeoff import TradeOff
 from ratios import Ratio, measure
 
 Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]

@@ -11,7 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 
-from leakbound import _core
+import leakbound._core as _core
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from ratios import Ratio, measure
 

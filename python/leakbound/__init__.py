@@ -18,7 +18,6 @@ Examples
 
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
-from leakbound._zero_run_result import ZeroRunResult
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import (
     ApproxDP,
@@ -28,6 +27,7 @@ from leakbound.claims import (
     SubsampledGaussianDP,
     TradeOffFamily,
 )
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
@@ -41,7 +41,7 @@ from leakbound.cuts import (
 )
 from leakbound.errors import LeakboundError
 from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.plan import InclusionPlan
+from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import (
     Assumption,
     AuditResult,
@@ -52,7 +52,7 @@ from leakbound.results import (
     Roc,
     ScoreAudit,
 )
-from leakbound.tradeoff import TradeOff
+from leakbound.results.zero_run import ZeroRunResult
 
 __all__ = [
     "ApproxDP",

@@ -16,7 +16,7 @@ from scipy.stats import binom
 import leakbound as lb
 from leakbound import stats
 from leakbound.claims import TradeOffFamily
-from leakbound.tradeoff import TradeOff
+from leakbound.claims.tradeoff import TradeOff
 
 Given = Literal["members", "others"]
 GAMES, LEVEL = 20, 0.05

@@ -9,7 +9,7 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors
-from leakbound._scores import Scores
+from leakbound._base.scores import Scores
 
 SHIFTS = {"weak": 0.5, "strong": 2.0, "noise": 0.0}
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import leakbound as lb
-from leakbound import _core
+import leakbound._core as _core
 
 
 def audit_input(size: int, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 import leakbound as lb
 from command_line import BASELINE, MEMBER, SCORE, csv_text, leakbound, spawn
-from leakbound.cli import _input
+from leakbound.cli import tables
 
 ONE_RUN = lb.audit_one_run(SCORE, MEMBER)
 PANORAMIA = lb.audit_panoramia(BASELINE, SCORE, MEMBER)
@@ -48,7 +48,7 @@ def test_membership_may_be_written_in_several_ways(
     assert lb.AuditResult.from_json(answer.out) == ONE_RUN
 
 
-@pytest.mark.parametrize("reader", [_input._csv_by_arrow, _input._csv_by_line])
+@pytest.mark.parametrize("reader", [tables._csv_by_arrow, tables._csv_by_line])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_other_columns_blank_lines_quotes_and_a_byte_order_mark_do_no_harm(
     reader: Callable[..., dict[str, object]], end: str, tmp_path: Path
@@ -56,7 +56,7 @@ def test_other_columns_blank_lines_quotes_and_a_byte_order_mark_do_no_harm(
     path = tmp_path / "scores.csv"
     lines = ["\ufeffnote,score,member,id", '"a, b",-1.5e-3,1,x', "", '"",inf,0,"y"']
     path.write_text(end.join(lines), encoding="utf-8", newline="")
-    names = _input._csv_names(path)
+    names = tables._csv_names(path)
     assert names == ["note", "score", "member", "id"]
     columns = reader(path, names, ["id", "member", "score"])
     assert np.asarray(columns["score"]).tolist() == [-1.5e-3, np.inf]
@@ -65,7 +65,7 @@ def test_other_columns_blank_lines_quotes_and_a_byte_order_mark_do_no_harm(
 
 
 def test_spaces_after_commas_are_no_part_of_names_and_values(table: Callable[[str], Path]) -> None:
-    read = _input.read(table("score, member\n0.25, 1\n-2 , 0\n"), {"scores": ("score",)})
+    read = tables.read(table("score, member\n0.25, 1\n-2 , 0\n"), {"scores": ("score",)})
     assert read.scores["scores"].tolist() == [0.25, -2.0]
     assert read.member.tolist() == [1, 0]
 
@@ -77,7 +77,7 @@ def test_text_becomes_the_same_bits_by_both_readers(
     path = tmp_path_factory.mktemp("table") / "scores.csv"
     path.write_text(csv_text(score=values, member=[0] * len(values)))
     expected = np.array(values).view(np.int64).tolist()
-    for reader in (_input._csv_by_arrow, _input._csv_by_line):
+    for reader in (tables._csv_by_arrow, tables._csv_by_line):
         columns = reader(path, ["score", "member"], ["member", "score"])
         assert columns is not None
         assert columns["score"].view(np.int64).tolist() == expected

@@ -10,30 +10,30 @@ import pytest
 from command_line import Answer, spawn
 
 CRASHES = {
-    "a bug in an audit": "from leakbound.cli import _audits\n"
-    "_audits.audit_one_run = fail(TypeError('x'))",
-    "a failed import of an extra": "from leakbound.cli import _audits\n"
-    "_audits.audit_one_run = fail(ImportError('libcudart.so.12'))",
+    "a bug in an audit": "from leakbound.cli import audits\n"
+    "audits.audit_one_run = fail(TypeError('x'))",
+    "a failed import of an extra": "from leakbound.cli import audits\n"
+    "audits.audit_one_run = fail(ImportError('libcudart.so.12'))",
     "a panic": "class Panic(BaseException): pass\n"
-    "from leakbound.cli import _audits\n_audits.audit_one_run = fail(Panic('index out of bounds'))",
-    "an internal error": "from leakbound import errors\nfrom leakbound.cli import _audits\n"
-    "_audits.audit_one_run = fail(errors.InternalError('x'))",
-    "no memory": "from leakbound.cli import _audits\n_audits.audit_one_run = fail(MemoryError())",
-    "endless recursion": "from leakbound.cli import _audits\n"
-    "def dive(*_, **__): return dive()\n_audits.audit_one_run = dive",
-    "a library that exits with 1": "from leakbound.cli import _audits\n"
-    "_audits.audit_one_run = fail(SystemExit(1))",
-    "a library that exits with 0": "from leakbound.cli import _audits\n"
-    "_audits.audit_one_run = fail(SystemExit())",
-    "the end of input": "from leakbound.cli import _input\n_input._lines = fail(EOFError())\n"
-    "_input._csv_by_arrow = lambda *_: None",
+    "from leakbound.cli import audits\naudits.audit_one_run = fail(Panic('index out of bounds'))",
+    "an internal error": "from leakbound import errors\nfrom leakbound.cli import audits\n"
+    "audits.audit_one_run = fail(errors.InternalError('x'))",
+    "no memory": "from leakbound.cli import audits\naudits.audit_one_run = fail(MemoryError())",
+    "endless recursion": "from leakbound.cli import audits\n"
+    "def dive(*_, **__): return dive()\naudits.audit_one_run = dive",
+    "a library that exits with 1": "from leakbound.cli import audits\n"
+    "audits.audit_one_run = fail(SystemExit(1))",
+    "a library that exits with 0": "from leakbound.cli import audits\n"
+    "audits.audit_one_run = fail(SystemExit())",
+    "the end of input": "from leakbound.cli import tables\ntables._lines = fail(EOFError())\n"
+    "tables._csv_by_arrow = lambda *_: None",
     "a report that cannot be drawn": "from leakbound import report\n"
     "report.write = fail(ZeroDivisionError())",
-    "a printer that fails": "from leakbound.cli import _output\n_output.say = fail(KeyError('x'))",
-    "commands that cannot be imported": "sys.modules['leakbound.cli._app'] = None",
+    "a printer that fails": "from leakbound.cli import output\noutput.say = fail(KeyError('x'))",
+    "commands that cannot be imported": "sys.modules['leakbound.cli.commands'] = None",
     "an exception that has no words": "class Mute(Exception):\n"
     "    def __str__(self): raise ValueError\n"
-    "from leakbound.cli import _audits\n_audits.audit_one_run = fail(Mute())",
+    "from leakbound.cli import audits\naudits.audit_one_run = fail(Mute())",
 }
 """What is broken on purpose, by what it stands for."""
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from command_line import Terminal
-from leakbound.cli import _demo, app
-from leakbound.demos import digits, text
+from leakbound.cli import app, demo
+from leakbound.experiments.demos import digits, text
 
 
 def leakbound(*arguments: object) -> Result:
@@ -62,7 +62,7 @@ def test_the_table_fits_a_terminal_of_80_columns(
     terminal = Terminal()
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", terminal)
-    _demo._show(_demo._DIGITS, found)
+    demo._show(demo._DIGITS, found)
     assert "…" not in terminal.getvalue()
     assert "nothing refuted" in terminal.getvalue()
 
@@ -91,10 +91,10 @@ def test_the_demo_shows_its_progress_on_a_terminal_only(monkeypatch: pytest.Monk
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _demo.bar() as progress:
+    with demo.bar() as progress:
         assert progress is not None
         progress("training, epoch 1 of 2", 0.5)
     assert "training, epoch 1 of 2" in terminal.getvalue()
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with _demo.bar() as progress:
+    with demo.bar() as progress:
         assert progress is None

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from command_line import PROGRAM, Terminal
-from leakbound.cli import _output
+from leakbound.cli import output
 
 WAITING = """
 import sys, time
-from leakbound.cli import _audits, main
-_audits.audit_one_run = lambda *_, **__: (print("busy", flush=True), time.sleep(600))
+from leakbound.cli import audits, main
+audits.audit_one_run = lambda *_, **__: (print("busy", flush=True), time.sleep(600))
 main()
 """
 
@@ -78,23 +78,23 @@ def test_a_terminal_gets_bold_words_within_its_width(scores: Path) -> None:
 
 
 def test_waiting_shows_itself_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_output, "_PATIENCE", 0.0)
+    monkeypatch.setattr(output, "_PATIENCE", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     terminal, file = Terminal(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _output.waiting("Thinking"):
+    with output.waiting("Thinking"):
         assert terminal.written.wait(60)
     assert "Thinking" in terminal.getvalue()
     monkeypatch.setattr(sys, "stderr", file)
-    with _output.waiting("Thinking"):
+    with output.waiting("Thinking"):
         pass
     assert file.getvalue() == ""
 
 
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_output, "_PATIENCE", 3600.0)
+    monkeypatch.setattr(output, "_PATIENCE", 3600.0)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _output.waiting("Thinking"):
+    with output.waiting("Thinking"):
         pass
     assert "Thinking" not in terminal.getvalue()

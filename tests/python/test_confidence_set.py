@@ -14,8 +14,8 @@ from leakbound.errors import (
     OptionError,
     PropensityFitError,
 )
-from leakbound.propensity._confidence import ConfidenceSet, balanced
-from leakbound.propensity._form import bet_against_set, products_missing
+from leakbound.propensity.confidence import ConfidenceSet, balanced
+from leakbound.propensity.form import bet_against_set, products_missing
 from learnt import People, Setting, people
 
 SMALL = Setting(100, 200, 2, 1.0)

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 import leakbound as lb
-from leakbound import _core, cuts, errors, stats
+import leakbound._core as _core
+from leakbound import cuts, errors, stats
 
 
 def game(size: int = 300) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -15,9 +15,9 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import validity
-from leakbound.audits.one_run import audit_coins
-from leakbound.validity._cases import pure_policies
-from leakbound.validity._games import log_odds
+from leakbound.audits.one_run.audit import audit_coins
+from leakbound.validity.catalogue import pure_policies
+from leakbound.validity.games import log_odds
 
 Sides = Literal["both", "member"]
 SIDES: tuple[Sides, ...] = ("both", "member")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from leakbound.demos._census_data import CATEGORICAL, COLUMNS, Census, features
-from leakbound.demos._glyphs_data import Glyphs
 from leakbound.errors import OptionError
+from leakbound.experiments.demos.census_data import CATEGORICAL, COLUMNS, Census, features
+from leakbound.experiments.demos.glyphs_data import Glyphs
 from leakbound.generators import Generator, Sampler
 
 PROCESSES = [Census(), Census(heavy_tails=True), Glyphs()]

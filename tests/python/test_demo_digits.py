@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import leakbound as lb
-from leakbound.demos.digits import DigitsReport, run
 from leakbound.errors import OptionError, OptionTypeError
+from leakbound.experiments.demos.digits import DigitsReport, run
 
 TINY: dict[str, Any] = {"epochs": (2, 1), "epsilons": (1.0,), "private_epochs": 1}
 

@@ -12,9 +12,9 @@ import torch
 from typer.testing import CliRunner
 
 from leakbound.cli import app
-from leakbound.demos import census, glyphs
-from leakbound.demos._panoramia import SyntheticReport
 from leakbound.errors import OptionError, OptionTypeError
+from leakbound.experiments.demos import census, glyphs
+from leakbound.experiments.demos.panoramia import SyntheticReport
 
 TINY: dict[str, Any] = {"epochs": (2, 1), "private_epochs": 1, "members": 600, "seeds": 1}
 

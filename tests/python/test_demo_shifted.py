@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from leakbound import audit_zero_run
 from leakbound.cli import app
-from leakbound.demos import shifted
+from leakbound.experiments.demos import shifted
 
 
 @pytest.fixture(scope="module")

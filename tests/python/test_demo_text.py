@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 import leakbound as lb
-from leakbound.demos import text
-from leakbound.demos._gpt import GPT
-from leakbound.demos._training import quiet_opacus
-from leakbound.demos.text import TextReport, run
 from leakbound.errors import OptionError, OptionTypeError
+from leakbound.experiments.demos import text
+from leakbound.experiments.demos.gpt import GPT
+from leakbound.experiments.demos.text import TextReport, run
+from leakbound.experiments.demos.training import quiet_opacus
 from leakbound.torch import score
 
 TINY: dict[str, Any] = {"epochs": (2, 1), "private_epochs": 1, "chunks": 200}

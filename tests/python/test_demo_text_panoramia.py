@@ -12,9 +12,9 @@ import torch
 from typer.testing import CliRunner
 
 from leakbound.cli import app
-from leakbound.demos import text, text_panoramia
-from leakbound.demos.text_panoramia import LanguageReport, run
 from leakbound.errors import OptionError
+from leakbound.experiments.demos import text, text_panoramia
+from leakbound.experiments.demos.text_panoramia import LanguageReport, run
 
 TINY: dict[str, Any] = {"epochs": (1,), "private_epochs": 1, "members": 500, "seeds": 1}
 AUDITS = ("PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)")

@@ -24,10 +24,15 @@ def test_docstring_examples(name: str) -> None:
 
 def test_the_public_modules_have_examples() -> None:
     finder = doctest.DocTestFinder()
-    names = ("leakbound", "leakbound.claims", "leakbound.cuts", "leakbound.generators")
-    for name in (*names, "leakbound.stats"):
-        tests = finder.find(importlib.import_module(name), name)
-        assert any(test.examples for test in tests), f"{name} has no example"
+    for public in ("claims", "cuts", "generators", "planning", "stats"):
+        tests = [
+            test
+            for name in MODULES
+            if name.startswith(f"leakbound.{public}.")
+            for test in finder.find(importlib.import_module(name), name)
+        ]
+        assert any(test.examples for test in tests), f"{public} has no example"
+    assert any(test.examples for test in finder.find(leakbound, "leakbound"))
 
 
 def test_readme_examples(

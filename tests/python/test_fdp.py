@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from leakbound import errors, stats
-from leakbound._typing import FdpTest
+from leakbound._base.types import FdpTest
 from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
-from leakbound.tradeoff import TradeOff
+from leakbound.claims.tradeoff import TradeOff
 
 ONE = TradeOff.gaussian(1.0)
 EXPECTED_RIGHT = 0.6914624612740131

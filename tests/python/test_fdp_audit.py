@@ -9,9 +9,9 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, simulate, stats
-from leakbound._wording import DELTA, claim_sentence, headline, shown
-from leakbound.audits._fdp import plan_family
+from leakbound.audits.policies.f_dp import plan_family
 from leakbound.cli import app
+from leakbound.results.words import DELTA, claim_sentence, headline, shown
 
 GAME = simulate.gaussian(1000, 1.0, seed=0)
 SIGMA = lb.TradeOffFamily(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import leakbound as lb
 from leakbound import simulate, stats
-from leakbound._typing import FdpTest
+from leakbound._base.types import FdpTest
 from leakbound.validity import most_errors
 
 TAU = 0.1

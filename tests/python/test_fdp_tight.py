@@ -15,8 +15,8 @@ from scipy import stats as scipy_stats
 
 from leakbound import simulate
 from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.stats import fdp_lower_bound, fdp_p_value, fdp_rejects
-from leakbound.tradeoff import TradeOff
 
 FINE = np.linspace(-6.0, 8.0, 7001)
 """Where slopes are looked for: between two, an inequality can fail by 1e-6 of itself."""

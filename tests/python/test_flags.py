@@ -12,7 +12,7 @@ import torch
 
 import leakbound as lb
 from leakbound import panoramia, planning, propensity, stats, validity
-from leakbound.demos import census, glyphs
+from leakbound.experiments.demos import census, glyphs
 from leakbound.generators import GaussianCopula
 from leakbound.torch import score, token_losses
 
@@ -46,9 +46,9 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
         )
         for name in ("derandomize", "falsify", "release_refuted")
     },
-    ("leakbound.demos.census.run", "heavy_tails"): census.run,
-    ("leakbound.demos.census.run", "conditional"): census.run,
-    ("leakbound.demos.glyphs.run", "conditional"): glyphs.run,
+    ("leakbound.experiments.demos.census.run", "heavy_tails"): census.run,
+    ("leakbound.experiments.demos.census.run", "conditional"): census.run,
+    ("leakbound.experiments.demos.glyphs.run", "conditional"): glyphs.run,
     ("leakbound.planning.canaries_needed", "progress"): lambda **x: planning.canaries_needed(
         1.0, 2.0, simulations=1, most=8, **x
     ),
@@ -107,7 +107,7 @@ RETURNED = {
     propensity.Falsification,
     propensity.FormTest,
     validity.Rate,
-    importlib.import_module("leakbound.reproduce").Outcome,
+    importlib.import_module("leakbound.experiments.papers").Outcome,
 }
 """What the package makes and nobody else: their fields are not options."""
 

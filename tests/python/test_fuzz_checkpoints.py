@@ -9,8 +9,8 @@ import pytest
 
 import leakbound as lb
 from leakbound.errors import CheckpointError, PlanFormatError
-from leakbound.panoramia._checkpoints import Checkpoints
-from leakbound.propensity._blocks import Checkpoint
+from leakbound.panoramia.checkpoints import Checkpoints
+from leakbound.propensity.blocks import Checkpoint
 from mutations import LONG, QUICK, assaulted, mutants
 
 MADE_OF = {"members": "a", "seed": "1"}

@@ -12,7 +12,7 @@ import leakbound as lb
 from hostile import Hostile, Tally
 from leakbound import errors, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP
-from leakbound.tradeoff import TradeOff
+from leakbound.claims.tradeoff import TradeOff
 
 Call = tuple[Callable[[], Any], Callable[[Any], bool], object]
 

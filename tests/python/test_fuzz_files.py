@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 import leakbound as lb
 from command_line import csv_text, leakbound, spawn
-from leakbound.cli import _input
+from leakbound.cli import tables
 from leakbound.errors import LeakboundError
 from mutations import LONG, QUICK, assaulted, mutants
 
@@ -62,7 +62,7 @@ def test_tampered_tables(suffix: str, count: int, tmp_path: Path) -> None:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        table = _input.read(path, WANTED)
+        table = tables.read(path, WANTED)
         assert len(table.scores["score"]) == len(table.member) > 0
         lb.audit_one_run(table.scores["score"], table.member, ids=table.ids)
 
@@ -78,12 +78,12 @@ def test_the_two_readers_of_csv_agree(count: int, tmp_path: Path) -> None:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        names = _input._csv_names(path)
+        names = tables._csv_names(path)
         if {"score", "member", "id"} <= set(names) and len(set(names)) == len(names):
             picked = ["id", "member", "score"]
-            fast = _input._csv_by_arrow(path, names, picked)
+            fast = tables._csv_by_arrow(path, names, picked)
             if fast is not None:
-                slow = _input._csv_by_line(path, names, picked)
+                slow = tables._csv_by_line(path, names, picked)
                 for name in picked:
                     np.testing.assert_array_equal(fast[name], slow[name])
 
@@ -147,7 +147,7 @@ def test_pipes_and_folders_are_no_files(tmp_path: Path) -> None:
         (tmp_path / f"folder.{suffix}").mkdir()
         for name, what in ((f"pipe.{suffix}", "a pipe"), (f"folder.{suffix}", "a directory")):
             with pytest.raises(lb.errors.InputFileError, match=f"is {what}"):
-                _input.read_propensities(tmp_path / name, None)
+                tables.read_propensities(tmp_path / name, None)
 
 
 def test_a_message_about_many_columns_is_short(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_message_about_many_columns_is_short(tmp_path: Path) -> None:
 def test_infinities_that_were_meant_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("score,member\ninf,1\n-Infinity,0\n1,1\n")
-    assert _input.read(path, WANTED).scores["score"].tolist() == [np.inf, -np.inf, 1.0]
+    assert tables.read(path, WANTED).scores["score"].tolist() == [np.inf, -np.inf, 1.0]
 
 
 def test_a_name_that_is_no_text_is_reported_and_refused(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_an_array_of_propensities_is_read_alike(tmp_path: Path) -> None:
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        assert _input.read_propensities(path, None).ndim in {1, 2}
+        assert tables.read_propensities(path, None).ndim in {1, 2}
 
     read_well, refused = assaulted(contents(), read)
     assert read_well + refused == QUICK

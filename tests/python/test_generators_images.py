@@ -9,8 +9,6 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from leakbound.demos._census_data import Census
-from leakbound.demos._glyphs_data import Glyphs
 from leakbound.errors import (
     IncompatibleOptionsError,
     InputFileError,
@@ -21,6 +19,8 @@ from leakbound.errors import (
     TooFewMembersError,
     TooFewSamplesError,
 )
+from leakbound.experiments.demos.census_data import Census
+from leakbound.experiments.demos.glyphs_data import Glyphs
 from leakbound.generators import (
     Diffusion,
     Filtered,
@@ -32,7 +32,7 @@ from leakbound.generators import (
     Sampler,
     Samples,
 )
-from leakbound.generators._principal import Principal
+from leakbound.generators.principal import Principal
 
 Array = NDArray[Any]
 GENERATORS = [PCAMixture(components=20, mixtures=8), Diffusion(steps=200, width=32, blocks=2)]

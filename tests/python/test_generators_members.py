@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from leakbound.demos._census_data import Census
 from leakbound.errors import (
     ArrayTypeError,
     DuplicateIdsError,
@@ -18,6 +17,7 @@ from leakbound.errors import (
     ReusedMembersError,
     ShapeError,
 )
+from leakbound.experiments.demos.census_data import Census
 from leakbound.generators import (
     FeatureExtreme,
     MemberSplit,

@@ -16,12 +16,7 @@ from leakbound.errors import (
     TooFewMembersError,
     TooFewSamplesError,
 )
-from leakbound.generators import (
-    Generator,
-    LanguageModel,
-    Sampler,
-    chunk_texts,
-)
+from leakbound.generators import Generator, LanguageModel, Sampler, chunk_texts
 
 LENGTH = 8
 LETTERS = 6

@@ -8,9 +8,11 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
-from leakbound import _wording, report
-from leakbound._wording import headline, headline_of_many
+from leakbound import report
+from leakbound._base import formatting
 from leakbound.errors import OptionError
+from leakbound.results import words as wording
+from leakbound.results.words import headline, headline_of_many
 
 MODELS, REPORTS, BETA = 20, 200, 0.05
 
@@ -68,7 +70,7 @@ def test_an_estimate_takes_no_share_of_the_confidence() -> None:
     member = rng.random(500) < 0.5
     scores = rng.normal(size=(2, 500)) + member
     estimate = lb.audit_panoramia(scores[0], scores[1], member)
-    assert _wording.joint_confidence([audit(3.0), estimate, estimate]) == pytest.approx(0.95)
+    assert wording.joint_confidence([audit(3.0), estimate, estimate]) == pytest.approx(0.95)
 
 
 def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
@@ -80,7 +82,7 @@ def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
     assert headline_of_many(together) in page
     assert "1 of 3 models leak." in page
     assert "pure DP, 95 % confidence over the 3 models" in page
-    assert _wording.number(apart["much"].bound) in page
+    assert formatting.number(apart["much"].bound) in page
     alone = text(report.render(apart))
     assert "2 of 3 models leak." in alone
     assert "pure DP, 85 % confidence over the 3 models" in alone

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound._typing import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.propensity import LogisticPropensity
 from leakbound.stats import binomial_tail
 from leakbound.validity import cases

@@ -9,7 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound.tradeoff import TradeOff
+from leakbound.claims.tradeoff import TradeOff
 
 INCREASING = lb.TradeOffFamily(
     parameter="ε", tradeoff=TradeOff.approx, bracket=(0.0, 3.0), increasing=True

@@ -1,97 +1,174 @@
-"""Imports point one way, and the package costs no more than NumPy to import."""
+"""Imports point one way, file by file, and the package costs no more than NumPy to import."""
 
 import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import leakbound
 
 PACKAGE = Path(leakbound.__file__).parent
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 
-LAYERS = [
-    {"_core"},
-    {"_streams", "errors", "_typing"},
-    {"_scalars"},
-    {"_archives", "_files", "_progress", "_rounding", "_validate"},
-    {"_align", "_approx", "_json", "_levels", "_parts", "_poisson_binomial", "_policy", "_scores"},
-    {"_zero_run"},
-    {"cuts", "plan", "propensity", "tradeoff"},
-    {"_pld"},
-    {"claims"},
-    {"_fdp"},
-    {"_composition"},
-    {"_audit_result", "stats"},
-    {"_zero_run_result"},
-    {"_panoramia_result"},
-    {"results"},
-    {"audits", "simulate"},
-    {"_allowed", "_wording"},
-    {"attacks", "planning", "torch", "validity"},
-    {"generators"},
-    {"_plot_style"},
-    {"plots"},
-    {"_panoramia_plots"},
-    {"_zero_run_plots"},
-    {"_figures"},
-    {"report"},
-    {"panoramia"},
-    {"demos"},
-    {"reproduce"},
-    {"cli"},
-    {"__main__"},
-]
-RANK = {module: rank for rank, layer in enumerate(LAYERS) for module in layer}
+FLOORS = (
+    ("cli",),
+    ("experiments",),
+    ("panoramia", "planning", "validity"),
+    ("audits",),
+    ("results",),
+    ("propensity", "generators", "simulate"),
+    ("stats",),
+    ("claims", "cuts", "report", "torch", "attacks"),
+    ("_base",),
+    ("errors",),
+    ("_core",),
+)
+"""The rooms of the package: each imports only from floors below its own."""
+RANK = {room: -floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
-METHODS_THAT_DRAW = {
-    ("propensity", "plots"),
-    ("_audit_result", "_zero_run_plots"),
-    ("_audit_result", "report"),
+FACES = {"leakbound", "leakbound.__main__"}
+"""What may see everything, besides the command line on the top floor."""
+FORMER = {"leakbound.plan", "leakbound.plots", "leakbound.tradeoff"}
+"""Former places of public names, which import their new ones."""
+
+KNOWN_UPWARD = {
+    ("leakbound.report.figures", "leakbound.results"),
+    ("leakbound.report.figures", "leakbound.results.words"),
+    ("leakbound.report.page", "leakbound.results"),
+    ("leakbound.report.page", "leakbound.results.words"),
+    ("leakbound.report.svg", "leakbound.results"),
+    ("leakbound.report.svg", "leakbound.results.words"),
+    ("leakbound.report.svg", "leakbound.results.zero_run"),
+    ("leakbound.report.svg", "leakbound.results.zero_run_figures"),
 }
-"""`.plot()` and `.report()` reach for what draws them when they are called, and not before."""
+"""Reports still read results; until results hand them what to lay out."""
+REPORTS = frozenset({"leakbound.report", "leakbound.results"})
+KNOWN_CIRCLES = {
+    frozenset({"leakbound.generators.causal", "leakbound.generators.text"}),
+    frozenset({"leakbound.panoramia.phases", "leakbound.panoramia.run"}),
+    frozenset({"leakbound.validity.markdown", "leakbound.validity.suite"}),
+    frozenset(f"leakbound.panoramia.report.{name}" for name in ("figures", "page", "report")),
+}
 
 HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}
 
 
-def files() -> Iterator[tuple[str, Path]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE).with_suffix("").parts
-        if parts != ("__init__",):
-            yield parts[0], path
+@cache
+def files() -> dict[str, Path]:
+    """Every module of the package, by its dotted name."""
+    found = {}
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Names of this package's modules that a file imports, wherever in the file."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+def imported(path: Path) -> Iterator[str]:
+    """Modules of this package that a file imports: at its top, lazily or for types alone."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports relatively"
+            assert node.module is not None
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in files() else node.module for name in whole)
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        yield from (n.split(".")[1] for n in names if n.startswith("leakbound."))
+            yield from (alias.name for alias in node.names)
 
 
-def test_every_module_has_a_place() -> None:
-    assert {module for module, _ in files()} <= set(RANK)
+@cache
+def arrows() -> frozenset[tuple[str, str]]:
+    """Pairs of a module and another one that it imports."""
+    return frozenset(
+        (module, other)
+        for module, path in files().items()
+        for other in imported(path)
+        if other in files() and other != module
+    )
 
 
-def test_imports_point_to_lower_layers() -> None:
+def room(module: str) -> str:
+    return module.split(".")[1]
+
+
+def circles() -> list[list[str]]:
+    """Sets of modules that import each other in a circle, by Tarjan's algorithm."""
+    below: dict[str, list[str]] = {module: [] for module in files()}
+    for module, other in arrows():
+        below[module].append(other)
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    path: list[str] = []
+    found = []
+
+    def visit(module: str) -> None:
+        order[module] = low[module] = len(order)
+        path.append(module)
+        for other in below[module]:
+            if other not in order:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in path:
+                low[module] = min(low[module], order[other])
+        if low[module] == order[module]:
+            start = path.index(module)
+            if len(path) - start > 1:
+                found.append(sorted(path[start:]))
+            del path[start:]
+
+    for module in below:
+        if module not in order:
+            visit(module)
+    return found
+
+
+def test_every_module_has_a_room() -> None:
+    outside = {module for module in files() if module not in FACES | FORMER}
+    assert {room(module) for module in outside} == set(RANK)
+
+
+def test_imports_point_downwards() -> None:
     upward = {
         (module, other)
-        for module, path in files()
-        for other in imported(ast.parse(path.read_text(encoding="utf-8")))
-        if {module, other} <= set(RANK) and other != module and RANK[other] >= RANK[module]
+        for module, other in arrows()
+        if module not in FACES | FORMER
+        and (
+            RANK[room(module)] < max(RANK.values())
+            if other in FACES | FORMER
+            else room(module) != room(other) and RANK[room(other)] >= RANK[room(module)]
+        )
     }
-    assert upward == METHODS_THAT_DRAW
+    assert upward == KNOWN_UPWARD
 
 
-def test_nothing_imports_the_package_itself_or_relatively() -> None:
-    for _, path in files():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                assert node.level == 0, f"{path.name} imports relatively"
+def test_no_files_import_each_other_in_a_circle() -> None:
+    found = {frozenset(circle) for circle in circles()}
+    assert {circle for circle in found if not REPORTS <= circle} == KNOWN_CIRCLES
+
+
+def test_no_room_reaches_into_private_names_of_another() -> None:
+    reached = {
+        f"{module} imports {name} of {node.module}"
+        for module, path in files().items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("leakbound")
+        for name in (alias.name for alias in node.names)
+        if name.startswith("_") and name not in {"_core", "__version__"}
+    }
+    assert not reached
+
+
+def test_the_package_has_few_rooms() -> None:
+    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
+    assert len({name for name in entries if not name.startswith("_core.")} | {"_core"}) <= 25
+
+
+def test_the_diagram_for_contributors_is_drawn_from_this_table() -> None:
+    diagram = "\n".join(" · ".join(rooms) for rooms in FLOORS)
+    assert f"```\n{diagram}\n```" in CONTRIBUTING.read_text(encoding="utf-8")
 
 
 def test_importing_the_package_loads_numpy_only() -> None:
@@ -101,3 +178,10 @@ def test_importing_the_package_loads_numpy_only() -> None:
     ).stdout.split()
     assert "numpy" in loaded
     assert HEAVY.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("former", sorted(FORMER))
+def test_former_places_still_have_their_names(former: str) -> None:
+    code = f"import {former} as former; print(all(hasattr(former, n) for n in former.__all__))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

@@ -7,15 +7,15 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
-from leakbound.audits._beyond_features import beyond_features
-from leakbound.audits._least_favourable import (
+from leakbound.audits.zero_run.least_favourable import (
     LeastFavourable,
     bound_over_set,
     least_favourable_bound,
     planning_log_odds,
 )
+from leakbound.audits.zero_run.residuals import beyond_features
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
-from leakbound.propensity._confidence import ConfidenceSet
+from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats import poisson_binomial_epsilon
 from learnt import People, Setting, gaussian, knowing, people, response
 

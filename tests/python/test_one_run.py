@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from leakbound import stats
-from leakbound._streams import Purpose
+from leakbound._base.streams import Purpose
 
 Game = tuple[np.ndarray, np.ndarray]
 BETA = 0.05

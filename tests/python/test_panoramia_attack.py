@@ -15,7 +15,7 @@ from leakbound.errors import (
     ShapeError,
 )
 from leakbound.panoramia import Examples, Sample, StackedAttack
-from leakbound.panoramia._images import DENSE, Pictures
+from leakbound.panoramia.models.images import DENSE, Pictures
 
 
 def game(n: int, seed: int, *, by_signal: float = 0.0, by_table: float = 0.0) -> Sample:

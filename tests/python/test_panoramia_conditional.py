@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leakbound.audits._conditional import audit_shown
+from leakbound.audits.panoramia.conditional import audit_shown
 from leakbound.claims import PureDP
-from leakbound.demos._census_data import Census, features
+from leakbound.experiments.demos.census_data import Census, features
 from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.panoramia._conditional import CORRECTIONS, Conditional, shown_of, withheld_together
+from leakbound.panoramia.conditional import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.results import ZeroRunResult
 from leakbound.stats import binomial_tail
 from memory import Memory
@@ -157,7 +157,7 @@ def test_a_run_prints_it_beside_the_estimate(
     assert kept["rows"][1]["results"][0]["kind"] == "conditional_lower_bound"
     assert played(tmp_path / "one").table() == report.table()
 
-    monkeypatch.setattr("leakbound.audits._matched._FEWEST", 1e9)
+    monkeypatch.setattr("leakbound.audits.zero_run.matching._FEWEST", 1e9)
     without = played(tmp_path / "one")
     assert without.table() == [report.table()[0], report.table()[2]]
     said = "there is no row ('target', 'Zero-Run, match'): matching keeps "

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.audits._conditional import columns, cross_fitted
+from leakbound.audits.panoramia.conditional import columns, cross_fitted
 from leakbound.errors import FeaturesError, LengthMismatchError, ShapeError
 from leakbound.stats import binomial_tail
 
@@ -140,7 +140,7 @@ def test_without_overlap_there_is_none_and_a_reason(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(8)
     member = rng.random(60) < 0.5
     x = np.where(member, 1e6, -1e6)[:, None] + rng.normal(size=(60, 1))
-    monkeypatch.setattr("leakbound.audits._matched._FEWEST", 1e9)
+    monkeypatch.setattr("leakbound.audits.zero_run.matching._FEWEST", 1e9)
     result = lb.audit_panoramia(x[:, 0], x[:, 0], member, features=x)
     assert result.conditional is not None
     assert result.conditional_by_match is None

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import leakbound as lb
 from leakbound.cli import app
-from leakbound.demos._census_data import Census, features
 from leakbound.errors import (
     CheckpointError,
     DuplicateIdsError,
@@ -27,13 +26,14 @@ from leakbound.errors import (
     OptionTypeError,
     ShapeError,
 )
+from leakbound.experiments.demos.census_data import Census, features
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
-from leakbound.panoramia._losses import losses_of
+from leakbound.panoramia.report.losses import losses_of
 from memory import Memory
 
 if TYPE_CHECKING:
-    from leakbound.panoramia._report import Audit
+    from leakbound.panoramia.report.report import Audit
 
 MEMBERS = 1000
 
@@ -528,4 +528,4 @@ def test_the_stored_form_is_plain_data(report: PanoramiaReport) -> None:
     content = json.loads(report.to_json())
     assert content["rows"][0]["results"][0]["type"] == "PanoramiaResult"
     assert content["rows"][3]["results"][0]["type"] == "AuditResult"
-    assert content["options"]["inputs"] == "leakbound.demos._census_data.features"
+    assert content["options"]["inputs"] == "leakbound.experiments.demos.census_data.features"

@@ -8,8 +8,9 @@ import torch
 
 import leakbound as lb
 from leakbound.errors import LengthMismatchError, ShapeError
-from leakbound.panoramia import Examples, Sample, StackedAttack, _text
-from leakbound.panoramia._networks import Signals, answers
+from leakbound.panoramia import Examples, Sample, StackedAttack
+from leakbound.panoramia.models import text
+from leakbound.panoramia.models.networks import Signals, answers
 
 LENGTH = 12
 ATTACK = StackedAttack("text")
@@ -53,14 +54,14 @@ def test_it_needs_no_model() -> None:
 
 def test_training_of_both_parts_begins_with_what_each_learnt_alone() -> None:
     train, validation, test = parts(by_words=0.7, by_losses=0.4)
-    reader = _text.prepare(train, validation, 3)
+    reader = text.prepare(train, validation, 3)
     signals = Signals.train(train, 3, validation)
     first, *later = [
-        candidate.options["epochs"] for candidate in _text.candidates(train, validation, 3, reader)
+        candidate.options["epochs"] for candidate in text.candidates(train, validation, 3, reader)
     ]
     assert (first, later) == (0, [1, 2])
     inputs = [reader.inputs(test.examples), signals.inputs(test.signals)]
-    joined = answers(_text._Both(reader.network, signals), inputs)
+    joined = answers(text._Both(reader.network, signals), inputs)
     (losses,) = signals.logits(test.signals)
     np.testing.assert_allclose(joined, answers(reader.network, inputs[:1]) + losses, atol=1e-4)
 

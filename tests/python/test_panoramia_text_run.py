@@ -11,7 +11,7 @@ from transformers import GPT2Config
 
 import leakbound as lb
 from leakbound import stats
-from leakbound.demos._gpt import GPT
+from leakbound.experiments.demos.gpt import GPT
 from leakbound.generators import LanguageModel, MemberSplit, Samples, chunk_texts
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
 

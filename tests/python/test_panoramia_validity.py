@@ -8,10 +8,10 @@ from torch import nn
 
 import leakbound as lb
 from leakbound import stats
-from leakbound.demos._census_data import Census, features
+from leakbound.experiments.demos.census_data import Census, features
 from leakbound.generators import GaussianCopula
 from leakbound.panoramia import Examples, Helper, Panoramia
-from leakbound.panoramia._models import train
+from leakbound.panoramia.models.target import train
 
 KNOWN = 300
 """Members of the generator: the target knows them, and so what real examples look like."""

@@ -9,9 +9,11 @@ from scipy import stats as scipy_stats
 from typer.testing import CliRunner
 
 import leakbound as lb
-from leakbound import _core, planning, simulate, stats
+import leakbound._core as _core
+from leakbound import planning, simulate, stats
 from leakbound.cli import app
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
+from leakbound.planning import forecast
 
 APPROX = lb.ApproxDP(delta=1e-5)
 GDP = lb.GaussianDP()
@@ -30,7 +32,7 @@ def test_ceilings_are_those_of_closed_forms() -> None:
 
 
 @pytest.mark.parametrize("claim", [lb.PureDP(), APPROX, GDP], ids=lambda claim: claim.name)
-def test_the_best_number_of_guesses_beats_others(claim: planning.PlannedClaim) -> None:
+def test_the_best_number_of_guesses_beats_others(claim: forecast.PlannedClaim) -> None:
     best = planning.best_guesses(500, 0.95, claim)
 
     def mean(guesses: int) -> float:
@@ -62,7 +64,7 @@ def test_audits_plan_with_the_same_numbers() -> None:
     ],
     ids=repr,
 )
-def test_power_is_that_of_audits(claim: planning.PlannedClaim, truth: planning.Truth) -> None:
+def test_power_is_that_of_audits(claim: forecast.PlannedClaim, truth: forecast.Truth) -> None:
     planned = planning.power(300, truth, target=1.0, claim=claim, simulations=400)
 
     def bound(seed: int) -> float:
@@ -107,7 +109,7 @@ def test_simulated_games_have_their_law() -> None:
 
 
 def test_a_number_stands_for_the_truth_of_the_claim() -> None:
-    def found(claim: planning.PlannedClaim) -> planning.Truth:
+    def found(claim: forecast.PlannedClaim) -> forecast.Truth:
         return planning.power(20, 2.0, claim=claim, simulations=1).truth
 
     assert found(lb.PureDP()) == planning.Response(2.0)

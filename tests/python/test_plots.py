@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 import leakbound as lb
-from leakbound import plots
-from leakbound._allowed import iso_bound_precision, most_true_positives
 from leakbound.errors import OptionError
+from leakbound.report import figures as plots
+from leakbound.report.reference_lines import iso_bound_precision, most_true_positives
 
 
 def audit(shift: float, *, examples: int = 400, cuts: object = None) -> lb.AuditResult:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, poisson_binom
 
-from leakbound import _core, errors, stats
+import leakbound._core as _core
+from leakbound import errors, stats
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "poisson_binomial.csv"
 DOCS = Path(__file__).parents[2] / "docs" / "poisson-binomial.md"

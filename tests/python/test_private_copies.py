@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 import leakbound as lb
-from leakbound._scores import Scores
+from leakbound._base.scores import Scores
 from leakbound.audits import OneRunStream
 
 rng = np.random.default_rng(5)

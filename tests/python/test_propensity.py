@@ -6,9 +6,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import PredefinedSplit
 
-from leakbound import _core
-from leakbound._streams import Purpose
-from leakbound._typing import BoolArray, FloatArray
+import leakbound._core as _core
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.propensity import LogisticPropensity, PropensityFit
 
 

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from leakbound._typing import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import (
     ArrayTypeError,
     ClassMissingError,

@@ -10,17 +10,12 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakbound import _core
-from leakbound._streams import Purpose
-from leakbound._typing import BoolArray, FloatArray
+import leakbound._core as _core
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import CheckpointError, IncompatibleOptionsError
-from leakbound.propensity import (
-    LogisticPropensity,
-    PropensityFit,
-    SklearnPropensity,
-    cross_fit,
-)
-from leakbound.propensity._blocks import Checkpoint, run_blocks
+from leakbound.propensity import LogisticPropensity, PropensityFit, SklearnPropensity, cross_fit
+from leakbound.propensity.blocks import Checkpoint, run_blocks
 
 
 def shifted(m: int, d: int = 3) -> tuple[FloatArray, BoolArray]:

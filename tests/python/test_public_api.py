@@ -18,9 +18,9 @@ from leakbound import (
     results,
     simulate,
     stats,
-    tradeoff,
     validity,
 )
+from leakbound.claims import tradeoff
 
 MODULES = [
     lb,

@@ -15,9 +15,13 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import leakbound as lb
-from leakbound import _wording, plots, report
-from leakbound._zero_run_plots import plots_of
+from leakbound import report
+from leakbound._base.formatting import number
 from leakbound.errors import OptionError
+from leakbound.report import figures as plots
+from leakbound.report.kinds import KINDS
+from leakbound.results import words as wording
+from leakbound.results.zero_run_figures import plots_of
 
 Result = lb.AuditResult | lb.PanoramiaResult
 
@@ -121,9 +125,9 @@ def page(html: str) -> Page:
 
 def test_the_headline_says_what_the_kind_of_result_allows(name: str, page: Page) -> None:
     result = RESULTS[name]
-    assert re.fullmatch(HEADLINES[name], _wording.headline(result))
-    assert _wording.headline(result) in page.text
-    assert _wording.explanation(result) in page.text
+    assert re.fullmatch(HEADLINES[name], wording.headline(result))
+    assert wording.headline(result) in page.text
+    assert wording.explanation(result) in page.text
 
 
 def test_the_document_is_well_formed(page: Page) -> None:
@@ -197,23 +201,23 @@ def test_all_words_have_contrast_in_light_in_dark_and_on_paper() -> None:
 
 
 def test_the_kind_is_named_in_words(name: str, page: Page) -> None:
-    tag = _wording.KINDS[RESULTS[name].kind].tag
+    tag = KINDS[RESULTS[name].kind].tag
     assert page.text.count(tag) >= 2
     for kind in ("estimate", "invalid"):
-        other = _wording.KINDS[kind].tag
+        other = KINDS[kind].tag
         assert (other in page.text) == (other == tag)
 
 
 def test_key_numbers_are_there_and_rounded_down(name: str, page: Page) -> None:
     result = RESULTS[name]
-    assert _wording.number(result.bound) in page.text
+    assert number(result.bound) in page.text
     assert f"{result.auc:.3f}" in page.text
     assert f"{result.m:,}" in page.text
     if isinstance(result, lb.PanoramiaResult):
-        assert _wording.number(result.c_lb) in page.text
-        assert _wording.number(result.c_plus_epsilon_lb) in page.text
+        assert number(result.c_lb) in page.text
+        assert number(result.c_plus_epsilon_lb) in page.text
     else:
-        assert _wording.number(result.ceiling) in page.text
+        assert number(result.ceiling) in page.text
         assert f"{result.correct:,} of {result.guesses:,}" in page.text
 
 
@@ -277,7 +281,7 @@ def test_a_refuted_propensity_model_is_named() -> None:
     assert found.conditional.falsification is not None
     refuted = replace(found.conditional.falsification, p_value=2e-5, refuted=True)
     withheld = replace(found.conditional, bound=0.0, withheld=True, falsification=refuted)
-    words = _wording.conditional_words(replace(found, conditional=withheld))
+    words = wording.conditional_words(replace(found, conditional=withheld))
     assert "proves nothing" in words
     assert "was refuted (p = 2e-05)" in words
 
@@ -289,10 +293,10 @@ def test_the_reasons_of_a_zero_come_with_numbers() -> None:
     result = lb.audit_panoramia(easy, rng.normal(size=1000), member)
     page = Page(report.render(result))
     assert "the generator is easily told from real data" in page.text.lower()
-    at_most = _wording.number(result.attack.ceiling - result.c_lb)
+    at_most = number(result.attack.ceiling - result.c_lb)
     assert f"which leaves ε̃ at most {at_most}" in page.text
     assert "this is not the reason" not in page.text
-    leaks = _wording.why_zero(0.5, 6.0, "RM;RN proves ε ≥ 1.00")
+    leaks = wording.why_zero(0.5, 6.0, "RM;RN proves ε ≥ 1.00")
     assert leaks[0].endswith("RM;RN proves ε ≥ 1.00: then this is not the reason.")
 
 
@@ -350,20 +354,20 @@ def test_the_worst_model_is_shown_first_hand() -> None:
 def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
     leaks, invalid, estimate = (RESULTS[name] for name in ("leaks", "invalid", "estimate"))
     assert invalid.bound > 0
-    words = _wording.headline_of_many({"a": leaks, "b": invalid, "c": estimate})
+    words = wording.headline_of_many({"a": leaks, "b": invalid, "c": estimate})
     assert words.startswith("1 of 3 models leak. The worst is “a”")
-    assert _wording.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
-    nothing = _wording.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
+    assert wording.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
+    nothing = wording.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
     assert nothing == "Nothing could be refuted on any of the 2 models."
 
 
 def test_a_tiny_bound_is_stated_and_not_called_a_leak() -> None:
     tiny = replace(RESULTS["leaks"], bound=0.00123)
-    assert _wording.verdict(tiny) == "at least 0.001"
-    assert _wording.headline(tiny).startswith("ε is at least 0.001 (95 % confidence)")
+    assert wording.verdict(tiny) == "at least 0.001"
+    assert wording.headline(tiny).startswith("ε is at least 0.001 (95 % confidence)")
     both = {"a": tiny, "b": RESULTS["leaks"]}
-    assert _wording.headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
-    little = _wording.headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
+    assert wording.headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
+    little = wording.headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
     assert "ε is at least 0.001 on “a”" in little
     page = Page(report.render(tiny))
     assert "leaks" not in page.text

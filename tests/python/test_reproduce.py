@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leakbound.cli import _output, _wide, app
-from leakbound.reproduce import REPRODUCTIONS, Line, Outcome
-from leakbound.reproduce._draw import svg
+from leakbound.cli import app, output, wide
+from leakbound.experiments.papers import REPRODUCTIONS, Line, Outcome
+from leakbound.experiments.papers.draw import svg
 
 
 def test_figures_are_what_the_paper_says_of_them() -> None:
@@ -92,10 +92,10 @@ def test_no_line_is_left_out_and_panels_may_share_an_axis() -> None:
 def test_tables_are_read_whole_on_short_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_output, "page", lambda: 80)
+    monkeypatch.setattr(output, "page", lambda: 80)
     headings = ["sigma", "canaries", *(f"ours, number {n} (printed)" for n in range(12))]
     rows = [["0.50", "100,000", *["9.99"] * 12], ["4.00", "1,000,000", *["0.92"] * 12]]
-    _wide.show(headings, rows, [True] * 14)
+    wide.show(headings, rows, [True] * 14)
     text = capsys.readouterr().out
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
@@ -108,12 +108,12 @@ def test_tables_are_read_whole_on_short_lines(
 def test_rows_are_told_apart_in_every_part_of_a_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_output, "page", lambda: 40)
+    monkeypatch.setattr(output, "page", lambda: 40)
     rows = [["40 epochs", "0", "1.00", "2.00"], ["40 epochs", "1e-5", "3.00", "4.00"]]
-    _wide.show(["target", "delta", "a long heading", "another"], rows, [False, False, True, True])
+    wide.show(["target", "delta", "a long heading", "another"], rows, [False, False, True, True])
     parts = capsys.readouterr().out.split("\n\n")
     assert len(parts) == 1
-    monkeypatch.setattr(_output, "page", lambda: 28)
-    _wide.show(["target", "delta", "a long heading", "another"], rows, [False, False, True, True])
+    monkeypatch.setattr(output, "page", lambda: 28)
+    wide.show(["target", "delta", "a long heading", "another"], rows, [False, False, True, True])
     for part in capsys.readouterr().out.split("\n\n"):
         assert "40 epochs  1e-5" in part

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from torch import nn
 
-from leakbound.demos import census
-from leakbound.demos._census_data import Census, features
+from leakbound.experiments.demos import census
+from leakbound.experiments.demos.census_data import Census, features
+from leakbound.experiments.papers import REPRODUCTIONS, Outcome, panoramia_models, panoramia_run
+from leakbound.experiments.papers.draw import svg
 from leakbound.generators import Samples
 from leakbound.panoramia import StackedAttack
-from leakbound.reproduce import REPRODUCTIONS, Outcome, _panoramia_models, _panoramia_run
-from leakbound.reproduce._draw import svg
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -20,17 +20,17 @@ def _tiny() -> Iterator[None]:
     """Train for less than the reproductions do."""
     with pytest.MonkeyPatch.context() as patch:
         tiny = {"members": 800, "seeds": 1}
-        patch.setattr(_panoramia_run, "QUICK", {"epochs": (1, 40), "epsilons": (), **tiny})
-        patch.setattr(_panoramia_models, "QUICK", {"epochs": (5,), **tiny})
-        patch.setattr(_panoramia_models, "WIDTHS", (16, 256))
-        patch.setattr(_panoramia_models, "setting", older_people)
+        patch.setattr(panoramia_run, "QUICK", {"epochs": (1, 40), "epsilons": (), **tiny})
+        patch.setattr(panoramia_models, "QUICK", {"epochs": (5,), **tiny})
+        patch.setattr(panoramia_models, "WIDTHS", (16, 256))
+        patch.setattr(panoramia_models, "setting", older_people)
         _forget()
         yield
     _forget()
 
 
 def _forget() -> None:
-    for cached in (_panoramia_run.census_run, _panoramia_models.trained, _panoramia_models.audit):
+    for cached in (panoramia_run.census_run, panoramia_models.trained, panoramia_models.audit):
         cached.cache_clear()
 
 
@@ -44,8 +44,8 @@ class Older(Census):
         return Samples(values, drawn.labels)
 
 
-def older_people(*, full: bool) -> _panoramia_models.Setting:  # noqa: ARG001
-    return _panoramia_models.Setting(
+def older_people(*, full: bool) -> panoramia_models.Setting:  # noqa: ARG001
+    return panoramia_models.Setting(
         process=Census(),
         recipe=census.recipe(16),
         generator=Older(),
@@ -159,7 +159,7 @@ def test_table_11_falls_as_more_may_fail() -> None:
 def test_table_2_has_a_row_for_each_helper() -> None:
     rows = outcome("table2").rows
     ours = {row[0]: row for row in rows[:4]}
-    assert tuple(ours) == _panoramia_models.HELPERS
+    assert tuple(ours) == panoramia_models.HELPERS
     for row in ours.values():
         assert row[1] > 0.3
         assert row[4] == pytest.approx(max(0, row[3] - row[1]))
@@ -192,7 +192,7 @@ def test_table_7_compares_accuracies_too() -> None:
 
 def test_figure_15_is_of_models_by_size() -> None:
     found = outcome("figure15")
-    for row, width in zip(found.rows, _panoramia_models.WIDTHS, strict=True):
+    for row, width in zip(found.rows, panoramia_models.WIDTHS, strict=True):
         network = census.recipe(width).network()
         assert row[:2] == (width, sum(weight.numel() for weight in network.parameters()))
     accuracies = [row[6] for row in found.rows]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leakbound.reproduce import REPRODUCTIONS
+from leakbound.experiments.papers import REPRODUCTIONS
 
 pytestmark = pytest.mark.validity
 

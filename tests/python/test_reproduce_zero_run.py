@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from leakbound.reproduce import REPRODUCTIONS, Outcome
-from leakbound.reproduce import _zero_run as module
-from leakbound.reproduce import _zero_run_images as images
-from leakbound.reproduce._draw import svg
+from leakbound.experiments.papers import REPRODUCTIONS, Outcome
+from leakbound.experiments.papers import zero_run as module
+from leakbound.experiments.papers import zero_run_images as images
+from leakbound.experiments.papers.draw import svg
 
 
 def columns(outcome: Outcome) -> dict[str, list[float]]:

@@ -20,8 +20,9 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import leakbound as lb
-from leakbound import _files, _json, errors
-from leakbound._rounding import down
+from leakbound import errors
+from leakbound._base import files, records
+from leakbound._base.formatting import down
 from leakbound.results import ScoreAudit
 
 Game = tuple[np.ndarray, np.ndarray]
@@ -159,7 +160,7 @@ def test_infinities_and_values_that_do_not_exist(result: lb.AuditResult) -> None
     edges[[0, -1]] = -math.inf, math.inf
     bins = dataclasses.replace(result.histogram, edges=edges)
     strange = dataclasses.replace(
-        result, _curve=_json.Lazy(lambda: curve), _histogram=_json.Lazy(lambda: bins)
+        result, _curve=records.Lazy(lambda: curve), _histogram=records.Lazy(lambda: bins)
     )
     data = json.loads(strange.to_json())
     assert [data["histogram"]["edges"][i] for i in (0, -1)] == ["-inf", "inf"]
@@ -315,18 +316,18 @@ def test_plot_and_report(result: lb.AuditResult, tmp_path: Path) -> None:
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "note.txt"
-    _files.write_text(path, "old ε")
-    _files.write_text(path, "new ε")
+    files.write_text(path, "old ε")
+    files.write_text(path, "new ε")
     assert path.read_text(encoding="utf-8") == "new ε"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "note.txt"
-    _files.write_text(path, "old")
+    files.write_text(path, "old")
 
     def write_half() -> None:
-        with _files.replacing(path) as file:
+        with files.replacing(path) as file:
             file.write(b"ne")
             msg = "disk full"
             raise OSError(msg)
@@ -347,12 +348,12 @@ def test_the_bytes_reach_the_disk_before_the_name(
         synced.append(("file" if is_file else "folder", path.exists()))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    _files.write_text(path, "text")
+    files.write_text(path, "text")
     assert synced == [("file", False), ("folder", True)]
 
 
 def test_a_new_file_has_ordinary_permissions(tmp_path: Path) -> None:
     plain, ours = tmp_path / "plain", tmp_path / "ours"
     plain.write_text("")
-    _files.write_text(ours, "")
+    files.write_text(ours, "")
     assert stat.S_IMODE(ours.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)

@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from leakbound import simulate
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
-from leakbound.simulate._noisy_sum import _Population
+from leakbound.simulate.noisy_sums import _Population
 
 PLAYS: dict[str, Callable[[int], simulate.Game]] = {
     "null": lambda seed: simulate.null(500, seed=seed),
@@ -187,7 +187,7 @@ def test_members_and_others_have_one_law_but_for_membership(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Members come from whole vectors in blocks, others from a shortcut: their features agree."""
-    monkeypatch.setattr("leakbound.simulate._noisy_sum._BLOCK", 7 * 30)
+    monkeypatch.setattr("leakbound.simulate.noisy_sums._BLOCK", 7 * 30)
     games = [simulate.noisy_sum(200, dimension=30, features=4, seed=seed) for seed in range(30)]
     features = np.concatenate([game.features for game in games])
     member = np.concatenate([game.member for game in games])

@@ -16,8 +16,8 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._scores import Scores
-from leakbound._typing import Sides
+from leakbound._base.scores import Scores
+from leakbound._base.types import Sides
 
 Batch = tuple[np.ndarray, np.ndarray]
 

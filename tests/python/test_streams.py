@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 import leakbound
 from leakbound import InclusionPlan
-from leakbound._streams import Purpose
+from leakbound._base.streams import Purpose
 from leakbound.generators import PCAMixture
 from leakbound.planning import power
 from leakbound.propensity import LogisticPropensity, hold_out
 
 PACKAGE = Path(leakbound.__file__).parent
-HOME = PACKAGE / "_streams.py"
-PRETENDERS = {PACKAGE / "validity" / "_same_seed.py"}
+HOME = PACKAGE / "_base" / "streams.py"
+PRETENDERS = {PACKAGE / "validity" / "same_seed.py"}
 """Games whose members are drawn as a user would draw them, from the seed of the audit."""
 
 MAKERS = {

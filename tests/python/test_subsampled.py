@@ -11,7 +11,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
-from leakbound import _pld, errors, simulate, stats
+from leakbound import errors, simulate, stats
+from leakbound.claims import dp_sgd
 
 CLAIM = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=50)
 POWERS = np.linspace(0.01, 0.99, 50)
@@ -26,7 +27,7 @@ def test_deltas_are_those_of_dp_accounting(order: str) -> None:
     ).self_compose(50)
     grid = np.linspace(-10, 10, 41)
     theirs = getattr(loss, f"_pmf_{order}").get_delta_for_epsilon(grid)
-    np.testing.assert_allclose(_pld._delta(loss, grid, order), theirs, atol=1e-13)
+    np.testing.assert_allclose(dp_sgd._delta(loss, grid, order), theirs, atol=1e-13)
 
 
 def test_without_sampling_it_is_the_gaussian_curve() -> None:
@@ -149,7 +150,7 @@ def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
             raise ImportError(name)
         return real(name, *rest, **more)
 
-    _pld.subsampled_gaussian.cache_clear()
+    dp_sgd.subsampled_gaussian.cache_clear()
     monkeypatch.setattr(builtins, "__import__", without)
     for name in [name for name in sys.modules if name.startswith("dp_accounting")]:
         monkeypatch.delitem(sys.modules, name)

@@ -20,11 +20,8 @@ from torch.utils.data import (
 
 import leakbound as lb
 from command_line import Terminal
-from leakbound import _progress
-from leakbound.errors import (
-    IncompatibleOptionsError,
-    TiedScoresError,
-)
+from leakbound._base import progress as _progress
+from leakbound.errors import IncompatibleOptionsError, TiedScoresError
 from leakbound.torch import Scores, score
 from scored import (
     EXAMPLES,

@@ -24,7 +24,7 @@ from leakbound.errors import (
     TargetError,
     TiedScoresError,
 )
-from leakbound.torch import _checks, score, token_losses
+from leakbound.torch import checks, score, token_losses
 
 torch.set_num_threads(1)
 
@@ -474,7 +474,7 @@ def test_gradients_need_the_same_parameters(other: nn.Module) -> None:
 def test_ties_are_counted(values: int) -> None:
     scores = np.random.default_rng(values).integers(values, size=50).astype(np.float64)
     expected = sum(int((scores == one).sum() > 1) for one in scores)
-    assert _checks._tied(scores) == expected
+    assert checks._tied(scores) == expected
 
 
 # --- into a file --------------------------------------------------------------------------------
@@ -485,7 +485,7 @@ def test_ties_are_counted(values: int) -> None:
 def test_scores_of_a_file_are_the_same(
     waiting: int, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leakbound.torch._stream._WAITING", waiting)
+    monkeypatch.setattr("leakbound.torch.stream._WAITING", waiting)
     model, data, _ = classifier()
     file = tmp_path / "scores.npy"
     file.write_bytes(b"what was there before")

@@ -8,7 +8,7 @@ from scipy import stats as scipy_stats
 
 from leakbound import errors
 from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
-from leakbound.tradeoff import TradeOff
+from leakbound.claims.tradeoff import TradeOff
 
 NORMAL = scipy_stats.norm
 LEVELS = np.linspace(0, 1, 101)

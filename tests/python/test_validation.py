@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._validate import complement
+from leakbound._base.validation import complement
 from leakbound.torch import Scores
 
 Game = tuple[np.ndarray, np.ndarray]

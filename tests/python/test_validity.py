@@ -17,9 +17,9 @@ import leakbound as lb
 from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import NaNScoresError, OptionError, OptionTypeError
-from leakbound.validity._games import Attacks, Boundary, LaplaceNoise, UserGame
-from leakbound.validity._shifted import NoisySums, Shifted, ShiftedGame
-from leakbound.validity._trials import OneRun, Stream, ZeroRun
+from leakbound.validity.games import Attacks, Boundary, LaplaceNoise, UserGame
+from leakbound.validity.shifted import NoisySums, Shifted, ShiftedGame
+from leakbound.validity.trials import OneRun, Stream, ZeroRun
 
 
 def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:

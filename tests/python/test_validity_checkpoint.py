@@ -17,7 +17,7 @@ import leakbound
 from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import CheckpointError, OptionError
-from leakbound.validity import _source
+from leakbound.validity import source
 
 
 @dataclass
@@ -70,7 +70,7 @@ def test_counts_of_another_seed_or_source_are_refused(
     validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="are of another seed; name another folder"):
         validity.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
-    monkeypatch.setattr(_source, "digest", lambda: "0" * 64)
+    monkeypatch.setattr(source, "digest", lambda: "0" * 64)
     with pytest.raises(CheckpointError, match="of another source"):
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
@@ -79,7 +79,7 @@ def test_the_commit_is_told_and_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("first", "second"):
-        monkeypatch.setattr(_source, "commit", lambda name=name: name)
+        monkeypatch.setattr(source, "commit", lambda name=name: name)
         report = validity.run([case(Coin())], repetitions=10, checkpoint=tmp_path)
         assert report.commit == "first"
 
@@ -124,25 +124,25 @@ def test_who_plays_does_not_change_what_is_kept(tmp_path: Path) -> None:
 def test_a_digest_tells_every_change_of_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_source, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(source, "_PACKAGE", tmp_path)
     digests = set()
     for name, text in [("a.py", ""), ("a.py", "x = 1"), ("deep/b.py", ""), ("core.so", "0")]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-        digests.add(_source.digest.__wrapped__())
+        digests.add(source.digest.__wrapped__())
     assert len(digests) == 4
     (tmp_path / "page.html").write_text("no code", encoding="utf-8")
-    assert _source.digest.__wrapped__() in digests
+    assert source.digest.__wrapped__() in digests
 
 
 def test_the_commit_comes_from_the_environment_or_from_git_that_tracks_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(_source.COMMIT, raising=False)
-    monkeypatch.setattr(_source, "_PACKAGE", tmp_path)
-    assert _source.commit.__wrapped__() is None
-    monkeypatch.setenv(_source.COMMIT, "f00")
-    assert _source.commit.__wrapped__() == "f00"
+    monkeypatch.delenv(source.COMMIT, raising=False)
+    monkeypatch.setattr(source, "_PACKAGE", tmp_path)
+    assert source.commit.__wrapped__() is None
+    monkeypatch.setenv(source.COMMIT, "f00")
+    assert source.commit.__wrapped__() == "f00"
 
 
 COMMAND = [sys.executable, "-c", "from leakbound.cli import main; main()", "validate"]
@@ -172,7 +172,7 @@ def cheat(member, seed):
 def test_the_command_writes_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.setattr(_source, "commit", lambda: "f00")
+    monkeypatch.setattr(source, "commit", lambda: "f00")
     shell = CliRunner()
     words = ["validate", "pure", "both", "p=0.5", "--repetitions", "250", "--table", "table.md"]
     result = shell.invoke(app, words)

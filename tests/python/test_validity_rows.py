@@ -12,12 +12,12 @@ import leakbound as lb
 from leakbound import validity
 from leakbound.errors import DuplicateIdsError, LeakboundError
 from leakbound.results import Assumption
-from leakbound.validity._attackers import Informed
-from leakbound.validity._designs import Missed
-from leakbound.validity._same_seed import IDIOMS, Replayed, SameSeed
-from leakbound.validity._shifted import ShiftedGame
-from leakbound.validity._ties import Coarse, CoarsePairs, CoarseStream
-from leakbound.validity._trials import OneRun, ZeroRun
+from leakbound.validity.attackers import Informed
+from leakbound.validity.designs import Missed
+from leakbound.validity.same_seed import IDIOMS, Replayed, SameSeed
+from leakbound.validity.shifted import ShiftedGame
+from leakbound.validity.ties import Coarse, CoarsePairs, CoarseStream
+from leakbound.validity.trials import OneRun, ZeroRun
 
 
 @pytest.mark.parametrize("idiom", IDIOMS)

@@ -10,8 +10,8 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._streams import Purpose
-from leakbound.audits._shift import read_shift
+from leakbound._base.streams import Purpose
+from leakbound.audits.zero_run.propensities import read_shift
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import NoisySum, noisy_sum
 

@@ -8,9 +8,10 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
-from leakbound import _wording, errors
-from leakbound.audits import _shift
+from leakbound import errors
+from leakbound.audits.zero_run import propensities
 from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
+from leakbound.results import words
 from leakbound.simulate import NoisySum, noisy_sum
 
 PLAIN = LogisticPropensity(calibration=None)
@@ -117,7 +118,7 @@ def false_claims(repetitions: int, seed: int) -> int:
 
 
 def test_folds_keep_their_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_shift, "REPLICATES", 79)
+    monkeypatch.setattr(propensities, "REPLICATES", 79)
     assert false_claims(100, 8) <= scipy_stats.binom.isf(1e-3, 100, 0.1)
 
 
@@ -154,9 +155,9 @@ def test_tampering_is_reported_beside_matching(
     again = lb.ZeroRunResult.from_json(matched.to_json())
     assert again.by_tampering == matched.by_tampering
     assert "by tampering instead" in matched._repr_html_()
-    told = f"{_wording.symbol(matched)} ≥ {matched.rounded(tampered.bound)}; to pick the larger"
+    told = f"{words.symbol(matched)} ≥ {matched.rounded(tampered.bound)}; to pick the larger"
     if not replicates:
-        assert told in _wording.explanation(matched)
+        assert told in words.explanation(matched)
     assert "by tampering instead" not in tampered._repr_html_()
 
 

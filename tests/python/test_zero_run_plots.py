@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound import errors, plots
-from leakbound._zero_run_plots import plots_of
+from leakbound import errors
+from leakbound.report import figures as plots
+from leakbound.results.zero_run_figures import plots_of
 from leakbound.simulate import noisy_sum
 
 GAME = noisy_sum(600, mu=2.5, shift=0.6, seed=2)

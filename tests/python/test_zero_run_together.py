@@ -7,7 +7,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors
-from leakbound._scores import Scores
+from leakbound._base.scores import Scores
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.stats import bootstrap_quantile
 

@@ -14,10 +14,10 @@ Examples
 Scores(offline_lira, m=3, from 0 to 4.472)
 """
 
-from leakbound._scores import Scores
-from leakbound.attacks._gradients import gradient_dot
-from leakbound.attacks._references import offline_lira, rmia
-from leakbound.attacks._thresholds import loss_threshold, margin_threshold
+from leakbound._base.scores import Scores
+from leakbound.attacks.gradients import gradient_dot
+from leakbound.attacks.references import offline_lira, rmia
+from leakbound.attacks.thresholds import loss_threshold, margin_threshold
 
 __all__ = [
     "Scores",

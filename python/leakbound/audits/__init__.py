@@ -1,10 +1,10 @@
 """Audits: one function for each game that a membership test can be, and one that goes on."""
 
-from leakbound.audits._least_favourable import LeastFavourable, least_favourable_bound
-from leakbound.audits.one_run import audit_one_run
-from leakbound.audits.panoramia import audit_panoramia
-from leakbound.audits.stream import OneRunStream
-from leakbound.audits.zero_run import audit_zero_run
+from leakbound.audits.one_run.audit import audit_one_run
+from leakbound.audits.one_run.stream import OneRunStream
+from leakbound.audits.panoramia.audit import audit_panoramia
+from leakbound.audits.zero_run.audit import audit_zero_run
+from leakbound.audits.zero_run.least_favourable import LeastFavourable, least_favourable_bound
 
 __all__ = [
     "LeastFavourable",

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from leakbound._validate import complement, instance
+from leakbound._base.validation import complement, instance
 from leakbound.claims import CLAIMS, Claim
 from leakbound.errors import OptionError
 from leakbound.results import AuditResult
 
 if TYPE_CHECKING:
-    from leakbound._typing import JsonValue
+    from leakbound._base.types import JsonValue
 
 __all__ = ["jointly"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from leakbound.cli._ending import BAD_INPUT, ended
+from leakbound.cli.ending import BAD_INPUT, ended
 
 if TYPE_CHECKING:
-    from leakbound.cli._app import app
+    from leakbound.cli.commands import app
 
 __all__ = ["app", "main"]
 
@@ -33,7 +33,7 @@ def _program() -> int:
     """Run the commands without Click's own ends, which exit with 1 at the end of input."""
     from typer import BadParameter, rich_utils
 
-    from leakbound.cli._app import app
+    from leakbound.cli.commands import app
 
     usage_error: type[Any] = BadParameter.__mro__[1]
     try:
@@ -45,7 +45,7 @@ def _program() -> int:
 
 def __getattr__(name: str) -> Any:
     if name == "app":
-        from leakbound.cli._app import app
+        from leakbound.cli.commands import app
 
         return app
     message = f"module {__name__!r} has no attribute {name!r}"

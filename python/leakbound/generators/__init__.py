@@ -19,19 +19,19 @@ Examples
 Samples(n=100, shape=(4,), labels=2)
 """
 
-from leakbound.generators._cart import FittedSequentialCART, SequentialCART
-from leakbound.generators._chow_liu import ChowLiuTree, FittedChowLiuTree
-from leakbound.generators._copula import FittedGaussianCopula, GaussianCopula
-from leakbound.generators._diffusion import Diffusion, FittedDiffusion
-from leakbound.generators._duplicates import check_duplicates, find_duplicates
-from leakbound.generators._extremes import FeatureExtreme, feature_extremes
-from leakbound.generators._filter import Filtered, FittedFiltered
-from leakbound.generators._folder import FittedFolderOfSamples, FolderOfSamples
-from leakbound.generators._labels import FittedLabeler, Labeler
-from leakbound.generators._mixture import FittedPCAMixture, PCAMixture
-from leakbound.generators._protocol import Generator, Sampler, Samples
-from leakbound.generators._split import MemberSplit
-from leakbound.generators._text import Chunks, FittedLanguageModel, LanguageModel, chunk_texts
+from leakbound.generators.cart import FittedSequentialCART, SequentialCART
+from leakbound.generators.chow_liu import ChowLiuTree, FittedChowLiuTree
+from leakbound.generators.copula import FittedGaussianCopula, GaussianCopula
+from leakbound.generators.diffusion import Diffusion, FittedDiffusion
+from leakbound.generators.duplicates import check_duplicates, find_duplicates
+from leakbound.generators.extremes import FeatureExtreme, feature_extremes
+from leakbound.generators.filter import Filtered, FittedFiltered
+from leakbound.generators.folder import FittedFolderOfSamples, FolderOfSamples
+from leakbound.generators.labels import FittedLabeler, Labeler
+from leakbound.generators.mixture import FittedPCAMixture, PCAMixture
+from leakbound.generators.protocol import Generator, Sampler, Samples
+from leakbound.generators.split import MemberSplit
+from leakbound.generators.text import Chunks, FittedLanguageModel, LanguageModel, chunk_texts
 
 __all__ = [
     "ChowLiuTree",

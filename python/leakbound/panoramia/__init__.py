@@ -11,10 +11,11 @@ M. Kazmi, H. Lautraite, A. Akbari, Q. Tang, M. Soroco, T. Wang, S. Gambs, M. Lé
 Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:2402.09477.
 """
 
-from leakbound.panoramia._attack import FittedAttack, StackedAttack
-from leakbound.panoramia._losses import Losses
-from leakbound.panoramia._options import Helper
-from leakbound.panoramia._report import (
+from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.options import Helper
+from leakbound.panoramia.report.losses import Losses
+from leakbound.panoramia.report.report import (
     HEADINGS,
     NOTE,
     PanoramiaReport,
@@ -23,9 +24,8 @@ from leakbound.panoramia._report import (
     Spread,
     headline,
 )
-from leakbound.panoramia._run import Panoramia
-from leakbound.panoramia._sample import Examples, Sample
-from leakbound.panoramia._scores import GameScores
+from leakbound.panoramia.run import Panoramia
+from leakbound.panoramia.scores import GameScores
 
 __all__ = [
     "HEADINGS",

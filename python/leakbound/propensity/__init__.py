@@ -23,13 +23,13 @@ Overlap(m=1500, m_eff=1170, effective members 717 of 777, non-members 662 of 723
 False
 """
 
-from leakbound.propensity._confidence import ConfidenceSet
-from leakbound.propensity._falsify import Falsification, falsify
-from leakbound.propensity._fit import PropensityFit
-from leakbound.propensity._form import FormTest, bet_against_set, products_missing
-from leakbound.propensity._models import LogisticPropensity, Propensity, SklearnPropensity
-from leakbound.propensity._overlap import Overlap
-from leakbound.propensity._splits import CrossFit, cross_fit, hold_out
+from leakbound.propensity.confidence import ConfidenceSet
+from leakbound.propensity.falsification import Falsification, falsify
+from leakbound.propensity.fit import PropensityFit
+from leakbound.propensity.form import FormTest, bet_against_set, products_missing
+from leakbound.propensity.models import LogisticPropensity, Propensity, SklearnPropensity
+from leakbound.propensity.overlap import Overlap
+from leakbound.propensity.splits import CrossFit, cross_fit, hold_out
 
 __all__ = [
     "ConfidenceSet",

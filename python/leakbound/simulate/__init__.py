@@ -5,9 +5,9 @@ guarantee of the mechanism behind them. A bound that an audit derives from the s
 is false if it exceeds that truth, and may be so no more often than its confidence allows.
 """
 
-from leakbound.simulate._games import Game, Reconstruction, gaussian, mixture, null
-from leakbound.simulate._noisy_sum import NoisySum, noisy_sum
-from leakbound.simulate._response import randomized_response
+from leakbound.simulate.games import Game, Reconstruction, gaussian, mixture, null
+from leakbound.simulate.noisy_sums import NoisySum, noisy_sum
+from leakbound.simulate.response import randomized_response
 
 __all__ = [
     "Game",

@@ -20,8 +20,8 @@ except ImportError as error:
     )
     raise MissingExtraError(message) from error
 
-from leakbound._scores import Scores
-from leakbound.torch._score import score, token_losses
-from leakbound.torch._signals import Signal
+from leakbound._base.scores import Scores
+from leakbound.torch.scoring import score, token_losses
+from leakbound.torch.signals import Signal
 
 __all__ = ["Scores", "Signal", "score", "token_losses"]

@@ -12,7 +12,7 @@ Examples
 True
 """
 
-from leakbound.validity._cases import attack_cases, cases
-from leakbound.validity._run import Case, Rate, ValidityReport, most_errors, run
+from leakbound.validity.catalogue import attack_cases, cases
+from leakbound.validity.suite import Case, Rate, ValidityReport, most_errors, run
 
 __all__ = ["Case", "Rate", "ValidityReport", "attack_cases", "cases", "most_errors", "run"]

@@ -1,0 +1,1 @@
+"""What every room stands on: types, checks, records, files, random streams."""

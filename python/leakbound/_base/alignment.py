@@ -1,0 +1,287 @@
+"""The one place that puts what describes the same examples into one order, by ids."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
+from leakbound._base.validation import check_length, check_membership, vector
+from leakbound.errors import ArrayTypeError, DuplicateIdsError, UnmatchedIdsError
+
+__all__ = ["ExampleOrder"]
+
+_Kind: TypeAlias = Literal["ids", "index"]
+_KINDS = "biufSUOTMm"
+_LISTED = 3
+"""How many ids a message names."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Ids:
+    """Ids of some rows, told as such or the index of a pandas object, and a name for messages."""
+
+    values: NDArray[Any]
+    kind: _Kind
+    of: str
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is the index that pandas gives to rows that have none: 0, 1, …, n - 1."""
+        return self.kind == "index" and _is_range(self.values)
+
+
+class ExampleOrder:
+    """The order of the audited examples: that of their scores.
+
+    Ids are what is passed as `ids`, the attribute `ids` of scores and plans, and the index of a
+    pandas Series or DataFrame. Whatever has ids is joined with the ids known so far; whatever has
+    none is read by position. The index 0, 1, …, n - 1 counts only against ids that are these same
+    numbers: it is what pandas gives to rows that have no ids.
+
+    Parameters
+    ----------
+    ids : array-like of shape (m,), optional
+        Ids of the scores, in their order.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If the ids cannot be read.
+    """
+
+    def __init__(self, ids: ArrayInput | None = None) -> None:
+        self._named = ids is not None
+        self._moved = False
+        self._known: list[_Ids] = []
+        if ids is not None:
+            named = _Ids(_typed(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
+            numbered = _own(ids, "ids")
+            self._known = [named] if numbered is None else [named, numbered]
+
+    def scores(self, values: Any, name: str) -> Any:
+        """Return scores in the order of the examples; the first ones set it.
+
+        Parameters
+        ----------
+        values : array-like, shape (m,)
+            Scores, perhaps with ids of their own. Where `ids` were passed they are the ids of these
+            rows, whatever pandas or a loader numbered them by.
+        name : str
+            What to call them in messages.
+
+        Returns
+        -------
+        array-like
+            `values` itself if nothing had to be moved.
+
+        Raises
+        ------
+        UnmatchedIdsError
+            If they have other ids than are known.
+        DuplicateIdsError
+            If rows cannot be told apart by the ids that they are to be joined by.
+        """
+        own = _own(values, name)
+        if not self._named or own is None:
+            return self.placed(values, name)
+        if own.kind == "ids" and _is_range(own.values):
+            return values
+        if own.kind == "index" and not self._of("index"):
+            self._known.append(own)
+            return values
+        return self.placed(values, name)
+
+    def member(self, member: ArrayInput | HasMember, examples: int) -> BoolArray:
+        """Return membership in the order of the examples.
+
+        Parameters
+        ----------
+        member : array-like of shape (m,), or an object with such a `member`
+            Booleans, {0, 1} or {-1, +1}; or an `InclusionPlan`.
+        examples : int
+            m.
+
+        Returns
+        -------
+        ndarray of bool, shape (m,)
+            True for members.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
+            As for `leakbound._base.validation.check_membership`.
+        UnmatchedIdsError, DuplicateIdsError
+            As for `scores`.
+        """
+        values = member.member if isinstance(member, HasMember) else member
+        rows = self._rows(member, "member")
+        if rows is not None:
+            values = vector(values, "member")
+            check_length(values, examples, "member")
+            values = values[rows]
+            self._moved = not _is_range(rows)
+        return check_membership(values, examples)
+
+    def placed(self, values: Any, name: str, *, across: bool = False) -> Any:
+        """Return something about the examples in their order.
+
+        Parameters
+        ----------
+        values : array-like
+            One row for each example; if `across`, one column for each.
+        name : str
+            What to call it in messages.
+        across : bool
+            Whether examples are columns.
+
+        Returns
+        -------
+        array-like
+            `values` itself if nothing had to be moved.
+
+        Raises
+        ------
+        UnmatchedIdsError, DuplicateIdsError
+            As for `scores`; also if membership had to be moved and these have no ids, so that
+            nothing tells whose order is theirs.
+        """
+        if self._moved and np.ndim(values) and _own(values, name, across=across) is None:
+            message = (
+                f"scores and membership list the examples in different orders, and {name} has no "
+                "ids that say which of the two is its own: put all in one order, or give it the "
+                "same ids (a pandas index)"
+            )
+            raise UnmatchedIdsError(message)
+        rows = self._rows(values, name, across=across)
+        if rows is None:
+            return values
+        return np.asarray(values)[:, rows] if across else np.asarray(values)[rows]
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """Ids that tell the examples from those of other batches, in their order, if there are any.
+
+        Those passed as `ids`, or numbers and text that an argument carries. Not the numbers
+        0, 1, …, n - 1 in any order, which every batch may have.
+        """
+        if self._named:
+            return self._known[0].values
+        carried = (known.values for known in self._known if known.values.dtype.kind in "iufSUT")
+        return next((values for values in carried if not _is_range(np.sort(values))), None)
+
+    def _of(self, kind: _Kind) -> list[_Ids]:
+        return [known for known in self._known if known.kind == kind]
+
+    def _rows(self, values: object, name: str, *, across: bool = False) -> IntArray | None:
+        """Return which rows of `values` to take, in order; None for all as they are."""
+        own = _own(values, name, across=across)
+        if own is None:
+            return None
+        rows = self._joined(own)
+        self._known.append(own if rows is None else replace(own, values=own.values[rows]))
+        return rows
+
+    def _joined(self, own: _Ids) -> IntArray | None:
+        """Return the rows that put `own` in order, from the ids of its own kind if it can be."""
+        alike = self._of(own.kind)
+        others = self._of("ids" if own.kind == "index" else "index")
+        if any(np.array_equal(known.values, own.values) for known in alike + others):
+            return None
+        for known in alike + others:
+            rows = _order(known, own)
+            if rows is not None:
+                return rows
+        told = alike + [known for known in others if not known.plain]
+        if own.plain or not told:
+            return None
+        raise UnmatchedIdsError(_unmatched(told[0], own))
+
+
+def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:
+    """Return the ids that an argument carries, if any."""
+    if hasattr(values, "iloc"):
+        index = getattr(values, "columns" if across else "index", None)
+        name = f"the {'columns' if across else 'index'} of {name}"
+        return None if index is None else _Ids(_typed(np.asarray(index)), "index", name)
+    ids = None if across else getattr(values, "ids", None)
+    return None if ids is None or callable(ids) else _Ids(_typed(np.asarray(ids)), "ids", name)
+
+
+def _typed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return objects that are all text, or all integers, as such."""
+    if values.dtype.kind != "O":
+        return values
+    listed = values.tolist()
+    return np.array(listed) if {type(one) for one in listed} in ({str}, {int}) else values
+
+
+def _is_range(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "iu" and np.array_equal(values, np.arange(values.size))
+
+
+def _are_text(ids: _Ids) -> bool:
+    return ids.values.dtype.kind in "SUT"
+
+
+def _order(known: _Ids, own: _Ids) -> IntArray | None:
+    """Return the rows of `own` in the order of `known`; None if they are not the same set."""
+    if known.values.size != own.values.size or _are_text(known) != _are_text(own):
+        return None
+    there, here = _sorted(known), _sorted(own)
+    listed = own.values[here]
+    if not np.array_equal(listed, known.values[there]):
+        return None
+    twice = np.flatnonzero(listed[1:] == listed[:-1])
+    if twice.size:
+        message = (
+            f"{own.of} and {known.of} list the same ids in different orders, and id "
+            f"{listed[twice[0]]!s} occurs twice, so that rows cannot be joined: give each example "
+            "an id of its own"
+        )
+        raise DuplicateIdsError(message)
+    rows = np.empty(here.size, dtype=np.int64)
+    rows[there] = here
+    return rows
+
+
+def _sorted(ids: _Ids) -> IntArray:
+    try:
+        return np.argsort(ids.values, kind="stable")
+    except TypeError:
+        message = f"{ids.of} must be all numbers or all text, to be compared with other ids"
+        raise ArrayTypeError(message) from None
+
+
+def _unmatched(known: _Ids, own: _Ids) -> str:
+    """Say which ids are on one side only, and what to do."""
+    if _are_text(known) != _are_text(own):
+        return (
+            f"ids are numbers on one side and text on the other: {_first(known.values)} of "
+            f"{known.of}, {_first(own.values)} of {own.of}; give both the same ids"
+        )
+    missing = known.values[~np.isin(known.values, own.values)]
+    extra = own.values[~np.isin(own.values, known.values)]
+    found = [
+        f"{left.size} of {one.of} are not in {other.of} ({_first(left)})"
+        for one, other, left in ((known, own, missing), (own, known, extra))
+        if left.size
+    ]
+    if not found:
+        return f"ids of {known.of} and of {own.of} repeat: give each example an id of its own"
+    way = "give both the same ids"
+    if own.kind == "ids" and not missing.size:
+        way = (
+            "score all examples, or, if these were chosen without a look at membership, leave the "
+            "others out of the plan: InclusionPlan(plan.member[kept], ids=plan.ids[kept]) with "
+            "kept = numpy.isin(plan.ids, ids)"
+        )
+    if own.kind == "index" and own.values.size == known.values.size:
+        way += ", or pass .to_numpy() of what is in the same order"
+    return f"ids do not match: {' and '.join(found)}; {way}"
+
+
+def _first(values: NDArray[Any]) -> str:
+    listed = ", ".join(str(one) for one in values[:_LISTED].tolist())
+    return listed + (", …" if values.size > _LISTED else "")

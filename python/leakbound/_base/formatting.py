@@ -1,0 +1,72 @@
+"""Numbers as text: bounds rounded so that what is printed is never more than what was proved."""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+__all__ = ["down", "number", "percent", "up"]
+
+
+def number(value: float) -> str:
+    """Format a bound with two decimals, rounded down: what is printed is never above it.
+
+    Examples
+    --------
+    >>> number(2.619), number(0.0), number(0.0037), number(float("inf"))
+    ('2.61', '0.00', '0.003', '∞')
+    """
+    if value == float("inf"):
+        return "∞"
+    exact = Decimal(repr(float(value)))
+    step = Decimal("0.01")
+    if 0 < exact < step:
+        step = Decimal(1).scaleb(exact.adjusted())
+    return str(exact.quantize(step, rounding=ROUND_FLOOR))
+
+
+def percent(share: float) -> str:
+    """Format a share as a percentage, with no more digits than it has.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(1 - 0.95)
+    ('95 %', '5 %')
+    """
+    return f"{100 * share:.10g} %"
+
+
+def down(value: float) -> str:
+    """Return two decimals, rounded down: what is printed is never more than what was proved.
+
+    Parameters
+    ----------
+    value : float
+        Not NaN.
+
+    Returns
+    -------
+    str
+        The digits.
+    """
+    return _rounded(value, ROUND_FLOOR)
+
+
+def up(value: float) -> str:
+    """Return two decimals, rounded up, for a bound from above.
+
+    Parameters
+    ----------
+    value : float
+        Not NaN.
+
+    Returns
+    -------
+    str
+        The digits.
+    """
+    return _rounded(value, ROUND_CEILING)
+
+
+def _rounded(value: float, direction: str) -> str:
+    if math.isinf(value):
+        return "inf"
+    return str(Decimal(repr(float(value))).quantize(Decimal("0.01"), rounding=direction))

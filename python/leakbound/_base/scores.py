@@ -1,0 +1,56 @@
+"""What scoring and attacks return."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from leakbound._base.types import FloatArray
+
+__all__ = ["Scores"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scores:
+    """One score for each example, with the id of the example and the name of the signal.
+
+    NumPy reads it as its values, so that it can be audited as it is:
+    ``audit_one_run(scores, plan)``.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (m,)
+        Higher means more likely a member; never NaN, may be ±inf. A read-only copy, or a
+        read-only map of a file.
+    ids : ndarray, shape (m,)
+        Id of each example, in the order of `values`. A read-only copy.
+    signal : str
+        What was measured: the name of a signal, of an attack or of a callable.
+    """
+
+    values: FloatArray
+    ids: NDArray[Any]
+    signal: str
+
+    def __post_init__(self) -> None:
+        for name, given in (("values", self.values), ("ids", self.ids)):
+            mapped = isinstance(given, np.memmap) and not given.flags.writeable
+            own = given if mapped else given.copy()
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def __array__(
+        self,
+        dtype: DTypeLike | None = None,
+        copy: bool | None = None,  # noqa: FBT001 - NumPy's protocol
+    ) -> NDArray[Any]:
+        array = self.values if dtype is None else self.values.astype(dtype, copy=False)
+        return array.copy() if copy else array
+
+    def __repr__(self) -> str:
+        low, high = np.min(self.values), np.max(self.values)
+        return f"Scores({self.signal}, m={len(self)}, from {low:.4g} to {high:.4g})"

@@ -1,0 +1,374 @@
+"""The only checks of input: everything behind them may trust what it is given."""
+
+import math
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.scalars import choice, complement, flag, instance, integer, real, shown
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound.errors import (
+    ArrayTypeError,
+    ConflictingIdsError,
+    DuplicateIdsError,
+    LengthMismatchError,
+    MembershipError,
+    NaNScoresError,
+    OptionError,
+    ShapeError,
+    TiedScoresError,
+)
+
+__all__ = [
+    "check_ids",
+    "check_length",
+    "check_membership",
+    "check_scores",
+    "check_successes",
+    "choice",
+    "complement",
+    "flag",
+    "instance",
+    "integer",
+    "numbers",
+    "real",
+    "shown",
+    "vector",
+]
+
+_REAL = "biuf"
+"""Codes of the dtypes of real numbers: booleans, integers, floats."""
+_LISTED = 5
+"""How many offending rows a message names."""
+_WHOLE = 2.0**53
+"""Up to here float64 holds every integer."""
+
+
+def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
+    """Read `values` as a one-dimensional array that holds at least one element.
+
+    Parameters
+    ----------
+    values : array-like
+        Anything that NumPy reads.
+    name : str
+        What to call it in messages.
+    kinds : str
+        Codes of the dtypes allowed, as in ``numpy.dtype.kind``.
+
+    Returns
+    -------
+    ndarray
+        The values, not copied where NumPy can do without.
+
+    Raises
+    ------
+    ArrayTypeError
+        If NumPy cannot read them, or reads another kind than those allowed.
+    ShapeError
+        If they are empty or not one-dimensional.
+    """
+    array = _read(values, name, kinds)
+    if array.ndim != 1:
+        message = (
+            f"{name} must be one-dimensional, one value for each example, got shape "
+            f"{array.shape}; pick a column or ravel it"
+        )
+        raise ShapeError(message)
+    if array.size == 0:
+        message = f"{name} is empty: at least one value is needed"
+        raise ShapeError(message)
+    return array
+
+
+def numbers(
+    values: ArrayInput,
+    name: str,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    whole: bool = False,
+) -> NDArray[np.generic]:
+    """Read numbers of any shape and check that all lie within limits.
+
+    Parameters
+    ----------
+    values : array-like
+        Anything that NumPy reads.
+    name : str
+        What to call them in messages.
+    least, most : float
+        The limits, both included.
+    whole : bool
+        Whether they must be whole numbers.
+
+    Returns
+    -------
+    ndarray
+        The numbers.
+
+    Raises
+    ------
+    ArrayTypeError
+        If NumPy cannot read them as real numbers.
+    OptionError
+        If one is outside the limits, NaN, or not whole.
+    """
+    array: NDArray[Any] = _read(values, name, _REAL)
+    # As float64: a limit beyond the range of float16 would count as infinite.
+    valid = (array >= np.float64(least)) & (array <= np.float64(most))
+    if whole:
+        valid &= array == np.floor(array)
+    if not valid.all():
+        index = tuple(np.argwhere(~valid)[0].tolist())
+        raise OptionError(
+            f"{name} must be {'a whole number' if whole else 'a number'} in "
+            f"[{least:g}, {most:g}], got {array[index]:g}"
+            + (f" at index {', '.join(map(str, index))}" if index else "")
+        )
+    return array
+
+
+def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
+    """Read scores as float64: a copy that nobody else can write to.
+
+    Parameters
+    ----------
+    scores : array-like, shape (m,)
+        Real numbers, ±inf allowed.
+    name : str
+        What to call them in messages.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        The scores.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        As for `vector`.
+    NaNScoresError
+        If a score is not a number.
+    TiedScoresError
+        If scores that differ are equal in float64.
+    """
+    given = vector(scores, name)
+    with np.errstate(over="ignore"):
+        values = np.array(given, dtype=np.float64)
+    values.flags.writeable = False
+    if given.dtype != np.float64 or isinstance(scores, list | tuple):
+        _check_distinct(given, scores, values, name)
+    if np.isnan(values.min()):
+        rows = np.flatnonzero(np.isnan(values))
+        message = (
+            f"{name} must not be NaN, but {rows.size} of {values.size} are, at {_rows(rows)}; "
+            "drop these examples or repair the score"
+        )
+        raise NaNScoresError(message)
+    return values
+
+
+def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
+    """Read membership as booleans, one for each example.
+
+    Parameters
+    ----------
+    member : array-like of shape (m,), or an object with such a `member`
+        Booleans, {0, 1} or {-1, +1}; or an `InclusionPlan`.
+    examples : int
+        m, the number of scores.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        True for members: a copy that nobody else can write to.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        As for `vector`.
+    LengthMismatchError
+        If there is not one value for each score.
+    MembershipError
+        If a value is outside the allowed sets.
+    """
+    values = vector(member.member if isinstance(member, HasMember) else member, "member")
+    check_length(values, examples, "member")
+    return _booleans(values, "member")
+
+
+def check_successes(successes: ArrayInput) -> BoolArray:
+    """Read which guesses were right as booleans.
+
+    Parameters
+    ----------
+    successes : array-like, shape (m,)
+        Booleans or {0, 1}, in visiting order.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        True for right guesses.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        As for `vector`.
+    MembershipError
+        If a value is outside the allowed sets.
+    """
+    return _booleans(vector(successes, "successes"), "successes")
+
+
+def check_ids(ids: ArrayInput, member: BoolArray) -> None:
+    """Check that every example has an id of its own.
+
+    Parameters
+    ----------
+    ids : array-like, shape (m,)
+        Numbers or strings.
+    member : ndarray of bool, shape (m,)
+        Membership of each example.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        As for `check_membership`.
+    ConflictingIdsError
+        If an id is both a member and a non-member.
+    DuplicateIdsError
+        If an id occurs twice.
+    """
+    values = vector(ids, "ids", kinds="biufSUOT")
+    check_length(values, member.size, "ids")
+    try:
+        _, group, count = np.unique(values, return_inverse=True, return_counts=True)
+    except TypeError:
+        message = "ids must be all numbers or all strings, got a mixture that cannot be compared"
+        raise ArrayTypeError(message) from None
+    if count.size == values.size:
+        return
+    included = np.bincount(group, weights=member)
+    mixed = np.flatnonzero((included > 0) & (included < count))
+    if mixed.size:
+        message = (
+            f"{mixed.size} ids are both members and non-members, the first being "
+            f"{_occurrences(values, group, mixed[0])}; an example is either in the training set "
+            "or not"
+        )
+        raise ConflictingIdsError(message)
+    repeated = np.flatnonzero(count > 1)
+    message = (
+        f"{repeated.size} ids occur more than once, the first being "
+        f"{_occurrences(values, group, repeated[0])}; guesses about the same example are not "
+        "independent: keep one row of each"
+    )
+    raise DuplicateIdsError(message)
+
+
+def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
+    """Check that there is one value for each example.
+
+    Parameters
+    ----------
+    values : ndarray
+        One-dimensional.
+    examples : int
+        The number of scores.
+    name : str
+        What to call the values in the message.
+
+    Raises
+    ------
+    LengthMismatchError
+        If the numbers differ.
+    """
+    if values.size != examples:
+        message = (
+            f"{name} has {values.size} values and there are {examples} scores; both must "
+            "describe the same examples in the same order"
+        )
+        raise LengthMismatchError(message)
+
+
+def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
+    if np.ma.is_masked(values):
+        message = f"{name} has masked entries; drop them first"
+        raise ArrayTypeError(message)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        hint = "; pass .detach().float().cpu()" if hasattr(values, "detach") else ""
+        message = f"{name} cannot be read as an array: {error}{hint}"
+        raise ArrayTypeError(message) from error
+    if array.dtype.kind not in kinds:
+        message = (
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert it first, for "
+            f"example with numpy.asarray({name}, dtype=float)"
+        )
+        raise ArrayTypeError(message)
+    if array.dtype == np.bool_:
+        # A byte other than 0 and 1, as in a mask seen as booleans, is true, and sums must count 1.
+        return cast("BoolArray", array.view(np.uint8) != 0)
+    return array
+
+
+def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
+    """Read {0, 1} or {-1, +1} as booleans."""
+    if values.dtype == np.bool_:
+        return _read_only(values.view(np.uint8) != 0)  # true may be any byte but 0
+    ones = values == 1
+    zero = -1 if (values == -1).any() else 0
+    strange = np.flatnonzero(~(ones | (values == zero)))
+    if strange.size:
+        row = int(strange[0])
+        seen = f", where other rows hold {zero}" if zero else ""
+        message = (
+            f"{name} must be boolean, {{0, 1}} or {{-1, +1}} throughout, got "
+            f"{values[row].item()!r} at row {row}{seen} ({strange.size} such rows)"
+        )
+        raise MembershipError(message)
+    return _read_only(ones)
+
+
+def _read_only(values: BoolArray) -> BoolArray:
+    values.flags.writeable = False
+    return values
+
+
+def _check_distinct(
+    given: NDArray[np.generic], scores: object, values: FloatArray, name: str
+) -> None:
+    """Check that no scores were merged by the conversion to float64."""
+    exact: NDArray[Any] = given
+    if given.dtype.kind == "f" and given.dtype.itemsize <= values.dtype.itemsize:
+        if not isinstance(scores, list | tuple) or np.abs(values).max() < _WHOLE:
+            return
+        exact = np.array(scores, dtype=object)  # NumPy reads integers of both signs as floats
+    elif given.dtype.kind != "f" and np.abs(values).max() < _WHOLE:
+        return
+    distinct = np.unique(exact[~np.isnan(values)])
+    with np.errstate(over="ignore"):
+        rounded = distinct.astype(np.float64)
+    merged = np.flatnonzero(rounded[1:] == rounded[:-1])
+    if merged.size:
+        pair = [distinct[merged[0]], distinct[merged[0] + 1]]
+        rows = [int(np.flatnonzero(exact == one)[0]) for one in pair]
+        message = (
+            f"{name} lose differences in float64: {merged.size} of {distinct.size} values become "
+            f"equal to another, the first being {pair[0]} at row {rows[0]} and {pair[1]} at row "
+            f"{rows[1]}; give their ranks, numpy.unique({name}, return_inverse=True)[1]"
+        )
+        raise TiedScoresError(message)
+
+
+def _rows(rows: NDArray[np.intp]) -> str:
+    listed = ", ".join(map(str, rows[:_LISTED]))
+    return ("row " if rows.size == 1 else "rows ") + listed + (", …" if rows.size > _LISTED else "")
+
+
+def _occurrences(values: NDArray[np.generic], group: NDArray[np.intp], which: np.intp) -> str:
+    rows = np.flatnonzero(group == which)
+    return f"{values[rows[0]]!s} at {_rows(rows)}"

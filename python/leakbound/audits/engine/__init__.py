@@ -1,0 +1,1 @@
+"""One ranking audited: trials, cuts, curves and what is said about them."""

@@ -1,0 +1,236 @@
+"""Whether the number of members is one that the declared probabilities of membership can give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakbound.errors import ImplausibleCoinsError
+from leakbound.stats import binomial_tail, poisson_binomial_tail
+
+if TYPE_CHECKING:
+    from leakbound._base.types import BoolArray, Design, FloatArray, Status
+
+__all__ = ["DOUBTFUL", "IMPOSSIBLE", "MemberCount"]
+
+IMPOSSIBLE = 1e-6
+"""p-value below which no bound is computed: a false alarm costs an honest audit its result."""
+DOUBTFUL = 1e-3
+"""p-value below which the design counts as contradicted: a false alarm costs a word."""
+_HALF = 0.5
+
+_BALANCED = (
+    "for a random split into training and test set, keep a random subset with as many members as "
+    'non-members and declare design="fixed_size" (approximate)'
+)
+_COINS = (
+    "If the coins were biased, give their probabilities with prior= (audit_one_run); "
+    f"{_BALANCED}; where nothing was randomised, use audit_zero_run"
+)
+_PAIRS = (
+    "A fair coin of its own must decide for each pair whether the member or the non-member is "
+    "shown: draw such coins; where nothing was randomised, use audit_zero_run"
+)
+_PROPENSITIES = (
+    "They cannot be the probabilities of membership of these examples: take those of this design "
+    "(PropensityFit.with_member_share), or learn them and pass the model or its replicates"
+)
+
+
+@dataclass(frozen=True)
+class MemberCount:
+    """How many of the examples are members, and how well their probabilities explain that.
+
+    Parameters
+    ----------
+    members, examples : int
+        Members among the examples.
+    expected, spread : float
+        Mean and standard deviation of the number of members.
+    log_p : float
+        Logarithm of the p-value: twice the tail on the side of the number, in exact arithmetic of
+        a binomial or Poisson-binomial sum.
+    given_by : str
+        What gives the probabilities, in words.
+    ways_out : str
+        What to do if it cannot be.
+    """
+
+    members: int
+    examples: int
+    expected: float
+    spread: float
+    log_p: float
+    given_by: str
+    ways_out: str
+
+    @classmethod
+    def of_coins(
+        cls, members: int, examples: int, prior: FloatArray | None = None, *, pairs: bool = False
+    ) -> MemberCount:
+        """Count the members that coins gave.
+
+        Parameters
+        ----------
+        members, examples : int
+            Members among the examples.
+        prior : ndarray of float64, shape (m,), optional
+            Probability of each coin to include; ½ if None.
+        pairs : bool
+            Whether coins decide which of two examples is shown, and not who is trained on.
+
+        Returns
+        -------
+        MemberCount
+            The count.
+        """
+        if prior is not None:
+            return cls._of(members, prior, prior, "coins of these probabilities", _COINS)
+        spread = math.sqrt(examples) / 2
+        side = max(members, examples - members)
+        return cls(
+            members=members,
+            examples=examples,
+            expected=examples / 2,
+            spread=spread,
+            log_p=_doubled(float(binomial_tail(side, examples, _HALF, log=True))),
+            given_by="fair coins",
+            ways_out=_PAIRS if pairs else _COINS,
+        )
+
+    @classmethod
+    def of_propensities(cls, member: BoolArray, low: FloatArray, high: FloatArray) -> MemberCount:
+        """Count the members among examples of known propensities, or of limits for them.
+
+        Parameters
+        ----------
+        member : ndarray of bool, shape (m,)
+            Membership.
+        low, high : ndarray of float64, shape (m,)
+            Log-odds of membership, or limits for them.
+
+        Returns
+        -------
+        MemberCount
+            The count; of limits, those count that explain it best.
+        """
+        with np.errstate(over="ignore"):
+            least, most = 1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high))
+        return cls._of(int(member.sum()), least, most, "the propensities", _PROPENSITIES)
+
+    @classmethod
+    def _of(
+        cls, members: int, low: FloatArray, high: FloatArray, given_by: str, ways_out: str
+    ) -> MemberCount:
+        """Hold the number against the ends of the ranges that are nearest to it."""
+        above = members > low.sum()
+        chance = high if above else low
+        expected = float(chance.sum())
+        within = expected >= members if above else expected <= members
+        if within:
+            log_tail = 0.0
+        elif above:
+            log_tail = _tail(members, chance)
+        else:
+            log_tail = _tail(low.size - members, 1 - chance)
+        return cls(
+            members=members,
+            examples=low.size,
+            expected=expected,
+            spread=math.sqrt(float((chance * (1 - chance)).sum())),
+            log_p=_doubled(log_tail),
+            given_by=given_by,
+            ways_out=ways_out,
+        )
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the probabilities cannot have given this number."""
+        return self.log_p < math.log(IMPOSSIBLE)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether they would hardly have."""
+        return self.log_p < math.log(DOUBTFUL)
+
+    def refuse(self, design: Design = "coins") -> None:
+        """Raise where no bound may be computed.
+
+        Parameters
+        ----------
+        design : {"coins", "fixed_size"}
+            How the members were drawn, as declared.
+
+        Raises
+        ------
+        ImplausibleCoinsError
+            If the number of members is impossible.
+        """
+        if not self.impossible:
+            return
+        if design == "coins" or self.ways_out is not _COINS:
+            message = f"{self.found}. No bound is computed. {self.ways_out}"
+        else:
+            message = (
+                f"{self.found}, and a subset of fixed size is audited as if they had been tossed: "
+                f'with {self.members / self.examples:.1%} members, "member" is right that often on '
+                "noise. No bound is computed. Keep a random subset with as many members as "
+                "non-members; or give the share of members as prior=; where nothing was "
+                "randomised, use audit_zero_run"
+            )
+        raise ImplausibleCoinsError(message)
+
+    @property
+    def found(self) -> str:
+        """The numbers, in words."""
+        return (
+            f"{self.members:,} of {self.examples:,} examples are members, where {self.given_by} "
+            f"give {self.expected:,.10g} ± {self.spread:,.1f} (p = {_power(self.log_p)})"
+        )
+
+    def status(self, otherwise: Status) -> Status:
+        """Return the status of the assumption that the probabilities are right.
+
+        Parameters
+        ----------
+        otherwise : str
+            What it is where the number of members does not contradict it.
+
+        Returns
+        -------
+        str
+            "contradicted", or that.
+        """
+        return "contradicted" if self.doubtful else otherwise
+
+    def statement(self, text: str) -> str:
+        """Return the statement of that assumption, with the numbers where they contradict it."""
+        return f"{text} But {self.found}." if self.doubtful else text
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return one warning, or none."""
+        if not self.doubtful:
+            return ()
+        return (f"{self.found}: the result holds only if {self.given_by} decided who is one",)
+
+
+def _tail(count: int, chance: FloatArray) -> float:
+    """Return ln P(at least so many), by the binomial tail where all have one probability."""
+    if chance.min() == chance.max():
+        return float(binomial_tail(count, chance.size, float(chance[0]), log=True))
+    return float(poisson_binomial_tail(count, chance, log=True))
+
+
+def _doubled(log_tail: float) -> float:
+    return min(0.0, log_tail + math.log(2))
+
+
+def _power(log_p: float) -> str:
+    """Return a probability that a double may not hold."""
+    if log_p == -math.inf:
+        return "0"
+    exponent = math.floor(log_p / math.log(10))
+    return f"{math.exp(log_p):.2g}" if exponent > -300 else f"1e{exponent}"

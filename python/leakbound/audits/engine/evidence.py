@@ -1,0 +1,149 @@
+"""The parts of a result that wait until they are asked for: curve, ROC, histogram, provenance."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.records import Lazy
+from leakbound.results import Curve, Histogram, Provenance, Roc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import BoolArray, FloatArray
+    from leakbound.audits.engine.trial import Trial
+    from leakbound.cuts import CurvePoints
+
+__all__ = ["POINTS", "curve", "histogram", "provenance", "roc"]
+
+POINTS = 2000
+"""The most cuts of a curve and thresholds of a ROC."""
+_BINS = 60
+
+
+def curve(trial: Trial) -> Curve:
+    """Return the winning path with its bound at each cut; the chosen cut is always among them.
+
+    Parameters
+    ----------
+    trial : Trial
+        The policy and the winning path.
+
+    Returns
+    -------
+    Curve
+        At most `POINTS` cuts.
+    """
+    points = trial.cuts.along(trial.order).curve(trial.path, trial.level, POINTS - 1)
+    guesses, correct, logit = _with_chosen(points, trial)
+    ranking = trial.ranking
+    others = ranking.examples - ranking.members
+    available = {"interleaved": ranking.examples, "nonmember_half": others}
+    return Curve(
+        guesses=guesses,
+        correct=correct,
+        precision=correct / guesses,
+        recall=correct / max(1, available.get(trial.order, ranking.members)),
+        bound=np.clip(logit, 0.0, max(0.0, trial.best.logit)),
+    )
+
+
+def roc(ranking: _core.Ranking) -> Roc:
+    """Return a ranking as a membership test.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        The ranked examples.
+
+    Returns
+    -------
+    Roc
+        At most `POINTS` thresholds.
+    """
+    guesses, members = ranking.roc(POINTS)
+    return Roc(
+        guesses=guesses,
+        members=members,
+        false_positive_rate=(guesses - members) / max(1, ranking.examples - ranking.members),
+        true_positive_rate=members / max(1, ranking.members),
+    )
+
+
+def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
+    """Count members and non-members in bins of score.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Not NaN.
+    member : ndarray of bool, shape (m,)
+        Membership.
+
+    Returns
+    -------
+    Histogram
+        60 bins; what lies beyond their ends counts in the end bins.
+    """
+    finite = scores[np.isfinite(scores)]
+    low, high = np.quantile(finite, [0.001, 0.999]) if finite.size else (0.0, 0.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
+    bins = np.searchsorted(edges[1:-1], scores, side="right")
+    return Histogram(
+        edges=edges,
+        members=np.bincount(bins[member], minlength=_BINS),
+        non_members=np.bincount(bins[~member], minlength=_BINS),
+    )
+
+
+def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
+    """Return where a result comes from, its digests left until asked for.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the audit.
+    **inputs : ndarray
+        The arrays audited, by name.
+
+    Returns
+    -------
+    Lazy of Provenance
+        Versions, seed and digests.
+    """
+    return Lazy(
+        lambda: Provenance(
+            leakbound=_core.__version__,
+            python=platform.python_version(),
+            numpy=np.__version__,
+            seed=seed,
+            sha256={name: _sha256(values) for name, values in inputs.items()},
+        )
+    )
+
+
+def _with_chosen(points: CurvePoints, trial: Trial) -> CurvePoints:
+    """Put the chosen cut among the points, in place of any other value at that cut."""
+    guesses, correct, logit = points
+    cut, right = trial.cut
+    if cut == 0:
+        return points
+    place = int(np.searchsorted(guesses, cut))
+    rest = place + int(place < guesses.size and guesses[place] == cut)
+    return (
+        np.concatenate([guesses[:place], [cut], guesses[rest:]]),
+        np.concatenate([correct[:place], [right], correct[rest:]]),
+        np.concatenate([logit[:place], [trial.best.logit], logit[rest:]]),
+    )
+
+
+def _sha256(values: NDArray[np.generic]) -> str:
+    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return hashlib.sha256(little.data).hexdigest()

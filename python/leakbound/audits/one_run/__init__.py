@@ -1,0 +1,1 @@
+"""Audits of one training run whose members were drawn by coins."""

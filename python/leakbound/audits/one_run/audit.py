@@ -1,0 +1,486 @@
+"""Audits of one training run in which a coin of its own decided on each example."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Unpack, overload
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.types import (
+    ApproxBound,
+    ArrayInput,
+    Design,
+    FdpTest,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Sides,
+)
+from leakbound._base.validation import check_ids, choice, complement, instance, integer, shown
+from leakbound.audits._jointly import jointly
+from leakbound.audits.engine.coins import MemberCount
+from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.engine.ranking import audit_scores, untied
+from leakbound.audits.engine.warnings import delta_warnings
+from leakbound.audits.multiplicity import Attacks, Proof
+from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
+from leakbound.audits.policies.biased_coins import check_prior, describe, prior_policy
+from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy, of_family
+from leakbound.audits.policies.score_adaptive import adaptive_policy
+from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
+from leakbound.cuts import (
+    CUT_POLICIES,
+    CutPolicy,
+    KLScan,
+    PathPolicy,
+    ScoreAdaptive,
+    Split,
+    Weighted,
+)
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.results import Assumption, AuditResult, ScoreAudit
+
+__all__ = ["audit_one_run"]
+
+_PURE_DP = PureDP()
+
+_THEOREM = (
+    "Given the trained model and the coins of the guesses before, each guess is right with "
+    "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
+    "Proposition 5.1). "
+)
+
+_APPROX_THEOREM = (
+    "Given the coins of the other examples, each guess is right with probability at most "
+    "e^ε / (1 + e^ε), but for failures that (ε, δ)-DP makes rare. "
+)
+
+_PRIOR_THEOREM = (
+    "Given the trained model and the coins of the guesses before, each guess is right with odds of "
+    "at most e^ε times those of its example's own coin if training is ε-DP (as Steinke, Nasr and "
+    "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
+)
+
+_FAMILY_THEOREM = (
+    "Given the coins of the other examples, each right guess obeys the trade-off function, and so "
+    "do the probabilities of all counts of right guesses together (Mahloujifar, Melis and "
+    "Chaudhuri 2025, Theorem 3.1). ε is a conversion of the rejected curve and holds within the "
+    "family. "
+)
+
+_FIXED_SIZE = (
+    "exactly so many examples were included, not each by its own coin: the guesses are dependent "
+    "and the confidence is approximate, in either direction; draw coins next time"
+)
+
+
+class _Options(TypedDict, total=False):
+    """What an audit takes beside scores, membership and claim."""
+
+    confidence: float
+    cuts: CutPolicy | None
+    sides: Sides
+    bound: ApproxBound
+    test: FdpTest
+    prior: float | ArrayInput
+    design: Design
+    assume: str | None
+    ids: ArrayInput | None
+    seed: int
+
+
+@overload
+def audit_one_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Claim = ...,
+    **options: Unpack[_Options],
+) -> AuditResult: ...
+@overload
+def audit_one_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Sequence[Claim],
+    **options: Unpack[_Options],
+) -> tuple[AuditResult, ...]: ...
+def audit_one_run(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Claim | Sequence[Claim] = _PURE_DP,
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "both",
+    bound: ApproxBound = "auto",
+    test: FdpTest = "tight",
+    prior: float | ArrayInput = 0.5,
+    design: Design = "coins",
+    assume: str | None = None,
+    ids: ArrayInput | None = None,
+    seed: int = 0,
+) -> AuditResult | tuple[AuditResult, ...]:
+    """Bound the privacy loss of one training run from below.
+
+    A fair coin decided for each of m examples whether it was in the training set; each example
+    then got a score from the trained model. The examples of highest score are guessed members,
+    those of lowest score non-members, and the number of right guesses refutes every ε too small to
+    explain it.
+
+    Parameters
+    ----------
+    scores : array-like of shape (m,) or (A, m), or mapping of str to array-like
+        Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads. Rows,
+        or a mapping from names, are attacks to audit together: each has its share of the
+        probability of error, the best wins, and `options` tells which it is and what the others
+        cost.
+    member : array-like of shape (m,), or InclusionPlan
+        What the coins said: booleans, {0, 1} or {-1, +1}. A plan, or a pandas Series, is joined
+        with scores that have ids: `ids`, those of `leakbound.torch.score`, or a pandas index.
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
+        The guarantees, whose parameter is bounded. Of a sequence of claims each has its share of
+        the probability of error, so that all bounds hold together with the stated confidence.
+    confidence : float
+        Probability that the bound is not above the truth, in (0, 1).
+    cuts : CutPolicy, optional
+        Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for
+        `PureDP`; for `ApproxDP` either `Fixed` or `KLScan`, planned from m, confidence, δ and sides
+        alone, as `options` tells; for a family of trade-off functions `Fixed` at the number
+        planned likewise.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+    bound : {"auto", "exact", "steinke", "coupling"}
+        For δ > 0, the bound on so many right guesses: the closed form for `Fixed` and
+        `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
+    test : {"tight", "recursion"}
+        For a family of trade-off functions, the test of the number of right guesses: against the
+        worst law that all inequalities allow, or by Algorithm 3 of Mahloujifar et al. alone.
+    prior : float or array-like, shape (m,)
+        Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
+        join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
+        the seed.
+    design : {"coins", "fixed_size"}
+        How the members were drawn: by independent fair coins, or as a random subset of fixed size
+        (then the bound is approximate).
+    assume : None
+        Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
+        independent given the model, is refused: for pure DP it adds nothing, and otherwise it
+        needs that no example abstains.
+    ids : array-like, shape (m,), optional
+        One id for each score, in their order; checked for repetition, and joined with those of
+        `member`.
+    seed : int
+        Seed of whatever the audit draws: the parts of `Split`, the order of ties.
+
+    Returns
+    -------
+    AuditResult or tuple of AuditResult
+        The bound, in units of the claim's parameter, with what it rests on; one for each claim of
+        a sequence.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If an array cannot be read, is empty or not one-dimensional.
+    NaNScoresError, AbstentionError
+        If a score is NaN, or all are equal.
+    LengthMismatchError, MembershipError
+        If `member` has another length than `scores`, or a value outside the allowed sets.
+    UnmatchedIdsError
+        If scores and membership have ids, and they are not the same.
+    ConflictingIdsError, DuplicateIdsError
+        If an id is repeated.
+    ImplausibleCoinsError
+        If the number of members is one that the coins give with a probability below 1e-6.
+    IncompatibleOptionsError
+        If claim, cuts, bound and prior do not go together, or `assume` is given.
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+
+    Notes
+    -----
+    For pure DP tied scores are never split, so nothing about membership can order them; for other
+    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. The
+    result is the same for any increasing transformation of the scores and, without ties, any order
+    of the examples.
+
+    References
+    ----------
+    T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1) training run", 2023
+    (arXiv 2305.08846); S. Mahloujifar, L. Melis and K. Chaudhuri, "Auditing f-differential privacy
+    in one run", 2025 (arXiv 2410.22235).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(1000) < 0.5
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> result = audit_one_run(scores, member)
+    >>> result.kind, 1 < result.bound < result.ceiling
+    ('lower_bound', True)
+    >>> result.check(epsilon=0.5)
+    'refuted'
+    """
+    if isinstance(claim, Sequence):
+
+        def alone(one: Claim, confidence: float) -> AuditResult:
+            return audit_one_run(
+                scores,
+                member,
+                claim=one,
+                confidence=confidence,
+                cuts=cuts,
+                sides=sides,
+                bound=bound,
+                test=test,
+                prior=prior,
+                design=design,
+                assume=assume,
+                ids=ids,
+                seed=seed,
+            )
+
+        return jointly(claim, confidence, alone)
+    return audit_coins(
+        scores,
+        member,
+        claim=claim,
+        confidence=confidence,
+        cuts=cuts,
+        sides=sides,
+        bound=bound,
+        test=test,
+        prior=prior,
+        design=design,
+        assume=assume,
+        ids=ids,
+        seed=seed,
+        declared=True,
+    )
+
+
+def audit_coins(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    *,
+    claim: Claim,
+    confidence: float,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "both",
+    bound: ApproxBound = "auto",
+    test: FdpTest = "tight",
+    prior: float | ArrayInput = 0.5,
+    design: Design = "coins",
+    assume: str | None = None,
+    ids: ArrayInput | None = None,
+    seed: int = 0,
+    declared: bool = False,
+) -> AuditResult:
+    """Audit one claim as `audit_one_run` does, or as a step of another audit.
+
+    Parameters
+    ----------
+    scores, member, claim, confidence, cuts, sides, bound, test, prior, design, assume, ids, seed
+        As for `audit_one_run`.
+    declared : bool
+        Whether coins are what the caller declared, so that the number of members must be one that
+        they can give. Other audits ask this of their own design, before they come here.
+
+    Returns
+    -------
+    AuditResult
+        The bound.
+
+    Raises
+    ------
+    LeakboundError
+        As for `audit_one_run`.
+    """
+    instance(claim, "claim", CLAIMS)
+    if cuts is not None:
+        instance(cuts, "cuts", CUT_POLICIES)
+    choice(sides, "sides", Sides)
+    choice(bound, "bound", ApproxBound)
+    choice(test, "test", FdpTest)
+    choice(design, "design", Design)
+    _refuse_assumptions(assume)
+    beta = complement(confidence)
+    seed = integer(seed, "seed", least=0)
+    if isinstance(claim, FAMILIES):
+        _no_form(bound, claim)
+    order = ExampleOrder(ids)
+    attacks = Attacks.read(scores, order)
+    included = order.member(member, attacks.examples)
+    if ids is not None:
+        check_ids(ids, included)
+    chances = _chances(order.placed(prior, "prior"), attacks.examples, claim, bound)
+    count = MemberCount.of_coins(int(included.sum()), included.size, chances)
+    if declared:
+        count.refuse(design)
+
+    def prove(values: FloatArray, beta: float) -> Proof:
+        def audit(policy: CutPolicy | PathPolicy, **more: Any) -> ScoreAudit:
+            return audit_scores(
+                values,
+                included,
+                cuts=policy,
+                sides=sides,
+                beta=beta,
+                seed=seed,
+                break_ties=not isinstance(claim, PureDP) or chances is not None,
+                **more,
+            )
+
+        if chances is not None:
+            ranks = untied(values, seed)
+            biased = prior_policy(cuts, ranks, included, chances, sides=sides)
+            return Proof(audit(biased), biased.kind, biased.method, {})
+        if isinstance(claim, FAMILIES):
+            if isinstance(cuts, ScoreAdaptive):
+                family: FamilyPolicy
+                family, more = adaptive_policy(cuts, claim, test, values, sides)
+            else:
+                family, more = family_policy(
+                    cuts, claim, test, examples=values.size, sides=sides, beta=beta
+                )
+            asked = cuts if isinstance(cuts, Split) else family
+            proved = audit(asked, one_cut=family)
+            return Proof(proved, family.kind, family.method, more, family)
+        policy, more = _policy(cuts, claim, bound, examples=values.size, sides=sides, beta=beta)
+        if isinstance(policy, ApproxPolicy):
+            more = {**more, "bound_at_delta_0": audit(policy.base).bound}
+        return Proof(audit(policy), policy.kind, policy.method, more)
+
+    proof = attacks.prove(beta, prove)
+    audit = proof.audit
+    told: dict[str, JsonValue] = {
+        "sides": sides,
+        "prior": describe(chances),
+        "design": design,
+        "seed": seed,
+    }
+    proved = vars(audit) if proof.family is None else of_family(audit, proof.family)
+    fields = proved | {
+        "options": audit.options | told | proof.options,
+        "warnings": audit.warnings
+        + (count.warnings() if declared else ())
+        + ((_FIXED_SIZE,) if design == "fixed_size" else ())
+        + delta_warnings(claim.delta, attacks.examples),
+    }
+    return AuditResult(
+        **fields,
+        kind=proof.kind,
+        claim=claim,
+        confidence=float(confidence),
+        theorem=_theorem(claim, chances) + proof.method,
+        assumptions=_assumptions(claim, design, chances, count, attacks.others),
+        _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
+    )
+
+
+def _refuse_assumptions(assume: str | None) -> None:
+    if assume is None:
+        return
+    message = (
+        f"assume={shown(assume)} has no bound here: under pure DP independent guesses are what the "
+        "certified bound already allows for, and under other claims a product of channels says "
+        "nothing about examples that abstain; leave it out"
+    )
+    raise IncompatibleOptionsError(message)
+
+
+def _chances(
+    prior: float | ArrayInput, examples: int, claim: Claim, bound: ApproxBound
+) -> FloatArray | None:
+    """Return the probabilities of the coins, or None if all are fair."""
+    chances = check_prior(prior, examples)
+    if chances is None:
+        return None
+    if not isinstance(claim, PureDP):
+        message = (
+            f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure "
+            "can make right depends on the scores, and the bounds here need coins that are fair"
+        )
+        raise IncompatibleOptionsError(message)
+    _no_form(bound, claim)
+    return chances
+
+
+def _no_form(bound: ApproxBound, claim: Claim) -> None:
+    if bound != "auto":
+        named = type(claim).__name__
+        message = f'bound="{bound}" is for claims with delta > 0: leave it out for {named}'
+        raise IncompatibleOptionsError(message)
+
+
+def _digested(chances: FloatArray | None) -> dict[str, FloatArray]:
+    return {} if chances is None else {"prior": chances}
+
+
+def _theorem(claim: Claim, chances: FloatArray | None) -> str:
+    if chances is not None:
+        return _PRIOR_THEOREM
+    if isinstance(claim, FAMILIES):
+        return _FAMILY_THEOREM
+    return _APPROX_THEOREM if claim.delta else _THEOREM
+
+
+def _policy(
+    cuts: CutPolicy | None,
+    claim: Claim,
+    bound: ApproxBound,
+    *,
+    examples: int,
+    sides: Sides,
+    beta: float,
+) -> tuple[CutPolicy | ApproxPolicy, dict[str, JsonValue]]:
+    """Return the policy in force, fixed before labels are seen, and what to say of the choice."""
+    if isinstance(claim, ApproxDP):
+        return approx_policy(cuts, claim, bound, examples=examples, sides=sides, beta=beta)
+    _no_form(bound, claim)
+    if isinstance(cuts, Weighted) and sides == "both":
+        message = 'cuts=Weighted() guesses members only: set sides="member"'
+        raise IncompatibleOptionsError(message)
+    return (KLScan() if cuts is None else cuts), {}
+
+
+def _assumptions(
+    claim: Claim, design: Design, chances: FloatArray | None, count: MemberCount, others: str
+) -> tuple[Assumption, ...]:
+    coins = "fair coin" if chances is None else "coin, of the probability given,"
+    apart = not isinstance(claim, PureDP) or chances is not None
+    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+    return (
+        Assumption(
+            "independent fair coins" if chances is None else "independent coins of known odds",
+            count.statement(
+                f"Each example was in the training set if its own {coins} said so; the bound is "
+                "over these coins and whatever training draws, given everything else."
+            ),
+            count.status("declared" if design == "coins" else "approximate"),
+        ),
+        Assumption(
+            "add or remove one example",
+            f"{subject} is that of training with and without one example, also an audited one."
+            + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            "declared",
+        ),
+        Assumption(
+            "scores without membership",
+            "The scores come from the trained model and the examples; no score was computed or "
+            "chosen with a look at which of these examples were members.",
+            "declared",
+        ),
+        Assumption(
+            "options before the look",
+            "Policy, sides and confidence were chosen before membership was looked at, and "
+            f"{others} tried on it.",
+            "declared",
+        ),
+        Assumption(
+            "order from scores alone",
+            "Cuts, sides and order of the guesses depend on scores only; "
+            + ("ties are broken by the seed." if apart else "ties stay together."),
+            "checked",
+        ),
+    )

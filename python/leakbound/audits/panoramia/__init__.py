@@ -1,0 +1,1 @@
+"""PANORAMIA: members against generated non-members, with a baseline."""

@@ -1,0 +1,534 @@
+"""PANORAMIA: audits of a trained model against generated non-members, without retraining.
+
+Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Retraining", 2024
+(arXiv 2402.09477).
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.formatting import down
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    FloatArray,
+    HasMember,
+    JsonValue,
+    Kind,
+    Relaxation,
+    Tail,
+)
+from leakbound._base.validation import (
+    check_ids,
+    check_length,
+    check_scores,
+    choice,
+    complement,
+    flag,
+    instance,
+    integer,
+    real,
+)
+from leakbound.audits.engine.coins import MemberCount
+from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.engine.ranking import audit_scores
+from leakbound.audits.engine.warnings import delta_warnings, saturation_warnings
+from leakbound.audits.panoramia.conditional import (
+    REPLACED,
+    PairCorrection,
+    audit_crossed,
+    cross_fitted,
+)
+from leakbound.audits.policies.approximate_dp import relaxed_policy
+from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts import (
+    CUT_POLICIES,
+    CutPolicy,
+    Fixed,
+    KLScan,
+    PathPolicy,
+    Split,
+    UnionBound,
+    Weighted,
+)
+from leakbound.errors import IncompatibleOptionsError, NoOverlapError, OptionError
+from leakbound.propensity.data import check_features
+from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
+
+__all__ = ["audit_panoramia"]
+
+_THEOREM = (
+    "If the generator is c-close, each member guess of the baseline is right with probability at "
+    "most e^c / (1 + e^c), given the scores and the coins before; if the model is also ε-DP, each "
+    "of the attack with probability at most e^(c+ε) / (1 + e^(c+ε)) (Kazmi et al. 2024, "
+    "Propositions 1 and 2). Each bound has half of the probability of error (Corollary 1). "
+)
+_RELAXED = (
+    "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: this then holds "
+    "but for failures, whose mean is at most m / 2 times the probability of a wrong guess times "
+    "gamma for the baseline, and gamma + δ - gamma δ for the attack (appendix E, by a coupling "
+    "that needs no independence). "
+)
+_NO_DIFFERENCE = (
+    "the attack proves no more than the baseline: the generated points may be too easy to tell "
+    "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. 2024, "
+    "appendix D.5)"
+)
+
+
+def audit_panoramia(
+    baseline_scores: ArrayInput,
+    attack_scores: ArrayInput,
+    member: ArrayInput | HasMember,
+    *,
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    gamma: float = 0.0,
+    delta: float = 0.0,
+    tail: Tail = "exact",
+    relaxation: Relaxation = "knapsack",
+    max_recall: float = 1.0,
+    real_nonmembers: bool = False,
+    c_upper: float | None = None,
+    features: ArrayInput | None = None,
+    ids: ArrayInput | None = None,
+    seed: int = 0,
+) -> PanoramiaResult:
+    """Compare an attack on a trained model with a baseline that never saw the model.
+
+    A fair coin decided for each of m pairs whether the auditor sees a known member of the training
+    set or a generated point. The baseline scores the point alone, the attack the point and what
+    the model says about it. What the attack proves beyond the baseline is put down to the model.
+
+    Parameters
+    ----------
+    baseline_scores : array-like, shape (m,)
+        Real numbers from the examples alone, higher for likelier members; ±inf allowed.
+    attack_scores : array-like, shape (m,)
+        Real numbers that may also depend on the audited model.
+    member : array-like of shape (m,), or InclusionPlan
+        Which examples are members: booleans, {0, 1} or {-1, +1}.
+    confidence : float
+        Probability that both bounds are not above the truth, in (0, 1).
+    cuts : CutPolicy, optional
+        Which cuts of each ranking are tested; `KLScan()` if None. `UnionBound()` is the paper's;
+        `Weighted()` takes scores in [0, 1] as weights, without cuts.
+    gamma : float
+        γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
+    delta : float
+        δ of a model that is (ε, δ)-DP, in [0, 1).
+    tail : {"exact", "hoeffding"}
+        Limits of `UnionBound`: Clopper-Pearson, or Hoeffding's (equation 1 of the paper).
+    relaxation : {"knapsack", "published"}
+        How γ and δ are allowed for: whatever failures depend on, or (for `Fixed` and `UnionBound`)
+        as published, where they depend on nothing.
+    max_recall : float
+        Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
+        say nothing. It is fixed in advance, so it is free.
+    real_nonmembers : bool
+        Whether the non-members are real and exchangeable with the members. Then c = 0, the result
+        is a lower bound, and the baseline only checks that it finds nothing.
+    c_upper : float, optional
+        An upper limit on c that the caller vouches for, at least 0. It makes the result a lower
+        bound.
+    features : array-like, shape (m, d), optional
+        Features of the examples. With them the result has a conditional lower bound on ε beside the
+        estimate: Zero-Run on the same examples, where the probability that an example is real is
+        learnt from its features and the baseline's score, and a sceptic tries to refute it.
+    ids : array-like, shape (m,), optional
+        One id for each attack score, in their order; checked for repetition. Baseline scores,
+        membership and features that carry ids (a plan, a pandas index) are joined.
+    seed : int
+        Seed of whatever the audit draws: the parts of `Split`, the order of ties for γ or δ above
+        0, and with features the halves, refits and what is kept.
+
+    Returns
+    -------
+    PanoramiaResult
+        Bounds on c and c + ε, and their difference ε̃, which is an estimate of ε; with features
+        `conditional`, a lower bound on ε that holds if the propensities do.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If an array cannot be read, is empty or not one-dimensional.
+    NaNScoresError, AbstentionError
+        If a score is NaN, or all scores of a ranking are equal.
+    LengthMismatchError, MembershipError
+        If the arrays differ in length, or a membership value is outside the allowed sets.
+    FeaturesError, ClassMissingError, MissingExtraError
+        If a feature is not finite, half of the examples are all members or all not, or scikit-learn
+        is not installed to refute their propensities.
+    ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
+        If an id is repeated, or two arguments have ids that are not the same.
+    ImplausibleCoinsError
+        If the number of members is one that fair coins give with a probability below 1e-6.
+    IncompatibleOptionsError
+        If `tail`, γ, δ, `relaxation` or `max_recall` is given for a policy that has no such form,
+        or `real_nonmembers` with γ or `c_upper`.
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+
+    Notes
+    -----
+    c-closeness bounds the generator from below only, so all guesses are "member". The unseen real
+    point of a pair stays in the training set: ε is that of replacing one example, which for
+    training that is ε'-DP under adding or removing one is as much as 2ε'.
+
+    With `features` the examples are audited by `audit_zero_run` as well, at the same confidence: by
+    each example's own odds (`conditional`; after matching for δ > 0) and after matching
+    (`conditional_by_match`). There is nothing to learn propensities from but the examples
+    themselves, so each half has them from the other half and is audited at half of the error
+    probability, and the half that proves more is the result. Each of these bounds holds by itself,
+    the largest of them does not. `docs/panoramia.md` has the argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(4000) < 0.5
+    >>> baseline = rng.normal(size=4000) + 0.3 * member
+    >>> attack = rng.normal(size=4000) + 2.0 * member
+    >>> result = audit_panoramia(baseline, attack, member)
+    >>> result.kind, result.lower_bound
+    ('estimate', None)
+    >>> 0 < result.c_lb < result.c_plus_epsilon_lb
+    True
+
+    The first feature says all that these examples say of their coins:
+
+    >>> result = audit_panoramia(baseline, attack, member, features=baseline[:, None])
+    >>> result.conditional.kind, 1 < result.conditional.bound
+    ('conditional_lower_bound', True)
+    """
+    beta = complement(confidence)
+    relaxed = _Relaxed.read(gamma, delta, relaxation)
+    if cuts is not None:
+        instance(cuts, "cuts", CUT_POLICIES)
+    choice(tail, "tail", Tail)
+    real_nonmembers = flag(real_nonmembers, "real_nonmembers")
+    if real_nonmembers and relaxed.gamma:
+        message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
+        raise IncompatibleOptionsError(message)
+    limit = _upper_limit(c_upper, real_nonmembers=real_nonmembers)
+    seed = integer(seed, "seed", least=0)
+    order = ExampleOrder(ids)
+    attack_values = check_scores(order.scores(attack_scores, "attack_scores"), "attack_scores")
+    baseline_values = check_scores(
+        order.scores(baseline_scores, "baseline_scores"), "baseline_scores"
+    )
+    check_length(baseline_values, attack_values.size, "baseline_scores")
+    included = order.member(member, attack_values.size)
+    if ids is not None:
+        check_ids(ids, included)
+    count = MemberCount.of_coins(int(included.sum()), included.size, pairs=True)
+    count.refuse()
+
+    claim = ApproxDP(delta=relaxed.delta) if relaxed.delta else PureDP()
+    given = _Conditional(claim)
+    if features is not None:
+        table = order.placed(features, "features")
+        given = _Conditional.of(
+            (baseline_values, attack_values, included), table, claim, confidence, seed
+        )
+    examples = attack_values.size
+    recall = _recall(max_recall, cuts, examples)
+
+    def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
+        return audit_scores(
+            values,
+            included,
+            cuts=_policy(cuts, tail, failures, relaxation, examples),
+            sides="member",
+            beta=beta / 2,
+            seed=seed,
+            name=name,
+            break_ties=failures > 0,
+            recall=recall,
+        )
+
+    baseline = prove(baseline_values, "baseline scores", relaxed.gamma)
+    attack = prove(attack_values, "scores", relaxed.together)
+    policy = _policy(cuts, tail, relaxed.together, relaxation, examples)
+    c_lb = 0.0 if real_nonmembers else baseline.bound
+    kind = _kind(policy, limit)
+    bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
+    return PanoramiaResult(
+        kind=kind,
+        claim=claim,
+        bound=bound,
+        reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
+        confidence=float(confidence),
+        m=attack.m,
+        c_lb=c_lb,
+        c_plus_epsilon_lb=attack.bound,
+        epsilon_tilde=max(0.0, attack.bound - c_lb),
+        c_upper=limit,
+        lower_bound=bound if kind == "lower_bound" else None,
+        baseline=baseline,
+        attack=attack,
+        theorem=_THEOREM + (_RELAXED if relaxed.together else "") + policy.method + _meaning(limit),
+        assumptions=_assumptions(
+            limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
+        ),
+        options={
+            "cuts": attack.options["cuts"],
+            "level": beta / 2,
+            **relaxed.options(),
+            "max_recall": recall,
+            "real_nonmembers": real_nonmembers,
+            "seed": seed,
+        },
+        warnings=_warnings(baseline, attack, count, limit, relaxed.delta) + given.warnings,
+        conditional=given.bound,
+        conditional_by_match=given.by_match,
+        _provenance=provenance(
+            seed, baseline_scores=baseline_values, attack_scores=attack_values, member=included
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Conditional:
+    """Lower bounds that hold if propensities do: the claim's own, and for pure DP by matching."""
+
+    claim: PureDP | ApproxDP
+    bound: ZeroRunResult | None = None
+    by_match: ZeroRunResult | None = None
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        data: tuple[FloatArray, FloatArray, BoolArray],
+        features: ArrayInput,
+        claim: PureDP | ApproxDP,
+        confidence: float,
+        seed: int,
+    ) -> "_Conditional":
+        """Audit baseline scores, attack scores and coins, given features."""
+        baseline, attack, member = data
+        table = check_features(features, "features")
+        check_length(table[:, 0], member.size, "features")
+        crossed = cross_fitted(baseline, table, member, seed=seed)
+
+        def by(correction: PairCorrection) -> tuple[ZeroRunResult | None, tuple[str, ...]]:
+            try:
+                found = audit_crossed(
+                    attack,
+                    member,
+                    crossed,
+                    claim=claim,
+                    correction=correction,
+                    confidence=confidence,
+                    seed=seed,
+                )
+            except NoOverlapError as error:
+                return None, (f"no conditional lower bound by {correction}: {error}",)
+            return found, _doubts(found)
+
+        if isinstance(claim, ApproxDP):
+            found, warnings = by("match")
+            return cls(claim, found, None, warnings)
+        (found, first), (matched, second) = by("poisson_binomial"), by("match")
+        return cls(claim, found, matched, tuple(dict.fromkeys(first + second)))
+
+
+def _doubts(found: ZeroRunResult) -> tuple[str, ...]:
+    """Say that a conditional bound is withheld."""
+    if not found.withheld or found.falsification is None:
+        return ()
+    note = (
+        "the conditional lower bound is withheld: the propensity model was refuted (p = "
+        f"{found.falsification.p_value:.2g}), so the examples say more of their coins than the "
+        "baseline's score and the features in a logistic regression do"
+    )
+    return (note,)
+
+
+@dataclass(frozen=True)
+class _Relaxed:
+    """How much of the guarantees may fail."""
+
+    gamma: float
+    delta: float
+    how: Relaxation
+
+    @classmethod
+    def read(cls, gamma: float, delta: float, relaxation: Relaxation) -> "_Relaxed":
+        """Check the options."""
+        choice(relaxation, "relaxation", Relaxation)
+        relaxed = cls(
+            real(gamma, "gamma", least=0, below=1),
+            real(delta, "delta", least=0, below=1),
+            relaxation,
+        )
+        if relaxation == "published" and not relaxed.together:
+            message = 'relaxation="published" is for gamma or delta above 0: leave it out'
+            raise IncompatibleOptionsError(message)
+        return relaxed
+
+    @property
+    def together(self) -> float:
+        """γ + δ - γδ."""
+        return self.gamma + self.delta - self.gamma * self.delta
+
+    def options(self) -> dict[str, JsonValue]:
+        """Return what the result shows."""
+        return {"gamma": self.gamma, "delta": self.delta, "relaxation": self.how}
+
+
+def _policy(
+    cuts: CutPolicy | None, tail: Tail, failures: float, relaxation: Relaxation, examples: int
+) -> CutPolicy | PathPolicy:
+    """Return the policy with the limits asked for, and with failures where there may be some."""
+    if tail != "exact":
+        if not isinstance(cuts, UnionBound) or failures:
+            name = "KLScan" if cuts is None else type(cuts).__name__
+            reason = f"{name} has no such limits" if not failures else "gamma and delta need exact"
+            message = f'tail="{tail}" is for cuts=UnionBound(): {reason}'
+            raise IncompatibleOptionsError(message)
+        return replace(cuts, tail=tail)
+    if failures:
+        return relaxed_policy(cuts, failures, relaxation, examples=examples)
+    if cuts is None:
+        return KLScan() if relaxation == "knapsack" else UnionBound()
+    return cuts
+
+
+def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
+    """Check the largest share of the examples that a cut may guess."""
+    recall = real(max_recall, "max_recall", above=0)
+    if recall > 1:
+        message = f"max_recall must be at most 1, got {recall:g}"
+        raise OptionError(message)
+    fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
+    if recall < 1 and (fixed or isinstance(cuts, Split | Weighted)):
+        message = f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out"
+        raise IncompatibleOptionsError(message)
+    return recall
+
+
+def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | None:
+    """Return what c is known not to exceed, if anything."""
+    if c_upper is None:
+        return 0.0 if real_nonmembers else None
+    if real_nonmembers:
+        message = (
+            "real_nonmembers=True means c = 0: leave out c_upper, or set real_nonmembers=False"
+        )
+        raise IncompatibleOptionsError(message)
+    return real(c_upper, "c_upper", least=0, below=math.inf)
+
+
+def _kind(policy: CutPolicy | PathPolicy, limit: float | None) -> Kind:
+    if policy.kind == "invalid":
+        return "invalid"
+    return "estimate" if limit is None else "lower_bound"
+
+
+def _meaning(limit: float | None) -> str:
+    if limit is None:
+        return (
+            " ε̃ is not a lower bound on ε: c-closeness could not be rejected beyond c_lb; if that "
+            "is tight, the model is not ε̃-DP (section 4.2)."
+        )
+    return f" Where c is at most {limit:g}, ε is at least the bound on c + ε minus {limit:g}."
+
+
+def _no_excess(limit: float) -> str:
+    return f"the bound on c + epsilon does not exceed {limit:g}, the upper limit on c"
+
+
+def _warnings(
+    baseline: ScoreAudit,
+    attack: ScoreAudit,
+    count: MemberCount,
+    limit: float | None,
+    delta: float,
+) -> tuple[str, ...]:
+    return (
+        *_contradiction(baseline, limit),
+        *(() if limit is not None else _saturated(baseline)),
+        *count.warnings(),
+        *delta_warnings(delta, attack.m),
+        *(f"baseline: {text}" for text in baseline.warnings),
+        *(f"attack: {text}" for text in attack.warnings),
+    )
+
+
+def _saturated(baseline: ScoreAudit) -> tuple[str, ...]:
+    return saturation_warnings(baseline.bound, lambda: baseline.ceiling)
+
+
+def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]:
+    if limit is None or baseline.bound <= limit:
+        return ()
+    note = (
+        f"the baseline proves c >= {down(baseline.bound)}, above the upper limit {limit:g}: that "
+        "limit is wrong, and the lower bound with it"
+    )
+    return (note,)
+
+
+def _assumptions(
+    limit: float | None,
+    relaxed: "_Relaxed",
+    count: MemberCount,
+    c_lb: float,
+    *,
+    real_nonmembers: bool,
+) -> tuple[Assumption, ...]:
+    return (
+        Assumption(
+            "independent fair coins",
+            count.statement(
+                "A fair coin of its own decided for each pair whether the member or the non-member "
+                "is shown, after everything that scores the examples was trained."
+            ),
+            count.status("declared"),
+        ),
+        _about_c(limit, relaxed.gamma, c_lb, real_nonmembers=real_nonmembers),
+        REPLACED,
+        Assumption(
+            "separate training data",
+            "No audited member trained the generator, the baseline or the attack, and the baseline "
+            "saw nothing of the model.",
+            "declared",
+        ),
+        Assumption(
+            "options before the look",
+            "Policy and confidence were chosen before membership was looked at, and no other "
+            "baseline or attack was tried on it.",
+            "declared",
+        ),
+        Assumption(
+            "order from scores alone",
+            "Cuts and order of the guesses depend on scores only; "
+            + ("ties are broken by the seed." if relaxed.together else "ties stay together."),
+            "checked",
+        ),
+    )
+
+
+def _about_c(
+    limit: float | None, gamma: float, c_lb: float, *, real_nonmembers: bool
+) -> Assumption:
+    close = f"(c, {gamma:g})-close" if gamma else "c-close"
+    if limit is None:
+        return Assumption(
+            "a tight baseline",
+            f"The generator is {close} for c = c_lb: the baseline finds all that tells its points "
+            "from real ones. Otherwise part of ε̃ is the generator's, not the model's.",
+            "unverifiable",
+        )
+    name, statement = (
+        ("real non-members", "Members and non-members are exchangeable but for training: c = 0.")
+        if real_nonmembers
+        else ("upper limit on c", f"The generator is {close} for c = {limit:g}.")
+    )
+    if c_lb <= limit:
+        return Assumption(name, statement, "declared")
+    proved = f"{statement} But the baseline proves c >= {down(c_lb)}."
+    return Assumption(name, proved, "contradicted")

@@ -1,0 +1,1 @@
+"""How each claim pays for its cuts, and what a ranking then proves."""

@@ -1,0 +1,363 @@
+"""Cut policies under a family of trade-off functions, and their number of guesses.
+
+Bounds are on the strength of the family: its parameter where larger values are the less private,
+else the inverse of the parameter. A strength of 0 means that nothing is rejected.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.records import Lazy
+from leakbound._base.types import (
+    CountOptions,
+    FdpTest,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    Kind,
+    PathOrder,
+    Sides,
+)
+from leakbound.audits.policies.reference import REFERENCE, Reference, best_fixed
+from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.cuts import CutPolicy, Fixed, Split, UnionBound
+from leakbound.cuts.base import ORDERS, Best, CurvePoints, PathPolicy
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.results import Curve, ScoreAudit
+from leakbound.stats.f_dp import critical, rejects, unexplained
+
+__all__ = ["FamilyPolicy", "family_policy", "of_family", "plan_family"]
+
+
+_TESTS: dict[FdpTest, str] = {
+    "recursion": (
+        "The count is tested by the recursion over upper sets of Mahloujifar et al. (2025), "
+        "Algorithm 3."
+    ),
+    "tight": (
+        "The count is tested against the worst law that the inequalities for all sets of counts "
+        "allow, with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), "
+        "where that rejects more."
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyPolicy(PathPolicy):
+    """A policy whose bounds are on a family of trade-off functions."""
+
+    kind: ClassVar[Kind] = "family_lower_bound"
+    base: Fixed | UnionBound
+    claim: AnyFamily
+    examples: int
+    sides: Sides
+    test: FdpTest
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        test = _TESTS[self.test]
+        if isinstance(self.base, Fixed):
+            return f"One cut, fixed in advance. {test}"
+        grid = self.base.grid
+        named = grid if isinstance(grid, str) else f"{len(grid)}-point"
+        return f"Union bound over the {named} grid of cuts, each at an equal share. {test}"
+
+    @property
+    def strength(self) -> str:
+        """See `PathPolicy.strength`."""
+        named = self.claim.parameter
+        return named if self.claim.order == "increasing" else f"1/{named}"
+
+    @property
+    def fixed_guesses(self) -> int | None:
+        """See `PathPolicy.fixed_guesses`."""
+        return self.base.fixed_guesses
+
+    def with_guesses(self, guesses: int, examples: int) -> Self:
+        """See `PathPolicy.with_guesses`."""
+        base = Fixed(guesses) if isinstance(self.base, Fixed) else self.base
+        return replace(self, base=base, examples=examples)
+
+    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
+        return ORDERS[sides][-1:]
+
+    def check(self, examples: int) -> None:
+        """See `PathPolicy.check`."""
+        self.base.check(examples)
+
+    def settled(self, level: float) -> PathPolicy:
+        """See `PathPolicy.settled`."""
+        return self.base.settled(level)
+
+    def bound(self, path: _core.Path, level: float) -> Best:
+        """See `PathPolicy.bound`."""
+        guesses, correct = self._cuts(path)
+        strength = self.limits(guesses, correct, level / guesses.size)
+        top = int(np.argmax(strength))
+        return Best(float(strength[top]), int(guesses[top]), int(correct[top]))
+
+    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+        """See `PathPolicy.curve`; tested cuts are among the points."""
+        tested, _ = self._cuts(path)
+        others, _ = path.sample(max(1, points - tested.size))
+        guesses = np.union1d(tested, others)
+        correct = np.array([path.count(int(cut))[1] for cut in guesses])
+        strength = np.full(guesses.size, np.nan)
+        where = np.searchsorted(guesses, tested)
+        for index in where:
+            cut = slice(index, index + 1)
+            strength[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
+        return guesses, correct, strength
+
+    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
+        """Return the strength that each of some cuts rejects, 0 where another rejects more.
+
+        Parameters
+        ----------
+        guesses, correct : ndarray of int64, shape (k,)
+            The cuts.
+        level : float
+            Probability of error of each.
+
+        Returns
+        -------
+        ndarray of float64, shape (k,)
+            Strengths, at least 0; the largest is exact.
+        """
+        found, best = np.zeros(guesses.size), 0.0
+        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
+            counts = self._counts(made, right)
+            if best and not rejects(counts, self._curve(best), level, self.test):
+                continue
+            theta = critical(counts, self.claim, level, self.test)
+            if theta is not None:
+                found[i] = self._strength(theta)
+                best = max(best, found[i])
+        return found
+
+    def rejected(self, strength: float) -> TradeOff | None:
+        """Return the curve of a strength that ε is converted from, None for 0.
+
+        Parameters
+        ----------
+        strength : float
+            At least 0.
+
+        Returns
+        -------
+        TradeOff or None
+            The curve.
+        """
+        if not strength:
+            return None
+        return self.claim.attained(self.parameter(strength), self.sides)
+
+    def _curve(self, strength: float) -> TradeOff:
+        return self.claim.curve(self.parameter(strength), self.sides)
+
+    def _strength(self, theta: float) -> float:
+        return theta if self.claim.order == "increasing" else 1 / theta
+
+    def parameter(self, strength: float) -> float:
+        """Return the value of the claim's parameter.
+
+        Parameters
+        ----------
+        strength : float
+            At least 0; 0 stands for nothing.
+
+        Returns
+        -------
+        float
+            The parameter.
+        """
+        if not strength:
+            return self.claim.nothing
+        return strength if self.claim.order == "increasing" else 1 / strength
+
+    def reason(self, guesses: int, correct: int, level: float) -> str:
+        """Say why nothing is rejected, where that is not that chance explains it; else ""."""
+        if not unexplained(self._counts(guesses, correct), level):
+            return ""
+        return (
+            f"of {guesses} guesses of “member” {correct} are right, which fair coins give with "
+            f"probability below {level:g} whatever the mechanism tells: the coins are in doubt"
+        )
+
+    def _counts(self, guesses: int, correct: int) -> CountOptions:
+        return {
+            "correct": correct,
+            "guesses": guesses,
+            "m": self.examples,
+            "k": 2,
+            "one_sided": self.sides == "member",
+        }
+
+    def _cuts(self, path: _core.Path) -> tuple[IntArray, IntArray]:
+        if isinstance(self.base, Fixed):
+            cuts: tuple[int, ...] = (self.base.guesses,)
+        elif self.base.grid == "geometric":
+            cuts = tuple(_geometric(path.guesses, self.base.ratio))
+        else:
+            cuts = tuple(int(cut) for cut in self.base.grid)
+        pairs = [path.count(cut) for cut in sorted({min(cut, path.guesses) for cut in cuts})]
+        guesses, correct = np.array(pairs, dtype=np.int64).T
+        return guesses, correct
+
+
+def _geometric(length: int, ratio: float) -> list[int]:
+    """Return the grid of a union bound: 1, then by the ratio, but by one at least, to the end."""
+    cuts, x = [], 1.0
+    while x < length:
+        cuts.append(round(x))
+        x = max(ratio * x, x + 1)
+    return [*cuts, length]
+
+
+def family_policy(
+    cuts: CutPolicy | None,
+    claim: AnyFamily,
+    test: FdpTest,
+    *,
+    examples: int,
+    sides: Sides,
+    beta: float,
+) -> tuple[FamilyPolicy, dict[str, JsonValue]]:
+    """Return the policy of an audit of a family, fixed before labels are seen.
+
+    Parameters
+    ----------
+    cuts : CutPolicy or None
+        What was asked for; planned if None.
+    claim : FamilyClaim
+        The family.
+    test : {"tight", "recursion"}
+        Which test of the counts.
+    examples : int
+        m.
+    sides : {"both", "member"}
+        Whether non-members are guessed too.
+    beta : float
+        Probability of error, in (0, 1).
+
+    Returns
+    -------
+    tuple of FamilyPolicy and dict
+        The policy, with one guess where a split will choose the number, and what planning has to
+        say in the options.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If the policy has no form for families.
+    """
+    more: dict[str, JsonValue] = {"test": test}
+    if isinstance(cuts, Split):
+        cuts = Fixed(1)
+    elif cuts is None:
+        cuts, proved = plan_family(examples, beta, claim, sides)
+        more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
+    if not isinstance(cuts, Fixed | UnionBound):
+        message = (
+            f"cuts={type(cuts).__name__} is not for {claim.name}: take Fixed, Split or UnionBound"
+        )
+        raise IncompatibleOptionsError(message)
+    if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):
+        message = (
+            'a union bound for trade-off functions needs tail="exact" and a grid: "geometric", or '
+            "a few numbers of guesses"
+        )
+        raise IncompatibleOptionsError(message)
+    policy = FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides, test=test)
+    return policy, more
+
+
+def plan_family(
+    examples: int,
+    beta: float,
+    claim: AnyFamily,
+    sides: Sides,
+    reference: Reference = REFERENCE,
+) -> tuple[Fixed, float]:
+    """Return the number of guesses that proves most at the reference, and what it proves there.
+
+    Parameters
+    ----------
+    examples : int
+        m.
+    beta : float
+        Probability of error, in (0, 1).
+    claim : FamilyClaim
+        The family; one that is neither Gaussian nor Laplace is planned as Gaussian.
+    sides : {"both", "member"}
+        Whether non-members are guessed too.
+    reference : Reference
+        The truth that is planned for.
+
+    Returns
+    -------
+    tuple of Fixed and float
+        The policy, and its mean bound on μ or ε, by the recursion: the tight test, which costs
+        more, prefers the same numbers.
+    """
+    known = claim if isinstance(claim, GaussianDP | LaplaceDP) else GaussianDP()
+    return _planned(examples, beta, known, sides, reference)
+
+
+@lru_cache(maxsize=256)
+def _planned(
+    examples: int,
+    beta: float,
+    claim: GaussianDP | LaplaceDP,
+    sides: Sides,
+    reference: Reference,
+) -> tuple[Fixed, float]:
+    def bound(correct: int, guesses: int) -> float:
+        counts: CountOptions = {
+            "correct": correct,
+            "guesses": guesses,
+            "m": examples,
+            "k": 2,
+            "one_sided": sides == "member",
+        }
+        return critical(counts, claim, beta, "recursion") or 0.0
+
+    return best_fixed(examples, reference.curve(sides), bound)
+
+
+def of_family(audit: ScoreAudit, policy: FamilyPolicy) -> dict[str, Any]:
+    """Return the fields of a result, with bounds on the claim's parameter in place of strengths.
+
+    Parameters
+    ----------
+    audit : ScoreAudit
+        Its bounds are strengths.
+    policy : FamilyPolicy
+        What bounded them.
+
+    Returns
+    -------
+    dict
+        Fields of an `AuditResult`, the rejected curves among them.
+    """
+
+    def curve() -> Curve:
+        bounds = [x if np.isnan(x) else policy.parameter(float(x)) for x in audit.curve.bound]
+        return replace(audit.curve, bound=np.array(bounds))
+
+    doubt = policy.reason(audit.guesses, audit.correct, audit.options["level"])
+    return vars(audit) | {
+        "reason": audit.reason and (doubt or audit.reason),
+        "bound": policy.parameter(audit.bound),
+        "rejected": policy.rejected(audit.bound),
+        "_ceiling": Lazy(lambda: policy.parameter(audit.ceiling)),
+        "_rejectable": Lazy(lambda: policy.rejected(audit.ceiling)),
+        "_curve": Lazy(curve),
+    }

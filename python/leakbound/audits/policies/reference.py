@@ -1,0 +1,96 @@
+"""What audits plan for before labels are seen: a truth, and the number of guesses best for it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from leakbound._base.types import FloatArray, Sides
+from leakbound.cuts import Fixed
+from leakbound.stats import normal_cdf, normal_quantile
+
+__all__ = ["REFERENCE", "Reference", "best_fixed"]
+
+_CANDIDATES = 60
+"""Numbers of guesses that planning compares."""
+_COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)
+"""Standard scores of the counts of right guesses over which planning averages."""
+
+Curve: TypeAlias = tuple[FloatArray, FloatArray]
+"""Shares of all examples guessed, increasing, and guessed right."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Scores N(μ/2, 1) for members and N(-μ/2, 1) for others: what a μ-GDP mechanism allows.
+
+    Parameters
+    ----------
+    mu : float
+        μ, at least 0.
+    """
+
+    mu: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """How options call it."""
+        return f"Gaussian, mu = {self.mu:g}"
+
+    def curve(self, sides: Sides) -> Curve:
+        """Return shares of all examples guessed, and guessed right, as a threshold falls.
+
+        Parameters
+        ----------
+        sides : {"both", "member"}
+            Whether non-members are guessed too.
+
+        Returns
+        -------
+        tuple of ndarray
+            The shares.
+        """
+        reach = 7.5 + self.mu / 2
+        threshold = np.linspace(reach, 0.0 if sides == "both" else -reach, 4001)
+        right = normal_cdf(self.mu / 2 - threshold)
+        wrong = normal_cdf(-self.mu / 2 - threshold)
+        scale = 1.0 if sides == "both" else 0.5
+        return scale * (right + wrong), scale * right
+
+
+REFERENCE = Reference()
+"""The truth that audits plan for where nothing else is said."""
+
+
+def best_fixed(
+    examples: int, curve: Curve, bound: Callable[[int, int], float]
+) -> tuple[Fixed, float]:
+    """Return the number of guesses that proves most, and what it proves on average.
+
+    Parameters
+    ----------
+    examples : int
+        m.
+    curve : tuple of ndarray
+        Shares of all examples guessed, increasing, and guessed right.
+    bound : callable
+        From right guesses and guesses to the bound.
+
+    Returns
+    -------
+    tuple of Fixed and float
+        The policy and its mean bound.
+    """
+    share, right = curve
+    candidates = np.unique(np.rint(np.geomspace(1, examples, _CANDIDATES)).astype(int))
+    precision = np.interp(candidates / examples, share, right / share)
+
+    def mean(guesses: int, p: float) -> float:
+        counts = np.rint(guesses * p + _COUNTS * math.sqrt(guesses * p * (1 - p)))
+        return float(np.mean([bound(int(c), guesses) for c in np.clip(counts, 0, guesses)]))
+
+    proved = [mean(int(r), float(p)) for r, p in zip(candidates, precision, strict=True)]
+    best = int(np.argmax(proved))
+    return Fixed(int(candidates[best])), proved[best]

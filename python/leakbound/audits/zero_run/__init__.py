@@ -1,0 +1,1 @@
+"""Observational audits: membership that nobody drew, corrected for what features tell."""

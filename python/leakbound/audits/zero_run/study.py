@@ -1,0 +1,361 @@
+"""What a Zero-Run audit works on: scores, membership, shift and options, checked and in order."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.formatting import down
+from leakbound._base.records import Lazy
+from leakbound.audits.engine.evidence import POINTS, histogram, roc
+from leakbound.audits.engine.warnings import inverted_warnings, tie_warnings
+from leakbound.audits.one_run.audit import audit_coins
+from leakbound.audits.policies.approximate_dp import plan_fixed
+from leakbound.audits.policies.f_dp import plan_family
+from leakbound.claims import ApproxDP, PureDP
+from leakbound.cuts import CutPolicy, Fixed
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.results import Curve, ScoreAudit
+from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
+from leakbound.stats.distribution_shift import residual_scores, tamper_probability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from leakbound._base.types import (
+        Adversary,
+        BoolArray,
+        FdpTest,
+        FloatArray,
+        IntArray,
+        JsonValue,
+        PathName,
+        Sides,
+        TailBound,
+        TamperVariant,
+        ZeroRunVariant,
+    )
+    from leakbound.audits.zero_run.propensities import Shift
+    from leakbound.claims import Claim
+    from leakbound.results import AuditResult
+
+__all__ = ["Corrected", "Study", "confidence_of", "summary", "two_sided"]
+
+_NEAR = 0.9
+"""Share of right guesses, and of the ceiling, from which more examples may prove more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """The examples of a Zero-Run audit, and how they are audited.
+
+    Their order is random and says nothing about membership, so ties may be broken by it.
+    """
+
+    scores: FloatArray
+    member: BoolArray
+    shift: Shift
+    uniforms: FloatArray
+    claim: Claim
+    cuts: CutPolicy | None
+    sides: Sides
+    adversary: Adversary
+    variant: ZeroRunVariant
+    level: float
+    derandomize: bool
+    test: FdpTest
+    seed: int
+
+    @property
+    def examples(self) -> int:
+        """How many examples are audited."""
+        return self.scores.size
+
+    @property
+    def direction(self) -> int:
+        """1 where larger values of the claim's parameter are the less private, else -1."""
+        return -1 if getattr(self.claim, "order", "increasing") == "decreasing" else 1
+
+    @property
+    def nothing(self) -> float:
+        """The bound that proves nothing."""
+        return 0.0 if self.direction > 0 else math.inf
+
+    @property
+    def signs(self) -> IntArray:
+        """Membership as +1 and -1."""
+        return np.where(self.member, 1, -1)
+
+    @property
+    def tampering(self) -> TamperVariant:
+        """Which probability to survive guesses are ranked by."""
+        listed: dict[ZeroRunVariant, TamperVariant]
+        listed = {"directional": "directional", "paper": "paper"}
+        return listed.get(self.variant, "symmetric")
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say what looks wrong with scores, whatever the correction."""
+        return tie_warnings(_core.Ranking(self.scores, self.member))
+
+    def without_shift(
+        self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
+    ) -> AuditResult:
+        """Audit some of the examples as if every membership had been a fair coin.
+
+        Parameters
+        ----------
+        scores : ndarray of float64, shape (n,)
+            Higher is more likely a member.
+        member : ndarray of bool, shape (n,)
+            Whether each is one.
+        cuts : CutPolicy or None
+            Which cuts are tested.
+
+        Returns
+        -------
+        AuditResult
+            At the level, and for the claim, of this audit.
+        """
+        return audit_coins(
+            scores,
+            member,
+            claim=self.claim,
+            confidence=confidence_of(self.level),
+            cuts=cuts,
+            sides=self.sides,
+            test=self.test,
+            seed=self.seed,
+        )
+
+    def planned(self, examples: int) -> int:
+        """Return the number of guesses of an audit of so many examples, fixed before labels."""
+        if self.cuts is None:
+            return _planned(examples, self.level, self.claim, self.sides)
+        if not isinstance(self.cuts, Fixed):
+            message = (
+                f"cuts={type(self.cuts).__name__} is not for this correction: take Fixed, or None "
+                "for the planned number"
+            )
+            raise IncompatibleOptionsError(message)
+        self.cuts.check(examples)
+        return self.cuts.guesses
+
+    def ranked_by(self) -> FloatArray:
+        """Return what the adversary ranks by: a function of scores and propensities alone."""
+        if self.adversary == "raw":
+            return self.scores
+        if self.adversary == "residual":
+            return residual_scores(self.scores, self.shift.log_odds)
+        return self.weight() * (self.scores - np.median(self.scores))
+
+    def weight(self) -> FloatArray:
+        """Return the share of guesses that tampering leaves, whichever way they go."""
+        variant: TamperVariant = "paper" if self.variant == "paper" else "symmetric"
+        return tamper_probability(np.ones(self.examples), self.shift.log_odds, variant=variant)
+
+    def bound(
+        self,
+        correct: int,
+        guesses: int,
+        examples: float,
+        *,
+        form: TailBound = "exact",
+        halved: bool = True,
+    ) -> float:
+        """Return the bound that so many right guesses prove where membership is fair.
+
+        `form` is the bound on them for (ε, δ)-DP; `halved`, whether half of the examples will do
+        where all guesses are of "member".
+        """
+        if guesses == 0:
+            return self.nothing
+        one_sided = self.sides == "member" and form == "exact" and halved
+        return _bound(
+            correct, guesses, examples, self.claim, self.level, form, self.test, one_sided
+        )
+
+
+@lru_cache(maxsize=65_536)
+def _bound(
+    correct: int,
+    guesses: int,
+    examples: float,
+    claim: Claim,
+    level: float,
+    form: TailBound,
+    test: FdpTest,
+    one_sided: bool,  # noqa: FBT001 (a cache's key)
+) -> float:
+    if isinstance(claim, PureDP):
+        p = clopper_pearson(correct, guesses, beta=level)
+        return max(0.0, math.log(p) - math.log1p(-p)) if p > 0.5 else 0.0
+    if isinstance(claim, ApproxDP):
+        return one_run_epsilon(
+            correct,
+            guesses,
+            examples,
+            delta=claim.delta,
+            beta=level,
+            bound=form,
+            one_sided=one_sided,
+        )
+    return fdp_lower_bound(
+        correct, guesses, examples, claim=claim, tau=level, one_sided=one_sided, test=test
+    )
+
+
+def _planned(examples: int, level: float, claim: Claim, sides: Sides) -> int:
+    if isinstance(claim, PureDP | ApproxDP):
+        return plan_fixed(examples, level, claim.delta, sides)[0].guesses
+    return plan_family(examples, level, claim, sides)[0].guesses
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corrected:
+    """What a correction makes of a study.
+
+    Parameters
+    ----------
+    audit : ScoreAudit
+        What the point estimate of the propensities proves, at the study's level.
+    kept : int
+        Examples left after matching.
+    m_eff : float
+        The number of examples that the test reckons with.
+    theorem : str
+        Why the bound holds, if the propensities are right.
+    replicates : callable
+        Returns the bound under each replicate of the propensities, everything drawn held fixed.
+    """
+
+    audit: ScoreAudit
+    kept: int
+    m_eff: float
+    theorem: str
+    replicates: Callable[[FloatArray], FloatArray]
+
+
+def confidence_of(level: float) -> float:
+    """Return one minus a level, exact in decimals."""
+    return float(1 - Decimal(repr(level)))
+
+
+def two_sided(values: FloatArray, guesses: int, sides: Sides) -> tuple[IntArray, IntArray]:
+    """Guess the top of a ranking members and the bottom not.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (m,)
+        What is ranked; on equality the lower index comes first.
+    guesses : int
+        How many to make, at most m: ⌈r/2⌉ at the top and ⌊r/2⌋ at the bottom, or all at the top.
+    sides : {"both", "member"}
+        Whether non-members are guessed.
+
+    Returns
+    -------
+    tuple of ndarray
+        Rows in the order in which they are guessed, from both ends, and the guesses, +1 or -1.
+    """
+    order = np.argsort(-values, kind="stable")
+    top = guesses if sides == "member" else (guesses + 1) // 2
+    rows = np.empty(guesses, dtype=np.int64)
+    signs = np.ones(guesses, dtype=np.int64)
+    if sides == "member":
+        return order[:guesses], signs
+    rows[::2], rows[1::2] = order[:top], order[::-1][: guesses - top]
+    signs[1::2] = -1
+    return rows, signs
+
+
+def summary(
+    study: Study,
+    *,
+    bound: float,
+    cut: tuple[int, int],
+    path: PathName,
+    successes: BoolArray,
+    ceiling: Callable[[], float],
+    options: dict[str, JsonValue],
+) -> ScoreAudit:
+    """Return what a study proves, in the words of every other audit.
+
+    Parameters
+    ----------
+    study : Study
+        The examples.
+    bound : float
+        What is proved at the point estimate.
+    cut : tuple of int
+        Guesses made and guesses right.
+    path : str
+        Which guesses.
+    successes : ndarray of bool
+        Which guesses were right, in visiting order.
+    ceiling : callable
+        Returns the bound of a perfect attack.
+    options : dict
+        Options in force.
+
+    Returns
+    -------
+    ScoreAudit
+        The parts that cost time are left until asked for.
+    """
+    ranking = _core.Ranking(study.scores, study.member)
+    guesses, correct = cut
+    reached = Lazy(lambda: max(bound, ceiling()))
+    return ScoreAudit(
+        bound=bound,
+        reason="" if bound else _reason(guesses, correct),
+        m=study.examples,
+        members=ranking.members,
+        guesses=guesses,
+        correct=correct,
+        path=path,
+        auc=ranking.auc,
+        options=options,
+        warnings=inverted_warnings(ranking) + _near_ceiling(bound, cut, reached),
+        _ceiling=reached,
+        _curve=Lazy(lambda: _curve(successes, guesses, bound, study)),
+        _roc=Lazy(lambda: roc(ranking)),
+        _histogram=Lazy(lambda: histogram(study.scores, study.member)),
+    )
+
+
+def _reason(guesses: int, correct: int) -> str:
+    if guesses == 0:
+        return "no tested cut has enough right guesses to count against shift and chance"
+    return f"shift and chance explain {correct} right guesses of {guesses}"
+
+
+def _near_ceiling(bound: float, cut: tuple[int, int], ceiling: Lazy[float]) -> tuple[str, ...]:
+    guesses, correct = cut
+    if correct <= _NEAR * guesses or bound < _NEAR * ceiling.value:
+        return ()
+    return (
+        (
+            f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
+            "reached: more examples may prove more"
+        ),
+    )
+
+
+def _curve(successes: BoolArray, chosen: int, bound: float, study: Study) -> Curve:
+    sampled, _ = _core.Path.from_successes(successes).sample(POINTS - 1)
+    guesses = np.union1d(sampled, [chosen] if chosen else [])
+    guesses = guesses.astype(np.int64)
+    correct = np.cumsum(successes)[guesses - 1].astype(np.int64)
+    return Curve(
+        guesses=guesses,
+        correct=correct,
+        precision=correct / guesses,
+        recall=correct / max(1, study.examples),
+        bound=np.where(guesses == chosen, bound, np.nan),
+    )

@@ -1,0 +1,226 @@
+"""Trade-off functions of DP-SGD: from below by dp-accounting, and from above by tests of losses."""
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.types import FloatArray, Sides
+from leakbound.claims.tradeoff import TradeOff, convex_hull
+from leakbound.errors import MissingExtraError
+
+__all__ = ["attained", "subsampled_gaussian"]
+
+_STEP = 1e-3
+"""Losses are rounded up to multiples of this, so that their mean is kept: connect the dots."""
+_POINTS = 1000
+"""Least distance of ε on the grid is a hundredth, and there are no more points on each side."""
+_NOISE = 1e-13
+"""What the Fourier transform of dp-accounting, and sums, may take from a δ."""
+_FARTHEST = 600.0
+_FINENESS = 64
+"""Points of the lattice in a standard deviation of one step's loss."""
+_MOST = 2**18
+"""The most points of the lattice for one step's loss."""
+_LONGEST = 2**17
+"""The most points of the lattice in a standard deviation of the sum."""
+_DEVIATIONS = 10.0
+"""Noise of one step so far out, at 1e-23, counts as what is nearer."""
+_LN_OUTSIDE = -37.0
+"""ln of the probability that a sum lies outside of the window, by Chernoff's inequality."""
+_THRESHOLDS = 4000
+"""Thresholds for the sum at which power and level are taken."""
+_STEEP = 30.0
+"""ln dQ/dP of sums beyond which a level is near 1, and taken from the law under Q alone."""
+_PER_STEP = 16 * 2.0**-52
+"""What a power of a Fourier transform loses in one step, in sums of probabilities."""
+
+
+@lru_cache(maxsize=512)
+def subsampled_gaussian(
+    noise_multiplier: float, sampling_rate: float, steps: int, sides: str
+) -> TradeOff:
+    """Return the curve of so many steps of the Gaussian mechanism on Poisson samples.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the norm of an example's contribution, above 0.
+    sampling_rate : float
+        Probability of an example to be in a sample, in (0, 1].
+    steps : int
+        Number of samples, at least 1.
+    sides : {"both", "member"}
+        Which guesses it is to bound. "member": the power is that of training with the example,
+        the level that without. "both": at each ε the larger δ of the two orders, so that the
+        curve is the concave hull of both.
+
+    Returns
+    -------
+    TradeOff
+        A curve that allows at least as much as the mechanism: δ is a pessimistic estimate, and
+        the curve rests on a grid of ε.
+
+    Raises
+    ------
+    MissingExtraError
+        If dp-accounting is not installed.
+    """
+    try:
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError as error:
+        message = (
+            "SubsampledGaussianDP needs dp-accounting, which is not installed: "
+            "pip install 'leakbound[dp]'"
+        )
+        raise MissingExtraError(message) from error
+    loss = pld.from_gaussian_mechanism(
+        noise_multiplier, value_discretization_interval=_STEP, sampling_prob=sampling_rate
+    ).self_compose(steps)
+    far = min(_FARTHEST, max(_STEP, float(loss.get_epsilon_for_delta(_NOISE))))
+    half = np.linspace(0, far, min(_POINTS, max(2, round(100 * far))) + 1)
+    grid = np.concatenate([-half[:0:-1], half])
+    delta = _delta(loss, grid, "remove")
+    if sides == "both":
+        delta = np.maximum(delta, _delta(loss, grid, "add"))
+    return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
+
+
+def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
+    """Return δ(ε) with the example on the side of the power, or of the level.
+
+    δ(ε) = Σ P(l) (1 - e^{ε - l}) over losses l above ε, certain ones included. dp-accounting offers
+    the larger of both orders only, and one ε at a time.
+    """
+    law = getattr(loss, f"_pmf_{order}").to_dense_pmf()
+    mass: FloatArray = np.maximum(vars(law)["_probs"], 0.0)
+    first, step = vars(law)["_lower_loss"], vars(law)["_discretization"]
+    losses = (first + np.arange(mass.size)) * step
+    # Sums over all losses from each one on, and over none.
+    tail = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
+    scaled = np.append(np.cumsum((mass * np.exp(-losses))[::-1])[::-1], 0.0)
+    above = np.searchsorted(losses, epsilon, side="right")
+    delta = tail[above] - np.exp(epsilon) * scaled[above]
+    certain: FloatArray = vars(law)["_infinity_mass"] + np.maximum(delta, 0.0)
+    return certain
+
+
+@lru_cache(maxsize=512)
+def attained(noise_multiplier: float, sampling_rate: float, steps: int, sides: Sides) -> TradeOff:
+    """Return a curve that tests of so many steps of DP-SGD attain: it allows less than they do.
+
+    Parameters
+    ----------
+    noise_multiplier, sampling_rate, steps : float, float, int
+        As for `subsampled_gaussian`.
+    sides : {"both", "member"}
+        Which guesses: for "both" the tests for members and those against them, mixed.
+
+    Returns
+    -------
+    TradeOff
+        A table. Within 1e-3 of the mechanism's ε(δ) as a rule, from below.
+
+    Notes
+    -----
+    With P = (1-q) N(0, σ²) + q N(1, σ²) and Q = N(0, σ²) the loss ln dP/dQ of one step is rounded
+    to a lattice, and the sum of all steps compared with thresholds. Any function of what is seen is
+    a test, so its power under P and its level under Q are points on or above f, whatever the
+    rounding; lines between them are tests that choose at random. The laws of the sum are powers of
+    Fourier transforms. Under Q it is that of Q e^loss, nearly P, times e^-loss, so that small
+    levels are as exact as large ones.
+    """
+    losses, member, other = _lattice(noise_multiplier, sampling_rate, steps)
+    step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
+    tilted = other * np.exp(losses)
+    scale = float(tilted.sum())
+    start, size = _window(losses, steps, member, other, tilted / scale)
+    first = round(losses[0] / step)
+    sums = step * (start + np.arange(size))
+
+    def beyond(law: FloatArray) -> FloatArray:
+        folded = np.bincount(np.arange(law.size) % size, weights=law, minlength=size)
+        mass = np.fft.irfft(np.fft.rfft(folded) ** steps, size)
+        return np.roll(mass, steps * first - start)
+
+    def tail(mass: FloatArray) -> FloatArray:
+        return np.cumsum(mass[::-1])[::-1]
+
+    noise = _NOISE + steps * _PER_STEP
+    power = tail(beyond(member)) - noise
+    level = tail(beyond(other)) + noise
+    exponent = steps * math.log(scale) - sums
+    weights = np.exp(np.minimum(exponent, _STEEP))
+    small = tail(beyond(tilted / scale) * weights) + 2 * noise * weights
+    level = np.where(exponent < _STEEP, np.minimum(level, small), level)
+    keep = np.flatnonzero((power > level) & (level > 0) & (power < 1))
+    keep = keep[:: max(1, keep.size // _THRESHOLDS)]
+    x = np.concatenate([[0.0], level[keep], [1.0]])
+    y = np.concatenate([[1.0], 1.0 - power[keep], [0.0]])
+    curve = TradeOff.table(*convex_hull(x, y))
+    return curve if sides == "member" else curve.symmetrized()
+
+
+def _lattice(
+    noise_multiplier: float, sampling_rate: float, steps: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the rounded losses of one step, and their probabilities under P and Q."""
+    far = _DEVIATIONS * noise_multiplier
+    x = np.linspace(-far, 1 + far, 4001)
+    density = np.exp(-0.5 * (x / noise_multiplier) ** 2)
+    exact = _loss(x, noise_multiplier, sampling_rate)
+    spread = math.inf
+    for weights in (density, density * np.exp(exact)):
+        mean = np.average(exact, weights=weights)
+        spread = min(spread, math.sqrt(np.average((exact - mean) ** 2, weights=weights)))
+    widest = float(exact[-1] - exact[0])
+    step = max(spread / _FINENESS, widest / _MOST, spread * math.sqrt(steps) / _LONGEST)
+    points = np.arange(round(exact[0] / step), round(exact[-1] / step) + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.expm1((points[1:] - 0.5) * step) / sampling_rate + 1.0
+        edges = 0.5 + noise_multiplier**2 * np.log(np.maximum(odds, 0.0))
+    other = _cells(edges / noise_multiplier)
+    included = _cells((edges - 1.0) / noise_multiplier)
+    return points * step, (1 - sampling_rate) * other + sampling_rate * included, other
+
+
+def _loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
+    """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
+    excluded = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    included = math.log(sampling_rate) + (x - 0.5) / noise_multiplier**2
+    return np.logaddexp(excluded, included)
+
+
+def _cells(edges: FloatArray) -> FloatArray:
+    """Return the standard normal probabilities of the cells between edges, ends included."""
+    below = np.concatenate([[0.0], _core.normal_cdf(edges), [1.0]])
+    above = np.concatenate([[1.0], _core.normal_cdf(-edges), [0.0]])
+    cells: FloatArray = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+    return cells
+
+
+def _window(losses: FloatArray, steps: int, *laws: FloatArray) -> tuple[int, int]:
+    """Return the first point of the lattice, and the number, that hold sums under some laws."""
+    step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
+    low, high = math.inf, -math.inf
+    for law in laws:
+        mean = float(law @ losses)
+        spread = math.sqrt(max(float(law @ (losses - mean) ** 2), step**2))
+        rates = np.geomspace(1e-2, 1e2, 24) / (spread * math.sqrt(steps))
+        for sign in (-1.0, 1.0):
+            centred = sign * (losses - mean)
+            cumulants = np.array([_cumulant(law, rate * centred) for rate in rates])
+            beyond = float(np.min((steps * cumulants - _LN_OUTSIDE) / rates))
+            beyond = min(beyond, steps * float(centred.max()))
+            edge = steps * mean + sign * beyond
+            low, high = min(low, edge), max(high, edge)
+    start, stop = math.floor(low / step) - 1, math.ceil(high / step) + 1
+    return start, 1 << (stop - start).bit_length()
+
+
+def _cumulant(law: FloatArray, exponents: FloatArray) -> float:
+    """Return ln of the mean of e^exponent."""
+    largest = float(exponents.max())
+    return largest + math.log(float(law @ np.exp(exponents - largest)))

@@ -1,0 +1,375 @@
+"""Claims of a trade-off family, ordered by one parameter, and the list of all claims."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from leakbound._base.types import Order, Sides
+from leakbound._base.validation import flag, instance, integer, real
+from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.errors import OptionError, OptionTypeError
+
+__all__ = [
+    "CLAIMS",
+    "FAMILIES",
+    "AnyFamily",
+    "Claim",
+    "FamilyClaim",
+    "GaussianDP",
+    "LaplaceDP",
+    "SubsampledGaussianDP",
+    "TradeOffFamily",
+]
+
+
+class FamilyClaim(ABC):
+    """A family of trade-off functions, ordered by one parameter: the mechanism obeys one of them.
+
+    An audit rejects members of the family that are too private. What it says of (ε, δ) is the
+    conversion of the rejected curve, and holds within the family.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How results and reports call the claim."""
+
+    @property
+    @abstractmethod
+    def order(self) -> Order:
+        """Whether the curves allow more as the parameter increases, or as it decreases."""
+
+    @property
+    @abstractmethod
+    def search(self) -> tuple[float, float]:
+        """The values of the parameter between which audits search."""
+
+    @abstractmethod
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """Return the curve that bounds some guesses.
+
+        Parameters
+        ----------
+        theta : float
+            The parameter.
+        sides : {"both", "member"}
+            Which guesses are made. For "member" the power is on training with the example. For
+            "both" the curve is its own mirror image.
+
+        Returns
+        -------
+        TradeOff
+            The curve; where it is rounded, it allows more than the claim does.
+        """
+
+    def attained(self, theta: float, sides: Sides) -> TradeOff:
+        """Return the curve that ε is converted from, once a value of the parameter is rejected.
+
+        Parameters
+        ----------
+        theta : float
+            The parameter.
+        sides : {"both", "member"}
+            Which guesses are made.
+
+        Returns
+        -------
+        TradeOff
+            `curve`, or a curve that allows less where that one is rounded.
+        """
+        return self.curve(theta, sides)
+
+    width: ClassVar[float] = 1e-9
+    """Relative width at which a search for the parameter ends, on the rejected side."""
+
+    @property
+    def nothing(self) -> float:
+        """The bound of an audit that rejects nothing."""
+        return 0.0 if self.order == "increasing" else math.inf
+
+
+@dataclass(frozen=True)
+class GaussianDP(FamilyClaim):
+    """Gaussian differential privacy: no test beats that of N(0, 1) against N(μ, 1).
+
+    Parameters
+    ----------
+    delta : float
+        Probability of a failure that tells all, in [0, 1).
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `delta` is outside its range.
+
+    Examples
+    --------
+    >>> GaussianDP().tradeoff(1.0)
+    TradeOff.gaussian(mu=1)
+    """
+
+    parameter: ClassVar[str] = "mu"
+    """The parameter that audits bound from below."""
+    order: ClassVar[Order] = "increasing"
+    """Curves with a larger μ allow more."""
+    search: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    """Every μ is looked at."""
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", real(self.delta, "delta", least=0, below=1))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return "Gaussian DP" + (f" with failures of chance {self.delta:g}" if self.delta else "")
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at a value of the parameter.
+
+        Parameters
+        ----------
+        theta : float
+            μ, at least 0; 0 is no leakage at all.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+        """
+        return TradeOff.gaussian(theta, self.delta)
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+        """See `FamilyClaim.curve`: the curve is its own mirror image."""
+        return self.tradeoff(theta)
+
+
+@dataclass(frozen=True)
+class LaplaceDP(FamilyClaim):
+    """The trade-off of Laplace noise of scale 1/ε: more private than ε-DP must be.
+
+    Examples
+    --------
+    >>> LaplaceDP().tradeoff(1.0)
+    TradeOff.laplace(epsilon=1)
+    """
+
+    name: ClassVar[str] = "Laplace DP"
+    """How results and reports call the claim."""
+    parameter: ClassVar[str] = "epsilon"
+    """The parameter that audits bound from below."""
+    order: ClassVar[Order] = "increasing"
+    """Curves with a larger ε allow more."""
+    search: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    """Every ε is looked at."""
+    delta: ClassVar[float] = 0.0
+    """No failures."""
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at a value of the parameter.
+
+        Parameters
+        ----------
+        theta : float
+            ε, at least 0, in nats.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+        """
+        return TradeOff.laplace(theta)
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+        """See `FamilyClaim.curve`: the curve is its own mirror image."""
+        return self.tradeoff(theta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledGaussianDP(FamilyClaim):
+    """DP-SGD: the Gaussian mechanism on Poisson samples, composed; needs the extra `dp`.
+
+    Less noise is less private, so audits bound the noise multiplier from above: the bound is the
+    smallest one that is rejected.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        Probability of an example to be in a batch, in (0, 1].
+    steps : int
+        Number of batches, at least 1.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+
+    Notes
+    -----
+    Curves that are tested allow more than the mechanism: pessimistic estimates of δ by
+    dp-accounting on a grid of ε. ε(δ) is converted from a curve that allows less: tests of a sum of
+    losses, rounded step by step to a lattice, attain it.
+
+    Examples
+    --------
+    >>> SubsampledGaussianDP(sampling_rate=0.01, steps=1000).parameter
+    'noise_multiplier'
+    """
+
+    parameter: ClassVar[str] = "noise_multiplier"
+    """The parameter that audits bound from above."""
+    order: ClassVar[Order] = "decreasing"
+    """Curves with a smaller noise multiplier allow more."""
+    search: ClassVar[tuple[float, float]] = (0.1, 50.0)
+    """The noise multipliers that are looked at."""
+    width: ClassVar[float] = 1e-4
+    """Every curve takes a good part of a second."""
+    delta: ClassVar[float] = 0.0
+    """No failures but those of the curves."""
+    sampling_rate: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))
+        object.__setattr__(self, "sampling_rate", rate)
+        object.__setattr__(self, "steps", integer(self.steps, "steps", least=1))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return f"DP-SGD with sampling rate {self.sampling_rate:g} and {self.steps} steps"
+
+    def tradeoff(self, theta: float) -> TradeOff:
+        """Return the curve at a value of the parameter, for guesses of both sides.
+
+        Parameters
+        ----------
+        theta : float
+            Noise multiplier, above 0.
+
+        Returns
+        -------
+        TradeOff
+            The curve.
+
+        Raises
+        ------
+        MissingExtraError
+            If dp-accounting is not installed.
+        """
+        return self.curve(theta, "both")
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
+        from leakbound.claims.dp_sgd import subsampled_gaussian
+
+        return subsampled_gaussian(_noise(theta), self.sampling_rate, self.steps, sides)
+
+    def attained(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.attained`: tests of the losses attain this curve."""
+        from leakbound.claims.dp_sgd import attained
+
+        return attained(_noise(theta), self.sampling_rate, self.steps, sides)
+
+
+def _noise(theta: float) -> float:
+    return real(theta, "noise_multiplier", above=0, below=math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TradeOffFamily(FamilyClaim):
+    """Any family of trade-off functions, ordered by a parameter.
+
+    Parameters
+    ----------
+    parameter : str
+        What to call the parameter.
+    tradeoff : callable
+        Takes a value of the parameter and returns a `TradeOff`: f(α) is the smallest probability
+        of missing a member, of all tests that take a non-member for one with probability α.
+    bracket : tuple of float
+        The smallest and the largest value of the parameter that audits look at: finite, and above
+        0 if `increasing` is false.
+    increasing : bool
+        Whether the curves allow more as the parameter increases; otherwise as it decreases.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `bracket` is not two increasing numbers, or another option is of the wrong type.
+
+    Notes
+    -----
+    The audit takes the order on trust. A result that was read from JSON has the rejected curve, but
+    not the function.
+
+    Guesses of members are bounded by f, those of non-members by its mirror image f⁻¹, and guesses
+    of both by `TradeOff.symmetrized`. If a guarantee f holds in both orders, as that of "differ in
+    one example" does, state the larger of f and f⁻¹: it proves more.
+
+    Examples
+    --------
+    >>> family = TradeOffFamily(
+    ...     parameter="scale",
+    ...     tradeoff=lambda scale: TradeOff.laplace(1 / scale),
+    ...     bracket=(0.01, 100),
+    ...     increasing=False,
+    ... )
+    >>> family.tradeoff(2.0)
+    TradeOff.laplace(epsilon=0.5)
+    """
+
+    delta: ClassVar[float] = 0.0
+    """No failures but those of the curves."""
+    parameter: str
+    tradeoff: Callable[[float], TradeOff]
+    bracket: tuple[float, ...]
+    increasing: bool
+
+    def __post_init__(self) -> None:
+        instance(self.parameter, "parameter", str)
+        flag(self.increasing, "increasing")
+        function: object = self.tradeoff
+        if not callable(function):
+            message = f"tradeoff must be a function of a number, got {function!r}"
+            raise OptionTypeError(message)
+        instance(self.bracket, "bracket", tuple)
+        if len(self.bracket) != 2:
+            message = f"bracket must be two numbers, got {self.bracket!r}"
+            raise OptionError(message)
+        limit = {"least": 0.0} if self.increasing else {"above": 0.0}
+        low = real(self.bracket[0], "bracket[0]", **limit, below=math.inf)
+        high = real(self.bracket[1], "bracket[1]", above=low, below=math.inf)
+        object.__setattr__(self, "bracket", (low, high))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return f"trade-off family in {self.parameter}"
+
+    @property
+    def order(self) -> Order:
+        """Whether the curves allow more as the parameter increases, or as it decreases."""
+        return "increasing" if self.increasing else "decreasing"
+
+    @property
+    def search(self) -> tuple[float, float]:
+        """The bracket."""
+        return self.bracket[0], self.bracket[1]
+
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
+        """See `FamilyClaim.curve`: guesses of both sides may do what f or f⁻¹ allows."""
+        curve = self.tradeoff(theta)
+        instance(curve, f"tradeoff({theta:g})", TradeOff)
+        return curve if sides == "member" else curve.symmetrized()
+
+
+AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily
+"""Any family of trade-off functions that an audit takes."""
+FAMILIES = (GaussianDP, LaplaceDP, SubsampledGaussianDP, TradeOffFamily)
+Claim: TypeAlias = PureDP | ApproxDP | AnyFamily
+"""Any claim that an audit of one run takes."""
+CLAIMS = (PureDP, ApproxDP, *FAMILIES)

@@ -1,0 +1,89 @@
+"""Claims without a trade-off family: pure and approximate differential privacy."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from leakbound._base.validation import real
+
+__all__ = ["ApproxDP", "PureDP"]
+
+
+@dataclass(frozen=True)
+class PureDP:
+    """Pure ε-differential privacy: adding or removing an example changes no odds by over e^ε.
+
+    Examples
+    --------
+    >>> PureDP().p(0.0)
+    0.5
+    >>> round(PureDP().p(1.0), 4)
+    0.7311
+    """
+
+    name: ClassVar[str] = "pure DP"
+    """How results and reports call the claim."""
+    parameter: ClassVar[str] = "epsilon"
+    """The parameter that audits bound from below."""
+    delta: ClassVar[float] = 0.0
+    """The largest δ that a bound on the parameter speaks of."""
+
+    def p(self, epsilon: float) -> float:
+        """Return the largest probability that a guess about a fair coin is right.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0, in nats.
+
+        Returns
+        -------
+        float
+            e^ε / (1 + e^ε), in [1/2, 1].
+
+        Raises
+        ------
+        OptionTypeError
+            If `epsilon` is not a real number.
+        OptionError
+            If `epsilon` is negative or NaN.
+
+        Notes
+        -----
+        It holds for each guess given the trained model and all coins before it: Steinke, Nasr and
+        Jagielski, "Privacy auditing with one (1) training run" (2023), proof of Proposition 5.1.
+        """
+        return 1.0 / (1.0 + math.exp(-real(epsilon, "epsilon", least=0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApproxDP:
+    """(ε, δ)-differential privacy at one δ: the odds change by over e^ε with probability δ at most.
+
+    Parameters
+    ----------
+    delta : float
+        δ, in (0, 1).
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `delta` is outside its range.
+
+    Examples
+    --------
+    >>> ApproxDP(delta=1e-5).name
+    'approximate DP with delta = 1e-05'
+    """
+
+    parameter: ClassVar[str] = "epsilon"
+    """The parameter that audits bound from below."""
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", real(self.delta, "delta", above=0, below=1))
+
+    @property
+    def name(self) -> str:
+        """How results and reports call the claim."""
+        return f"approximate DP with delta = {self.delta:g}"

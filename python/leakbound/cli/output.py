@@ -1,0 +1,260 @@
+"""What the commands print and write, and how they end."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from leakbound._base.formatting import number, percent
+from leakbound.cli.ending import (
+    BAD_INPUT,
+    BROKEN_PIPE,
+    INCONCLUSIVE,
+    INTERRUPTED,
+    REFUTED,
+    is_refusal,
+    one_line,
+    silence,
+    tell,
+)
+from leakbound.errors import InternalError, LeakboundError
+from leakbound.report import figures as plots
+from leakbound.report.kinds import KINDS
+from leakbound.results import PanoramiaResult
+from leakbound.results.words import (
+    DELTA,
+    HOW,
+    claim_sentence,
+    conditional_words,
+    contradicted,
+    explanation,
+    figure_of,
+    headline,
+    is_family,
+    reachable,
+    shown,
+)
+from leakbound.results.zero_run_figures import plots_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from leakbound._base.types import Verdict
+    from leakbound.results.words import Result
+
+_CODES: Mapping[Verdict, int] = {
+    "not refuted": 0,
+    "refuted": REFUTED,
+    "inconclusive": INCONCLUSIVE,
+}
+_PATIENCE = 1.0
+"""Seconds of silence before a spinner appears."""
+_PAGE = 160
+"""Width of what goes to a file or another program, where no terminal sets one."""
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """End a command as the command line promises: no traceback for what a user can mend.
+
+    Raises
+    ------
+    typer.Exit
+        With 2 after one line on standard error, 130 when interrupted, 141 when nobody reads on.
+    InternalError
+        At the end of a file that no reader expected.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence(sys.stdout)
+        raise typer.Exit(BROKEN_PIPE) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except EOFError as error:  # for which Click has an end of its own
+        message = "EOFError: the end of a file that none of the readers expected"
+        raise InternalError(message) from error
+    except (LeakboundError, OSError) as error:
+        if not is_refusal(error):
+            raise
+        tell(f"leakbound: {one_line(error)}")
+        raise typer.Exit(BAD_INPUT) from None
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show a spinner on standard error once the block has lasted a second, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(what)
+    timer = threading.Timer(_PATIENCE, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+def exit_code(verdict: Verdict | None) -> int:
+    """Return 0, 1 or 3 for a claim not refuted (or none), refuted, or out of reach."""
+    return 0 if verdict is None else _CODES[verdict]
+
+
+def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
+    """Return an empty table without lines; each column has a heading, and whether it is numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading, numeric in columns:
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+    return table
+
+
+def page() -> int:
+    """Return how many characters fit on a line of the terminal, or of what is not one."""
+    from rich.console import Console
+
+    return Console().width if sys.stdout.isatty() else _PAGE
+
+
+def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
+    """Print one result for people: verdict, evidence, key numbers, warnings.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        What to print.
+    epsilon, c : float or None
+        The claim, if one was given.
+    """
+    say(headline(result), "bold red" if result.kind in {"estimate", "invalid"} else "bold")
+    if epsilon is not None:
+        say(claim_sentence(result, epsilon=epsilon, c=c), "bold")
+    say(explanation(result))
+    if isinstance(result, PanoramiaResult) and result.conditionals:
+        say(conditional_words(result))
+    table = grid([("", False), ("", True), ("", False)])
+    table.show_header = False
+    for row in _key_numbers(result):
+        table.add_row(*row)
+    say("")
+    say(table)
+    for one in contradicted(result):
+        say(f"contradicted: {one.name}. {one.statement}", "bold red")
+    for text in result.warnings:
+        say(f"warning: {text}", "yellow")
+
+
+def say(what: str | Table, style: str | None = None) -> None:
+    """Print text or a table to standard output: in lines of a terminal, or as they are.
+
+    Parameters
+    ----------
+    what : str or Table
+        What to print.
+    style : str, optional
+        How to show it on a terminal.
+    """
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        Console(highlight=False).print(what, style=style, markup=False)
+        return
+    plain = Console(file=io.StringIO(), highlight=False, width=_PAGE, color_system=None)
+    plain.print(what, markup=False, soft_wrap=isinstance(what, str))
+    lines = cast("io.StringIO", plain.file).getvalue().splitlines()
+    typer.echo("\n".join(line.rstrip() for line in lines))
+
+
+def announce(folder: Path, *, aside: bool) -> None:
+    """Say where the report is: on standard output, or aside on standard error.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it was written.
+    aside : bool
+        Whether standard output is for JSON alone.
+    """
+    text = f"Report: {folder / 'report.html'}"
+    if aside:
+        tell(text)
+    else:
+        typer.echo(text)
+
+
+def write_bundle(
+    folder: Path, result: Result, *, title: str, epsilon: float | None, c: float | None
+) -> None:
+    """Write result.json, report.html and the figures, each of them whole or not at all.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to write; it must exist.
+    result : AuditResult or PanoramiaResult
+        What to write.
+    title : str
+        Title of the report.
+    epsilon, c : float or None
+        The claim, if one was given.
+    """
+    from leakbound import report
+    from leakbound._base.files import write_text
+    from leakbound.report import svg
+
+    result.to_json(folder / "result.json")
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
+    for kind, plot in plots_of(result).items():
+        write_text(figures / f"{kind}.svg", svg.svg(plot, result))
+    report.write(folder / "report.html", result, title=title, epsilon=epsilon, c=c)
+
+
+def prepare(folder: Path) -> None:
+    """Make the output folder, and see that figures can be drawn, before hours of work.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    OSError
+        If the folder cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with plots.house_style():
+        pass
+
+
+def _key_numbers(result: Result) -> Iterator[tuple[str, str, str]]:
+    yield "bound", figure_of(result), KINDS[result.kind].tag
+    if isinstance(result, PanoramiaResult):
+        both = f"{result.correct:,} of {result.guesses:,} guesses right"
+        alone = f"{result.baseline.correct:,} of {result.baseline.guesses:,} guesses right"
+        yield "attack", f"c + ε ≥ {number(result.c_plus_epsilon_lb)}", both
+        yield "baseline", f"c ≥ {number(result.c_lb)}", alone
+        for found in result.conditionals:
+            note = f"{KINDS[found.kind].tag}, {HOW[found.correction]}"
+            yield "Zero-Run", figure_of(found), f"{note}{', withheld' * found.withheld}"
+    else:
+        if is_family(result):
+            yield "ε", f"ε ≥ {number(shown(result))}", f"converted, at δ = {DELTA:g}"
+        yield "ceiling", f"ε = {number(reachable(result))}", "a perfect attack on these examples"
+        yield "right guesses", f"{result.correct:,} of {result.guesses:,}", result.path
+    yield "AUC", f"{result.auc:.3f}", ""
+    yield "examples", f"{result.m:,}", f"{result.members:,} members"
+    yield "confidence", percent(result.confidence), ""

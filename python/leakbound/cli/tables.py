@@ -1,0 +1,489 @@
+"""Tables of scores and membership from csv, npz and parquet files.
+
+Numbers arrive as they were written: decimal text becomes the nearest double, binary columns keep
+their bits. A file that cannot be used is refused with its name, the place, and what was expected.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.archives import Archive, DamagedFileError, open_archive, read_array_file
+from leakbound._base.scores import Scores
+from leakbound.errors import InputFileError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_MEMBERSHIP = {
+    "1": 1,
+    "+1": 1,
+    "1.0": 1,
+    "true": 1,
+    "0": 0,
+    "0.0": 0,
+    "false": 0,
+    "-1": -1,
+    "-1.0": -1,
+}
+
+_TEXT = frozenset({"member", "id", "split"})
+"""Columns that are not numbers."""
+_COLUMNS = 100_000
+"""Most columns of a table."""
+_QUOTED = 60
+"""Most characters of a value that a message quotes."""
+_LISTED = 20
+"""Most columns that a message names."""
+_LINE = 1 << 26
+"""Longest line of a csv file, in characters."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file that an audit takes.
+
+    Parameters
+    ----------
+    scores : dict of str to ndarray, each of shape (m,)
+        By the name that the audit gives them.
+    member : ndarray, shape (m,)
+        Membership as written: booleans or numbers.
+    ids : ndarray, shape (m,), or None
+        The column `id`, if there is one.
+    split : ndarray, shape (m,), or None
+        The column `split`, if it was asked for and there is one.
+    """
+
+    scores: dict[str, NDArray[Any]]
+    member: NDArray[Any]
+    ids: NDArray[Any] | None
+    split: NDArray[Any] | None = None
+
+
+def read(
+    path: Path, wanted: Mapping[str, tuple[str, ...]], *, optional: tuple[str, ...] = ("id",)
+) -> Table:
+    """Read the columns that an audit needs, and `id` if the file has it.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .npz or .parquet file.
+    wanted : mapping of str to tuple of str
+        For each kind of score the column names it may have, the best first.
+    optional : tuple of str
+        Which of `id` and `split` to read if the file has them.
+
+    Returns
+    -------
+    Table
+        The columns, of equal length and at least one row.
+
+    Raises
+    ------
+    InputFileError
+        If the file is of another format, lacks a column, has no row or an unreadable value.
+    MissingExtraError
+        If the file is parquet and pyarrow is not installed.
+    OSError
+        If the file cannot be opened.
+    """
+    names_of, load = _format(path)
+    names = names_of(path)
+    needs = {**wanted, "member": ("member",)}
+    picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
+    picked |= {name: _pick(path, names, (name,), needs) for name in optional if name in names}
+    columns = load(path, names, sorted(set(picked.values())))
+    lengths = {name: len(values) for name, values in columns.items()}
+    if 0 in lengths.values():
+        message = f"{path} has a header and no rows: it needs one row for each audited example"
+        raise InputFileError(message)
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        message = f"{path} holds arrays of different lengths ({listed}): one value per example"
+        raise InputFileError(message)
+    return Table(
+        scores={name: columns[picked[name]] for name in wanted},
+        member=columns["member"],
+        ids=columns.get("id"),
+        split=columns.get("split"),
+    )
+
+
+def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:
+    """Return the names that the scores of baseline and attack may have in a file.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .npz or .parquet file.
+    model : str
+        The audited model, if columns ``mia_NAME_pred`` name several; else empty.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        As `read` takes them.
+
+    Raises
+    ------
+    InputFileError
+        If the file is of another format, or has scores of several models and none was named.
+    """
+    names_of, _ = _format(path)
+    if model:
+        attack: tuple[str, ...] = (f"mia_{model}_pred",)
+    else:
+        found = tuple(n for n in names_of(path) if n.startswith("mia_") and n.endswith("_pred"))
+        if len(found) > 1:
+            listed = ", ".join(name.removeprefix("mia_").removesuffix("_pred") for name in found)
+            message = f"{path} has scores of several models: choose one by --model, of {listed}"
+            raise InputFileError(message)
+        attack = ("attack_score", "score", *found)
+    return {"baseline": ("baseline_score", "baseline_pred"), "attack": attack}
+
+
+def _format(path: Path) -> tuple[Callable[..., list[str]], Callable[..., dict[str, NDArray[Any]]]]:
+    """Return what lists and what loads the columns of a file of this kind."""
+    formats: dict[str, tuple[Any, Any]] = {
+        ".csv": (_csv_names, _csv),
+        ".npz": (_npz_names, _npz),
+        ".parquet": (_parquet_names, _parquet),
+    }
+    if path.suffix.lower() not in formats:
+        found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
+        message = f"{path} {found}: expected a .csv, .npz or .parquet file"
+        raise InputFileError(message)
+    _check_regular(path)
+    return formats[path.suffix.lower()]
+
+
+def _check_regular(path: Path) -> None:
+    """Check that what is read more than once is neither a folder nor a pipe."""
+    if path.exists() and not path.is_file():
+        what = "a directory" if path.is_dir() else "a pipe or a device"
+        message = f"{path} is {what}: give a file, which is read more than once"
+        raise InputFileError(message)
+
+
+def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
+    """Read propensities from a file of their own, in the order of the scores.
+
+    Parameters
+    ----------
+    path : Path
+        A .csv, .npz or .parquet file with the column `propensity` and perhaps `id`, or an .npy
+        file of one array.
+    ids : ndarray, shape (m,), or None
+        The ids of the scores, which a column `id` is joined with.
+
+    Returns
+    -------
+    ndarray, shape (m,) or (K, m)
+        Propensities, or rows of replicates.
+
+    Raises
+    ------
+    InputFileError
+        If the file is none of these.
+    UnmatchedIdsError, DuplicateIdsError
+        If it lists other examples, or one of them twice.
+    OSError
+        If the file cannot be opened.
+    """
+    if path.suffix.lower() == ".npy":
+        return _array(path)
+    names_of, load = _format(path)
+    names = names_of(path)
+    picked = [_pick(path, names, ("propensity",), {"propensity": ("propensity",)})]
+    columns = load(path, names, [*picked, *({"id"} & set(names))])
+    if "id" not in columns or ids is None:
+        return columns["propensity"]
+    # Ids are text in a csv file and may be numbers elsewhere.
+    listed = Scores(columns["propensity"], _words(columns["id"]), "propensity")
+    return np.asarray(ExampleOrder(_words(ids)).placed(listed, str(path)))
+
+
+def _words(ids: NDArray[Any]) -> NDArray[np.str_]:
+    return np.char.strip(ids.astype(np.str_))
+
+
+def _array(path: Path) -> NDArray[Any]:
+    _check_regular(path)
+    try:
+        array = read_array_file(path)
+    except DamagedFileError as error:
+        message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
+        raise InputFileError(message) from error
+    if array.ndim not in {1, 2}:
+        message = f"{path} must hold one array of one or two dimensions: write it with numpy.save"
+        raise InputFileError(message)
+    return array
+
+
+def _pick(
+    path: Path, names: Sequence[str], choices: tuple[str, ...], needs: Mapping[str, tuple[str, ...]]
+) -> str:
+    """Return the first of `choices` that the file has."""
+    for choice in choices:
+        if names.count(choice) == 1:
+            return choice
+        if choice in names:
+            message = f"{path} has {names.count(choice)} columns named {choice!r}: keep one"
+            raise InputFileError(message)
+    seen = ", ".join(map(repr, names[:_LISTED])) or "none"
+    if len(names) > _LISTED:
+        seen += f" and {len(names) - _LISTED:,} more"
+    needed = ", ".join(" or ".join(map(repr, options)) for options in needs.values())
+    message = (
+        f"{path} has no column {' or '.join(map(repr, choices))}; its columns are {seen}; "
+        f"needed are {needed}, and 'id' may be there too"
+    )
+    raise InputFileError(message)
+
+
+def _csv_names(path: Path) -> list[str]:
+    with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(_bounded(file, path), skipinitialspace=True)
+        header = next(reader, None)
+    if header is None:
+        message = f"{path} is empty: its first line must name the columns, for example score,member"
+        raise InputFileError(message)
+    if reader.line_num > 1:
+        message = f"{path} has a name of a column with a line break in it: rename the column"
+        raise InputFileError(message)
+    if len(header) > _COLUMNS:
+        message = (
+            f"{path} names {len(header):,} columns, and at most {_COLUMNS:,} are read: keep those "
+            "that the audit takes"
+        )
+        raise InputFileError(message)
+    return [name.strip() for name in header]
+
+
+def _bounded(file: TextIO, path: Path) -> Iterator[str]:
+    """Yield lines that are not so long that they are none."""
+    for number, line in enumerate(iter(lambda: file.readline(_LINE), ""), 1):
+        if len(line) == _LINE and not line.endswith("\n"):
+            message = f"{path}, line {number} has more than {_LINE:,} characters: it is no table"
+            raise InputFileError(message)
+        yield line
+
+
+def _csv(path: Path, names: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Read by Arrow where it is installed; whatever it refuses, the plain reader explains."""
+    columns = _csv_by_arrow(path, names, picked)
+    return _csv_by_line(path, names, picked) if columns is None else columns
+
+
+def _csv_by_arrow(
+    path: Path, names: Sequence[str], picked: Sequence[str]
+) -> dict[str, NDArray[Any]] | None:
+    try:
+        import pyarrow as pa
+        from pyarrow import compute
+        from pyarrow import csv as arrow_csv
+    except ImportError:
+        return None
+
+    def load(wanted: Sequence[str], words: Container[str]) -> Any:
+        types = {name: pa.string() if name in words else pa.float64() for name in wanted}
+        return arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(column_names=list(names), skip_rows=1),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(wanted),
+                column_types=types,
+                null_values=[],
+                strings_can_be_null=False,
+            ),
+        )
+
+    try:
+        table = load(picked, _TEXT)
+        columns = {name: table[name].combine_chunks() for name in picked}
+        if "member" in columns:
+            words = columns["member"].dictionary_encode()
+            known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
+            columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
+        read = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
+        for name, values in read.items():
+            infinite = np.flatnonzero(np.isinf(values)) if values.dtype.kind == "f" else ()
+            if len(infinite):
+                written = load([name], [name])[name].take(infinite)
+                if compute.any(compute.match_substring_regex(written, "[0-9]")).as_py():
+                    return None  # too large for a double, as the plain reader says
+    except (pa.ArrowException, KeyError, OSError, UnicodeError):
+        return None
+    return read
+
+
+def _csv_by_line(
+    path: Path, names: Sequence[str], picked: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    places = {name: list(names).index(name) for name in picked}
+    scores = {name: array("d") for name in picked if name not in _TEXT}
+    member = array("b")
+    texts: dict[str, list[str]] = {name: [] for name in picked if name in {"id", "split"}}
+    for line, row in _lines(path, len(names)):
+        for name, values in scores.items():
+            values.append(_decimal(row[places[name]], path, line, name))
+        if "member" in places:
+            member.append(_membership(row[places["member"]], path, line))
+        for name, words in texts.items():
+            words.append(row[places[name]])
+    columns: dict[str, NDArray[Any]] = {
+        name: np.frombuffer(values) if values else np.empty(0) for name, values in scores.items()
+    }
+    if "member" in places:
+        columns["member"] = np.array(member, dtype=np.int8)
+    return columns | {name: np.array(words) for name, words in texts.items()}
+
+
+def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of every line below the header that is not blank."""
+    with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(_bounded(file, path), skipinitialspace=True)
+        next(reader, None)
+        for row in reader:
+            if any("\0" in value for value in row):
+                message = f"{path}, line {reader.line_num} has NUL bytes: save it as UTF-8 text"
+                raise InputFileError(message)
+            if row and len(row) != fields:
+                message = (
+                    f"{path}, line {reader.line_num}: {len(row)} values where the header names "
+                    f"{fields} columns"
+                )
+                raise InputFileError(message)
+            if row:
+                yield reader.line_num, row
+
+
+def _decimal(text: str, path: Path, line: int, name: str) -> float:
+    try:
+        value = math.nan if "_" in text else float(text)
+    except ValueError:
+        value = math.nan
+    if math.isinf(value) and any(character.isdigit() for character in text):
+        message = (
+            f"{path}, line {line}: {name} is {_quoted(text)}, which is beyond a double: write inf "
+            "if it is meant"
+        )
+        raise InputFileError(message)
+    if not math.isnan(value) or text.strip().lower().lstrip("+-") == "nan":
+        return value
+    message = (
+        f"{path}, line {line}: {name} must be a number, such as -0.5 or inf; it is {_quoted(text)}"
+    )
+    raise InputFileError(message)
+
+
+def _quoted(text: str) -> str:
+    """Return a value as messages quote it, cut off where it is long."""
+    if not text.strip():
+        return "empty"
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}…"
+
+
+def _membership(text: str, path: Path, line: int) -> int:
+    try:
+        return _MEMBERSHIP[text.strip().lower()]
+    except KeyError:
+        message = (
+            f"{path}, line {line}: member must be 0 or 1, -1 or 1, false or true; it is "
+            f"{_quoted(text)}"
+        )
+        raise InputFileError(message) from None
+
+
+@contextmanager
+def _text(path: Path) -> Iterator[None]:
+    """Say what is wrong with a file that is no table in text."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        message = f"{path} is not UTF-8 text (byte 0x{byte:02x}): save it as UTF-8"
+        raise InputFileError(message) from error
+    except csv.Error as error:
+        message = f"{path} is not a csv file: {error}"
+        raise InputFileError(message) from error
+
+
+def _npz_names(path: Path) -> list[str]:
+    with _archive(path) as archive:
+        return archive.names
+
+
+def _npz(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+    with _archive(path) as archive:
+        columns = {name: archive[name] for name in picked}
+    for name, values in columns.items():
+        if values.ndim != 1:
+            message = f"{path}: array {name!r} has shape {values.shape}; it must be one-dimensional"
+            raise InputFileError(message)
+    return columns
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Archive]:
+    """Open an archive of arrays; say what is wrong with a file that is none."""
+    try:
+        with open_archive(path) as archive:
+            yield archive
+    except DamagedFileError as error:
+        message = f"{path} is not an .npz archive as numpy.savez writes it: {error}"
+        raise InputFileError(message) from error
+
+
+def _parquet_names(path: Path) -> list[str]:
+    with _arrow(path) as parquet, path.open("rb") as file:
+        return list(parquet.read_schema(file).names)
+
+
+def _parquet(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+    with _arrow(path) as parquet, path.open("rb") as file:
+        table = parquet.read_table(file, columns=list(picked))
+        for name in picked:
+            if table[name].null_count:
+                row = table[name].is_null().index(value=True).as_py()
+                message = (
+                    f"{path}: column {name!r} has {table[name].null_count:,} empty values, the "
+                    f"first at row {row} (rows count from 0); drop these rows"
+                )
+                raise InputFileError(message)
+        return {name: table[name].to_numpy() for name in picked}
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Any]:
+    """Lend Arrow's parquet reader; say what is wrong with a file that is not parquet."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        message = (
+            "reading parquet needs pyarrow, which is not installed: pip install 'leakbound[io]', "
+            "or save the table as csv"
+        )
+        raise MissingExtraError(message) from error
+    try:
+        yield parquet
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # damage is an OSError, too
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        message = f"{path} is not a parquet file: {error}"
+        raise InputFileError(message) from error

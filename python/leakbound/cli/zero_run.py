@@ -1,0 +1,233 @@
+"""The command that audits given members and non-members: read, fit, call, print, write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import typer
+
+from leakbound import ApproxDP, GaussianDP, PureDP, audit_zero_run
+from leakbound._base.validation import check_membership
+from leakbound.cli import output
+from leakbound.cli.audits import (
+    AttackColumns,
+    Confidence,
+    Cuts,
+    File,
+    Json,
+    Out,
+    auditing,
+    conclude,
+    scores_of,
+    table_of,
+)
+from leakbound.cli.options import parse_claim, parse_columns, parse_cuts
+from leakbound.cli.tables import Table, read_propensities
+from leakbound.errors import IncompatibleOptionsError, InputFileError
+from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+    from leakbound.claims import Claim
+    from leakbound.propensity import CrossFit, PropensityFit
+
+ZERO_RUN = (
+    "Audit a model from given members and non-members, without any training.\n\n"
+    "FILE has the columns [bold]score[/] (--attacks names several), [bold]member[/] and "
+    "[bold]propensity[/] (the probability of membership given an example's features) or, for "
+    "--features, columns of features; and optionally [bold]id[/].\n\n"
+    "The bound holds if the propensities do. With --features they are fitted to half of the "
+    "examples, which are not audited, refitted 600 times, and put to the test. A column "
+    "[bold]split[/] says which: [bold]holdout[/] to fit to, [bold]audit[/] to audit.\n\n"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
+    "70 a crash.[/]"
+)
+
+PropensityFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=(
+            "A table with the column propensity, in the order of FILE, or an .npy array with a "
+            "propensity for each example or K rows of them."
+        ),
+    ),
+]
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """What the audit takes from a file."""
+
+    scores: ArrayInput | dict[str, ArrayInput]
+    member: BoolArray
+    ids: NDArray[np.generic] | None
+    propensity: FloatArray | PropensityFit | CrossFit
+    features: FloatArray | None
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """How propensities are fitted, if there are columns of features."""
+
+    columns: list[str]
+    holdout: float
+    folds: int
+    seed: int
+
+
+def zero_run(
+    file: File,
+    *,
+    propensity: PropensityFile = None,
+    features: Annotated[
+        str,
+        typer.Option(metavar="COL,COL", help="Columns of features to fit propensities to."),
+    ] = "",
+    holdout: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the rows that propensities are fitted to, if no column split says.",
+        ),
+    ] = 0.5,
+    folds: Annotated[
+        int,
+        typer.Option(
+            metavar="K",
+            help="In place of rows held out: fit propensities of each of K parts to the others. "
+            "Every part is audited at its share of the error probability, and the best wins.",
+            min=0,
+        ),
+    ] = 0,
+    family: Annotated[
+        Literal["gaussian", "pure", "approx"],
+        typer.Option(help="The guarantees whose parameter is bounded: Gaussian μ, ε, or ε at δ."),
+    ] = "gaussian",
+    delta: Annotated[float, typer.Option(metavar="D", help="δ of --family approx.")] = 1e-5,
+    claim: Annotated[
+        str,
+        typer.Option(
+            metavar="eps=E",
+            help="A guarantee to check: exit code 1 if refuted. Or eps=E,delta=D, or mu=M.",
+        ),
+    ] = "",
+    correction: Annotated[
+        Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
+        typer.Option(help="How shift is taken out; conditional is the best one for the family."),
+    ] = "conditional",
+    confidence: Confidence = 0.95,
+    cuts: Cuts = "auto",
+    sides: Annotated[
+        Literal["both", "member"],
+        typer.Option(help="Guess members and non-members, or members only."),
+    ] = "both",
+    attacks: AttackColumns = "score",
+    max_log_odds: Annotated[
+        float | None,
+        typer.Option(metavar="L", help="Leave out examples whose log-odds are beyond ±L."),
+    ] = None,
+    release_refuted: Annotated[
+        bool,
+        typer.Option(
+            "--release-refuted",
+            metavar="",
+            help="Report the bound although the propensities were refuted.",
+        ),
+    ] = False,
+    design: Annotated[
+        Literal["coins", "fixed_size"],
+        typer.Option(help="How members came about: independently, or a fixed number."),
+    ] = "coins",
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Audit the scores of given members and non-members in a file."""
+    with output.answering():
+        goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        policy = parse_cuts(cuts)
+        columns = parse_columns(features) if features else []
+        if columns and propensity is not None:
+            message = (
+                "give --features, to fit propensities, or --propensity, to read them; not both"
+            )
+            raise IncompatibleOptionsError(message)
+        names = parse_columns(attacks)
+        wanted = {name: (name,) for name in [*names, *columns]}
+        if not columns and propensity is None:
+            wanted["propensity"] = ("propensity",)
+        if folds and not columns:
+            message = "--folds is for propensities that are fitted: name columns with --features"
+            raise IncompatibleOptionsError(message)
+        optional = ("id", "split") if columns and not folds else ("id",)
+        table = table_of(file, wanted, out, optional=optional)
+        with auditing(file, table):
+            fitting = _Fitting(columns, holdout, folds, seed)
+            audited = _audited(table, names, fitting, propensity)
+            result = audit_zero_run(
+                audited.scores,
+                audited.member,
+                audited.propensity,
+                claim=_guarantee(family, goal.get("delta") or delta),
+                correction=correction,
+                confidence=confidence,
+                cuts=policy,
+                sides=sides,
+                features=audited.features,
+                max_log_odds=max_log_odds,
+                release_refuted=release_refuted,
+                design=design,
+                ids=audited.ids,
+                seed=seed,
+            )
+        conclude(result, file, goal, out, json=json)
+
+
+def _guarantee(family: str, delta: float) -> Claim:
+    if family == "gaussian":
+        return GaussianDP()
+    return ApproxDP(delta=delta) if family == "approx" else PureDP()
+
+
+def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | None) -> _Audited:
+    """Return what is audited, with propensities read or fitted to rows of the table."""
+    member = check_membership(table.member, len(table.member))
+    if not fitting.columns:
+        given = table.scores["propensity"] if draws is None else read_propensities(draws, table.ids)
+        return _Audited(scores_of(table, names), member, table.ids, given, None)
+    features = np.column_stack([table.scores[name] for name in fitting.columns]).astype(np.float64)
+    model, seed = LogisticPropensity(), fitting.seed
+    if fitting.folds:
+        crossed = cross_fit(model, features, member, folds=fitting.folds, seed=seed)
+        return _Audited(scores_of(table, names), member, table.ids, crossed, None)
+    ids = np.arange(member.size) if table.ids is None else table.ids
+    if table.split is None:
+        learn, rest = hold_out(ids, size=round(fitting.holdout * member.size), seed=seed)
+    else:
+        learn, rest = _as_split(table.split)
+    fit = model.fit(features[learn], member[learn], ids=ids[learn])
+    left = Table({name: table.scores[name][rest] for name in names}, member[rest], ids[rest])
+    return _Audited(scores_of(left, names), left.member, ids[rest], fit, features[rest])
+
+
+def _as_split(words: NDArray[np.generic]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows to fit to, and the rows to audit."""
+    said = np.char.strip(words.astype(np.str_))
+    other = np.flatnonzero((said != "holdout") & (said != "audit"))
+    if other.size:
+        message = (
+            f"split must be holdout or audit, got {str(said[other[0]])!r} in row {other[0]} (rows "
+            "count from 0)"
+        )
+        raise InputFileError(message)
+    learn, rest = np.flatnonzero(said == "holdout"), np.flatnonzero(said == "audit")
+    if not (learn.size and rest.size):
+        message = f"split must name rows of both kinds: {learn.size} holdout, {rest.size} audit"
+        raise InputFileError(message)
+    return learn, rest

@@ -1,0 +1,1 @@
+"""Demonstrations, and reproductions of the figures of the papers."""

@@ -1,0 +1,151 @@
+"""A small GPT: a causal language model over bytes, made of layers that opacus knows.
+
+Its shape is GPT-2's: learned positions, layer norms before attention and before a network of four
+times the width, residual sums. Where GPT-2 would get in the way of gradients of single examples it
+differs: projections are `nn.Linear`, the output has weights of its own (not those of the
+embedding), and positions are spread over the batch before they are embedded.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from leakbound.experiments.demos.recipe import Recipe
+
+__all__ = ["GPT", "LENGTH", "recipe"]
+
+LENGTH = 64
+"""Bytes of a chunk, in the demos."""
+BYTES = 256
+HEADS = 4
+LAYERS = 2
+SPREAD = 0.02
+"""Standard deviation of initial weights, as in GPT-2."""
+
+
+class GPT(nn.Module):
+    """A causal language model over bytes.
+
+    Parameters
+    ----------
+    length : int
+        Most bytes of a text.
+    width : int
+        Size of the vector that stands for a byte; a multiple of four.
+    """
+
+    def __init__(self, length: int, width: int) -> None:
+        super().__init__()
+        self.bytes = nn.Embedding(BYTES, width)
+        self.positions = nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*(_Block(width) for _ in range(LAYERS)))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, BYTES, bias=False)
+        self.apply(_initialise)
+
+    def forward(self, text: Tensor) -> Tensor:
+        """Predict each next byte.
+
+        Parameters
+        ----------
+        text : Tensor of int64, shape (batch, length)
+            Bytes.
+
+        Returns
+        -------
+        Tensor of float32, shape (batch, length, 256)
+            Logits: position t predicts byte t + 1.
+        """
+        positions = torch.arange(text.shape[1], device=text.device).expand(text.shape)
+        hidden = self.blocks(self.bytes(text) + self.positions(positions))
+        logits: Tensor = self.head(self.norm(hidden))
+        return logits
+
+
+def loss_of_next_bytes(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """Return a language model's mean cross-entropy.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Returns logits of every next byte.
+    batch : tuple of Tensor
+        Texts alone.
+
+    Returns
+    -------
+    Tensor
+        One number, in nats per byte.
+    """
+    (text,) = batch
+    logits = network(text)[:, :-1]
+    return functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
+
+
+class _Block(nn.Module):
+    """Attention and a network, each added to what it reads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(width), _Attention(width))
+        self.network = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, 4 * width),
+            nn.GELU(approximate="tanh"),
+            nn.Linear(4 * width, width),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(x)
+        output: Tensor = x + self.network(x)
+        return output
+
+
+class _Attention(nn.Module):
+    """Causal attention with several heads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(width, 3 * width)
+        self.merge = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads = self.project(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = heads.unbind()
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        output: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
+        return output
+
+
+def _initialise(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=SPREAD)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+
+
+def recipe(width: int, *, private_batch_size: int) -> Recipe:
+    """Return how a model of chunks is trained.
+
+    Parameters
+    ----------
+    width : int
+        As for `GPT`.
+    private_batch_size : int
+        Mean number of chunks in a batch of DP-SGD.
+
+    Returns
+    -------
+    Recipe
+        Of AdamW, and DP-SGD.
+    """
+    return Recipe(
+        lambda: GPT(LENGTH, width),
+        batch_size=32,
+        learning_rate=3e-3,
+        private_batch_size=private_batch_size,
+        private_learning_rate=3e-3,
+        loss=loss_of_next_bytes,
+        optimizer=torch.optim.AdamW,
+        private_optimizer=torch.optim.AdamW,
+    )

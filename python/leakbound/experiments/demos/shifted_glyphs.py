@@ -1,0 +1,134 @@
+"""Glyphs whose fonts differ between members and non-members: images with a known shift.
+
+A stand-in for photographs of other places. No feature states the font: a network that was trained
+to tell fonts, on images that nobody audits, gives features to learn propensities from.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.experiments.demos.glyphs import RECIPE
+from leakbound.experiments.demos.glyphs_data import FONTS, noisy_labels, photographs
+from leakbound.experiments.demos.recipe import Recipe
+from leakbound.experiments.demos.training import Ticks, reproducible
+from leakbound.torch import score
+
+__all__ = ["ShiftedGlyphs"]
+
+PLACES = np.array([FONTS.index("DejaVuSans-Bold"), FONTS.index("STIXGeneral")])
+"""The fonts of all images: strong strokes, which members favour, and thin ones."""
+STRENGTH = 2.5
+"""Log-odds of membership of an image in the bold font, at full shift."""
+EMBEDDED = 50
+"""Numbers in an embedding, as many as the paper keeps of its own."""
+PUBLIC = 12_000
+EMBEDDING_EPOCHS, TARGET_EPOCHS = 8, 40
+
+_EMBEDDER = Recipe(
+    lambda: nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(64, 256),
+        nn.ReLU(),
+        nn.Linear(256, EMBEDDED),
+        nn.Tanh(),
+        nn.Linear(EMBEDDED, len(FONTS)),
+    ),
+    batch_size=128,
+    learning_rate=2e-3,
+)
+
+
+@dataclass(frozen=True)
+class ShiftedGlyphs:
+    """Members and non-members in different fonts, and scores by a network that overfits.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Logit margins of the network.
+    member : ndarray of bool, shape (m,)
+        Whether an image was in its training set.
+    log_odds : ndarray of float64, shape (m,)
+        The log-odds of membership given the font, which none but the process knows.
+    features : ndarray of float64, shape (m, 50)
+        Embeddings.
+    holdout_features, holdout_member : ndarray
+        The same of as many other images.
+    """
+
+    scores: FloatArray
+    member: BoolArray
+    log_odds: FloatArray
+    features: FloatArray
+    holdout_features: FloatArray
+    holdout_member: BoolArray
+
+    @property
+    def propensity(self) -> FloatArray:
+        """The probability of membership given the font."""
+        return np.asarray(1 / (1 + np.exp(-self.log_odds)))
+
+    @classmethod
+    def create(cls, m: int, *, shift: float, seed: int) -> "ShiftedGlyphs":
+        """Draw images, toss for membership, train on the members and score.
+
+        Parameters
+        ----------
+        m : int
+            Images audited, and as many to learn propensities from.
+        shift : float
+            ρ in [0, 1]: 1 if fonts say nothing of membership, 0 if as much as they may.
+        seed : int
+            Seed of everything but the embedding.
+
+        Returns
+        -------
+        ShiftedGlyphs
+            Given fonts memberships are independent coins.
+        """
+        rng = Purpose.SHIFTED_GLYPHS.rng(seed)
+        thin, digits = rng.integers(0, 2, 2 * m), rng.integers(0, 10, 2 * m)
+        odds: FloatArray = float(1 - shift) * STRENGTH * np.where(thin, -1.0, 1.0)
+        member = rng.random(2 * m) < 1 / (1 + np.exp(-odds))
+        images, labels = photographs(digits, PLACES[thin], rng), noisy_labels(digits, rng)
+        data = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
+        chosen = torch.from_numpy(np.flatnonzero(member))
+        with reproducible():
+            network = _trained(RECIPE, TensorDataset(*data[chosen]), TARGET_EPOCHS, seed)
+            audited = data[torch.arange(m)]
+            scores = score(network, audited, device="cpu", progress=False).values
+        features = _embedded(images)
+        return cls(scores, member[:m], odds[:m], features[:m], features[m:], member[m:])
+
+
+def _trained(recipe: Recipe, data: TensorDataset, epochs: int, seed: int) -> nn.Module:
+    (model,) = recipe.overfit(data, [epochs], seed, Ticks(None, epochs))
+    return model.network
+
+
+@cache
+def _embedder() -> nn.Module:
+    """Train a network to tell all fonts, on images that nobody audits."""
+    rng = Purpose.EMBEDDER.rng(0)
+    fonts, digits = rng.integers(0, len(FONTS), PUBLIC), rng.integers(0, 10, PUBLIC)
+    images = photographs(digits, fonts, rng)
+    data = TensorDataset(torch.from_numpy(images), torch.from_numpy(fonts))
+    with reproducible():
+        network = _trained(_EMBEDDER, data, EMBEDDING_EPOCHS, seed=0)
+    assert isinstance(network, nn.Sequential)
+    return network[:-1].eval()
+
+
+def _embedded(images: NDArray[np.float32]) -> FloatArray:
+    network = _embedder()
+    with reproducible(), torch.no_grad():
+        features: FloatArray = network(torch.from_numpy(images)).numpy().astype(np.float64)
+    return features

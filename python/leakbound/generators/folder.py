@@ -1,0 +1,200 @@
+"""Samples that some other program made."""
+
+import os
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.archives import DamagedFileError, open_archive, read_array_file
+from leakbound._base.extras import needs
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput
+from leakbound._base.validation import instance, integer
+from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
+from leakbound.generators.labels import FittedLabeler, Labeler
+from leakbound.generators.protocol import Samples
+from leakbound.generators.tables import read_array, read_labels
+
+__all__ = ["FittedFolderOfSamples", "FolderOfSamples"]
+
+IMAGES = (".png", ".jpg", ".jpeg")
+ARRAYS = (".npy", ".npz")
+
+
+@dataclass(frozen=True)
+class FolderOfSamples:
+    """Examples from any external generator: a folder of images or arrays, or one such file.
+
+    Files are read in the order of their names: images (png, jpg) are one example each, arrays
+    (npy, or npz with ``values`` and perhaps ``labels``) any number. Samples are drawn without
+    replacement, and members are never among them: fitting only checks that they have the members'
+    shape, and learns labels where the files have none.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The folder or file.
+    labeler : Labeler, optional
+        What labels samples if the members have labels and the files do not; by default
+        ``Labeler()``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/made.npy", rng.normal(size=(500, 4)))
+    ...     sampler = FolderOfSamples(folder).fit(rng.normal(size=(100, 4)))
+    >>> sampler.sample(300, seed=0)
+    Samples(n=300, shape=(4,))
+    """
+
+    path: str | os.PathLike[str]
+    _: KW_ONLY
+    labeler: Labeler | None = None
+
+    def __post_init__(self) -> None:
+        if self.labeler is not None:
+            instance(self.labeler, "labeler", Labeler)
+
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFolderOfSamples":
+        """Read the files, in the members' dtype.
+
+        Parameters
+        ----------
+        members : array-like, shape (n, ...)
+            At least 20 members, which the external generator was trained on.
+        labels : array-like of shape (n,), optional
+            Classes: integers, booleans or strings.
+
+        Returns
+        -------
+        FittedFolderOfSamples
+            What draws samples.
+
+        Raises
+        ------
+        InputFileError
+            If there are no files, one cannot be read, or its shape is not that of the members.
+        ArrayTypeError, MembersError, TooFewMembersError, ShapeError, LengthMismatchError
+            If the members are not numbers of one shape with a label each.
+        MissingExtraError
+            If images are to be read and Pillow is not installed.
+        """
+        array = read_array(members)
+        classes = read_labels(labels, len(array))
+        parts = [_read(file, array) for file in _files(Path(self.path))]
+        values = np.concatenate([part.values for part in parts])
+        known = [part.labels for part in parts if part.labels is not None]
+        if known and len(known) < len(parts):
+            message = f"{self.path}: some files have labels and others have none; give all or none"
+            raise InputFileError(message)
+        fitted = None
+        if classes is not None and not known:
+            fitted = (self.labeler or Labeler()).fit(array, classes)
+        given = np.concatenate(known) if known and classes is not None else None
+        return FittedFolderOfSamples(Samples(values, given), fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFolderOfSamples:
+    """What `FolderOfSamples.fit` returns.
+
+    Parameters
+    ----------
+    pool : Samples
+        All samples, in the order of the files.
+    labeler : FittedLabeler or None
+        What labels them, if the files do not and the members have labels.
+    """
+
+    pool: Samples
+    labeler: FittedLabeler | None
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        """Draw samples from the pool, each at most once.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        seed : int
+            The same seed gives the same samples in the same order. Another seed gives others of
+            the same pool: draw all that are needed in one call.
+
+        Returns
+        -------
+        Samples
+            The samples.
+
+        Raises
+        ------
+        TooFewSamplesError
+            If there are fewer.
+        OptionTypeError, OptionError
+            If `n` or `seed` is not an integer in its range.
+        """
+        n = integer(n, "n", least=1)
+        rng = Purpose.FOLDER_SAMPLES.rng(integer(seed, "seed", least=0))
+        if n > len(self.pool):
+            message = (
+                f"{n} samples are asked for and the files hold {len(self.pool)}; none may be used "
+                "twice: generate more, or audit fewer"
+            )
+            raise TooFewSamplesError(message)
+        drawn = self.pool.take(rng.permutation(len(self.pool))[:n])
+        if self.labeler is None:
+            return drawn
+        return Samples(drawn.values, self.labeler.sample(drawn.values, seed=seed))
+
+
+def _files(path: Path) -> list[Path]:
+    found = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [file for file in found if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
+    if not files:
+        message = f"{path} holds no samples: {', '.join(IMAGES + ARRAYS)} files are read"
+        raise InputFileError(message)
+    return files
+
+
+def _read(file: Path, members: NDArray[Any]) -> Samples:
+    """Return the samples of one file, in the shape and dtype of the members."""
+    labels = None
+    try:
+        if file.suffix.lower() in IMAGES:
+            values = _image(file)[None]
+        elif file.suffix.lower() == ".npy":
+            values = read_array_file(file)
+        else:
+            with open_archive(file) as archive:
+                values = archive["values"]
+                labels = archive.get("labels")
+        if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
+            message = f"it has shape {values.shape}, and the members have {members.shape}"
+            raise OptionError(message)
+        return Samples(_converted(values, members.dtype), read_labels(labels, len(values)))
+    except (DamagedFileError, OSError, SyntaxError, ValueError, TypeError) as error:
+        message = f"{file} cannot be read as samples: {error}"
+        raise InputFileError(message) from error
+
+
+def _image(file: Path) -> NDArray[Any]:
+    with needs("plot", "reading images"):
+        from PIL import Image
+    with Image.open(file) as image:
+        return np.asarray(image)
+
+
+def _converted(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values in the dtype of the members: bytes for floats are refused, not rescaled."""
+    if values.dtype.kind not in "biuf" or (values.dtype.kind == "f") != (dtype.kind == "f"):
+        message = (
+            f"it holds {values.dtype} and the members {dtype}; save samples in the members' dtype "
+            "and units, or give members as the bytes that the images hold"
+        )
+        raise OptionError(message)
+    return values.astype(dtype)

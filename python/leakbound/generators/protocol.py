@@ -1,0 +1,104 @@
+"""What every generator is: something that is fitted to members and then sampled."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.types import ArrayInput
+
+__all__ = ["Generator", "Sampler", "Samples"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples:
+    """Examples that a generator made: values, and labels where it was fitted with labels.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n, ...)
+        One example in each row, in the shape and dtype of the members.
+    labels : ndarray of shape (n,), optional
+        Label of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> samples = Samples(np.zeros((3, 2)), np.array([0, 1, 1]))
+    >>> samples
+    Samples(n=3, shape=(2,), labels=2)
+    >>> samples.take([2, 0]).labels
+    array([1, 0])
+    """
+
+    values: NDArray[Any]
+    labels: NDArray[Any] | None = None
+
+    def take(self, positions: ArrayInput | slice) -> "Samples":
+        """Return some of the samples, such as a part for training and a part for the audit.
+
+        Parameters
+        ----------
+        positions : array-like of int or of bool, or slice
+            Which of them.
+
+        Returns
+        -------
+        Samples
+            Those, in that order.
+        """
+        index = positions if isinstance(positions, slice) else np.asarray(positions)
+        return Samples(self.values[index], None if self.labels is None else self.labels[index])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        labels = "" if self.labels is None else f", labels={np.unique(self.labels).size}"
+        return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{labels})"
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """A fitted generator."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        """Draw new examples.
+
+        Draw all that an audit needs in one call and divide it with `Samples.take`: parts of one
+        call never share an example, while two calls on a fixed pool of samples would.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        seed : int
+            The same seed gives the same samples.
+
+        Returns
+        -------
+        Samples
+            Exactly `n` of them, exchangeable: their order says nothing.
+        """
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Anything that can be fitted to members: a frozen set of options, nothing learnt yet."""
+
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> Sampler:
+        """Learn the distribution of the members.
+
+        Parameters
+        ----------
+        members : array-like, shape (n, ...)
+            Training examples of the target that are kept out of the audit.
+        labels : array-like of shape (n,), optional
+            Their labels; then samples have labels too.
+
+        Returns
+        -------
+        Sampler
+            What draws new ones. The generator itself is left as it was.
+        """

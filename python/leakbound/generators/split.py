@@ -1,0 +1,192 @@
+"""Which members train the generator, and which are kept for the audit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, IntArray
+from leakbound._base.validation import check_ids, check_length, integer, real, vector
+from leakbound.errors import OptionError, ReusedMembersError
+
+__all__ = ["MemberSplit"]
+
+GENERATOR = "generator"
+SHARES = {GENERATOR: 0.4, "audit": 0.6}
+NAMED = 5
+"""How many ids a message names."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemberSplit:
+    """A random division of the known members into parts that share no example.
+
+    Members that the generator was trained on must not be audited: it may have copied them, and the
+    baseline, which judges how well members can be told from samples, would be judged on them too.
+    Parts are disjoint by position and by id; examples from one document stay together, since they
+    resemble each other.
+
+    Parameters
+    ----------
+    ids : ndarray, shape (n,)
+        A different number or string for each member.
+    names : tuple of str
+        The parts.
+    part : ndarray of int64, shape (n,)
+        The position in `names` of each member's part.
+
+    Examples
+    --------
+    >>> split = MemberSplit.create(10, shares={"generator": 3, "train": 2, "test": 5}, seed=0)
+    >>> split
+    MemberSplit(n=10, generator=3, train=2, test=5)
+    >>> split.positions("generator")
+    array([1, 2, 4])
+    >>> split.check_audited([3, 4])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    leakbound.errors.ReusedMembersError: 1 of the audited members trained the generator: 4; ...
+    """
+
+    ids: NDArray[Any]
+    names: tuple[str, ...]
+    part: IntArray
+
+    @classmethod
+    def create(
+        cls,
+        n: int,
+        *,
+        shares: Mapping[str, float] | None = None,
+        ids: ArrayInput | None = None,
+        documents: ArrayInput | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """Divide members at random.
+
+        Parameters
+        ----------
+        n : int
+            How many members there are, at least 1.
+        shares : mapping of str to float, optional
+            How much each part gets, in proportion; one part is called "generator". By default it
+            gets 0.4, and "audit" 0.6.
+        ids : array-like of shape (n,), optional
+            A different number or string for each member; by default 0, 1, …, n - 1.
+        documents : array-like of shape (n,), optional
+            Which document each member is a piece of: pieces of one are never divided. By default
+            each member stands alone.
+        seed : int
+            The same seed gives the same parts.
+
+        Returns
+        -------
+        MemberSplit
+            The parts. Without documents their sizes are the shares, rounded.
+
+        Raises
+        ------
+        OptionTypeError, OptionError
+            If `n`, `seed` or a share is not in its range, there is no part "generator", or a part
+            would be empty.
+        ArrayTypeError, ShapeError, LengthMismatchError, DuplicateIdsError
+            If ids or documents are not one for each member, or an id occurs twice.
+        """
+        n = integer(n, "n", least=1)
+        rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
+        names, limits = _limits(SHARES if shares is None else shares)
+        labels = np.arange(n) if ids is None else vector(ids, "ids", kinds="biufSUOT")
+        check_length(labels, n, "ids")
+        check_ids(labels, np.zeros(n, dtype=np.bool_))
+        document, pieces = _pieces(documents, n)
+        order = rng.permutation(pieces.size)
+        middle = np.cumsum(pieces[order]) - pieces[order] / 2
+        part = np.empty(pieces.size, np.int64)
+        part[order] = np.searchsorted(np.round(limits * n), middle)
+        empty = np.setdiff1d(np.arange(len(names)), part)
+        if empty.size:
+            message = (
+                f"the part {names[empty[0]]!r} would be empty: {n} members in {pieces.size} "
+                f"documents are too few for {len(names)} parts of these shares"
+            )
+            raise OptionError(message)
+        return cls(np.array(labels), names, part[document])
+
+    def positions(self, name: str) -> IntArray:
+        """Return the positions of one part's members, increasing.
+
+        Parameters
+        ----------
+        name : str
+            The part.
+
+        Returns
+        -------
+        ndarray of int64
+            Where they are among the members.
+
+        Raises
+        ------
+        OptionError
+            If there is no such part.
+        """
+        if name not in self.names:
+            message = f"there is no part {name!r}; the parts are {', '.join(map(repr, self.names))}"
+            raise OptionError(message)
+        return np.flatnonzero(self.part == self.names.index(name)).astype(np.int64, copy=False)
+
+    def check_audited(self, ids: ArrayInput) -> None:
+        """Check that no audited member trained the generator.
+
+        Parameters
+        ----------
+        ids : array-like
+            Ids of the members that are audited.
+
+        Raises
+        ------
+        ReusedMembersError
+            If one did; the message names the first few.
+        ArrayTypeError, ShapeError
+            If the ids are not a vector.
+        """
+        audited = vector(ids, "ids", kinds="biufSUOT")
+        reused = np.intersect1d(audited, self.ids[self.positions(GENERATOR)])
+        if reused.size:
+            listed = ", ".join(map(str, reused[:NAMED])) + (", …" if reused.size > NAMED else "")
+            message = (
+                f"{reused.size} of the audited members trained the generator: {listed}; audit only "
+                "members of the other parts"
+            )
+            raise ReusedMembersError(message)
+
+    def __len__(self) -> int:
+        return self.ids.size
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={self.positions(name).size}" for name in self.names)
+        return f"MemberSplit(n={len(self)}, {sizes})"
+
+
+def _limits(shares: Mapping[str, float]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    """Return the parts' names and the share of members up to the end of each but the last."""
+    if GENERATOR not in shares:
+        message = f"shares must name the part {GENERATOR!r}, got {', '.join(map(repr, shares))}"
+        raise OptionError(message)
+    sizes = np.array(
+        [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
+    )
+    return tuple(shares), np.cumsum(sizes / sizes.sum())[:-1]
+
+
+def _pieces(documents: ArrayInput | None, n: int) -> tuple[IntArray, IntArray]:
+    """Return the number of each member's document, and how many members each document has."""
+    if documents is None:
+        return np.arange(n), np.ones(n, np.int64)
+    labels = vector(documents, "documents", kinds="biufSUT")
+    check_length(labels, n, "documents")
+    _, document, pieces = np.unique(labels, return_inverse=True, return_counts=True)
+    return document, pieces

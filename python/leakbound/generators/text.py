@@ -1,0 +1,311 @@
+"""Text from a causal language model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.extras import needs
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, IntArray
+from leakbound._base.validation import integer, real
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    MembersError,
+    OptionError,
+    TooFewMembersError,
+    TooFewSamplesError,
+)
+from leakbound.generators.protocol import Samples
+from leakbound.generators.tables import read_array
+
+if TYPE_CHECKING:
+    import os
+
+    from transformers import PretrainedConfig, PreTrainedModel
+
+__all__ = ["Chunks", "FittedLanguageModel", "LanguageModel", "chunk_texts"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Chunks:
+    """Pieces of documents, of one length: what a member of a text audit is.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n, length)
+        Tokens; the pieces of a document follow each other in its order.
+    documents : ndarray of int64, shape (n,)
+        Which document each is a piece of: pass it to `MemberSplit.create`.
+    """
+
+    values: IntArray
+    documents: IntArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        count = np.unique(self.documents).size
+        return f"Chunks(n={len(self)}, length={self.values.shape[1]}, documents={count})"
+
+
+def chunk_texts(
+    texts: Sequence[str],
+    *,
+    encode: Callable[[str], Sequence[int]] | None = None,
+    length: int = 64,
+    most: int = 50,
+    seed: int = 0,
+) -> Chunks:
+    """Cut documents into chunks of equal length.
+
+    Chunks of one document resemble each other, so that guesses about them go right or wrong
+    together; a limit keeps any one document from deciding an audit. A longer document gives a run
+    of chunks from a random place.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Documents.
+    encode : callable, optional
+        Turns a text into tokens, such as the `encode` of a tokenizer of transformers; by default
+        its bytes in UTF-8.
+    length : int
+        Tokens in a chunk; what is left of a document after the last whole one is not used.
+    most : int
+        Most chunks of one document.
+    seed : int
+        Seed of the places.
+
+    Returns
+    -------
+    Chunks
+        In the order of the documents.
+
+    Raises
+    ------
+    OptionTypeError, OptionError
+        If `length`, `most` or `seed` is not an integer in its range.
+    TooFewMembersError
+        If no document is as long as a chunk.
+
+    Examples
+    --------
+    >>> chunk_texts(["to be or not to be, that is the question"] * 3, length=10, most=2)
+    Chunks(n=6, length=10, documents=3)
+    """
+    length = integer(length, "length", least=2)
+    most = integer(most, "most", least=1)
+    rng = Purpose.CHUNKS.rng(integer(seed, "seed", least=0))
+    pieces, documents = [], []
+    for number, text in enumerate(texts):
+        tokens = np.asarray(list(text.encode() if encode is None else encode(text)), np.int64)
+        count = tokens.size // length
+        first = int(rng.integers(max(count - most, 0) + 1))
+        run = tokens[: count * length].reshape(count, length)[first : first + most]
+        pieces.append(run)
+        documents.append(np.full(len(run), number))
+    if not sum(map(len, pieces)):
+        message = f"none of {len(texts)} documents has {length} tokens, the length of a chunk"
+        raise TooFewMembersError(message)
+    return Chunks(np.concatenate(pieces), np.concatenate(documents))
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Text: a causal language model that continues prompts it was not trained on.
+
+    The model is trained on most of the members and given the others as prompts; what it writes
+    after a prompt, as long as a member, is a sample. It is trained on pairs of chunks that follow
+    each other, so that it knows what comes after a chunk. Give members in the order of their
+    documents, as `chunk_texts` and `MemberSplit.positions` do: the prompts are then taken from
+    other documents than the training.
+
+    Parameters
+    ----------
+    model : str, os.PathLike or transformers.PretrainedConfig
+        The folder of a causal language model to fine-tune, or a configuration, such as
+        ``GPT2Config(...)``, of one to train from scratch. Nothing is downloaded. It must take two
+        chunks at a time.
+    epochs : int
+        How often training sees each member.
+    batch_size : int
+        Pairs of chunks at a time.
+    learning_rate : float
+        Of AdamW: smaller to fine-tune than to train from scratch.
+    prompts : float
+        Share of the members that are kept for prompts.
+    samples_per_prompt : int
+        Most samples that follow one prompt.
+    top_k : int
+        How many of the likeliest tokens are drawn from. Few make texts repeat themselves, many
+        make them ramble.
+    temperature : float
+        Above 1 for more variety than the model has.
+    seed : int
+        Seed of the training.
+    device : str
+        Where to train and to sample, such as ``"cpu"`` or ``"cuda"``.
+
+    Examples
+    --------
+    >>> from transformers import GPT2Config
+    >>> config = GPT2Config(vocab_size=256, n_positions=16, n_embd=8, n_layer=1, n_head=1)
+    >>> chunks = chunk_texts(["abcdefgh" * 40], length=8)
+    >>> LanguageModel(config, epochs=1).fit(chunks.values).sample(5, seed=0)
+    Samples(n=5, shape=(8,))
+    """
+
+    model: "str | os.PathLike[str] | PretrainedConfig"
+    _: KW_ONLY
+    epochs: int = 10
+    batch_size: int = 32
+    learning_rate: float = 5e-4
+    prompts: float = 0.3
+    samples_per_prompt: int = 8
+    top_k: int = 200
+    temperature: float = 1.0
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "samples_per_prompt", "top_k"):
+            integer(getattr(self, name), name, least=1)
+        real(self.learning_rate, "learning_rate", above=0)
+        real(self.prompts, "prompts", above=0, below=1)
+        real(self.temperature, "temperature", above=0)
+        integer(self.seed, "seed", least=0)
+
+    def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedLanguageModel":
+        """Train the model on the first members, and keep the last for prompts.
+
+        Parameters
+        ----------
+        members : array-like of int, shape (n, length)
+            At least 20 chunks of tokens.
+        labels : None
+            Texts have none.
+
+        Returns
+        -------
+        FittedLanguageModel
+            What draws samples.
+
+        Raises
+        ------
+        ArrayTypeError, MembersError, TooFewMembersError
+            If the members are not such chunks.
+        IncompatibleOptionsError
+            If there are labels.
+        OptionError
+            If the model does not take two chunks, or not all of the tokens.
+        MissingExtraError
+            If PyTorch or transformers is not installed.
+        OSError
+            If there is no such model.
+        """
+        chunks = read_array(members)
+        if chunks.ndim != 2 or chunks.dtype.kind not in "iu" or chunks.min() < 0:
+            message = (
+                "members must be chunks of tokens, non-negative integers of shape (n, length), got "
+                f"{chunks.dtype} of shape {chunks.shape}; chunk_texts makes them from texts"
+            )
+            raise MembersError(message)
+        if labels is not None:
+            message = "a language model has no use for labels: fit it with members only"
+            raise IncompatibleOptionsError(message)
+        with needs("hf", "LanguageModel"):
+            import transformers  # noqa: F401
+
+            from leakbound.generators.causal import load, train
+        from leakbound.torch.placement import reproducible
+
+        kept = max(1, round(self.prompts * len(chunks)))
+        with reproducible():
+            network = load(self.model, seed=self.seed).to(self.device)
+            _check_capacity(network, chunks)
+            train(network, chunks[:-kept].astype(np.int64), self)
+        return FittedLanguageModel(network, chunks[-kept:], self)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLanguageModel:
+    """What `LanguageModel.fit` returns.
+
+    Parameters
+    ----------
+    network : transformers.PreTrainedModel
+        The trained model.
+    prompts : ndarray of int, shape (prompts, length)
+        Members that it was not trained on.
+    options : LanguageModel
+        How it draws.
+    """
+
+    network: "PreTrainedModel"
+    prompts: NDArray[Any]
+    options: LanguageModel
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        """Draw new chunks.
+
+        Parameters
+        ----------
+        n : int
+            How many, at least 1.
+        seed : int
+            The same seed gives the same chunks.
+
+        Returns
+        -------
+        Samples
+            Tokens of shape (n, length), in a random order.
+
+        Raises
+        ------
+        TooFewSamplesError
+            If there are more than `samples_per_prompt` for each prompt.
+        OptionTypeError, OptionError
+            If `n` or `seed` is not an integer in its range.
+        """
+        from leakbound.generators.causal import continue_prompts
+        from leakbound.torch.placement import reproducible
+
+        n = integer(n, "n", least=1)
+        rng = Purpose.LANGUAGE_PROMPTS.rng(integer(seed, "seed", least=0))
+        count, each = len(self.prompts), self.options.samples_per_prompt
+        if n > count * each:
+            message = (
+                f"{n} samples are asked for, and {count} prompts with samples_per_prompt={each} "
+                f"give {count * each}; raise it, or keep more members for prompts"
+            )
+            raise TooFewSamplesError(message)
+        turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
+        chosen = self.prompts[rng.permutation(turns)].astype(np.int64)
+        with reproducible():
+            found = continue_prompts(
+                self.network,
+                chosen,
+                top_k=self.options.top_k,
+                temperature=self.options.temperature,
+                seed=seed,
+            )
+        return Samples(found.astype(self.prompts.dtype))
+
+
+def _check_capacity(network: "PreTrainedModel", chunks: NDArray[Any]) -> None:
+    """Check that the model takes these tokens, two chunks at a time."""
+    tokens = network.get_input_embeddings().num_embeddings
+    if chunks.max() >= tokens:
+        message = f"members hold token {chunks.max()}, and the model knows 0 to {tokens - 1}"
+        raise OptionError(message)
+    positions = getattr(network.config, "max_position_embeddings", None)
+    if positions is not None and positions < 2 * chunks.shape[1]:
+        message = (
+            f"the model takes {positions} tokens, and a prompt and a sample of length "
+            f"{chunks.shape[1]} are {2 * chunks.shape[1]}; use shorter chunks or another model"
+        )
+        raise OptionError(message)

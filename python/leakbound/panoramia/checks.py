@@ -1,0 +1,93 @@
+"""What a run checks of its data before hours of work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leakbound.errors import IncompatibleOptionsError, LengthMismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leakbound.panoramia.examples import Examples
+    from leakbound.panoramia.game import Parts
+
+__all__ = ["LEAST", "check_alike", "check_columns", "check_parts"]
+
+LEAST = 20
+"""Fewest pairs in a part."""
+
+
+def check_alike(members: Examples, others: Examples | None, name: str = "nonmembers") -> None:
+    """Check that two sets of examples are of one kind.
+
+    Parameters
+    ----------
+    members : Examples
+        The members.
+    others : Examples or None
+        Those that are compared with them, if there are any.
+    name : str
+        What to call these.
+
+    Raises
+    ------
+    LengthMismatchError, IncompatibleOptionsError
+        If shapes differ, or one of them has labels only.
+    """
+    if others is None:
+        return
+    if members.x.shape[1:] != others.x.shape[1:]:
+        message = (
+            f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
+            f"{members.x.shape[1:]}; both must be of one kind"
+        )
+        raise LengthMismatchError(message)
+    if (members.y is None) != (others.y is None):
+        message = f"{name} must have labels if and only if members have"
+        raise IncompatibleOptionsError(message)
+
+
+def check_columns(members: Examples, names: Sequence[str] | None) -> None:
+    """Check that every column of a table has a name, if any has.
+
+    Parameters
+    ----------
+    members : Examples
+        The table.
+    names : sequence of str, optional
+        Of its columns.
+
+    Raises
+    ------
+    LengthMismatchError
+        If there are more or fewer names, or no columns.
+    """
+    if names is not None and (members.x.ndim != 2 or members.x.shape[1] != len(names)):
+        message = (
+            f"columns has {len(names)} names and members have examples of shape "
+            f"{members.x.shape[1:]}; name every column of a table, or leave columns out"
+        )
+        raise LengthMismatchError(message)
+
+
+def check_parts(parts: Parts) -> None:
+    """Check that no part of a game is too small.
+
+    Parameters
+    ----------
+    parts : Parts
+        Pairs in each.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If one has fewer than 20.
+    """
+    least = min(parts.train, parts.validation, parts.test)
+    if least < LEAST:
+        message = (
+            f"every part needs at least {LEAST} pairs, got {parts}; pass more members and "
+            "non-members, or other shares"
+        )
+        raise IncompatibleOptionsError(message)

@@ -1,0 +1,1 @@
+"""Models of a PANORAMIA run: its target and its attacks."""

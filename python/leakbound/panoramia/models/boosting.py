@@ -1,0 +1,211 @@
+"""Rows of a table: trees boosted on columns and signals, stacked with trees on signals alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray
+from leakbound.errors import MissingExtraError
+from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models.stacking import Candidate, Stack
+
+__all__ = ["GRID", "STAGES", "Trees", "candidates", "columns", "flat_signals"]
+
+GRID = (
+    {"learning_rate": 0.05, "max_leaf_nodes": 7},
+    {"learning_rate": 0.05, "max_leaf_nodes": 15},
+    {"learning_rate": 0.1, "max_leaf_nodes": 31},
+)
+STAGES = (20, 40, 80, 150)
+"""Numbers of trees that compete: where boosting might stop."""
+FEW = 40
+"""Trees on signals alone, which are few."""
+
+
+def candidates(train: Sample, validation: Sample, seed: int) -> Iterator[Candidate]:
+    """Boost trees with each setting of a small grid, and offer them at several sizes.
+
+    Parameters
+    ----------
+    train, validation : Sample
+        What the trees, and what the stacking regression is fitted to.
+    seed : int
+        Seed of the trees.
+
+    Yields
+    ------
+    Candidate
+        An attack.
+    """
+    signals = flat_signals(validation.signals)
+    alone = Trees.grow(flat_signals(train.signals), train, GRID[0], seed) if signals.size else None
+    for options in GRID:
+        trees = Trees.grow(columns(train.examples, train.signals), train, options, seed)
+        staged = trees.staged(columns(validation.examples, validation.signals))
+        for stage, logits in staged.items():
+            attack = _Attack.fitted(trees, stage, alone, logits, validation)
+            yield Candidate(
+                {**options, "trees": stage},
+                attack.stacked(logits, validation.signals),
+                attack.score,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Boosted trees, all of them or the first few.
+
+    Parameters
+    ----------
+    model : HistGradientBoostingClassifier
+        All of them.
+    """
+
+    model: Any
+
+    @classmethod
+    def grow(cls, table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Self:
+        """Grow them.
+
+        Parameters
+        ----------
+        table : ndarray of float64, shape (n, columns)
+            Features.
+        train : Sample
+            Membership.
+        options : dict
+            Of the grid.
+        seed : int
+            Of the trees.
+
+        Returns
+        -------
+        Trees
+            As many as compete at most.
+
+        Raises
+        ------
+        MissingExtraError
+            If scikit-learn is not installed.
+        """
+        try:
+            from sklearn.ensemble import HistGradientBoostingClassifier
+        except ImportError as error:
+            message = (
+                "attacks need scikit-learn, which is not installed: pip install 'leakbound[ml]'"
+            )
+            raise MissingExtraError(message) from error
+        model = HistGradientBoostingClassifier(
+            max_iter=max(STAGES),
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=Purpose.TREES.derived(seed, bits=32),
+            **options,
+        )
+        return cls(model.fit(table, train.member))
+
+    def staged(self, table: FloatArray) -> dict[int, FloatArray]:
+        """Return the log-odds after each number of trees that competes.
+
+        Parameters
+        ----------
+        table : ndarray of float64, shape (n, columns)
+            Features.
+
+        Returns
+        -------
+        dict of int to ndarray of float64, shape (n,)
+            By number of trees.
+        """
+        stages = enumerate(self.model.staged_decision_function(table), start=1)
+        return {stage: logits.ravel() for stage, logits in stages if stage in STAGES}
+
+    def logits(self, table: FloatArray, stage: int) -> FloatArray:
+        """Return the log-odds after some of the trees.
+
+        Parameters
+        ----------
+        table : ndarray of float64, shape (n, columns)
+            Features.
+        stage : int
+            How many trees.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            One for each example.
+        """
+        stages = self.model.staged_decision_function(table)
+        return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """Trees on everything, trees on signals alone if there are any, and their weights."""
+
+    trees: Trees
+    stage: int
+    alone: Trees | None
+    weights: Stack
+
+    @classmethod
+    def fitted(
+        cls, trees: Trees, stage: int, alone: Trees | None, logits: FloatArray, sample: Sample
+    ) -> Self:
+        parts = _parts(logits, alone, sample.signals)
+        return cls(trees, stage, alone, Stack.fit(parts, sample.member))
+
+    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
+        logits = self.trees.logits(columns(examples, signals), self.stage)
+        return self.stacked(logits, signals)
+
+    def stacked(self, logits: FloatArray, signals: FloatArray) -> FloatArray:
+        return self.weights.logits(_parts(logits, self.alone, signals))
+
+
+def _parts(logits: FloatArray, alone: Trees | None, signals: FloatArray) -> FloatArray:
+    if alone is None:
+        return logits[:, None]
+    return np.column_stack([logits, alone.logits(flat_signals(signals), FEW)])
+
+
+def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
+    """Return the rows of the table, with the label and the signals beside them.
+
+    Parameters
+    ----------
+    examples : Examples
+        The examples.
+    signals : ndarray of float64, shape (n, models, values), optional
+        What models say.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, columns)
+        One row for each example.
+    """
+    table = examples.x.reshape(len(examples), -1)
+    parts = [table] if examples.y is None else [table, examples.y]
+    said = [] if signals is None else [flat_signals(signals)]
+    return np.column_stack([*parts, *said]).astype(np.float64)
+
+
+def flat_signals(signals: FloatArray) -> FloatArray:
+    """Return what each model says, and what each says beyond the one before.
+
+    Parameters
+    ----------
+    signals : ndarray of float64, shape (n, models, values)
+        What models say.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, columns)
+        No column where there is no model.
+    """
+    both = (signals, np.diff(signals, axis=1))
+    return np.concatenate([part.reshape(len(signals), -1) for part in both], axis=1)

@@ -1,0 +1,264 @@
+"""Small networks of baseline and attack: their training, their answers, and the one on signals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray
+from leakbound.panoramia.examples import Sample
+from leakbound.panoramia.models.boosting import flat_signals
+from leakbound.panoramia.models.target import quietly, train_to_best
+
+__all__ = [
+    "HIDDEN",
+    "Signals",
+    "answers",
+    "loss_of",
+    "one_epoch",
+    "optimizer_of",
+    "step",
+    "targets_of",
+]
+
+HIDDEN = 64
+DECAY = 1e-3
+SCORED = 1024
+"""Examples scored at a time."""
+LEARNING_RATE = 0.01
+STEPS = 200
+"""Steps on all signals at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """A network on what models say.
+
+    Parameters
+    ----------
+    network : nn.Module or None
+        Returns log-odds of membership; None where there is no model.
+    mean, spread : ndarray of float64, shape (columns,)
+        Of the signals it was trained on.
+    """
+
+    network: nn.Sequential | None
+    mean: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def train(cls, sample: Sample, seed: int, validation: Sample | None = None) -> Self:
+        """Train it, with all examples in every step.
+
+        Parameters
+        ----------
+        sample : Sample
+            Signals and membership.
+        seed : int
+            Of the weights.
+        validation : Sample, optional
+            The network is kept as it was when its loss on these was smallest; by default as it is
+            in the end.
+
+        Returns
+        -------
+        Signals
+            The network.
+        """
+        values = flat_signals(sample.signals)
+        mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
+        if not values.shape[1]:
+            return cls(None, mean, spread)
+        with quietly():
+            torch.manual_seed(Purpose.SIGNALS.derived(seed))
+            network = nn.Sequential(
+                nn.Linear(values.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1), nn.Flatten(0)
+            )
+            model = cls(network, mean, spread)
+            inputs, targets = [model.inputs(sample.signals)], targets_of(sample)
+            optimizer = optimizer_of(network, LEARNING_RATE)
+            if validation is None:
+                for _ in range(STEPS):
+                    step(network, optimizer, inputs, targets)
+            else:
+                held_out, truth = [model.inputs(validation.signals)], targets_of(validation)
+                train_to_best(
+                    network,
+                    STEPS,
+                    lambda _: step(network, optimizer, inputs, targets),
+                    lambda: loss_of(network, held_out, truth),
+                )
+        return model
+
+    def inputs(self, signals: FloatArray) -> Tensor:
+        """Return what the network takes.
+
+        Parameters
+        ----------
+        signals : ndarray of float64, shape (n, models, values)
+            What models say.
+
+        Returns
+        -------
+        Tensor of float32, shape (n, columns)
+            Standardised.
+        """
+        values = (flat_signals(signals) - self.mean) / self.spread
+        return torch.tensor(values, dtype=torch.float32)
+
+    def logits(self, signals: FloatArray) -> list[FloatArray]:
+        """Return the log-odds of membership, or nothing where there is no model.
+
+        Parameters
+        ----------
+        signals : ndarray of float64, shape (n, models, values)
+            What models say.
+
+        Returns
+        -------
+        list of ndarray of float64, shape (n,)
+            One array, or none.
+        """
+        return [] if self.network is None else [answers(self.network, [self.inputs(signals)])]
+
+
+def targets_of(sample: Sample) -> Tensor:
+    """Return membership as a network learns it.
+
+    Parameters
+    ----------
+    sample : Sample
+        Membership.
+
+    Returns
+    -------
+    Tensor of float32, shape (n,)
+        1 for members, 0 for others.
+    """
+    return torch.tensor(sample.member, dtype=torch.float32)
+
+
+def optimizer_of(
+    network: nn.Module, learning_rate: float, decay: float = DECAY
+) -> torch.optim.Optimizer:
+    """Return the optimizer of a network: AdamW.
+
+    Parameters
+    ----------
+    network : nn.Module
+        The network.
+    learning_rate : float
+        Of the optimizer.
+    decay : float
+        Of the weights.
+
+    Returns
+    -------
+    torch.optim.Optimizer
+        The optimizer.
+    """
+    return torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=decay)
+
+
+def one_epoch(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    inputs: Sequence[Tensor],
+    targets: Tensor,
+    *,
+    batch: int,
+    schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
+) -> None:
+    """Train a network for one pass over the examples, in random batches.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Takes the inputs and returns log-odds.
+    optimizer : torch.optim.Optimizer
+        Of its parameters.
+    inputs : sequence of Tensor
+        Each with a row for every example.
+    targets : Tensor of float32, shape (n,)
+        Membership.
+    batch : int
+        Examples at a time.
+    schedule : LRScheduler, optional
+        What sets the learning rate of each step.
+    """
+    network.train()
+    for rows in torch.split(torch.randperm(len(targets)), batch):
+        step(network, optimizer, [part[rows] for part in inputs], targets[rows])
+        if schedule is not None:
+            schedule.step()
+
+
+def step(
+    network: nn.Module, optimizer: torch.optim.Optimizer, inputs: Sequence[Tensor], targets: Tensor
+) -> None:
+    """Make one step down the gradient of the logistic loss.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Takes the inputs and returns log-odds.
+    optimizer : torch.optim.Optimizer
+        Of its parameters.
+    inputs : sequence of Tensor
+        Of a batch.
+    targets : Tensor of float32, shape (n,)
+        Membership.
+    """
+    optimizer.zero_grad()
+    loss = nn.functional.binary_cross_entropy_with_logits(network(*inputs), targets)
+    torch.autograd.backward(loss)
+    optimizer.step()
+
+
+def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:
+    """Return a network's mean logistic loss.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Takes the inputs and returns log-odds; it is left in evaluation mode.
+    inputs : sequence of Tensor
+        Each with a row for every example.
+    targets : Tensor of float32, shape (n,)
+        Membership.
+
+    Returns
+    -------
+    float
+        In nats.
+    """
+    logits = torch.from_numpy(answers(network, inputs))
+    return float(nn.functional.binary_cross_entropy_with_logits(logits, targets.double()))
+
+
+def answers(network: nn.Module, inputs: Sequence[Tensor]) -> FloatArray:
+    """Return a network's log-odds, a limited number of examples at a time.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Takes the inputs; it is left in evaluation mode.
+    inputs : sequence of Tensor
+        Each with a row for every example.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Log-odds of membership.
+    """
+    network.eval()
+    with torch.no_grad():
+        parts = [
+            network(*(part[rows] for part in inputs))
+            for rows in torch.split(torch.arange(len(inputs[0])), SCORED)
+        ]
+    return torch.cat(parts).numpy().astype(np.float64)

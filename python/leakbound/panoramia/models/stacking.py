@@ -1,0 +1,132 @@
+"""Stacking, and the choice among attacks by what they prove on validation data."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from leakbound._base.types import BoolArray, FloatArray, JsonValue
+from leakbound.audits.engine.ranking import audit_scores
+from leakbound.cuts import CutPolicy
+from leakbound.errors import AbstentionError, MissingExtraError
+from leakbound.panoramia.examples import Examples
+
+__all__ = ["Candidate", "Stack", "choose"]
+
+Score: TypeAlias = Callable[[Examples, FloatArray], FloatArray]
+"""From examples and what models say of them to the log-odds of membership."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An attack that was trained and may be chosen.
+
+    Parameters
+    ----------
+    options : dict
+        Its hyper-parameters, and where its training stopped.
+    validation : ndarray of float64, shape (n,)
+        Its scores of the validation data.
+    score : callable
+        Scores anything else.
+    """
+
+    options: dict[str, JsonValue]
+    validation: FloatArray
+    score: Score
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """A logistic regression on the log-odds that several models give.
+
+    Parameters
+    ----------
+    model : sklearn.pipeline.Pipeline
+        Scales each column and weighs it.
+    """
+
+    model: Any
+
+    @classmethod
+    def fit(cls, parts: FloatArray, member: BoolArray) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        parts : ndarray of float64, shape (n, models)
+            Log-odds from each model, of examples that no model was trained on: with so few
+            weights, the regression learns from them which model to trust.
+        member : ndarray of bool, shape (n,)
+            Membership.
+
+        Returns
+        -------
+        Stack
+            The regression.
+
+        Raises
+        ------
+        MissingExtraError
+            If scikit-learn is not installed.
+        """
+        try:
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+        except ImportError as error:
+            message = (
+                "attacks need scikit-learn, which is not installed: pip install 'leakbound[ml]'"
+            )
+            raise MissingExtraError(message) from error
+        return cls(make_pipeline(StandardScaler(), LogisticRegression()).fit(parts, member))
+
+    def logits(self, parts: FloatArray) -> FloatArray:
+        """Return the log-odds of membership.
+
+        Parameters
+        ----------
+        parts : ndarray of float64, shape (n, models)
+            Log-odds from each model.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+            The regression's.
+        """
+        return np.asarray(self.model.decision_function(parts), dtype=np.float64)
+
+
+def choose(
+    candidates: Iterable[Candidate], member: BoolArray, *, level: float, cuts: CutPolicy
+) -> Candidate:
+    """Return the attack that proves most on validation data; of equals, the one of largest AUC.
+
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+        At least one.
+    member : ndarray of bool, shape (n,)
+        Membership of the validation data.
+    level : float
+        Probability of error of the bound.
+    cuts : CutPolicy
+        Its policy.
+
+    Returns
+    -------
+    Candidate
+        The best.
+    """
+
+    def merit(candidate: Candidate) -> tuple[float, float]:
+        try:
+            found = audit_scores(
+                candidate.validation, member, cuts=cuts, sides="member", beta=level, seed=0
+            )
+        except AbstentionError:
+            return 0.0, 0.5
+        return found.bound, found.auc
+
+    return max(candidates, key=merit)

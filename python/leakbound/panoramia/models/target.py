@@ -1,0 +1,263 @@
+"""What models say of examples, and the helper: a model that never saw a member."""
+
+import copy
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray, IntArray
+from leakbound.errors import IncompatibleOptionsError, NaNScoresError
+from leakbound.panoramia.examples import Examples
+from leakbound.panoramia.options import Helper, Inputs
+from leakbound.torch import token_losses
+from leakbound.torch.batch import Batch
+from leakbound.torch.checks import unwrapped
+from leakbound.torch.data import read
+from leakbound.torch.measurement import measure
+from leakbound.torch.placement import evaluating
+
+__all__ = ["Progress", "fingerprint", "pairs", "quietly", "signals", "train", "train_to_best"]
+
+Progress: TypeAlias = Callable[[str], None]
+BATCH = 512
+HELD_OUT = 10
+"""One example in so many shows when the helper stops to learn."""
+
+
+def signals(model: nn.Module, examples: Examples, inputs: Inputs | None) -> FloatArray:
+    """Return what a model says of each example.
+
+    Parameters
+    ----------
+    model : nn.Module
+        A classifier, or a causal language model.
+    examples : Examples
+        With labels for a classifier, tokens for a language model.
+    inputs : callable, optional
+        Turns examples into what the model takes.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, values)
+        The log-odds of the label, or the loss of each token but the first.
+
+    Raises
+    ------
+    NaNScoresError
+        If a value is NaN.
+    """
+    x = examples.x if inputs is None else inputs(examples.x)
+    if examples.y is None:
+        values = token_losses(model, x, batch_size=BATCH, progress=False).astype(np.float64)
+    else:
+        values = _margins(model, x, examples.y)[:, None]
+    bad = np.flatnonzero(np.isnan(values).any(axis=1))
+    if bad.size:
+        message = (
+            f"the model says NaN of {bad.size} of {len(values)} examples, the first in row "
+            f"{bad[0]}; its training may have diverged"
+        )
+        raise NaNScoresError(message)
+    return values
+
+
+def train(
+    helper: Helper,
+    target: nn.Module,
+    examples: Examples,
+    inputs: Inputs | None,
+    seed: int,
+    progress: Progress,
+) -> nn.Module:
+    """Train a model for the target's task, as far as it gets better on examples held out.
+
+    Parameters
+    ----------
+    helper : Helper
+        How.
+    target : nn.Module
+        Whose task and, unless the helper has its own, architecture.
+    examples : Examples
+        Training data, in random order.
+    inputs : callable, optional
+        Turns examples into what the model takes.
+    seed : int
+        Seed of initial weights and batches.
+    progress : callable
+        Told of each epoch.
+
+    Returns
+    -------
+    nn.Module
+        The model at the epoch with the smallest loss on the examples held out.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If the target's architecture cannot be initialised anew.
+    """
+    with quietly():
+        torch.manual_seed(Purpose.HELPER.derived(seed))
+        model = _blank(target) if helper.network is None else helper.network()
+        held = max(1, len(examples) // HELD_OUT)
+        training, rest = examples.take(slice(held, None)), examples.take(slice(held))
+        data, held_out = pairs(training, inputs), pairs(rest, inputs)
+        loader = DataLoader(data, batch_size=helper.batch_size, shuffle=True)
+        optimizer = torch.optim.Adam(model.parameters(), lr=helper.learning_rate)
+
+        def one_epoch(epoch: int) -> None:
+            progress(f"training the helper, epoch {epoch} of {helper.epochs}")
+            _one_epoch(model, optimizer, loader)
+
+        train_to_best(model, helper.epochs, one_epoch, lambda: _mean_loss(model, held_out))
+    return model
+
+
+def train_to_best(
+    network: nn.Module, rounds: int, train: Callable[[int], object], loss: Callable[[], float]
+) -> None:
+    """Train a network round by round, and leave it as it was where its loss was smallest.
+
+    Parameters
+    ----------
+    network : nn.Module
+        The network.
+    rounds : int
+        Most rounds, at least 1.
+    train : callable
+        Trains it for one round, whose number from 1 it is given.
+    loss : callable
+        Returns its loss on examples held out.
+    """
+    best, least = copy.deepcopy(network.state_dict()), float("inf")
+    for number in range(1, rounds + 1):
+        train(number)
+        found = loss()
+        if found < least:
+            best, least = copy.deepcopy(network.state_dict()), found
+    network.load_state_dict(best)
+
+
+def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
+    """Return inputs and labels as tensors: tokens are their own labels.
+
+    Parameters
+    ----------
+    examples : Examples
+        The examples.
+    inputs : callable, optional
+        Turns them into what the model takes.
+
+    Returns
+    -------
+    TensorDataset
+        Floats in float32, tokens and labels in int64.
+    """
+    x = torch.as_tensor(np.array(examples.x if inputs is None else inputs(examples.x)))
+    x = x.float() if x.is_floating_point() else x.long()
+    return TensorDataset(x, x if examples.y is None else torch.tensor(examples.y))
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep torch's random state on the CPU for whoever comes after.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+def fingerprint(model: nn.Module) -> str:
+    """Return a digest of a model's parameters and buffers.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The model.
+
+    Returns
+    -------
+    str
+        Hexadecimal.
+    """
+    total = hashlib.sha256()
+    for name, tensor in model.state_dict().items():
+        content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+        total.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        total.update(content.numpy().tobytes())
+    return total.hexdigest()
+
+
+def _margins(model: nn.Module, x: NDArray[Any], y: IntArray) -> FloatArray:
+    """Return the log-odds of each label; equal examples may be equal, unlike in an audit."""
+    parts = []
+    with evaluating(model, "auto") as device:
+        of_batch = measure(model, "logit_margin", model)
+        first = 0
+        for inputs, others, targets in read((x, y), batch_size=BATCH):
+            batch = Batch(inputs, others, targets, device, first, None)
+            parts.append(of_batch(batch).cpu().numpy().astype(np.float64))
+            first += len(batch)
+    return np.concatenate(parts)
+
+
+def _blank(target: nn.Module) -> nn.Module:
+    """Return the target's architecture with new weights."""
+    model = copy.deepcopy(target)
+    fresh: set[int] = set()
+    for module in model.modules():
+        reset = getattr(module, "reset_parameters", None)
+        if callable(reset):
+            reset()
+            fresh |= {id(weight) for weight in module.parameters(recurse=False)}
+    stale = [name for name, weight in model.named_parameters() if id(weight) not in fresh]
+    if stale:
+        message = (
+            f"the target's {stale[0]} cannot be initialised anew, and the helper must not start "
+            "from the target's weights; pass Helper(network=...), a function that returns a new "
+            "network"
+        )
+        raise IncompatibleOptionsError(message)
+    return model.requires_grad_()
+
+
+def _one_epoch(
+    model: nn.Module, optimizer: torch.optim.Optimizer, loader: DataLoader[tuple[Tensor, ...]]
+) -> None:
+    model.train()
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.autograd.backward(_loss(model, x, y))
+        optimizer.step()
+
+
+def _mean_loss(model: nn.Module, data: TensorDataset) -> float:
+    model.eval()
+    with torch.no_grad():
+        total = sum(
+            float(_loss(model, x, y)) * len(x) for x, y in DataLoader(data, batch_size=BATCH)
+        )
+    return total / len(data)
+
+
+def _loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Mean loss of a batch: of labels, or of next tokens."""
+    logits = unwrapped(model(x))
+    if not isinstance(logits, Tensor):
+        message = "the helper must return logits, or an object with such `logits`"
+        raise IncompatibleOptionsError(message)
+    if logits.ndim == 3:
+        logits, y = logits[:, :-1].flatten(0, 1), y[:, 1:].flatten()
+    return nn.functional.cross_entropy(logits, y)

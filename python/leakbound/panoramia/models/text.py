@@ -1,0 +1,293 @@
+"""Texts: a small transformer whose hidden vector stands beside the losses of every token."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray
+from leakbound.errors import ShapeError
+from leakbound.panoramia.examples import Examples, Sample
+from leakbound.panoramia.models.networks import (
+    HIDDEN,
+    Signals,
+    answers,
+    loss_of,
+    one_epoch,
+    optimizer_of,
+    targets_of,
+)
+from leakbound.panoramia.models.stacking import Candidate, Stack
+from leakbound.panoramia.models.target import quietly, train_to_best
+
+__all__ = ["Reader", "candidates", "prepare"]
+
+WIDTH = 64
+HEADS = 4
+NEIGHBOURS = 5
+"""Tokens that are read together before attention: what a word looks like."""
+DROPOUT = 0.1
+SPREAD = 0.3
+"""Standard deviation of the vectors of tokens before training."""
+BATCH = 64
+LEARNING_RATE = 2e-3
+EPOCHS = 10
+"""Most passes of the transformer alone."""
+TOGETHER = (0, 1, 2)
+"""Passes of transformer and losses together that compete: where training might stop."""
+TOGETHER_RATE = 5e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """A transformer on tokens.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Returns log-odds of membership.
+    vocabulary : ndarray of int64
+        The tokens it was trained on, increasing; all others are one unknown token to it.
+    length : int
+        Tokens of a text.
+    """
+
+    network: "_Transformer"
+    vocabulary: NDArray[np.int64]
+    length: int
+
+    @classmethod
+    def train(cls, train: Sample, validation: Sample, seed: int) -> Self:
+        """Train it, as far as it gets better on the validation data.
+
+        Parameters
+        ----------
+        train, validation : Sample
+            Texts and membership; the signals are not looked at.
+        seed : int
+            Of weights and batches.
+
+        Returns
+        -------
+        Reader
+            As it was when its loss on the validation data was smallest.
+
+        Raises
+        ------
+        ShapeError
+            If the examples are no texts.
+        """
+        tokens = _tokens(train.examples)
+        vocabulary = np.unique(tokens).astype(np.int64)
+        with quietly():
+            torch.manual_seed(Purpose.READER.derived(seed))
+            network = _Transformer(vocabulary.size + 1, tokens.shape[1])
+            reader = cls(network, vocabulary, tokens.shape[1])
+            inputs, targets = [reader.inputs(train.examples)], targets_of(train)
+            held_out, truth = [reader.inputs(validation.examples)], targets_of(validation)
+            optimizer = optimizer_of(network, LEARNING_RATE)
+            train_to_best(
+                network,
+                EPOCHS,
+                lambda _: one_epoch(network, optimizer, inputs, targets, batch=BATCH),
+                lambda: loss_of(network, held_out, truth),
+            )
+        return reader
+
+    def inputs(self, examples: Examples) -> Tensor:
+        """Return what the network takes.
+
+        Parameters
+        ----------
+        examples : Examples
+            Texts.
+
+        Returns
+        -------
+        Tensor of int64, shape (n, length)
+            Places in the vocabulary; its size for unknown tokens.
+
+        Raises
+        ------
+        ShapeError
+            If the examples are no texts, or not of the length that it was trained on.
+        """
+        tokens = _tokens(examples)
+        if tokens.shape[1] != self.length:
+            message = f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
+            raise ShapeError(message)
+        places = np.searchsorted(self.vocabulary, tokens)
+        found = self.vocabulary[np.minimum(places, self.vocabulary.size - 1)] == tokens
+        return torch.from_numpy(np.where(found, places, self.vocabulary.size))
+
+
+def prepare(train: Sample, validation: Sample, seed: int) -> Reader:
+    """Train what sees no signal.
+
+    Parameters
+    ----------
+    train, validation : Sample
+        The signals are not looked at.
+    seed : int
+        Of weights and batches.
+
+    Returns
+    -------
+    Reader
+        The transformer alone.
+    """
+    return Reader.train(train, validation, seed)
+
+
+def candidates(
+    train: Sample, validation: Sample, seed: int, prepared: Reader
+) -> Iterator[Candidate]:
+    """Train a network on losses, then that and the transformer together, ever longer.
+
+    Parameters
+    ----------
+    train, validation : Sample
+        What the networks, and what the stacking regression is fitted to.
+    seed : int
+        Of weights and batches.
+    prepared : Reader
+        What `prepare` returned.
+
+    Yields
+    ------
+    Candidate
+        An attack.
+    """
+    signals = Signals.train(train, seed, validation)
+    for epochs, network in _trained_together(train, seed, prepared, signals):
+        attack = _Attack(prepared, signals, network)
+        parts = attack.parts(validation.examples, validation.signals)
+        weights = Stack.fit(parts, validation.member)
+        fitted = _Attack(prepared, signals, network, weights)
+        yield Candidate({"epochs": epochs}, weights.logits(parts), fitted.score)
+
+
+def _trained_together(
+    train: Sample, seed: int, reader: Reader, signals: Signals
+) -> Iterator[tuple[int, "_Both"]]:
+    """Join both networks, and hand out a copy wherever their training might stop."""
+    with quietly():
+        torch.manual_seed(Purpose.READER_AND_SIGNALS.derived(seed))
+        network = _Both(reader.network, signals)
+        inputs, targets = _inputs(reader, signals, train.examples, train.signals), targets_of(train)
+        optimizer = optimizer_of(network, TOGETHER_RATE)
+        for epoch in range(TOGETHER[-1] + 1):
+            if epoch:
+                one_epoch(network, optimizer, inputs, targets, batch=BATCH)
+            if epoch in TOGETHER:
+                yield epoch, deepcopy(network)
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """Both networks as one, and its weight beside that of each model's mean loss."""
+
+    reader: Reader
+    signals: Signals
+    network: "_Both"
+    weights: Stack | None = None
+
+    def parts(self, examples: Examples, signals: FloatArray) -> FloatArray:
+        inputs = _inputs(self.reader, self.signals, examples, signals)
+        alone, together = answers(self.reader.network, inputs[:1]), answers(self.network, inputs)
+        means = [said.mean(axis=1) for said in np.moveaxis(signals, 1, 0)]
+        return np.column_stack([alone, together, *means])
+
+    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
+        assert self.weights is not None
+        return self.weights.logits(self.parts(examples, signals))
+
+
+class _Transformer(nn.Module):
+    """Tokens with their neighbours, one layer of attention, the mean over all places."""
+
+    def __init__(self, tokens: int, length: int) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(tokens, WIDTH)
+        self.places = nn.Parameter(torch.zeros(length, WIDTH))
+        self.neighbours = nn.Sequential(
+            nn.Conv1d(WIDTH, WIDTH, NEIGHBOURS, padding="same"), nn.GELU()
+        )
+        self.project = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 3 * WIDTH))
+        self.merge = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(DROPOUT))
+        self.network = nn.Sequential(
+            nn.LayerNorm(WIDTH),
+            nn.Linear(WIDTH, 2 * WIDTH),
+            nn.GELU(),
+            nn.Linear(2 * WIDTH, WIDTH),
+            nn.Dropout(DROPOUT),
+        )
+        self.norm = nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, 1)
+        nn.init.normal_(self.tokens.weight, std=SPREAD)
+
+    def hidden(self, text: Tensor) -> Tensor:
+        """Return one vector for each text."""
+        x = self.tokens(text)
+        x = x + self.neighbours(x.transpose(1, 2)).transpose(1, 2) + self.places
+        heads = self.project(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(*heads.unbind())
+        x = x + self.merge(mixed.transpose(1, 2).flatten(2))
+        vector: Tensor = self.norm(x + self.network(x)).mean(dim=1)
+        return vector
+
+    def forward(self, text: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.hidden(text)).squeeze(1)
+        return logits
+
+
+class _Both(nn.Module):
+    """The transformer's vector and what the losses give side by side, and one layer on both.
+
+    It begins as the sum of both networks' log-odds.
+    """
+
+    def __init__(self, reader: _Transformer, signals: Signals) -> None:
+        super().__init__()
+        self.reader = deepcopy(reader)
+        heads = [self.reader.head]
+        self.losses: nn.Module | None = None
+        if signals.network is not None:
+            first, bend, last, _ = deepcopy(signals.network)
+            self.losses = nn.Sequential(first, bend)
+            assert isinstance(last, nn.Linear)
+            heads.append(last)
+        self.head = nn.Linear(WIDTH + HIDDEN * (len(heads) - 1), 1)
+        with torch.no_grad():
+            self.head.weight.copy_(torch.cat([head.weight for head in heads], dim=1))
+            self.head.bias.copy_(torch.stack([head.bias for head in heads]).sum(dim=0))
+        self.reader.head.requires_grad_(requires_grad=False)
+
+    def forward(self, text: Tensor, signals: Tensor) -> Tensor:
+        vectors = [self.reader.hidden(text)]
+        if self.losses is not None:
+            vectors.append(self.losses(signals))
+        logits: Tensor = self.head(torch.cat(vectors, dim=1)).squeeze(1)
+        return logits
+
+
+def _inputs(reader: Reader, signals: Signals, examples: Examples, said: FloatArray) -> list[Tensor]:
+    return [reader.inputs(examples), signals.inputs(said)]
+
+
+def _tokens(examples: Examples) -> NDArray[Any]:
+    x = examples.x
+    if x.ndim != 2 or x.dtype.kind not in "iu":
+        message = (
+            f"texts must be tokens, whole numbers of shape (n, length), got {x.dtype} of shape "
+            f"{x.shape}"
+        )
+        raise ShapeError(message)
+    return x

@@ -1,0 +1,1 @@
+"""Results of a PANORAMIA run as tables, figures and a page."""

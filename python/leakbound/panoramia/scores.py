@@ -1,0 +1,175 @@
+"""What was audited: coins and scores of each game, to be audited again in other ways."""
+
+import csv
+import io
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from leakbound._base.files import write_text
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.results import AuditResult, PanoramiaResult
+
+__all__ = ["GameScores", "NonMembers"]
+
+NonMembers: TypeAlias = Literal["generated", "real"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GameScores:
+    """The test part of one seed: what the coins show, and how baseline and attacks scored it.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of splits, training and coins.
+    nonmembers : {"generated", "real"}
+        Whom the members were compared with.
+    member : ndarray of bool, shape (m,)
+        The coins: True where the member of a pair is shown. Read-only, as are all scores.
+    baseline : ndarray of float64, shape (m,)
+        The baseline's scores.
+    attacks : dict of str to ndarray of float64, shape (m,)
+        Scores of the attack on each target.
+    losses : dict of str to ndarray of float64, shape (m,)
+        For real non-members the scores of O(1): how far the loss fell in training, or how small it
+        is; else empty.
+
+    Notes
+    -----
+    A bound is valid if its options were chosen without a look at the coins. Several audits of the
+    same scores each hold at their own confidence; the best of them does not.
+    """
+
+    seed: int
+    nonmembers: NonMembers
+    member: BoolArray
+    baseline: FloatArray
+    attacks: dict[str, FloatArray]
+    losses: dict[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        for array in (self.member, self.baseline, *self.attacks.values(), *self.losses.values()):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return self.member.size
+
+    def __repr__(self) -> str:
+        targets = ", ".join(self.attacks)
+        return f"GameScores(seed={self.seed}, {self.nonmembers}, m={len(self)}, targets: {targets})"
+
+    def audit(self, target: str, **options: Any) -> PanoramiaResult:
+        """Audit one target's scores, with any options.
+
+        Parameters
+        ----------
+        target : str
+            Name of the target.
+        **options : object
+            As for `leakbound.audit_panoramia`; `real_nonmembers` and `seed` are known here.
+
+        Returns
+        -------
+        PanoramiaResult
+            Bounds on c and c + ε.
+
+        Raises
+        ------
+        OptionError
+            If there is no such target.
+        LeakboundError
+            As `leakbound.audit_panoramia` does.
+        """
+        given: dict[str, Any] = {
+            "real_nonmembers": self.nonmembers == "real",
+            "seed": self.seed,
+        }
+        return audit_panoramia(
+            self.baseline, _of(self.attacks, target), self.member, **(given | options)
+        )
+
+    def audit_losses(self, target: str, **options: Any) -> AuditResult:
+        """Audit one target by its losses alone: O(1), against real non-members.
+
+        Parameters
+        ----------
+        target : str
+            Name of the target.
+        **options : object
+            As for `leakbound.audit_one_run`; `seed` is known here.
+
+        Returns
+        -------
+        AuditResult
+            A lower bound on ε.
+
+        Raises
+        ------
+        IncompatibleOptionsError
+            If the non-members are generated: their losses differ for other reasons too.
+        OptionError
+            If there is no such target.
+        LeakboundError
+            As `leakbound.audit_one_run` does.
+        """
+        if self.nonmembers != "real":
+            message = (
+                'losses prove nothing against generated non-members: take those of games("real")'
+            )
+            raise IncompatibleOptionsError(message)
+        scores = _of(self.losses, target)
+        return audit_one_run(scores, self.member, **({"seed": self.seed} | options))
+
+    def take(self, rows: IntArray | slice) -> "GameScores":
+        """Return the scores of some of the pairs, as if only these had been tested.
+
+        Parameters
+        ----------
+        rows : ndarray of int64, or slice
+            Which, chosen without a look at coins and scores.
+
+        Returns
+        -------
+        GameScores
+            Those.
+        """
+        return replace(
+            self,
+            member=self.member[rows],
+            baseline=self.baseline[rows],
+            attacks={name: values[rows] for name, values in self.attacks.items()},
+            losses={name: values[rows] for name, values in self.losses.items()},
+        )
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write coins and scores as a table that ``leakbound panoramia`` reads.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write, all of it or nothing; its columns are ``member``, ``baseline_pred`` and
+            ``mia_TARGET_pred`` for each target.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(["member", "baseline_pred", *(f"mia_{name}_pred" for name in self.attacks)])
+        columns = (self.member.astype(np.int64), self.baseline, *self.attacks.values())
+        table.writerows(zip(*(column.tolist() for column in columns), strict=True))
+        write_text(path, text.getvalue())
+
+
+def _of(scores: dict[str, FloatArray], target: str) -> FloatArray:
+    if target not in scores:
+        message = f"there is no target {target!r}; targets: {', '.join(map(repr, scores))}"
+        raise OptionError(message)
+    return scores[target]

@@ -1,0 +1,570 @@
+"""Planning an audit before it is run: no label is ever seen, games are simulated.
+
+What could a perfect attack prove? What will an audit prove if the truth is so and so? How many
+canaries does it take? How many guesses should be made?
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.progress import track
+from leakbound._base.records import Record
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FdpTest, FloatArray, Sides
+from leakbound._base.validation import choice, complement, flag, instance, integer, real
+from leakbound.audits.engine.trial import Trial
+from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy, plan_fixed
+from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy, plan_family
+from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
+from leakbound.claims import ApproxDP, GaussianDP, PureDP
+from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy, ScoreAdaptive, Split, Weighted
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.simulate import gaussian
+from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
+
+__all__ = [
+    "CanariesNeeded",
+    "Gaussian",
+    "Power",
+    "Response",
+    "best_guesses",
+    "canaries_needed",
+    "ceiling",
+    "power",
+]
+
+PlannedClaim: TypeAlias = PureDP | ApproxDP | GaussianDP
+_CLAIMS = (PureDP, ApproxDP, GaussianDP)
+_PURE_DP = PureDP()
+_CHUNK = 2**22
+"""Examples of the games that are held at a time."""
+_FEWEST = 8
+"""The smallest number of canaries that is tried."""
+_NONE = 1e-9
+"""A share of the examples that stands for the first of them."""
+_RATIO = 1.02
+"""How closely the number of canaries is found."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The truth that scores are N(±μ/2, 1), independently: canaries in orthogonal directions.
+
+    Parameters
+    ----------
+    mu : float
+        μ of Gaussian DP, at least 0.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If `mu` is outside its range.
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", real(self.mu, "mu", least=0, below=math.inf))
+
+    def _curve(self, sides: Sides) -> Curve:
+        return Reference(self.mu).curve(sides)
+
+    def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
+        return _core.play(
+            self.mu, fraction=None, examples=examples, seed=seed, first=first, count=count
+        )
+
+
+@dataclass(frozen=True)
+class Response:
+    """The truth that guesses are right with odds e^ε: randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε, at least 0.
+    fraction : float
+        Share of the examples that leak at all, in (0, 1]; the attack ranks them first.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range.
+    """
+
+    epsilon: float
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        epsilon = real(self.epsilon, "epsilon", least=0, below=math.inf)
+        fraction = real(self.fraction, "fraction", above=0, below=math.nextafter(1, 2))
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "fraction", fraction)
+
+    def _curve(self, sides: Sides) -> Curve:
+        """Guess the leaking ones first; one-sided, those called members, then all others."""
+        p, leaking = 1 / (1 + math.exp(-self.epsilon)), self.fraction
+        tosses = (1 - leaking) / 2
+        if sides == "both":
+            share = np.array([_NONE, leaking, 1.0])
+            return share, np.array([p * _NONE, p * leaking, p * leaking + tosses])
+        top = p * leaking / 2
+        share = np.array([_NONE, leaking / 2, 1 - leaking / 2, 1.0])
+        return share, np.array([p * _NONE, top, top + tosses, 0.5])
+
+    def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
+        return _core.play(
+            self.epsilon,
+            fraction=self.fraction,
+            examples=examples,
+            seed=seed,
+            first=first,
+            count=count,
+        )
+
+
+Truth: TypeAlias = Gaussian | Response
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Power(Record):
+    """What an audit is going to prove if the truth is as assumed.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    claim : PureDP, ApproxDP or GaussianDP
+        The claim that is audited.
+    truth : Gaussian or Response
+        The truth that was assumed.
+    confidence : float
+        Confidence of the bound.
+    cuts : str
+        The cut policy in force.
+    target : float
+        The bound that was asked for.
+    probability : float
+        Share of the simulated audits whose bound is above 0 and at least `target`.
+    mean, median, low, high : float
+        The bound: its mean, its median, and the quantiles at 5 % and 95 %.
+    ceiling : float
+        The bound of a perfect attack on half members.
+    simulations : int
+        Number of simulated audits.
+    seed : int
+        Their seed.
+    """
+
+    m: int
+    claim: PlannedClaim
+    truth: Truth
+    confidence: float
+    cuts: str
+    target: float
+    probability: float
+    mean: float
+    median: float
+    low: float
+    high: float
+    ceiling: float
+    simulations: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CanariesNeeded(Record):
+    """How many canaries it takes.
+
+    Parameters
+    ----------
+    m : int or None
+        The number, within 2 %; None if no number tried will do.
+    power : Power
+        What an audit of so many proves or, if none will do, of the most that were tried.
+    """
+
+    m: int | None
+    power: Power
+
+
+def ceiling(
+    m: int,
+    guesses: int,
+    confidence: float,
+    claim: PlannedClaim = _PURE_DP,
+    *,
+    sides: Sides = "both",
+) -> float:
+    """Return the bound if every one of a number of guesses, fixed in advance, is right.
+
+    Parameters
+    ----------
+    m : int
+        Examples, at least 1.
+    guesses : int
+        Guesses, in [1, m].
+    confidence : float
+        Confidence of the bound, in (0, 1).
+    claim : PureDP, ApproxDP or GaussianDP
+        The claim.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+
+    Returns
+    -------
+    float
+        The bound on the claim's parameter; no audit with so many guesses proves more.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+
+    Examples
+    --------
+    >>> round(ceiling(1000, 200, 0.95), 3)
+    4.194
+    """
+    made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
+    choice(sides, "sides", Sides)
+    instance(claim, "claim", _CLAIMS)
+    return _limit(claim, m, complement(confidence), sides)(made, made)
+
+
+def best_guesses(
+    m: int,
+    confidence: float = 0.95,
+    claim: PlannedClaim = _PURE_DP,
+    *,
+    truth: float | Truth | None = None,
+    sides: Sides = "both",
+) -> int:
+    """Return the number of guesses, fixed in advance, that proves most on average.
+
+    Parameters
+    ----------
+    m : int
+        Examples, at least 1.
+    confidence : float
+        Confidence of the bound, in (0, 1).
+    claim : PureDP, ApproxDP or GaussianDP
+        The claim.
+    truth : float, Gaussian or Response, optional
+        What is true, as for `power`; `Gaussian(1)`, what audits plan for, if None.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+
+    Returns
+    -------
+    int
+        The best of 60 numbers between 1 and m.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+
+    Examples
+    --------
+    >>> best_guesses(1000, truth=Gaussian(2)) < best_guesses(1000, truth=Response(2))
+    True
+    """
+    integer(m, "m", least=1)
+    instance(claim, "claim", _CLAIMS)
+    choice(sides, "sides", Sides)
+    assumed = Gaussian(REFERENCE.mu) if truth is None else _truth(truth, claim)
+    return _best(m, complement(confidence), claim, assumed, sides).guesses
+
+
+def power(
+    m: int,
+    truth: float | Truth,
+    *,
+    target: float = 0.0,
+    claim: PlannedClaim = _PURE_DP,
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "both",
+    simulations: int = 200,
+    seed: int = 0,
+) -> Power:
+    """Simulate audits to see what they prove if the truth is as assumed.
+
+    Parameters
+    ----------
+    m : int
+        Examples, at least 8.
+    truth : float, Gaussian or Response
+        What is true. A number is a value of the claim's parameter: for `PureDP` that of
+        `Response`, for `ApproxDP` that of the `Gaussian` with this ε at the claim's δ, for
+        `GaussianDP` that of `Gaussian`.
+    target : float
+        A bound to reach, at least 0.
+    claim : PureDP, ApproxDP or GaussianDP
+        The claim.
+    confidence : float
+        Confidence of the bound, in (0, 1).
+    cuts : CutPolicy, optional
+        Which cuts are tested; if None, what `audit_one_run` takes for the claim.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+    simulations : int
+        Audits to simulate, at least 1.
+    seed : int
+        Their seed, at least 0. The answer is the same for any number of threads.
+
+    Returns
+    -------
+    Power
+        Distribution of the bound, and how often it reaches `target`.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If claim and cuts do not go together, or cuts is `Split`.
+
+    Examples
+    --------
+    >>> found = power(200, 3.0, target=2.0)
+    >>> found.median < 3.0 < found.ceiling
+    True
+    """
+    integer(m, "m", least=_FEWEST)
+    instance(claim, "claim", _CLAIMS)
+    choice(sides, "sides", Sides)
+    integer(simulations, "simulations", least=1)
+    seed = integer(seed, "seed", least=0)
+    stream = Purpose.POWER.derived(seed)
+    goal = real(target, "target", least=0, below=math.inf)
+    assumed, beta = _truth(truth, claim), complement(confidence)
+    prove, named = _prover(m, beta, claim, cuts, sides)
+    step = max(1, _CHUNK // m)
+    bounds = np.array(
+        [
+            prove(ranking)
+            for first in range(0, simulations, step)
+            for ranking in assumed._play(m, stream, first, min(step, simulations - first))  # noqa: SLF001
+        ]
+    )
+    low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])
+    return Power(
+        m=m,
+        claim=claim,
+        truth=assumed,
+        confidence=float(confidence),
+        cuts=named,
+        target=goal,
+        probability=float(np.mean((bounds > 0) & (bounds >= goal))),
+        mean=float(bounds.mean()),
+        median=float(median),
+        low=float(low),
+        high=float(high),
+        ceiling=prove(_perfect(m)),
+        simulations=simulations,
+        seed=seed,
+    )
+
+
+def canaries_needed(
+    target: float,
+    truth: float | Truth,
+    *,
+    probability: float = 0.8,
+    claim: PlannedClaim = _PURE_DP,
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: Sides = "both",
+    simulations: int = 200,
+    most: int = 100_000,
+    seed: int = 0,
+    progress: bool = False,
+) -> CanariesNeeded:
+    """Return how many canaries an audit needs to reach a bound if the truth is as assumed.
+
+    Parameters
+    ----------
+    target : float
+        The bound to reach, positive.
+    truth : float, Gaussian or Response
+        What is true, as for `power`.
+    probability : float
+        How sure the audit should be to reach it, in (0, 1).
+    claim : PureDP, ApproxDP or GaussianDP
+        The claim.
+    confidence : float
+        Confidence of the bound, in (0, 1).
+    cuts : CutPolicy, optional
+        Which cuts are tested, as for `power`.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+    simulations : int
+        Audits to simulate for each number tried, at least 1.
+    most : int
+        The largest number tried, at least 8.
+    seed : int
+        Seed of the simulations, at least 0.
+    progress : bool
+        Whether to show a bar, where standard error is a terminal.
+
+    Returns
+    -------
+    CanariesNeeded
+        The number, and what an audit of so many proves.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        As for `power`.
+
+    Notes
+    -----
+    Numbers are doubled until one will do, and then bisected; the answer is as uncertain as a share
+    of `simulations` audits is.
+
+    Examples
+    --------
+    >>> needed = canaries_needed(2.0, 3.0, simulations=50)
+    >>> needed.m is not None and 30 < needed.m < 300
+    True
+    """
+    goal = real(target, "target", above=0, below=math.inf)
+    enough = real(probability, "probability", above=0, below=1)
+    flag(progress, "progress")
+    limit = integer(most, "most", least=_FEWEST)
+
+    def at(m: int) -> Power:
+        return power(
+            m,
+            truth,
+            target=goal,
+            claim=claim,
+            confidence=confidence,
+            cuts=cuts,
+            sides=sides,
+            simulations=simulations,
+            seed=seed,
+        )
+
+    low, found = 0, at(_FEWEST)
+    doublings = (min(_FEWEST << i, limit) for i in range(1, (limit // _FEWEST).bit_length() + 1))
+    for m in track(doublings, "Trying numbers of canaries", total=None, shown=progress):
+        if found.probability >= enough:
+            break
+        low, found = found.m, at(m)
+    if found.probability < enough:
+        return CanariesNeeded(m=None, power=found)
+    while found.m - low > max(1.0, (_RATIO - 1) * found.m) and found.m > _FEWEST:
+        middle = at((low + found.m) // 2)
+        low, found = (low, middle) if middle.probability >= enough else (middle.m, found)
+    return CanariesNeeded(m=found.m, power=found)
+
+
+def _truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
+    if isinstance(truth, Gaussian | Response):
+        return truth
+    value = real(truth, "truth", least=0, below=math.inf)
+    if isinstance(claim, PureDP):
+        return Response(value)
+    if isinstance(claim, ApproxDP):
+        return Gaussian(_gaussian_mu(value, claim.delta))
+    return Gaussian(value)
+
+
+def _gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the largest μ whose mechanism is (ε, δ)-DP."""
+    low, high = 0.0, 1.0
+    while gaussian(1, high, seed=0).delta(epsilon) <= delta:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        within = gaussian(1, middle, seed=0).delta(epsilon) <= delta
+        low, high = (middle, high) if within else (low, middle)
+    return low
+
+
+def _limit(
+    claim: PlannedClaim, m: int, beta: float, sides: Sides, test: FdpTest = "tight"
+) -> Callable[[int, int], float]:
+    """Return the bound, as a function of right guesses and guesses fixed in advance."""
+    one_sided = sides == "member"
+
+    @cache
+    def bound(correct: int, guesses: int) -> float:
+        if isinstance(claim, PureDP):
+            p = clopper_pearson(correct, guesses, beta=beta)
+            return max(0.0, math.log(p) - math.log1p(-p)) if p > 0 else 0.0
+        if isinstance(claim, ApproxDP):
+            return one_run_epsilon(
+                correct, guesses, m, delta=claim.delta, beta=beta, one_sided=one_sided
+            )
+        return fdp_lower_bound(
+            correct, guesses, m, claim=claim, tau=beta, one_sided=one_sided, test=test
+        )
+
+    return bound
+
+
+def _best(m: int, beta: float, claim: PlannedClaim, truth: Truth, sides: Sides) -> Fixed:
+    if isinstance(truth, Gaussian):
+        reference = Reference(truth.mu)
+        if isinstance(claim, ApproxDP):
+            return plan_fixed(m, beta, claim.delta, sides, reference)[0]
+        if isinstance(claim, GaussianDP):
+            return plan_family(m, beta, claim, sides, reference)[0]
+    curve = truth._curve(sides)  # noqa: SLF001
+    return best_fixed(m, curve, _limit(claim, m, beta, sides, test="recursion"))[0]
+
+
+def _prover(
+    m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
+) -> tuple[Callable[[_core.Ranking], float], str]:
+    """Return the audit as a function of a ranking, and the name of its policy."""
+    if isinstance(cuts, ScoreAdaptive | Split | Weighted):
+        message = (
+            f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of the "
+            "scores decides; plan with Fixed or KLScan"
+        )
+        raise IncompatibleOptionsError(message)
+    policy: PathPolicy
+    if isinstance(claim, GaussianDP):
+        policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
+    elif isinstance(claim, ApproxDP):
+        policy, _ = approx_policy(cuts, claim, "auto", examples=m, sides=sides, beta=beta)
+    else:
+        policy = KLScan() if cuts is None else cuts
+    policy.check(m)
+    named = repr(policy.base if isinstance(policy, ApproxPolicy | FamilyPolicy) else policy)
+    if isinstance(policy, FamilyPolicy) and isinstance(policy.base, Fixed):
+        return _prover_at(policy.base.guesses, policy, beta), named
+
+    def prove(ranking: _core.Ranking) -> float:
+        return max(0.0, Trial.of(ranking, policy, policy.orders(sides), beta).best.logit)
+
+    return prove, named
+
+
+def _prover_at(guesses: int, policy: FamilyPolicy, beta: float) -> Callable[[_core.Ranking], float]:
+    """Return the audit at one number of guesses, which tests each count once only."""
+
+    @cache
+    def bound(made: int, right: int) -> float:
+        return float(policy.limits(np.array([made]), np.array([right]), beta)[0])
+
+    (order,) = policy.orders(policy.sides)
+    return lambda ranking: bound(*ranking.path(order).count(guesses))
+
+
+def _perfect(m: int) -> _core.Ranking:
+    scores: FloatArray = np.arange(m, dtype=np.float64)
+    return _core.Ranking(scores, scores >= m // 2)

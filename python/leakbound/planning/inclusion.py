@@ -1,0 +1,336 @@
+"""Which canaries go into the training set: one fair coin for each, tossed before training."""
+
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.archives import Archive, DamagedFileError, open_archive
+from leakbound._base.files import replacing
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, IntArray
+from leakbound._base.validation import check_ids, check_membership, integer, vector
+from leakbound.errors import (
+    ArrayTypeError,
+    LeakboundError,
+    LengthMismatchError,
+    OptionTypeError,
+    PlanFormatError,
+)
+
+if TYPE_CHECKING:
+    import torch
+    from torch.utils.data import Dataset, Subset
+
+__all__ = ["InclusionPlan"]
+
+T = TypeVar("T")
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+SCHEMA = 1
+"""Number of the file layout, raised whenever an array changes its name or meaning."""
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class InclusionPlan:
+    r"""Which of `n` examples are members: independent fair coins, tossed before training.
+
+    Train on `included` and keep `excluded` away from training, then score all `n` examples and
+    audit the scores against the plan.
+
+    **Why coins, and not exactly n/2 of the examples.** A one-run audit asks how often an adversary
+    with the model guesses a coin right. Given all the other coins, an independent fair coin is
+    still fair, so that under :math:`\varepsilon`-DP each guess is right with probability at most
+    :math:`e^\varepsilon/(1+e^\varepsilon)` *whatever the other guesses were*: the sum of right
+    guesses is then no larger than a binomial, which is what every bound here rests on. With exactly
+    n/2 members the last memberships follow from the others. Two examples, one of them a member,
+    and a model that reveals nothing: both guesses are right with probability 1/2, where two coins
+    allow 1/4.
+
+    Parameters
+    ----------
+    member : array-like of shape (n,)
+        True for the members; coins tossed elsewhere. `create` tosses them here.
+    ids : array-like of shape (n,), optional
+        A different integer or string for each example; by default 0, 1, …, n - 1.
+    seed : int, optional
+        The seed of `create`; None for coins tossed elsewhere.
+
+    Attributes
+    ----------
+    member : ndarray of bool, shape (n,)
+        True for the members; read-only.
+    ids : ndarray of integers or str, shape (n,)
+        The id of each example; read-only.
+    seed : int or None
+        The seed that reproduces the coins.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, MembershipError
+        If `member` is not a vector of booleans, {0, 1} or {-1, +1}, or `ids` are neither integers
+        nor strings.
+    LengthMismatchError
+        If there is not one id for each example.
+    DuplicateIdsError
+        If an id occurs twice.
+
+    References
+    ----------
+    T. Steinke, M. Nasr, M. Jagielski, "Privacy Auditing with One (1) Training Run", 2023,
+    arXiv:2305.08846, Algorithm 1.
+
+    Examples
+    --------
+    >>> plan = InclusionPlan.create(6, seed=1)
+    >>> plan
+    InclusionPlan(n=6, members=1, seed=1)
+    >>> canaries = ["a", "b", "c", "d", "e", "f"]
+    >>> plan.included(canaries), plan.excluded(canaries)
+    (['d'], ['a', 'b', 'c', 'e', 'f'])
+    """
+
+    member: BoolArray
+    ids: NDArray[Any]
+    seed: int | None
+
+    def __init__(
+        self, member: ArrayInput, *, ids: ArrayInput | None = None, seed: int | None = None
+    ) -> None:
+        coins = np.array(check_membership(member, vector(member, "member").size))
+        names = np.arange(coins.size) if ids is None else _read_ids(ids, coins)
+        for array in (coins, names):
+            array.flags.writeable = False
+        object.__setattr__(self, "member", coins)
+        object.__setattr__(self, "ids", names)
+        object.__setattr__(self, "seed", None if seed is None else integer(seed, "seed", least=0))
+
+    @classmethod
+    def create(cls, n: int, *, seed: int | None = None, ids: ArrayInput | None = None) -> Self:
+        """Toss an independent fair coin for each of `n` examples.
+
+        By default they come from the system's entropy, by a seed of 128 bits that the plan records.
+        They are bits of the counter-based generator Philox, whose stream NumPy keeps from version
+        to version: the same seed gives the same plan on every machine, and a longer plan of the
+        same seed begins with the shorter one. No other stream of the same seed, in NumPy or here,
+        has these coins. Whoever knows the seed knows them all: keep it from the model and from the
+        attack, and take another one for another training run.
+
+        Parameters
+        ----------
+        n : int
+            Number of examples, at least 1.
+        seed : int, optional
+            Seed of the coins, at least 0, to toss the same again; by default a new one from the
+            system's entropy.
+        ids : array-like of shape (n,), optional
+            A different integer or string for each example; by default 0, 1, …, n - 1.
+
+        Returns
+        -------
+        InclusionPlan
+            The plan.
+
+        Raises
+        ------
+        OptionTypeError, OptionError
+            If `n` or `seed` is not an integer in its range.
+        ArrayTypeError, ShapeError, LengthMismatchError, DuplicateIdsError
+            As for the class.
+
+        Examples
+        --------
+        >>> InclusionPlan.create(8, seed=0).member.astype(int)
+        array([0, 1, 1, 1, 1, 0, 1, 0])
+        """
+        n = integer(n, "n", least=1)
+        seed = secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
+        words = Purpose.COINS.philox(seed).random_raw(-(-n // 64)).astype("<u8")
+        bits = np.unpackbits(words.view(np.uint8), count=n, bitorder="little")
+        return cls(bits.astype(np.bool_), ids=ids, seed=seed)
+
+    @property
+    def indices(self) -> IntArray:
+        """Positions of the members, increasing: int64, shape (number of members,)."""
+        return np.flatnonzero(self.member).astype(np.int64, copy=False)
+
+    @overload
+    def included(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def included(self, items: Sequence[T]) -> list[T]: ...
+    @overload
+    def included(self, items: "torch.Tensor") -> "torch.Tensor": ...
+    @overload
+    def included(self, items: "Dataset[T]") -> "Subset[T]": ...
+    @overload
+    def included(self, items: Any) -> Any: ...
+    def included(self, items: Any) -> Any:
+        """Return the members of `items`, in their order: what the model is trained on.
+
+        Parameters
+        ----------
+        items : sequence, array, tensor, data frame or torch Dataset
+            `n` examples, or anything else of which there is one for each example.
+
+        Returns
+        -------
+        list, array, tensor, data frame or torch Subset
+            The same kind of thing; a list for other sequences, a `torch.utils.data.Subset` for a
+            map-style dataset.
+
+        Raises
+        ------
+        LengthMismatchError
+            If there are not `n` items.
+        OptionTypeError
+            If items cannot be picked by position.
+        """
+        return self._pick(items, self.indices)
+
+    @overload
+    def excluded(self, items: NDArray[Scalar]) -> NDArray[Scalar]: ...
+    @overload
+    def excluded(self, items: Sequence[T]) -> list[T]: ...
+    @overload
+    def excluded(self, items: "torch.Tensor") -> "torch.Tensor": ...
+    @overload
+    def excluded(self, items: "Dataset[T]") -> "Subset[T]": ...
+    @overload
+    def excluded(self, items: Any) -> Any: ...
+    def excluded(self, items: Any) -> Any:
+        """Return the non-members of `items`, in their order: what the model must never see.
+
+        Parameters
+        ----------
+        items : sequence, array, tensor, data frame or torch Dataset
+            As for `included`.
+
+        Returns
+        -------
+        list, array, tensor, data frame or torch Subset
+            As for `included`.
+
+        Raises
+        ------
+        LengthMismatchError, OptionTypeError
+            As for `included`.
+        """
+        return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan as a NumPy archive, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file to write or to replace, by custom with the suffix ``.npz``.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        with replacing(path) as file:
+            np.savez_compressed(
+                file,
+                inclusion_plan=np.int64(SCHEMA),
+                member=self.member,
+                ids=self.ids,
+                seed=np.str_("" if self.seed is None else self.seed),
+            )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a plan that `save` wrote. Nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        InclusionPlan
+            The plan, equal to the one that was saved.
+
+        Raises
+        ------
+        PlanFormatError
+            If the file is something else, is damaged, or comes from a later version.
+        OSError
+            If the file cannot be read.
+        """
+        try:
+            with open_archive(path) as archive:
+                return cls._from_archive(archive)
+        except (DamagedFileError, LeakboundError, ValueError, TypeError) as error:
+            message = f"{path} is not an inclusion plan: {error}; write plans with plan.save(path)"
+            raise PlanFormatError(message) from error
+
+    def __len__(self) -> int:
+        return self.member.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, InclusionPlan):
+            return NotImplemented
+        return (
+            self.seed == other.seed
+            and np.array_equal(self.member, other.member)
+            and np.array_equal(self.ids, other.ids)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.seed, self.member.tobytes()))
+
+    def __repr__(self) -> str:
+        seed = "" if self.seed is None else f", seed={self.seed}"
+        return f"InclusionPlan(n={len(self)}, members={np.count_nonzero(self.member)}{seed})"
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> Self:
+        version = int(archive["inclusion_plan"])
+        if version != SCHEMA:
+            message = f"its layout is number {version}, and this is {SCHEMA}"
+            raise PlanFormatError(message)
+        seed = str(archive["seed"])
+        return cls(archive["member"], ids=archive["ids"], seed=int(seed) if seed else None)
+
+    def _pick(self, items: Any, positions: IntArray) -> Any:
+        if not hasattr(items, "__len__") or not hasattr(items, "__getitem__"):
+            message = (
+                "items must have a length and be picked by position (a sequence, array, tensor, "
+                f"data frame or map-style dataset), got {type(items).__name__}"
+            )
+            raise OptionTypeError(message)
+        if len(items) != len(self):
+            message = (
+                f"items has {len(items)} elements and the plan has {len(self)}; pass one for each "
+                "example of the plan, in its order"
+            )
+            raise LengthMismatchError(message)
+        if hasattr(items, "iloc"):
+            return items.iloc[positions]
+        if hasattr(items, "shape"):
+            return items[positions]
+        data = sys.modules.get("torch.utils.data")
+        if data is not None and isinstance(items, data.Dataset):
+            return data.Subset(items, positions.tolist())
+        return [items[position] for position in positions.tolist()]
+
+
+def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:
+    """Return `ids` as a new array of integers or of fixed-width strings, which need no pickle."""
+    values = vector(ids, "ids", kinds="iuUTO")
+    if values.dtype.kind == "O":
+        kinds = {type(value) for value in values.tolist()}
+        values = np.array(values.tolist()) if kinds in ({str}, {int}) else values
+    if values.dtype.kind == "O":
+        message = "ids must be all 64-bit integers or all strings; convert them first"
+        raise ArrayTypeError(message)
+    check_ids(values, member)
+    return np.array(values if values.dtype.kind in "iu" else values.astype(np.str_))

@@ -1,0 +1,346 @@
+"""A confidence set of the log-odds of membership, from all labels, D' and audited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.streams import Purpose
+from leakbound._base.validation import (
+    check_length,
+    check_membership,
+    flag,
+    integer,
+    numbers,
+    real,
+    vector,
+)
+from leakbound.errors import IncompatibleOptionsError, LengthMismatchError
+from leakbound.propensity.data import check_features
+
+if TYPE_CHECKING:
+    from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+
+__all__ = ["ConfidenceSet", "balanced"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfidenceSet:
+    r"""All coefficients of a logistic model of membership that the labels do not rule out.
+
+    Given the features all labels are independent and P(S = 1 | x) = σ(o + θ₀ + x·θ), o a known part
+    of the log-odds. The set is C = {θ : ℓ(θ) ≥ c}, ℓ the log-likelihood of all labels and c that of
+    predictions of each half of the rows from the other half, less 2 ln(1/p). Whatever the numbers
+    of rows and features, the true coefficients are outside of it with probability p at most.
+
+    Attributes
+    ----------
+    level : float
+        p.
+    coefficients : ndarray of float64, shape (k,)
+        θ₀ and θ of largest likelihood; last, where D' has an intercept of its own, what it differs
+        by.
+    squared_radius : float
+        2 (ℓ - c) at these: about k in a set of Wilks at level ½, three times k here.
+    audited, reference : int
+        Rows audited, and rows of D'.
+    features : ndarray of float64, shape (audited, d)
+        Those of the audited rows.
+    member : ndarray of bool, shape (audited,)
+        Their membership.
+    offsets : ndarray of float64, shape (audited,)
+        The known part of their log-odds.
+    seed : int
+        Seed of the halves.
+    """
+
+    level: float
+    coefficients: FloatArray
+    squared_radius: float
+    audited: int
+    reference: int
+    features: FloatArray
+    member: BoolArray
+    offsets: FloatArray
+    seed: int
+    core: _core.LogOddsSet = field(repr=False)
+    _all: tuple[FloatArray, BoolArray, FloatArray] = field(repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        features: ArrayInput,
+        member: ArrayInput | HasMember,
+        *,
+        reference: tuple[ArrayInput, ArrayInput | HasMember] | None = None,
+        offsets: ArrayInput | None = None,
+        reference_offsets: ArrayInput | None = None,
+        own_intercept: bool = False,
+        level: float = 0.01,
+        seed: int = 0,
+    ) -> ConfidenceSet:
+        """Find the set from the labels of audited examples, and of D' where there is one.
+
+        Parameters
+        ----------
+        features : array-like, shape (m, d)
+            Finite; of the audited examples.
+        member : array-like of shape (m,), or InclusionPlan
+            Their membership.
+        reference : tuple of array-like, shapes (n, d) and (n,), optional
+            Features and membership of D': other examples, in which membership depends on features
+            in the same way, whatever the law of the features.
+        offsets, reference_offsets : array-like, shapes (m,) and (n,), optional
+            Known parts of the log-odds, in nats; 0 if None.
+        own_intercept : bool
+            Whether D' has an intercept of its own, because its share of members is another one by
+            design.
+        level : float
+            Probability that the true coefficients are outside of the set, in (0, 1).
+        seed : int
+            Seed of the coins that halve the rows.
+
+        Returns
+        -------
+        ConfidenceSet
+            The set.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
+            If the arrays do not describe the same examples, or hold NaN or infinities.
+        OptionError, OptionTypeError
+            If the level or the seed is outside its range.
+        IncompatibleOptionsError
+            If something is said of D' and there is none.
+        PropensityFitError
+            If there is no such set: fewer than five labels for each coefficient, classes that
+            features separate, columns that depend on one another, or no coefficients that explain
+            both halves. The message says which; nothing can then be proved.
+
+        Notes
+        -----
+        Coins halve the rows, and each half is cut into four parts. A part is predicted by a fit to
+        the other half and the parts before it: logistic, with ridge penalty 1 on slopes of
+        standardised features. Given the other half, the likelihood ratio of a half's predictions to
+        the true coefficients is an e-value, and so is that of the other half; their geometric mean
+        is at most their mean, and Markov's inequality bounds the probability that it exceeds 1/p.
+
+        References
+        ----------
+        L. Wasserman, A. Ramdas and S. Balakrishnan, "Universal inference", PNAS 117, 2020.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 3))
+        >>> labels = rng.random(2000) < 1 / (1 + np.exp(-x[:, 0]))
+        >>> found = ConfidenceSet.fit(x, labels)
+        >>> found.contains([0.0, 1.0, 0.0, 0.0]), found.contains([0.0, 0.0, 0.0, 0.0])
+        (True, False)
+        """
+        table = check_features(features)
+        labels = check_membership(member, table.shape[0])
+        apart = flag(own_intercept, "own_intercept")
+        known = _offsets(offsets, table.shape[0], "offsets")
+        tables, classes, parts = [table], [labels], [known]
+        if reference is not None:
+            other = check_features(reference[0], "reference[0]")
+            if other.shape[1] != table.shape[1]:
+                message = (
+                    f"reference has {other.shape[1]} features and the audited examples have "
+                    f"{table.shape[1]}"
+                )
+                raise LengthMismatchError(message)
+            tables.insert(0, other)
+            classes.insert(0, check_membership(reference[1], other.shape[0]))
+            parts.insert(0, _offsets(reference_offsets, other.shape[0], "reference_offsets"))
+        elif apart or reference_offsets is not None:
+            message = "own_intercept and reference_offsets speak of D': pass reference"
+            raise IncompatibleOptionsError(message)
+        p = real(level, "level", above=0, below=1)
+        seed = integer(seed, "seed", least=0)
+        everything = (np.vstack(tables), np.concatenate(classes), np.concatenate(parts))
+        fewer = everything[1].size - labels.size
+        core = _core.LogOddsSet(
+            *everything,
+            reference=fewer,
+            own_intercept=apart,
+            level=p,
+            seed=Purpose.SET_HALVES.derived(seed),
+        )
+        return cls(
+            level=p,
+            coefficients=core.estimate(),
+            squared_radius=core.squared_radius,
+            audited=labels.size,
+            reference=fewer,
+            features=table,
+            member=labels,
+            offsets=known,
+            seed=seed,
+            core=core,
+            _all=everything,
+        )
+
+    def contains(self, coefficients: ArrayInput) -> bool:
+        """Return whether the labels do not rule out some coefficients.
+
+        Parameters
+        ----------
+        coefficients : array-like, shape (k,)
+            As `ConfidenceSet.coefficients`.
+
+        Returns
+        -------
+        bool
+            Whether the set holds them.
+        """
+        return self.core.contains(self._vector(coefficients, "coefficients"))
+
+    def deviance(self, coefficients: ArrayInput) -> float:
+        """Return twice the log-likelihood that coefficients lose against the best.
+
+        Parameters
+        ----------
+        coefficients : array-like, shape (k,)
+            As `ConfidenceSet.coefficients`.
+
+        Returns
+        -------
+        float
+            At most `squared_radius` in the set.
+        """
+        return self.core.deviance(self._vector(coefficients, "coefficients"))
+
+    def boundary(self, direction: ArrayInput) -> FloatArray:
+        """Return where the ray from the best coefficients in a direction leaves the set.
+
+        Parameters
+        ----------
+        direction : array-like, shape (k,)
+            Not zero.
+
+        Returns
+        -------
+        ndarray of float64, shape (k,)
+            Coefficients on the boundary.
+        """
+        return self.core.leaves(self._vector(direction, "direction"))
+
+    def log_odds(self, coefficients: ArrayInput | None = None) -> FloatArray:
+        """Return the log-odds of the audited examples.
+
+        Parameters
+        ----------
+        coefficients : array-like, shape (k,), optional
+            As `ConfidenceSet.coefficients`; these if None.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            In nats.
+        """
+        theta = self.coefficients
+        if coefficients is not None:
+            theta = self._vector(coefficients, "coefficients")
+        line = np.ascontiguousarray(theta[None, : self.features.shape[1] + 1])
+        values: FloatArray = _core.linear_log_odds(line, self.features)[0] + self.offsets
+        return values
+
+    def max_abs_log_odds(self) -> float:
+        """Return the largest |log-odds| that any audited example has anywhere in the set.
+
+        Returns
+        -------
+        float
+            In nats; a little above what the search found.
+        """
+        return self.core.largest_shift()
+
+    def residuals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what a test of the model's form works on, of all rows, those of D' first.
+
+        Returns
+        -------
+        tuple of ndarray
+            Features; columns of the model; and probabilities of membership at the estimate.
+        """
+        features, member, offsets = self._all
+        columns = [np.ones(member.size), *features.T]
+        if self.coefficients.size > len(columns):
+            columns.append(np.arange(member.size) < self.reference)
+        design = np.column_stack(columns).astype(np.float64)
+        scores = design @ self.coefficients + offsets
+        return features, design, 1 / (1 + np.exp(-scores))
+
+    @property
+    def labels(self) -> BoolArray:
+        """Membership of all rows, those of D' first."""
+        return self._all[1]
+
+    def _vector(self, values: ArrayInput, name: str) -> FloatArray:
+        given = numbers(vector(values, name), name)
+        check_length(given, self.coefficients.size, name)
+        return np.ascontiguousarray(given, dtype=np.float64)
+
+
+def _offsets(values: ArrayInput | None, rows: int, name: str) -> FloatArray:
+    if values is None:
+        return np.zeros(rows)
+    given = numbers(vector(values, name), name)
+    check_length(given, rows, name)
+    return np.ascontiguousarray(given, dtype=np.float64)
+
+
+def balanced(
+    scores: FloatArray,
+    features: FloatArray,
+    weights: FloatArray,
+    *,
+    odd: FloatArray | None = None,
+    counts: FloatArray | None = None,
+    guesses: float,
+    labels: int,
+    one_sided: bool = False,
+) -> FloatArray:
+    """Return scores less a linear function of features, such that guesses tell little of them.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Finite.
+    features : ndarray of float64, shape (m, d)
+        Finite.
+    weights : ndarray of float64, shape (m,)
+        How much the log-odds of each example matter to a guess either way.
+    odd : ndarray of float64, shape (m,), optional
+        How much more they matter to a guess "member".
+    counts : ndarray of float64, shape (m,), optional
+        The chance that a guess about each is kept; 1 if None.
+    guesses : float
+        Guesses to be made: those of largest size, or the largest.
+    labels : int
+        Labels that the confidence set rests on.
+    one_sided : bool
+        Whether only members are guessed.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        What guesses are ranked by. No label enters.
+    """
+    none = np.empty(0)
+    return _core.balanced_scores(
+        scores,
+        features,
+        weights,
+        none if odd is None else odd,
+        none if counts is None else counts,
+        guesses=float(guesses),
+        labels=labels / max(1, scores.size),
+        one_sided=one_sided,
+    )

@@ -1,0 +1,235 @@
+"""The rows that a propensity model learns from, checked once."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound._base.validation import check_ids, vector
+from leakbound.errors import (
+    ArrayTypeError,
+    ClassMissingError,
+    FeaturesError,
+    LengthMismatchError,
+    OverlappingIdsError,
+    ShapeError,
+)
+
+__all__ = ["Rows", "check_features", "stratified_folds"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features, classes and folds of D'; equal if they hold the same bytes.
+
+    Parameters
+    ----------
+    features : ndarray of float64, shape (m', d)
+        Finite, in rows.
+    member : ndarray of bool, shape (m',)
+        True for members.
+    folds : ndarray of uint8, shape (m',), or None
+        The fold that each row is held out in; None without calibration.
+    ids : ndarray, shape (m',), or None
+        A different id for each row.
+    """
+
+    features: FloatArray
+    member: BoolArray
+    folds: NDArray[np.uint8] | None
+    ids: NDArray[Any] | None
+
+    @classmethod
+    def read(
+        cls,
+        features: ArrayInput,
+        member: ArrayInput | HasMember,
+        *,
+        ids: ArrayInput | None,
+        folds: int,
+        seed: int,
+    ) -> "Rows":
+        """Check the arguments of a fit.
+
+        Parameters
+        ----------
+        features, member, ids : array-like
+            As for the fit.
+        folds : int
+            Number of folds; 0 for none.
+        seed : int
+            Seed of the folds.
+
+        Returns
+        -------
+        Rows
+            Read-only copies.
+        """
+        order = ExampleOrder()
+        table = np.array(check_features(order.placed(features, "X")), order="C")
+        classes = np.array(order.member(member, table.shape[0]))
+        names = None
+        if ids is not None:
+            check_ids(ids, classes)
+            names = np.array(vector(ids, "ids", kinds="biufSUOT"))
+        for included, name in ((True, "members"), (False, "non-members")):
+            if not (classes == included).any():
+                message = (
+                    f"D' holds no {name}: the odds of membership cannot be learnt from one class"
+                )
+                raise ClassMissingError(message)
+        assigned = stratified_folds(classes, folds, seed) if folds else None
+        for array in (table, classes, names, assigned):
+            if array is not None:
+                array.flags.writeable = False
+        return cls(table, classes, assigned, names)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of features, classes and folds."""
+        content = hashlib.sha256(repr(self.features.shape).encode())
+        for array in (self.features, self.member, self.folds):
+            content.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+        return content.hexdigest()
+
+    @property
+    def share(self) -> float:
+        """Share of members."""
+        return float(self.member.mean())
+
+    def check_disjoint(self, ids: ArrayInput) -> None:
+        """Check that none of `ids` is an id of these rows.
+
+        Parameters
+        ----------
+        ids : array-like, shape (m,)
+            Ids of other rows.
+
+        Raises
+        ------
+        OverlappingIdsError
+            If one is.
+        """
+        if self.ids is None:
+            return
+        values = vector(ids, "ids", kinds="biufSUOT")
+        try:
+            shared, rows, _ = np.intersect1d(values, self.ids, return_indices=True)
+        except TypeError:
+            message = (
+                "ids of the audit and of D' cannot be compared: give both as numbers or both as "
+                "strings"
+            )
+            raise ArrayTypeError(message) from None
+        if shared.size:
+            row = int(rows.min())
+            message = (
+                f"{shared.size} ids of the audit are in D' too, the first being {values[row]!s} at "
+                f"row {row}: a propensity model knows the membership of what it learnt from; hold "
+                "D' out (hold_out) or cross-fit (cross_fit)"
+            )
+            raise OverlappingIdsError(message)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rows) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def check_features(
+    features: ArrayInput, name: str = "features", columns: int | None = None
+) -> FloatArray:
+    """Read features as float64, one row for each example.
+
+    Parameters
+    ----------
+    features : array-like, shape (m, d)
+        Finite real numbers.
+    name : str
+        What to call them in messages.
+    columns : int, optional
+        The number of columns that they must have.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, d)
+        The features, in rows; not copied where that is not needed.
+
+    Raises
+    ------
+    ArrayTypeError
+        If NumPy cannot read them as real numbers.
+    ShapeError
+        If they are not a table with at least one row and one column.
+    LengthMismatchError
+        If they do not have as many columns as D'.
+    FeaturesError
+        If one is NaN or infinite.
+    """
+    try:
+        table = np.asarray(features)
+    except (TypeError, ValueError, RuntimeError) as error:
+        message = f"{name} cannot be read as a table of numbers: {error}"
+        raise ArrayTypeError(message) from error
+    if table.dtype.kind not in "biuf":
+        message = (
+            f"{name} must hold real numbers, got dtype {table.dtype}; encode categories as numbers "
+            "first"
+        )
+        raise ArrayTypeError(message)
+    if table.ndim != 2 or table.size == 0:
+        message = (
+            f"{name} must be two-dimensional, one row for each example and one column for each "
+            f"feature, got shape {table.shape}"
+            + ("; for a single feature pass x[:, None]" if table.ndim == 1 else "")
+        )
+        raise ShapeError(message)
+    if columns is not None and table.shape[1] != columns:
+        message = (
+            f"{name} has {table.shape[1]} columns and D' has {columns}; both must hold the same "
+            "features in the same order"
+        )
+        raise LengthMismatchError(message)
+    values: FloatArray = np.ascontiguousarray(table, dtype=np.float64)
+    # The sum of a few values hides none that is not finite, and costs one pass.
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+        strange = int((~np.isfinite(values)).any(axis=1).sum())
+        message = (
+            f"{name} must be finite, got {values[row, column]} at row {row}, column {column} "
+            f"({strange} such rows); drop the rows or fill them in"
+        )
+        raise FeaturesError(message)
+    return values
+
+
+def stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
+    """Assign each row to a fold at random, the members as evenly as the non-members.
+
+    Parameters
+    ----------
+    member : ndarray of bool, shape (m',)
+        True for members.
+    folds : int
+        Number of folds.
+    seed : int
+        Seed of the assignment.
+
+    Returns
+    -------
+    ndarray of uint8, shape (m',)
+        Folds, numbered from 0.
+    """
+    rng = Purpose.CALIBRATION.rng(seed, folds)
+    assigned = np.empty(member.size, dtype=np.uint8)
+    for included in (True, False):
+        rows = rng.permutation(np.flatnonzero(member == included))
+        assigned[rows] = np.arange(rows.size) % folds
+    return assigned

@@ -1,0 +1,345 @@
+"""Trying to refute propensities: an independent model bets against them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.records import Record
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
+from leakbound._base.validation import check_scores, integer
+from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
+from leakbound.propensity.data import check_features
+from leakbound.propensity.engines import probability_log_odds, seeded
+from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
+
+__all__ = [
+    "REFUTED_BELOW",
+    "TREES",
+    "Falsification",
+    "beliefs",
+    "bets",
+    "default_sceptics",
+    "falsify",
+    "fisher",
+]
+
+TREES = "gradient-boosted trees"
+REFUTED_BELOW = 0.01
+"""p-value below which propensities count as refuted."""
+_PARTS = 5
+_LARGEST = 300.0
+"""Log-odds, in absolute value, beyond which nothing is guessed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Falsification(Record):
+    """What came of an attempt to refute propensities.
+
+    Attributes
+    ----------
+    p_value : float
+        At most this is the chance of so many right guesses if the propensities are right.
+    refuted : bool
+        Whether it is below 0.01.
+    guesses : int
+        How often the sceptic bet against the propensities.
+    correct : int
+        How often it was right.
+    expected : float
+        How often it would be right on average if the propensities were.
+    sceptic : str
+        The model that bet, in words; of several the one that found most.
+    seed : int
+        Seed of the sceptic and of the order of the examples.
+    """
+
+    p_value: float
+    refuted: bool
+    guesses: int
+    correct: int
+    expected: float
+    sceptic: str
+    seed: int
+
+    def __repr__(self) -> str:
+        verdict = "refuted" if self.refuted else "not refuted"
+        return (
+            f"Falsification({verdict}, p={self.p_value:.2g}: {self.correct} of {self.guesses} "
+            f"guesses right, {self.expected:.1f} expected)"
+        )
+
+
+def falsify(
+    log_odds: ArrayInput,
+    X: ArrayInput,
+    member: ArrayInput | HasMember,
+    *,
+    sceptic: Any = None,
+    seed: int = 0,
+) -> Falsification:
+    r"""Test whether P(member | x) are the given propensities, by betting against them.
+
+    The examples are put in random order and cut into five parts. From the second on, a sceptic is
+    trained on the *earlier* parts, with the claimed log-odds as one more feature, and guesses
+    "member" where it finds membership likelier than claimed, "non-member" where less likely; it
+    bets on those examples that make its expected evidence largest. If the propensities are right,
+    then given all earlier labels the guesses of a part are right independently of one another, with
+    probabilities :math:`\sigma(T_i \lambda_i)`: the signed form of the tampered audit at ε = 0
+    (Theorem C.1 of the Zero-Run paper). Its Poisson-binomial tail :math:`P_k` is therefore, given
+    the past, at least as large as a uniform variable, whatever the past; so
+    :math:`-\sum_k \ln P_k` is at most a Gamma(4) variable in distribution, which gives the p-value
+    (Fisher's combination).
+
+    Cross-fitting both ways, where part A is guessed from part B and B from A, would not do: two
+    fair coins each guessed to equal the other are both right half of the time, where two
+    independent guesses are a quarter of it.
+
+    The claim is that the propensities are right as numbers, which estimates never quite are: with
+    about as many examples to test them on as to learn them from, their sampling error is refuted.
+    That is no false alarm. Scores that point along this error would be taken for leakage.
+
+    The test sees what its sceptic sees. Not refuted does not mean right: mild misspecification, and
+    shift along features that `X` does not hold, pass.
+
+    Parameters
+    ----------
+    log_odds : array-like, shape (m,)
+        Claimed log-odds of membership, from data other than these. Examples beyond ±300 are left
+        out.
+    X : array-like, shape (m, d)
+        Features.
+    member : array-like, shape (m,)
+        Membership.
+    sceptic : scikit-learn classifier, optional
+        With `predict_proba`. By default a logistic regression and gradient-boosted trees bet
+        separately, and the p-value is twice the smaller one. A `random_state` that is None is set
+        from `seed`.
+    seed : int
+        Seed of the sceptic and of the order of the examples.
+
+    Returns
+    -------
+    Falsification
+        The p-value, rounded up, and whether it is below 0.01.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, FeaturesError, MembershipError
+        If the arguments do not describe the same examples.
+    OptionError, OptionTypeError
+        If the sceptic has no `predict_proba`, or the seed is not a whole number.
+    MissingExtraError
+        If scikit-learn is not installed.
+
+    References
+    ----------
+    R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> features = rng.normal(size=(2000, 1))
+    >>> member = rng.random(2000) < 1 / (1 + np.exp(-2 * features[:, 0]))
+    >>> falsify(2 * features[:, 0], features, member).refuted
+    False
+    >>> falsify(np.zeros(2000), features, member).refuted
+    True
+    """
+    claimed = check_scores(log_odds, "log_odds")
+    order = ExampleOrder()
+    features = check_features(order.placed(X, "X"), "X")
+    if features.shape[0] != claimed.size:
+        message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
+        raise LengthMismatchError(message)
+    labels = order.member(member, claimed.size)
+    seed = integer(seed, "seed", least=0)
+    sceptics = default_sceptics() if sceptic is None else _given(sceptic)
+    tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
+    shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)
+    table = np.column_stack([features, claimed])
+    tried = {
+        name: _bets(model, claimed, table, labels, shuffled, seed)
+        for name, model in sceptics.items()
+    }
+    p_values = {name: fisher([bet.log_tail for bet in made]) for name, made in tried.items()}
+    strongest = min(p_values, key=lambda name: p_values[name])
+    p_value = min(1.0, len(tried) * p_values[strongest])
+    won = tried[strongest]
+    return Falsification(
+        p_value=p_value,
+        refuted=p_value < REFUTED_BELOW,
+        guesses=sum(bet.guesses for bet in won),
+        correct=sum(bet.correct for bet in won),
+        expected=sum(bet.expected for bet in won),
+        sceptic=strongest,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class _Bet:
+    log_tail: float
+    guesses: int
+    correct: int
+    expected: float
+
+
+def _bets(
+    model: Any,
+    claimed: FloatArray,
+    table: FloatArray,
+    labels: BoolArray,
+    order: IntArray,
+    seed: int,
+) -> list[_Bet]:
+    """Bet on every part but the first, with what the earlier ones teach."""
+    bets = []
+    parts = np.array_split(order, _PARTS)
+    for k in range(1, _PARTS):
+        past, rows = np.concatenate(parts[:k]), parts[k]
+        believed = beliefs(model, table, labels, past, rows, seed, k)
+        if believed is None:
+            continue
+        bets.append(_bet(claimed[rows], believed, labels[rows]))
+    return bets
+
+
+def beliefs(
+    model: Any,
+    table: FloatArray,
+    labels: BoolArray,
+    past: IntArray,
+    rows: IntArray,
+    *numbers: int,
+) -> FloatArray | None:
+    """Return a sceptic's log-odds of some rows, learnt from others.
+
+    Parameters
+    ----------
+    model : scikit-learn classifier
+        The sceptic.
+    table : ndarray of float64, shape (m, d)
+        What it sees.
+    labels : ndarray of bool, shape (m,)
+        Membership.
+    past, rows : ndarray of int64
+        Rows to learn from, and those to judge.
+    *numbers : int
+        Seed of the model, and which part of the data this is.
+
+    Returns
+    -------
+    ndarray of float64, shape of `rows`, or None
+        None where there is nothing to judge, or one class only to learn from.
+    """
+    if rows.size == 0 or np.unique(labels[past]).size < 2:
+        return None
+    from sklearn.base import clone
+
+    fitted = seeded(clone(model), Purpose.SCEPTIC, *numbers).fit(table[past], labels[past])
+    return probability_log_odds(fitted, table[rows])
+
+
+def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
+    """Guess where belief and claim differ most, and return how likely so many hits are."""
+    chosen, guess = bets(claimed, believed)
+    if chosen.size == 0:
+        return _Bet(0.0, 0, 0, 0.0)
+    offsets = guess * claimed[chosen]
+    correct = int((labels[chosen] == (guess > 0)).sum())
+    tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
+    return _Bet(float(tail), chosen.size, correct, float(_expit(offsets).sum()))
+
+
+def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return where a sceptic bets, and on what: where claim and belief differ most.
+
+    Parameters
+    ----------
+    claimed, believed : ndarray of float64, shape (n,)
+        Log-odds.
+
+    Returns
+    -------
+    tuple of ndarray
+        Indices, such that the evidence expected is largest, and guesses +1 or -1.
+    """
+    chance = _expit(claimed)
+    excess = np.where(believed == claimed, 0.0, _expit(believed) - chance)
+    # What is expected is expected by the sceptic: a claim near 0 or 1 does not make it certain.
+    variance = np.maximum(
+        chance * _expit(-claimed), np.maximum(_expit(believed) * _expit(-believed), 1e-300)
+    )
+    ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
+    ranked = ranked[excess[ranked] != 0]
+    if ranked.size == 0:
+        return ranked, np.empty(0)
+    evidence = np.cumsum(np.abs(excess[ranked])) / np.sqrt(np.cumsum(variance[ranked]))
+    chosen = ranked[: int(np.argmax(evidence)) + 1]
+    return chosen, np.where(excess[chosen] > 0, 1.0, -1.0)
+
+
+def fisher(log_tails: list[float]) -> float:
+    """Return P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0.
+
+    Parameters
+    ----------
+    log_tails : list of float
+        ln P of k tests, each valid given those before.
+
+    Returns
+    -------
+    float
+        The p-value of all together.
+    """
+    x = -sum(log_tails)
+    series = sum(x**j / math.factorial(j) for j in range(len(log_tails)))
+    return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
+
+
+def _expit(x: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        values: FloatArray = 1.0 / (1.0 + np.exp(-x))
+    return values
+
+
+def default_sceptics() -> dict[str, Any]:
+    """Return the sceptics that bet where none is given, by name.
+
+    Returns
+    -------
+    dict of str to scikit-learn classifier
+        A linear one, which sees errors along features best, and trees for all else.
+
+    Raises
+    ------
+    MissingExtraError
+        If scikit-learn is not installed.
+    """
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError as error:
+        message = (
+            "the sceptics are scikit-learn models, which need the extra ml: "
+            "pip install 'leakbound[ml]'"
+        )
+        raise MissingExtraError(message) from error
+    trees = HistGradientBoostingClassifier(
+        max_iter=60, max_leaf_nodes=15, learning_rate=0.1, early_stopping=False
+    )
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    return {"logistic regression": linear, TREES: trees}
+
+
+def _given(sceptic: Any) -> dict[str, Any]:
+    if not all(hasattr(sceptic, name) for name in ("fit", "predict_proba", "get_params")):
+        message = f"sceptic must be a scikit-learn classifier with predict_proba, got {sceptic!r}"
+        raise OptionTypeError(message)
+    return {" ".join(repr(sceptic).split()): sceptic}

@@ -1,0 +1,314 @@
+"""A fitted propensity model: predictions, bootstrap draws, diagnostics."""
+
+import math
+import os
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.streams import SCHEME
+from leakbound._base.types import ArrayInput, FloatArray, HasMember
+from leakbound._base.validation import flag, integer, real
+from leakbound.propensity.blocks import BLOCK, Checkpoint, run_blocks
+from leakbound.propensity.data import Rows, check_features
+from leakbound.propensity.engines import Engine
+from leakbound.propensity.falsification import Falsification, falsify
+from leakbound.propensity.overlap import Overlap, overlap
+
+__all__ = ["PropensityFit"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PropensityFit:
+    """A model of P(member | features), learnt from D' and refitted on resamples of it.
+
+    Made by the `fit` of a model such as `LogisticPropensity`. It keeps D', from which the bootstrap
+    resamples; it can be pickled.
+
+    Attributes
+    ----------
+    name : str
+        The model, in words.
+    rows : Rows
+        D': features, classes, folds and ids, read-only.
+    offset : float
+        What is added to all log-odds, because the audit set has another share of members than D'
+        (see `with_member_share`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakbound.propensity import LogisticPropensity
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(400) < 0.5
+    >>> features = rng.normal(size=(400, 2)) + 0.5 * member[:, None]
+    >>> fit = LogisticPropensity().fit(features[:300], member[:300])
+    >>> fit
+    PropensityFit(logistic regression, l2=1, Platt over 5 folds; 135 members and 165 non-members)
+    >>> fit.bootstrap(features[300:], K=20, seed=1).shape
+    (20, 100)
+    """
+
+    name: str
+    rows: Rows
+    offset: float = 0.0
+    _engine: Engine = field(kw_only=True)
+    _state: Any = field(kw_only=True)
+
+    def log_odds(self, X: ArrayInput) -> FloatArray:
+        """Return the log-odds of membership, λ = logit P(member | x).
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            Features of other examples than those of D'.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            Log-odds; a classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on
+            these examples.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
+            If `X` is not a table of finite numbers with the columns of D'.
+        """
+        values = self._engine.log_odds(self._state, self._features(X))
+        return values + self.offset
+
+    def predict(self, X: ArrayInput) -> FloatArray:
+        """Return the propensities P(member | x).
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            Features of other examples than those of D'.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            Probabilities in [0, 1].
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
+            As for `log_odds`.
+        """
+        with np.errstate(over="ignore"):
+            values: FloatArray = 1.0 / (1.0 + np.exp(-self.log_odds(X)))
+        return values
+
+    def bootstrap(
+        self,
+        X: ArrayInput,
+        *,
+        K: int = 600,
+        seed: int = 0,
+        executor: Executor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+    ) -> FloatArray:
+        """Return the log-odds of `X` under refits on K resamples of D'.
+
+        A resample draws as many rows as D' has, with replacement; one that lacks a class outside
+        of a fold is drawn anew. Every refit repeats the whole procedure, calibration included, and
+        the folds of the calibration follow the rows: copies of a row are held out together.
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            Features of other examples than those of D'.
+        K : int
+            Number of resamples, at least 1.
+        seed : int
+            Seed of the resamples, at least 0. Resample k depends on the seed and k alone.
+        executor : concurrent.futures.Executor, optional
+            Where to run the refits, such as a process pool or Dask's ``client.get_executor()``; on
+            all threads of this process if None. The draws are the same.
+        checkpoint : str or os.PathLike, optional
+            A folder to keep finished blocks of 64 refits in. Called again with the same folder, the
+            bootstrap carries on where it was interrupted; K may be larger then.
+        progress : bool
+            Whether to show a bar on a terminal, once it has lasted a second.
+
+        Returns
+        -------
+        ndarray of float64, shape (K, m)
+            Log-odds, one row for each resample.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
+            As for `log_odds`.
+        OptionError, OptionTypeError
+            If `K` or `seed` is out of range.
+        ClassMissingError
+            If D' has so few rows of a class that resamples lack it.
+        PropensityFitError
+            If a refit is not finite, not unique or does not settle.
+        CheckpointError
+            If `checkpoint` was begun with other data, another model or another seed.
+        OSError
+            If `checkpoint` cannot be written.
+        """
+        flag(progress, "progress")
+        features = self._features(X)
+        replicates = integer(K, "K", least=1)
+        seed = integer(seed, "seed", least=0)
+        used = features if self._engine.replicates_need_features else features[:0]
+        task = partial(self._engine.replicates, self.rows, used, seed)
+        kept = None
+        if checkpoint is not None:
+            kept = Checkpoint(checkpoint, self._key(used, seed))
+        size = BLOCK
+        if executor is None and kept is None and not self._engine.replicates_need_features:
+            size *= max(1, _core.threads() // 2)
+        refits = run_blocks(
+            task, replicates, size=size, executor=executor, checkpoint=kept, progress=progress
+        )
+        return self._engine.assembled(refits, features) + self.offset
+
+    def with_member_share(self, share: float) -> "PropensityFit":
+        """Return the same model for an audit set with another share of members than D'.
+
+        If D' and the audit set were drawn with different shares of members and are alike within
+        each class, the log-odds differ by a constant: logit(share) minus logit of the share in D'.
+
+        Parameters
+        ----------
+        share : float
+            P(member) in the audit set *by its design*, in (0, 1): not counted afterwards, or
+            propensities would depend on the memberships that they are to explain.
+
+        Returns
+        -------
+        PropensityFit
+            With the difference as `offset`, which its repr states.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If `share` is not strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leakbound.propensity import LogisticPropensity
+        >>> rng = np.random.default_rng(0)
+        >>> fit = LogisticPropensity().fit(rng.normal(size=(40, 1)), np.arange(40) < 20)
+        >>> round(fit.with_member_share(0.75).offset, 6)
+        1.098612
+        """
+        here = real(share, "share", above=0, below=1)
+        odds = here / (1 - here) * (1 - self.rows.share) / self.rows.share
+        return replace(self, offset=float(np.log(odds)))
+
+    @property
+    def member_share(self) -> float:
+        """P(member) where the log-odds hold: that of D', or what `with_member_share` declared."""
+        odds = self.rows.share / (1 - self.rows.share) * math.exp(self.offset)
+        return odds / (1 + odds)
+
+    def check_disjoint(self, ids: ArrayInput) -> None:
+        """Check that no example of an audit is in D'.
+
+        Parameters
+        ----------
+        ids : array-like, shape (m,)
+            Ids of the audit set. Nothing is checked if D' came without ids.
+
+        Raises
+        ------
+        OverlappingIdsError
+            If an id is in both.
+        ArrayTypeError
+            If the ids cannot be compared with those of D'.
+        """
+        self.rows.check_disjoint(ids)
+
+    def overlap(self, X: ArrayInput, member: ArrayInput | HasMember) -> Overlap:
+        """Say how far members and non-members of an audit set can be compared.
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            Features of the audit set.
+        member : array-like, shape (m,)
+            Its membership.
+
+        Returns
+        -------
+        Overlap
+            Effective sample sizes, shares of extreme propensities, and histograms by class.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
+            If the arguments do not describe the same examples.
+        """
+        order = ExampleOrder()
+        log_odds = self.log_odds(order.placed(X, "X"))
+        return overlap(log_odds, order.member(member, log_odds.size))
+
+    def falsify(
+        self,
+        X: ArrayInput,
+        member: ArrayInput | HasMember,
+        *,
+        sceptic: Any = None,
+        seed: int = 0,
+    ) -> Falsification:
+        """Try to refute the propensities with an independent model: see `falsify`.
+
+        Parameters
+        ----------
+        X : array-like, shape (m, d)
+            Features of the audit set.
+        member : array-like, shape (m,)
+            Its membership.
+        sceptic : scikit-learn classifier, optional
+            With `predict_proba`; by default a logistic regression and gradient-boosted trees.
+        seed : int
+            Seed of the sceptic and of its folds.
+
+        Returns
+        -------
+        Falsification
+            The p-value, and whether the propensities are refuted.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
+            If the arguments do not describe the same examples.
+        MissingExtraError
+            If scikit-learn is not installed.
+        """
+        return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
+
+    def _features(self, X: ArrayInput) -> FloatArray:
+        return check_features(X, "X", columns=self.rows.features.shape[1])
+
+    def _key(self, features: FloatArray, seed: int) -> str:
+        content = Rows(features, self.rows.member[:0], None, None).digest
+        made_of = (
+            self.name,
+            repr(self._engine),
+            self.rows.digest,
+            content,
+            f"seed {seed} of {SCHEME}",
+        )
+        return "".join(f"{part}\n" for part in made_of)
+
+    def __repr__(self) -> str:
+        members = int(self.rows.member.sum())
+        shift = f"; log-odds shifted by {self.offset:+.3g}" if self.offset else ""
+        return (
+            f"PropensityFit({self.name}; {members} members and "
+            f"{self.rows.member.size - members} non-members{shift})"
+        )

@@ -1,0 +1,178 @@
+"""Whether the log-odds of membership are linear in the features: two tests that read no scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.records import Record
+from leakbound._base.streams import Purpose
+from leakbound._base.validation import integer
+from leakbound.propensity.falsification import (
+    REFUTED_BELOW,
+    TREES,
+    beliefs,
+    bets,
+    default_sceptics,
+    fisher,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leakbound._base.types import IntArray
+    from leakbound.propensity.confidence import ConfidenceSet
+
+__all__ = ["FormTest", "bet_against_set", "products_missing"]
+
+_CLIPPED = 3.0
+"""Standard deviations at which features are clipped before they are multiplied."""
+_BLOCK = 256
+"""Products that are tested in one go."""
+_EXPLAINED = 1e-3
+"""Share of a product's variance below which the model's own columns count as explaining it."""
+_PARTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FormTest(Record):
+    """What came of a test of the form of a logistic model.
+
+    Attributes
+    ----------
+    p_value : float
+        At most this is the chance of what was seen, if the log-odds are linear in the features.
+    refuted : bool
+        Whether it is below 0.01.
+    test : str
+        What was tested, in words.
+    terms : int
+        Products or bets that were looked at.
+    worst : tuple of int
+        The two features, the same one twice for a square, whose product the model lacks most;
+        empty for bets.
+    """
+
+    p_value: float
+    refuted: bool
+    test: str
+    terms: int
+    worst: tuple[int, ...] = ()
+
+
+def products_missing(found: ConfidenceSet) -> FormTest:
+    """Test whether the model lacks a square or a product of features, one score test for each.
+
+    Parameters
+    ----------
+    found : ConfidenceSet
+        Whose rows, those of D' included, and estimate are tested.
+
+    Returns
+    -------
+    FormTest
+        The smallest p-value times the number of terms. Normal limits, which hold in large samples.
+
+    Notes
+    -----
+    For a term z the statistic is Σ zᵢ(yᵢ - πᵢ) over its standard deviation, what the columns of the
+    model explain of it taken off: Rao's score test. Features are standardised and clipped at three
+    standard deviations before they are multiplied, so that no row decides alone.
+
+    References
+    ----------
+    C. R. Rao, "Large sample tests of statistical hypotheses concerning several parameters", 1948.
+    """
+    features, design, chances = found.residuals()
+    variances = chances * (1 - chances)
+    left = found.labels - chances
+    spread = features.std(axis=0)
+    units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    units = np.clip(units, -_CLIPPED, _CLIPPED)
+    information = (design * variances[:, None]).T @ design
+    largest, terms, worst = 0.0, 0, (0, 0)
+    for one, other in _pairs(units.shape[1]):
+        products = units[:, one] * units[:, other]
+        weighted = products * variances[:, None]
+        both = design.T @ weighted
+        total = (products * weighted).sum(axis=0)
+        variance = total - (both * np.linalg.solve(information, both)).sum(axis=0)
+        open_terms = np.flatnonzero(variance > _EXPLAINED * total)
+        terms += open_terms.size
+        if not open_terms.size:
+            continue
+        sizes = np.abs(products[:, open_terms].T @ left) / np.sqrt(variance[open_terms])
+        top = int(np.argmax(sizes))
+        if sizes[top] > largest:
+            largest, at = float(sizes[top]), open_terms[top]
+            worst = (int(one[at]), int(other[at]))
+    tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+    p_value = min(1.0, tail * terms) if terms else 1.0
+    return FormTest(
+        p_value=p_value,
+        refuted=p_value < REFUTED_BELOW,
+        test="score tests of all squares and products of features",
+        terms=terms,
+        worst=worst if terms else (),
+    )
+
+
+def bet_against_set(found: ConfidenceSet, *, sceptic: Any = None, seed: int = 0) -> FormTest:
+    """Let an independent model bet against every member of a confidence set.
+
+    Parameters
+    ----------
+    found : ConfidenceSet
+        Whose audited rows are bet on.
+    sceptic : scikit-learn classifier, optional
+        With `predict_proba`; gradient-boosted trees by default.
+    seed : int
+        Seed of the sceptic and of the order of the examples.
+
+    Returns
+    -------
+    FormTest
+        The p-value holds whichever member of the set is true, plus the chance that none is: each
+        tail is that at the member that makes so many right guesses likeliest.
+
+    Raises
+    ------
+    MissingExtraError
+        If scikit-learn is not installed.
+
+    Notes
+    -----
+    Otherwise as `falsify`, which tests log-odds that are claimed to be right as numbers.
+    """
+    seed = integer(seed, "seed", least=0)
+    model = default_sceptics()[TREES] if sceptic is None else sceptic
+    claimed = found.log_odds()
+    table = np.column_stack([found.features, claimed])
+    order = Purpose.SET_PARTS.rng(seed).permutation(claimed.size)
+    parts = np.array_split(order, _PARTS)
+    tails, number = [], 0
+    for k in range(1, _PARTS):
+        past, rows = np.concatenate(parts[:k]), parts[k]
+        believed = beliefs(model, table, found.member, past, rows, seed, k)
+        if believed is None:
+            continue
+        chosen, guesses = bets(claimed[rows], believed)
+        number += chosen.size
+        tails.append(found.core.largest_log_tail(rows[chosen], guesses.astype(np.int64)))
+    p_value = min(1.0, fisher(tails) + found.level)
+    return FormTest(
+        p_value=p_value,
+        refuted=p_value - found.level < REFUTED_BELOW,
+        test=" ".join(repr(model).split()),
+        terms=number,
+    )
+
+
+def _pairs(columns: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the pairs of columns, squares included, block by block."""
+    one, other = np.triu_indices(columns)
+    for start in range(0, one.size, _BLOCK):
+        yield one[start : start + _BLOCK], other[start : start + _BLOCK]

@@ -1,0 +1,167 @@
+"""How far members and non-members can be compared: diagnostics of the propensities."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakbound._base.records import Record
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.report.style import draw_classes, house_style, name_axes, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Overlap", "overlap", "plot_overlap"]
+
+THRESHOLDS = (1.0, 2.0, 3.0, 5.0)
+"""Log-odds, in absolute value, that shares are counted beyond: π outside .27-.73 to .007-.993."""
+BINS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap(Record):
+    """How the propensities π of an audit set are spread, by class.
+
+    Attributes
+    ----------
+    m : int
+        Examples.
+    members : int
+        Members among them.
+    m_eff : float
+        Σ 2 min(πᵢ, 1 − πᵢ): m if every π is ½, 0 if features give membership away. It is also the
+        number of examples that matching keeps, on average.
+    ess_members, ess_nonmembers : float
+        Kish's effective size of a class, (Σ w)² / Σ w², with the weights of matching: min(1, e^−λ)
+        for members and min(1, e^λ) for non-members.
+    thresholds : ndarray of float64
+        Log-odds, in absolute value.
+    beyond : ndarray of float64
+        Share of the examples whose log-odds are beyond each threshold.
+    certain : int
+        Examples with a propensity of exactly 0 or 1, on which an audit must abstain.
+    edges : ndarray of float64, shape (41,)
+        Edges of the histogram's bins, in π.
+    member_counts, nonmember_counts : ndarray of int64, shape (40,)
+        Examples of each class in each bin.
+    """
+
+    m: int
+    members: int
+    m_eff: float
+    ess_members: float
+    ess_nonmembers: float
+    thresholds: FloatArray
+    beyond: FloatArray
+    certain: int
+    edges: FloatArray
+    member_counts: IntArray
+    nonmember_counts: IntArray
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the histograms: see `plot_overlap`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Propensity against the number of examples.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return plot_overlap(self, ax)
+
+    def __repr__(self) -> str:
+        return (
+            f"Overlap(m={self.m}, m_eff={self.m_eff:.0f}, effective members "
+            f"{self.ess_members:.0f} of {self.members}, non-members {self.ess_nonmembers:.0f} of "
+            f"{self.m - self.members})"
+        )
+
+
+def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
+    """Summarise the propensities of an audit set.
+
+    Parameters
+    ----------
+    log_odds : ndarray of float64, shape (m,)
+        Log-odds of membership; ±inf allowed.
+    member : ndarray of bool, shape (m,)
+        Membership.
+
+    Returns
+    -------
+    Overlap
+        The diagnostics.
+
+    Examples
+    --------
+    >>> overlap(np.array([0.0, 0.0, 2.0, -2.0]), np.array([True, False, True, False]))
+    Overlap(m=4, m_eff=2, effective members 1 of 2, non-members 1 of 2)
+    """
+    size = np.abs(log_odds)
+    smaller = 1.0 / (1.0 + np.exp(np.minimum(size, 700.0)))
+    smaller[np.isinf(size)] = 0.0
+    propensity = np.where(log_odds > 0, 1.0 - smaller, smaller)
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    counts = [np.histogram(propensity[member == one], edges)[0] for one in (True, False)]
+    weights = np.exp(-np.maximum(0.0, np.where(member, log_odds, -log_odds)))
+    return Overlap(
+        m=log_odds.size,
+        members=int(member.sum()),
+        m_eff=float(2.0 * smaller.sum()),
+        ess_members=_effective_size(weights[member]),
+        ess_nonmembers=_effective_size(weights[~member]),
+        thresholds=np.array(THRESHOLDS),
+        beyond=np.array([float((size > threshold).mean()) for threshold in THRESHOLDS]),
+        certain=int(np.isinf(size).sum()),
+        edges=edges,
+        member_counts=counts[0].astype(np.int64),
+        nonmember_counts=counts[1].astype(np.int64),
+    )
+
+
+def _effective_size(weights: FloatArray) -> float:
+    total = float(weights.sum())
+    return total * total / float(np.square(weights).sum()) if total > 0 else 0.0
+
+
+def plot_overlap(overlap: Overlap, ax: "Axes | None" = None) -> "Axes":
+    """Draw the propensities of members and of non-members.
+
+    Where the two overlap, right guesses say something about the model; beyond, the features alone
+    give membership away.
+
+    Parameters
+    ----------
+    overlap : Overlap
+        The diagnostics of a fitted propensity model.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Propensity in [0, 1] against the number of examples, with the effective size in the title.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        draw_classes(ax, overlap.edges, overlap.member_counts, overlap.nonmember_counts)
+        ax.set_xlim(0.0, 1.0)
+        title = f"Overlap: worth {overlap.m_eff:,.0f} of {overlap.m:,} examples"
+        name_axes(ax, title, "propensity: P(member | features)", "examples per bin")
+        ax.set_title(title, pad=20)
+    return ax

@@ -1,0 +1,492 @@
+"""Figures of an audit: each function takes a result, draws one figure and returns its Axes.
+
+The figures share one style, applied while they are drawn and never left in matplotlib's settings.
+The colours are told apart by colour-blind readers and in grey; every line is also named in words.
+
+Sources
+-------
+Precision against recall with the precision that each recall needs for the same bound: Kazmi et al.
+2024 (arXiv 2402.09477), Figures 3 and 4. ROC on logarithmic axes: Carlini et al. 2022
+(arXiv 2112.03570).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from leakbound._base.formatting import number
+from leakbound.report.reference_lines import iso_bound_precision, most_true_positives
+from leakbound.report.style import (
+    ALERT,
+    INK,
+    MEMBER,
+    MUTED,
+    OTHER,
+    PAPER,
+    RULE,
+    draw_classes,
+    house_style,
+    name_axes,
+    new_axes,
+)
+from leakbound.results import PanoramiaResult
+from leakbound.results.words import is_family, symbol
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from leakbound._base.types import IntArray
+    from leakbound.report.parts import Histogram, Roc
+    from leakbound.results import AuditResult, ScoreAudit
+    from leakbound.results.words import Result
+
+__all__ = [
+    "ALERT",
+    "INK",
+    "MEMBER",
+    "MUTED",
+    "OTHER",
+    "PAPER",
+    "PLOTS",
+    "RULE",
+    "house_style",
+    "plot_bound",
+    "plot_histogram",
+    "plot_precision_recall",
+    "plot_profile",
+    "plot_roc",
+]
+
+_FEW = 60
+"""Cuts up to which each is marked, so that a policy which tests few of them shows which."""
+_PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
+
+
+class Plot(Protocol):
+    """A function that draws one figure of a result."""
+
+    def __call__(self, result: Result, ax: Axes | None = None) -> Axes:
+        """Draw on `ax`, or on new axes, and return them."""
+
+
+class _Series(NamedTuple):
+    """One ranking to draw: what it and its bound are called, and its colour."""
+
+    name: str
+    symbol: str
+    prefix: str
+    colour: str
+    audit: ScoreAudit
+
+
+def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the bound that every cut would give, with the final bound and the ceiling.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA both rankings are drawn: c from the baseline, c + ε from the attack.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Guesses on a logarithmic axis against the bound, in units of ε; what `plot_profile` draws
+        for a family of trade-off functions.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if is_family(result):
+        return plot_profile(result, ax)
+    with house_style():
+        ax = new_axes(ax)
+        series = _series(result)
+        for one in series:
+            tested = np.isfinite(one.audit.curve.bound)
+            marker = "o" if np.count_nonzero(tested) <= _FEW else ""
+            ax.plot(
+                one.audit.curve.guesses[tested],
+                one.audit.curve.bound[tested],
+                color=one.colour,
+                marker=marker,
+                markersize=3,
+            )
+            ax.axhline(one.audit.bound, color=one.colour, linewidth=0.9, linestyle=(0, (4, 2)))
+            if one.audit.bound > 0:
+                ax.plot(
+                    one.audit.guesses,
+                    one.audit.bound,
+                    "o",
+                    color=one.colour,
+                    markersize=5,
+                    zorder=4,
+                )
+        ceiling = _ceiling(result)
+        ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        _logarithmic_counts(ax, max(int(one.audit.curve.guesses[-1]) for one in series))
+        _frame_levels(ax, ceiling, series, _relation(result))
+        name_axes(
+            ax,
+            "Bound against guesses",
+            "guesses made",
+            "lower bound on " + ", ".join(one.symbol for one in reversed(series)),
+            result.kind,
+        )
+    return ax
+
+
+def plot_profile(result: AuditResult, ax: Axes | None = None) -> Axes:
+    """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of a family of trade-off functions.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        δ on a logarithmic axis against ε.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        delta = np.geomspace(1e-12, 1.0, 241)[:-1]
+        for name, curve, colour, style in (
+            ("rejected", result.rejected, MEMBER, "-"),
+            ("a perfect attack", result.rejectable, MUTED, (0, (1, 2))),
+        ):
+            if curve is not None:
+                epsilon = np.asarray(curve.epsilon(delta))
+                known = np.isfinite(epsilon)
+                ax.plot(delta[known], epsilon[known], color=colour, linestyle=style, label=name)
+        ax.set_xscale("log")
+        ax.set_ylim(bottom=0)
+        if result.rejectable is not None:
+            ax.legend(loc="upper right")
+        name_axes(ax, "ε against δ", "δ", "lower bound on ε", result.kind)
+    return ax
+
+
+def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw precision against recall, with the precision that every recall needs for the same bound.
+
+    The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
+    the curve touches it lies the chosen cut; nothing lies above it.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA both rankings are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Recall in [0, 1] against the share of right guesses in [0, 1].
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        series = _series(result)
+        ax.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        for one in series:
+            recall, precision = one.audit.curve.recall, one.audit.curve.precision
+            ax.plot(recall, precision, color=one.colour, label=one.name)
+            if is_family(result):
+                chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
+                ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
+            elif one.audit.bound > 0:
+                end = _draw_iso_bound(ax, one, _relation(result))
+                chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
+                ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
+                if len(series) == 1:
+                    _name_end(ax, end, f"ε {_relation(result)} {number(one.audit.bound)}")
+        _name_chance(ax, series)
+        low = min(
+            float(one.audit.curve.precision[one.audit.curve.guesses >= 10].min(initial=0.5))
+            for one in series
+        )
+        ax.set_ylim(low - 0.06, 1.06)
+        ax.set_yticks([tick for tick in np.arange(0.0, 1.01, 0.1) if tick >= low - 0.06])
+        _scale_recall(ax, series)
+        if len(series) > 1:
+            ax.legend(loc="best")
+        name_axes(ax, "Precision and recall", "recall", "share of right guesses", result.kind)
+    return ax
+
+
+def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
+
+    An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
+    trade-off function f at most 1 - f(FPR): drawn for the rejected curve of a family. The measured
+    curve carries sampling error, which the bound allows for: it may lie above its own line.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA the line is e^c FPR for the baseline and e^(c + ε) FPR for the attack.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        False-positive rate against true-positive rate, both logarithmic. A rate of 0 is drawn at
+        the edge.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        series = _series(result)
+        floor = min(_smallest_step(one.audit.roc) for one in series)
+        grid = np.geomspace(floor, 1.0, 400)
+        for one in series:
+            rates = (one.audit.roc.false_positive_rate, one.audit.roc.true_positive_rate)
+            false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
+            ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
+        for one in series:
+            if is_family(result):
+                most = None if result.rejected is None else 1 - result.rejected.f(grid)
+                figure = result.rounded(result.bound)
+            else:
+                above = one.audit.bound > 0
+                most = most_true_positives(grid, one.audit.bound) if above else None
+                figure = number(one.audit.bound)
+            if most is not None:
+                ax.plot(
+                    grid,
+                    most,
+                    color=one.colour,
+                    linewidth=0.9,
+                    linestyle=(0, (4, 2)),
+                    label=f"most for {one.symbol} = {figure}",
+                )
+        ax.plot(grid, grid, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), label="coin toss")
+        for axis in ("x", "y"):
+            _logarithmic_rates(ax, axis, floor)
+        ax.legend(loc="lower right")
+        name_axes(ax, "ROC, logarithmic", "false-positive rate", "true-positive rate", result.kind)
+    return ax
+
+
+def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
+    """Draw the scores of members and of non-members.
+
+    Parameters
+    ----------
+    result : AuditResult or PanoramiaResult
+        For PANORAMIA the attack's scores are drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Score against number of examples; scores beyond the 0.1 % and 99.9 % quantiles count in the
+        end bins.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        histogram = (
+            result.attack.histogram if isinstance(result, PanoramiaResult) else result.histogram
+        )
+        first = _first_bins(histogram)
+        edges = np.append(histogram.edges[first], histogram.edges[-1])
+        counts = (histogram.members, histogram.non_members)
+        draw_classes(ax, edges, *(np.add.reduceat(one, first) for one in counts))
+        name_axes(ax, "Scores", "score (higher: more likely a member)", "examples per bin")
+        ax.set_title("Scores", pad=20)
+    return ax
+
+
+PLOTS: dict[str, Plot] = {
+    "bound": plot_bound,
+    "precision_recall": plot_precision_recall,
+    "roc": plot_roc,
+    "histogram": plot_histogram,
+}
+
+
+def _series(result: Result) -> tuple[_Series, ...]:
+    if isinstance(result, PanoramiaResult):
+        return (
+            _Series("with the model", "c + ε", "with the model: ", MEMBER, result.attack),
+            _Series("baseline", "c", "baseline: ", OTHER, result.baseline),
+        )
+    return (_Series("this model", symbol(result), "", MEMBER, result),)
+
+
+def _ceiling(result: Result) -> float:
+    return result.attack.ceiling if isinstance(result, PanoramiaResult) else result.ceiling
+
+
+def _relation(result: Result) -> str:
+    return "=" if result.kind == "invalid" else "≥"
+
+
+def _draw_iso_bound(ax: Axes, series: _Series, relation: str) -> tuple[float, float]:
+    """Draw the precision needed for the final bound; return where it ends."""
+    level = iso_bound_precision(series.audit.curve, series.audit.bound)
+    known = np.isfinite(level)
+    recall, level = series.audit.curve.recall[known], level[known]
+    ax.plot(
+        recall,
+        level,
+        color=series.colour,
+        linewidth=0.9,
+        linestyle=(0, (4, 2)),
+        label=f"{series.symbol} {relation} {number(series.audit.bound)}",
+    )
+    return float(recall[-1]), float(level[-1])
+
+
+def _frame_levels(ax: Axes, ceiling: float, series: tuple[_Series, ...], relation: str) -> None:
+    """Choose the frame, and name the horizontal lines at the left, where curves are low."""
+    name = f"ceiling {number(ceiling)}: a perfect attack"
+    highest = max(one.audit.bound for one in series)
+    if 0 < 4 * highest < ceiling:
+        frame = 2.2 * highest
+        levels = [(frame, f"↑ {name}", MUTED)]
+    else:
+        frame = max(ceiling, highest, 0.1)
+        levels = [(ceiling, name, MUTED)]
+    ax.set_ylim(-0.03 * frame, 1.15 * frame)
+    for one in series:
+        text = f"{one.prefix}{one.symbol} {relation} {number(one.audit.bound)}"
+        if one.audit.bound <= 0:
+            text += ": nothing refuted"
+        elif len(series) == 1:
+            text += f" from {one.audit.correct:,} of {one.audit.guesses:,} guesses"
+        levels.append((one.audit.bound, text, one.colour))
+    levels.sort(key=lambda level: -level[0])
+    above = np.inf
+    for height, text, colour in levels:
+        crowded = above - height < 0.08 * frame
+        ax.annotate(
+            text,
+            (0.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, -3 if crowded else 2),
+            textcoords="offset points",
+            color=colour,
+            va="top" if crowded else "bottom",
+            bbox=_PATCH,
+            zorder=5,
+        )
+        above = height
+
+
+def _logarithmic_counts(ax: Axes, largest: int) -> None:
+    ax.set_xscale("log")
+    ax.set_xlim(1, largest * 1.05)
+    decades = [10**power for power in range(len(str(largest)))]
+    ax.set_xticks(decades, [f"{tick:,}" for tick in decades])
+
+
+def _logarithmic_rates(ax: Axes, axis: Literal["x", "y"], floor: float) -> None:
+    powers = range(int(np.ceil(np.log10(floor) - 1e-9)), 1)
+    ticks, labels = [10.0**power for power in powers], [_power_of_ten(power) for power in powers]
+    if axis == "x":
+        ax.set_xscale("log")
+        ax.set_xlim(floor, 1.0)
+        ax.set_xticks(ticks, labels)
+    else:
+        ax.set_yscale("log")
+        ax.set_ylim(floor, 1.15)
+        ax.set_yticks(ticks, labels)
+
+
+def _smallest_step(roc: Roc) -> float:
+    """Half of the smallest positive rate, where a rate of zero is drawn."""
+    rates = np.concatenate([roc.false_positive_rate, roc.true_positive_rate])
+    return 0.5 * float(rates[rates > 0].min(initial=1.0))
+
+
+def _power_of_ten(power: int) -> str:
+    if power >= -3:
+        return f"{10.0**power:g}"
+    return "10⁻" + str(-power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _name_end(ax: Axes, end: tuple[float, float], text: str) -> None:
+    """Name a line above its right end, where nothing else can be."""
+    ax.annotate(
+        text,
+        end,
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="right" if end[0] > 0.5 else "left",
+        color=MEMBER,
+        bbox=_PATCH,
+        zorder=5,
+    )
+
+
+def _name_chance(ax: Axes, series: tuple[_Series, ...]) -> None:
+    """Name the line at ½ at its right end, on the side that the curves leave free."""
+    ends = [
+        one.audit.curve.precision[one.audit.curve.recall >= 0.7 * one.audit.curve.recall[-1]]
+        for one in series
+    ]
+    above = float(np.mean(np.concatenate(ends))) < 0.5
+    ax.annotate(
+        "coin toss",
+        (1.0, 0.5),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, 3 if above else -3),
+        textcoords="offset points",
+        ha="right",
+        va="bottom" if above else "top",
+        color=MUTED,
+    )
+
+
+def _scale_recall(ax: Axes, series: tuple[_Series, ...]) -> None:
+    """Recall is linear, unless a chosen cut would disappear at the left edge."""
+    chosen = [
+        float(np.interp(one.audit.guesses, one.audit.curve.guesses, one.audit.curve.recall))
+        for one in series
+    ]
+    if min(chosen) >= 0.03 or max(one.audit.bound for one in series) <= 0:
+        ax.set_xlim(-0.01, 1.01)
+        return
+    smallest = min(float(one.audit.curve.recall[one.audit.curve.recall > 0][0]) for one in series)
+    ax.set_xscale("log")
+    ax.set_xlim(smallest, 1.05)
+    powers = range(int(np.ceil(np.log10(smallest) - 1e-9)), 1)
+    ax.set_xticks([10.0**power for power in powers], [_power_of_ten(power) for power in powers])
+
+
+def _first_bins(histogram: Histogram) -> IntArray:
+    """Index the first of every group of bins; few examples need wider bins to show a shape."""
+    examples = int(histogram.members.sum() + histogram.non_members.sum())
+    group = 1 if examples >= 2000 else 2 if examples >= 600 else 3
+    return np.arange(0, len(histogram.members), group)

@@ -1,0 +1,21 @@
+"""What audits return: frozen results that say what their number means, and go to JSON and back."""
+
+from leakbound._base.types import Kind
+from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.results.one_run import AuditResult, ScoreAudit
+from leakbound.results.panoramia import PanoramiaResult
+from leakbound.results.zero_run import Bootstrap, ZeroRunResult
+
+__all__ = [
+    "Assumption",
+    "AuditResult",
+    "Bootstrap",
+    "Curve",
+    "Histogram",
+    "Kind",
+    "PanoramiaResult",
+    "Provenance",
+    "Roc",
+    "ScoreAudit",
+    "ZeroRunResult",
+]

@@ -1,0 +1,233 @@
+"""What an audit against generated non-members returns; the public name is that of the package."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from leakbound._base.formatting import down
+from leakbound._base.records import Lazy
+from leakbound._base.types import Kind, PathName, Verdict
+from leakbound._base.validation import real
+from leakbound.claims import ApproxDP, PureDP
+from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.results.one_run import Result, ScoreAudit, check_delta, judged, percent, sign_of
+from leakbound.results.zero_run import ZeroRunResult
+
+__all__ = ["PanoramiaResult"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PanoramiaResult(Result):
+    """What an audit against generated non-members finds.
+
+    With probability `confidence`, c ≥ `c_lb` and c + ε ≥ `c_plus_epsilon_lb` both hold. Their
+    difference ε̃ is an estimate of ε, not a lower bound; `lower_bound` is one where c has an upper
+    limit.
+
+    Parameters
+    ----------
+    kind : str
+        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`;
+        "invalid": an uncorrected policy was asked for by name.
+    claim : PureDP or ApproxDP
+        The family of guarantees.
+    bound : float
+        ε̃, or `lower_bound` where there is one.
+    reason : str
+        Why the bound is 0; empty if it is not.
+    confidence : float
+        Joint for both bounds.
+    m : int
+        Examples tested.
+    c_lb : float
+        Lower bound on the generator's closeness c, from the baseline; 0 with real non-members.
+    c_plus_epsilon_lb : float
+        Lower bound on c + ε, from the attack.
+    epsilon_tilde : float
+        max(0, `c_plus_epsilon_lb` - `c_lb`).
+    c_upper : float or None
+        Upper limit on c that the caller vouches for; 0 with real non-members.
+    lower_bound : float or None
+        max(0, `c_plus_epsilon_lb` - `c_upper`), for a result of kind "lower_bound".
+    baseline, attack : ScoreAudit
+        What each ranking proves; `bound` is on c and on c + ε.
+    theorem : str
+        Why the bounds hold, and what ε̃ is not.
+    assumptions : tuple of Assumption
+        What must be true for them.
+    options : dict
+        Every option in force.
+    warnings : tuple of str
+        What a reader should know; none of it changes a bound.
+    conditional : ZeroRunResult or None
+        A lower bound on ε that holds if propensities do, where features were given: Zero-Run on the
+        half of the same examples that proves more, by each example's own odds, or after matching
+        for `ApproxDP`.
+    conditional_by_match : ZeroRunResult or None
+        For `PureDP` the same after matching. The larger of the two holds at no stated confidence.
+    """
+
+    kind: Kind
+    claim: PureDP | ApproxDP
+    bound: float
+    reason: str
+    confidence: float
+    m: int
+    c_lb: float
+    c_plus_epsilon_lb: float
+    epsilon_tilde: float
+    c_upper: float | None
+    lower_bound: float | None
+    baseline: ScoreAudit
+    attack: ScoreAudit
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+    conditional: ZeroRunResult | None = None
+    conditional_by_match: ZeroRunResult | None = None
+    _provenance: Lazy[Provenance] = field(repr=False)
+
+    def _flaw(self) -> str:
+        if not 0 < self.confidence < 1:
+            return f"confidence is {self.confidence:g}, outside (0, 1)"
+        if not (self.m == self.attack.m == self.baseline.m):
+            return f"m ({self.m}) is not that of baseline and attack"
+        most = self.c_plus_epsilon_lb
+        allowed = self.c_lb if self.c_upper is None else self.c_upper
+        if self.bound != max(0.0, most - allowed):
+            return f"bound ({self.bound:g}) does not follow from c_plus_epsilon_lb and c"
+        if min(self.c_lb, most, self.epsilon_tilde) < 0 or most != self.attack.bound:
+            return "c_lb, c_plus_epsilon_lb and epsilon_tilde are not what the attack proves"
+        if (self.lower_bound is None) == (self.kind == "lower_bound"):
+            return f"lower_bound does not go with kind {self.kind!r}"
+        return ""
+
+    @property
+    def conditionals(self) -> tuple[ZeroRunResult, ...]:
+        """The conditional lower bounds that there are, the claim's own first."""
+        both = (self.conditional, self.conditional_by_match)
+        return tuple(result for result in both if result is not None)
+
+    @property
+    def members(self) -> int:
+        """Members among the examples tested."""
+        return self.attack.members
+
+    @property
+    def guesses(self) -> int:
+        """Guesses of the attack at its chosen cut."""
+        return self.attack.guesses
+
+    @property
+    def correct(self) -> int:
+        """Right guesses of the attack at its chosen cut."""
+        return self.attack.correct
+
+    @property
+    def path(self) -> PathName:
+        """The path of both rankings."""
+        return self.attack.path
+
+    @property
+    def auc(self) -> float:
+        """AUC of the attack."""
+        return self.attack.auc
+
+    @property
+    def ceiling(self) -> float:
+        """What `bound` would have been with a perfect attack and this baseline."""
+        return max(0.0, self.attack.ceiling - self._allowance)
+
+    @property
+    def curve(self) -> Curve:
+        """The attack's path; its bounds are on c + ε."""
+        return self.attack.curve
+
+    @property
+    def roc(self) -> Roc:
+        """The attack's ranking as a membership test."""
+        return self.attack.roc
+
+    @property
+    def histogram(self) -> Histogram:
+        """The attack's scores."""
+        return self.attack.histogram
+
+    def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
+        """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed privacy loss, at least 0.
+        delta : float
+            The claimed δ, at most that of the result's claim; a bound on pure DP speaks of 0 only.
+        c : float, optional
+            The claimed closeness of the generator, at least 0. Without it only a result of kind
+            "lower_bound" can refute anything.
+
+        Returns
+        -------
+        {"refuted", "not refuted", "inconclusive"}
+            The pair (c, ε) is refuted if `c_lb` > c or `c_plus_epsilon_lb` > c + ε (Corollary 1 of
+            Kazmi et al. 2024), ε alone if `lower_bound` > ε; "inconclusive" if even a perfect
+            attack, and for the pair a perfect baseline, could not have refuted it.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If a value is negative or no number, or `delta` is outside [0, 1).
+        IncompatibleOptionsError
+            If the claim says nothing about this δ.
+        """
+        claimed = real(epsilon, "epsilon", least=0)
+        check_delta(delta, self.claim)
+        if c is not None:
+            total = claimed + real(c, "c", least=0)
+            refuted = self.c_lb > c or self.c_plus_epsilon_lb > total
+            alone = 0.0 if self.options["real_nonmembers"] else self.baseline.ceiling
+            reach = max(alone - c, self.attack.ceiling - total)
+            return judged(self.kind, refuted=refuted, refutable=lambda: reach > 0)
+        if self.lower_bound is None:
+            return "inconclusive"
+        return judged(
+            self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
+        )
+
+    def __repr__(self) -> str:
+        known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
+        nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
+        return (
+            f"PanoramiaResult(epsilon {sign_of(self.kind)} {down(self.bound)} @ "
+            f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
+            f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}"
+            f"{''.join(map(_beside, self.conditionals))})"
+        )
+
+    def _rows(self) -> dict[str, str]:
+        nature = "an estimate, not a lower bound" if self.kind == "estimate" else self.kind
+        return {
+            f"epsilon {sign_of(self.kind)}": f"{down(self.bound)} ({nature.replace('_', ' ')})",
+            **({"because": self.reason} if self.reason else {}),
+            "confidence": percent(self.confidence),
+            "c >=": f"{down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
+            "c + epsilon >=": f"{down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
+            **{
+                f"conditionally ({one.correction.replace('_', '-')})": (
+                    f"epsilon >= {down(one.bound)}" + (", withheld" if one.withheld else "")
+                )
+                for one in self.conditionals
+            },
+            "examples": f"{self.m}, of which {self.members} members",
+            "a perfect attack reaches": down(self.ceiling),
+        }
+
+    @property
+    def _allowance(self) -> float:
+        return self.c_lb if self.c_upper is None else self.c_upper
+
+
+def _beside(found: ZeroRunResult) -> str:
+    name = found.correction.replace("_", "-")
+    withheld = ", withheld" if found.withheld else ""
+    return f"; conditional lower bound by {name}: epsilon >= {down(found.bound)}{withheld}"

@@ -1,0 +1,362 @@
+"""Games of membership and of reconstruction.
+
+The public names are those of `leakbound.simulate`.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, overload
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.validation import integer, real
+from leakbound.simulate.profiles import Profile, gaussian_profile, smallest_epsilon
+
+__all__ = ["Game", "Parameter", "Reconstruction", "gaussian", "mixture", "null"]
+
+Parameter: TypeAlias = Literal["epsilon", "mu"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Game:
+    """One game of membership that was played: what an audit sees, and the truth.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Higher for likelier members.
+    member : ndarray of bool, shape (m,)
+        What independent fair coins said.
+    truth : float
+        The smallest value of `parameter` with which the mechanism keeps its guarantee.
+    parameter : {"epsilon", "mu"}
+        Whether `truth` is the ε of (ε, δ)-DP or the μ of Gaussian DP.
+    guarantee : str
+        The guarantee in words.
+    """
+
+    scores: FloatArray
+    member: BoolArray
+    truth: float
+    parameter: Parameter
+    guarantee: str
+    _profile: Profile = field(repr=False)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest δ with which the mechanism is (ε, δ)-DP.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε, at least 0.
+
+        Returns
+        -------
+        float
+            δ, in [0, 1].
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If `epsilon` is negative, infinite or not a number.
+        """
+        return self._profile(real(epsilon, "epsilon", least=0, below=math.inf))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest ε with which the mechanism is (ε, δ)-DP: what no bound may exceed.
+
+        Parameters
+        ----------
+        delta : float
+            δ, in [0, 1).
+
+        Returns
+        -------
+        float
+            ε, rounded up by less than 1e-12 relative; inf if no ε will do.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If `delta` is outside its range or not a number.
+        """
+        return smallest_epsilon(self._profile, real(delta, "delta", least=0, below=1))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reconstruction:
+    """One game of reconstruction: which of k equally likely values each canary took.
+
+    Parameters
+    ----------
+    guess : ndarray of int64, shape (m,)
+        The likeliest value of each canary, in [0, k).
+    value : ndarray of int64, shape (m,)
+        The value that it took.
+    scores : ndarray of float64, shape (m,)
+        Log-odds that the guess is right, given what was seen: the confidence in it.
+    k : int
+        Number of values.
+    truth : float
+        μ of Gaussian DP, under a change of one canary's value.
+    guarantee : str
+        The guarantee in words.
+    """
+
+    guess: IntArray
+    value: IntArray
+    scores: FloatArray
+    k: int
+    truth: float
+    guarantee: str
+
+    @property
+    def right(self) -> BoolArray:
+        """Whether each guess is right."""
+        return np.equal(self.guess, self.value)
+
+    def correct(self, guesses: int) -> int:
+        """Count the right ones among the guesses made with most confidence.
+
+        Parameters
+        ----------
+        guesses : int
+            Number of guesses, in [1, m].
+
+        Returns
+        -------
+        int
+            How many of them are right.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If `guesses` is outside its range or not an integer.
+        """
+        made = integer(guesses, "guesses", least=1, most=self.scores.size)
+        chosen = np.argpartition(self.scores, self.scores.size - made)[-made:]
+        return int(np.count_nonzero(self.right[chosen]))
+
+    def __repr__(self) -> str:
+        return f"Reconstruction(m={self.scores.size}, k={self.k}, mu={self.truth:g})"
+
+
+def coins(rng: np.random.Generator, examples: int) -> BoolArray:
+    """Toss a fair coin for each example.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Where the coins come from.
+    examples : int
+        m.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        The membership.
+    """
+    return rng.random(examples) < 0.5
+
+
+def null(m: int, *, seed: int) -> Game:
+    """Play the game with a model that learnt nothing: scores are pure noise.
+
+    Parameters
+    ----------
+    m : int
+        Examples, at least 1.
+    seed : int
+        Seed of coins and noise, at least 0.
+
+    Returns
+    -------
+    Game
+        Scores drawn from N(0, 1), whoever is a member; the truth is ε = 0 at every δ, and μ = 0.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or not a number.
+
+    Examples
+    --------
+    >>> null(1000, seed=0).truth
+    0.0
+    """
+    rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
+    member = coins(rng, integer(m, "m", least=1))
+    return Game(
+        scores=rng.normal(size=m),
+        member=member,
+        truth=0.0,
+        parameter="epsilon",
+        guarantee="nothing leaks: 0-DP",
+        _profile=gaussian_profile(0.0),
+    )
+
+
+@overload
+def gaussian(m: int, mu: float, *, seed: int, k: Literal[2] = 2) -> Game: ...
+@overload
+def gaussian(m: int, mu: float, *, seed: int, k: int) -> Game | Reconstruction: ...
+def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstruction:
+    """Play the game against a noisy sum of orthogonal canaries.
+
+    Each canary has a coordinate of its own, so its presence is seen through one draw from N(±μ/2,
+    1), and the draws are independent.
+
+    Parameters
+    ----------
+    m : int
+        Canaries, at least 1.
+    mu : float
+        μ, at least 0: the length of a canary over the standard deviation of the noise, 1/σ.
+    seed : int
+        Seed of coins and noise, at least 0.
+    k : int
+        Equally likely values of each canary, at least 2; 2 is membership.
+
+    Returns
+    -------
+    Game or Reconstruction
+        A game of membership for k = 2, of reconstruction for k > 2. The mechanism is μ-GDP, and for
+        no smaller μ: under adding or removing a canary for k = 2, under changing its value for
+        k > 2.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or not a number.
+
+    Notes
+    -----
+    This is the game of Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one
+    run" (2025), Algorithm 4, where a canary of k > 2 values is one of k orthogonal unit vectors,
+    √2 apart, in noise of standard deviation √2 σ. The printed algorithm returns one count of right
+    guesses: the precision of the top ⌈r/2⌉ canaries times r, rounded up in each of 100 runs, and
+    the mean of those rounded down. Rounding up adds up to one guess to every count (the product of
+    a precision and r can also land just above a whole number), rounding down takes up to one away,
+    and doubling one half of the guesses doubles the variance. Here nothing is rounded: the game
+    itself is returned, and an audit counts the guesses that it makes.
+
+    Examples
+    --------
+    >>> game = gaussian(1000, 1.0, seed=0)
+    >>> round(game.epsilon(1e-5), 3)
+    4.377
+    >>> gaussian(1000, 1.0, seed=0, k=4)
+    Reconstruction(m=1000, k=4, mu=1)
+    """
+    rng = Purpose.GAUSSIAN_GAME.rng(integer(seed, "seed", least=0))
+    integer(m, "m", least=1)
+    mu = real(mu, "mu", least=0, below=math.inf)
+    if integer(k, "k", least=2) > 2:
+        return _reconstruction(rng, m, mu, k)
+    member = coins(rng, m)
+    return Game(
+        scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
+        member=member,
+        truth=mu,
+        parameter="mu",
+        guarantee=f"{mu:g}-GDP under adding or removing a canary, independent canaries",
+        _profile=gaussian_profile(mu),
+    )
+
+
+def _reconstruction(rng: np.random.Generator, m: int, mu: float, k: int) -> Reconstruction:
+    """See each canary's unit vector, times μ/√2, in unit noise: values are μ apart."""
+    value = rng.integers(k, size=m, dtype=np.int64)
+    shift = mu / math.sqrt(2)
+    rows = np.arange(m)
+    seen = rng.normal(size=(m, k))
+    seen[rows, value] += shift
+    guess = seen.argmax(axis=1)
+    best = seen[rows, guess]
+    against = shift * (seen - best[:, None])
+    against[rows, guess] = -np.inf
+    return Reconstruction(
+        guess=guess.astype(np.int64),
+        value=value,
+        scores=-np.logaddexp.reduce(against, axis=1) if mu else best,
+        k=k,
+        truth=mu,
+        guarantee=f"{mu:g}-GDP under changing a canary's value, independent canaries",
+    )
+
+
+def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> Game:
+    """Play the game against a mechanism that is μ-GDP and whose canaries leak together.
+
+    The mechanism publishes, for every canary, how reliable its report will be, and then whether the
+    canary is in, by randomised response of that reliability. Reliabilities depend on one another
+    but not on membership.
+
+    Parameters
+    ----------
+    m : int
+        Canaries, at least 1.
+    mu : float
+        μ, at least 0.
+    dependence : float
+        Correlation of what reliabilities are drawn from, in [0, 1]. At 1 all are equal and all
+        scores tied.
+    seed : int
+        Seed of coins, reliabilities and reports, at least 0.
+
+    Returns
+    -------
+    Game
+        Scores are reports times reliabilities. The mechanism is μ-GDP, and for no smaller μ, under
+        adding or removing a canary.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or not a number.
+
+    Notes
+    -----
+    In full: X_i = μ/2 + √ρ Z + √(1-ρ) Z_i with standard normal Z, Z_i; A_i = |X_i| is published;
+    the report B_i is +1 for a member with probability 1/(1 + e^(-μ A_i)), and for a non-member with
+    probability 1/(1 + e^(μ A_i)).
+
+    *Why it is μ-GDP.* Take one canary, S_i its membership. A = (A_1, …, A_m) and the reports of the
+    other canaries have laws that do not depend on S_i, and given A they are independent of B_i. So
+    the likelihood ratio of S_i given all that is published is that of (A_i, B_i), and (A_i, B_i) is
+    sufficient for S_i. Given membership, A_i B_i has at ±a, for a > 0, the density
+    (φ(a - μ/2) + φ(a + μ/2)) / (1 + e^(∓μa)), since A_i is the size of a draw from N(μ/2, 1). As
+    φ(a + μ/2) = e^(-μa) φ(a - μ/2), this is φ(a - μ/2) at +a and φ(a + μ/2) at -a, so A_i B_i is
+    N(μ/2, 1) for a member, and N(-μ/2, 1) for a non-member by symmetry. Hence the tradeoff curve of
+    adding or removing one canary is that of these two, which is exactly μ-GDP.
+
+    *What it is for.* Canary by canary it looks just as the game of `gaussian`, but the number of
+    right guesses is far from binomial: it varies with the common Z. A bound that takes guesses for
+    independent draws from the Gaussian channel is above μ whenever Z is large.
+
+    Examples
+    --------
+    >>> game = mixture(1000, seed=0)
+    >>> game.truth, round(game.epsilon(1e-5), 3)
+    (1.0, 4.377)
+    """
+    rng = Purpose.MIXTURE_GAME.rng(integer(seed, "seed", least=0))
+    member = coins(rng, integer(m, "m", least=1))
+    mu = real(mu, "mu", least=0, below=math.inf)
+    share = real(dependence, "dependence", least=0, below=math.nextafter(1, 2))
+    common, own = rng.normal(), rng.normal(size=m)
+    size = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
+    truthful = rng.random(m) * (1 + np.exp(-mu * size)) < 1
+    return Game(
+        scores=np.where(member == truthful, size, -size),
+        member=member,
+        truth=mu,
+        parameter="mu",
+        guarantee=f"{mu:g}-GDP under adding or removing a canary, dependent canaries",
+        _profile=gaussian_profile(mu),
+    )

@@ -1,0 +1,251 @@
+"""A noisy sum of members that differ in distribution from non-members: the game of Zero-Run audits.
+
+The public names are those of `leakbound.simulate`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, Design, FloatArray
+from leakbound._base.validation import choice, integer, real
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.simulate.games import Game, coins
+from leakbound.simulate.profiles import gaussian_profile
+
+__all__ = ["NoisySum", "noisy_sum"]
+
+_BLOCK = 2**23
+"""Coordinates of members drawn at a time: 32 MiB in single precision."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class NoisySum(Game):
+    """One game against a noisy sum, with the true odds of membership given the features.
+
+    Parameters
+    ----------
+    scores, member, truth, parameter, guarantee
+        As for `Game`.
+    log_odds, propensity : ndarray of float64, shape (m,)
+        Log-odds λ and probability π of membership given an example's features, exactly; the whole
+        vector of an example says no more.
+    features : ndarray of float64, shape (m, f)
+        The first coordinates of each example, times √d; only the first differs in distribution
+        between members and non-members, but for the common length.
+    holdout_features : ndarray of float64, shape (h, f)
+        Features of other examples of the same two populations, which are not in the sum.
+    holdout_member : ndarray of bool, shape (h,)
+        Which population each of those is from.
+    """
+
+    log_odds: FloatArray
+    propensity: FloatArray
+    features: FloatArray
+    holdout_features: FloatArray
+    holdout_member: BoolArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Population:
+    """Directions of draws from N(γ e₁, I) in d dimensions."""
+
+    dimension: int
+    features: int
+    bias: float
+    ratio: float
+
+    def draw(
+        self, rng: np.random.Generator, member: BoolArray, theta: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the first coordinates of examples outside the sum, and their scores.
+
+        Only the first coordinates, the component along the rest of θ and the length matter, and
+        given θ all three are independent: a normal vector, a normal number and a χ².
+        """
+        size = member.size
+        first = rng.normal(size=(size, self.features))
+        first[:, 0] += np.where(member, self.bias, self.ratio * self.bias)
+        along = rng.normal(size=size)
+        rest = rng.chisquare(self.dimension - self.features - 1, size)
+        length = np.sqrt((first**2).sum(axis=1) + along**2 + rest)
+        scores = np.zeros(size)
+        if theta is not None:
+            beyond = math.sqrt(float((theta[self.features :] ** 2).sum()))
+            scores = (first @ theta[: self.features] + beyond * along) / length
+        return first / length[:, None], scores
+
+    def train(
+        self, rng: np.random.Generator, members: int, sigma: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Draw the members; return their first coordinates, their scores and the noisy sum θ.
+
+        Members are drawn in blocks, and drawn again from the same seeds once θ is known, so that
+        memory does not grow with their number times the dimension.
+        """
+        step = max(1, _BLOCK // self.dimension)
+        sizes = [min(step, members - start) for start in range(0, members, step)]
+        seed = int(rng.integers(2**63))
+        first = np.empty((members, self.features))
+        theta = sigma * rng.normal(size=self.dimension)
+        start = 0
+        for number, size in enumerate(sizes):
+            block = self._members(seed, number, size)
+            first[start : start + size] = block[:, : self.features]
+            theta += block.sum(axis=0, dtype=np.float64)
+            start += size
+        single = theta.astype(np.float32)
+        parts = [self._members(seed, number, size) @ single for number, size in enumerate(sizes)]
+        scores = np.concatenate([*parts, np.empty(0)]).astype(np.float64)
+        return first, scores, theta
+
+    def _members(self, seed: int, number: int, size: int) -> NDArray[np.float32]:
+        rng = Purpose.NOISY_SUM_MEMBERS.rng(seed, number)
+        block = rng.standard_normal((size, self.dimension), dtype=np.float32)
+        block[:, 0] += np.float32(self.bias)
+        length = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
+        block /= length[:, None].astype(np.float32)
+        return block
+
+    def log_odds(self, cosine: FloatArray) -> FloatArray:
+        """Return λ at the given first coordinates of unit vectors, for equally many of each kind.
+
+        The density of a direction x at x₁ = t is proportional to
+        e^(-γ²/2) ∫ r^(d-1) exp(-r²/2 + r γ t) dr, over lengths r > 0.
+        """
+        if self.ratio == 1 or self.bias == 0:
+            return np.zeros(cosine.size)
+        low, high = float(cosine.min()), float(cosine.max())
+        nodes = np.linspace(low, high, _NODES) if high > low else np.array([low])
+        other = self.ratio * self.bias
+        values = (
+            self._log_lengths(self.bias * nodes)
+            - self._log_lengths(other * nodes)
+            - (self.bias**2 - other**2) / 2
+        )
+        degree = min(_DEGREE, nodes.size - 1)
+        curve = np.polynomial.Chebyshev.fit(nodes, values, degree) if degree else None
+        return np.full(cosine.size, values[0]) if curve is None else np.asarray(curve(cosine))
+
+    def _log_lengths(self, pull: FloatArray) -> FloatArray:
+        """Return ln ∫ r^(d-1) exp(-r²/2 + r s) dr at each s, by the trapezoid rule in ln r."""
+        mode = (pull + np.sqrt(pull**2 + 4 * self.dimension)) / 2
+        width = 1 / np.sqrt(2 * mode**2 - pull * mode)
+        steps = np.linspace(-_WIDTHS, _WIDTHS, _STEPS)
+        log_r = np.log(mode)[:, None] + steps * width[:, None]
+        exponent = self.dimension * log_r - np.exp(2 * log_r) / 2 + pull[:, None] * np.exp(log_r)
+        total: FloatArray = np.logaddexp.reduce(exponent, axis=1)
+        return total + np.log(width)
+
+
+_NODES = 200
+"""Points of x₁ at which λ is integrated; between them a polynomial, as λ is analytic and smooth."""
+_DEGREE = 24
+_WIDTHS, _STEPS = 40.0, 801
+"""Half-width of the integration in standard deviations, and its number of points."""
+
+
+def noisy_sum(
+    m: int,
+    *,
+    mu: float = 0.66,
+    shift: float = 1.0,
+    bias: float = 2.0,
+    dimension: int | None = None,
+    features: int = 1,
+    holdout: int = 0,
+    design: Design = "coins",
+    seed: int,
+) -> NoisySum:
+    """Play the game against a noisy sum of unit vectors, with a shift between the populations.
+
+    Parameters
+    ----------
+    m : int
+        Audited examples, at least 2.
+    mu : float
+        μ, positive: one over the standard deviation of the noise.
+    shift : float
+        ρ in [0, 1]: the bias of non-members as a share of that of members; 1 is no shift.
+    bias : float
+        γ, at least 0: how far members lean in the common direction.
+    dimension : int, optional
+        d, at least `features` + 2; m if None. The signal drowns in the other members if d is much
+        smaller than their number.
+    features : int
+        How many coordinates `features` shows, at least 1.
+    holdout : int
+        Number of examples, half of each population, to fit propensities on; at least 0.
+    design : {"coins", "fixed_size"}
+        Independent fair coins, or exactly half of the examples.
+    seed : int
+        Seed of everything, at least 0.
+
+    Returns
+    -------
+    NoisySum
+        Scores ⟨x, θ⟩, with exact propensities. The mechanism is μ-GDP under adding or removing an
+        example, and for no smaller μ. Given the features memberships are independent with
+        probability π(x) under "coins", not under "fixed_size".
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or not a number.
+    IncompatibleOptionsError
+        If the dimension is too small for the features.
+
+    Notes
+    -----
+    The synthetic experiment of Ceberé, Even, Bleistein and Bellet, "Privacy auditing with zero (0)
+    training run", Appendix F: members are x̃/‖x̃‖ for x̃ ~ N(γv, I), non-members the same with ργ,
+    and θ = Σ x + η with η ~ N(0, I/μ²). Noise and populations look alike in every frame whose first
+    axis is v, so v is the first axis here. Scores of non-members, which are independent of θ, are
+    drawn through what they depend on, without their d coordinates; the law is the same.
+
+    Examples
+    --------
+    >>> game = noisy_sum(400, mu=1.0, shift=0.5, seed=0)
+    >>> game.truth, game.features.shape
+    (1.0, (400, 1))
+    >>> bool(abs(game.propensity.mean() - 0.5) < 0.05)
+    True
+    """
+    rng = Purpose.NOISY_SUM.rng(integer(seed, "seed", least=0))
+    integer(m, "m", least=2)
+    mu = real(mu, "mu", above=0, below=math.inf)
+    shown = integer(features, "features", least=1)
+    size = m if dimension is None else integer(dimension, "dimension", least=1)
+    if size < shown + 2:
+        message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
+        raise IncompatibleOptionsError(message)
+    choice(design, "design", Design)
+    population = _Population(
+        dimension=size,
+        features=shown,
+        bias=real(bias, "bias", least=0, below=math.inf),
+        ratio=real(shift, "shift", least=0, below=math.nextafter(1, 2)),
+    )
+    member = coins(rng, m) if design == "coins" else rng.permutation(m) < m // 2
+    first, scores = np.empty((m, shown)), np.empty(m)
+    first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
+    first[~member], scores[~member] = population.draw(rng, member[~member], theta)
+    others = np.arange(integer(holdout, "holdout", least=0)) % 2 == 0
+    outside, _ = population.draw(rng, others)
+    log_odds = population.log_odds(first[:, 0])
+    return NoisySum(
+        scores=scores,
+        member=member,
+        truth=mu,
+        parameter="mu",
+        guarantee=f"{mu:g}-GDP under adding or removing an example, shift {population.ratio:g}",
+        _profile=gaussian_profile(mu),
+        log_odds=log_odds,
+        propensity=1 / (1 + np.exp(-log_odds)),
+        features=first * math.sqrt(size),
+        holdout_features=outside * math.sqrt(size),
+        holdout_member=others,
+    )

@@ -1,0 +1,165 @@
+"""(ε, δ)-differential privacy at one number of guesses.
+
+The public names are those of `leakbound.stats`.
+"""
+
+import math
+
+import leakbound._core as _core
+from leakbound._base.types import TailBound, TailOptions
+from leakbound._base.validation import choice, flag, integer, real
+from leakbound.errors import IncompatibleOptionsError
+
+__all__ = ["one_run_epsilon", "one_run_p_value"]
+
+_MOST = 2**32 - 1
+"""The core counts in 32 bits."""
+
+
+def one_run_p_value(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    epsilon: float,
+    delta: float,
+    k: int = 2,
+    bound: TailBound = "exact",
+    one_sided: bool = False,
+) -> float:
+    """Bound the probability of so many right guesses under (ε, δ)-differential privacy.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses v, in [0, guesses].
+    guesses : int
+        Guesses r, fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive.
+    epsilon : float
+        The claimed ε, at least 0, in nats.
+    delta : float
+        The claimed δ, in [0, 1).
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
+        The closed form; the published theorem, which is 1 wherever it would exceed 1/2, since there
+        it can be false; coupling and knapsack; or, for tampered guesses about given members and
+        non-members, the theorem as published, 1 above 1/2 too, or the closed form again, which
+        holds there with m the sum of 2 min(π, 1 - π); or, for members and generated points, the
+        published propositions, δ standing for γ + δ - γδ.
+    one_sided : bool
+        Whether no guess but "member" is ever made.
+
+    Returns
+    -------
+    float
+        An upper bound on P(W ≥ v) for every mechanism that satisfies the claim, rounded up.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses, or with a bound other than "exact".
+
+    Notes
+    -----
+    With W' ~ Bin(r, e^ε/(e^ε + k - 1)) and T = P(W' ≥ v), the closed form is
+    T + m δ T (1 - T) / (v P(W' = v)): the largest value that the inequality of Mahloujifar et al.,
+    "Auditing f-differential privacy in one run" (2025), Theorem 3.1, allows for the tradeoff curve
+    e^ε x + δ. For one-sided guesses m/2 stands for m. "steinke" is Theorem 5.2 of Steinke, Nasr and
+    Jagielski, "Privacy auditing with one (1) training run" (2023). "zero_run" is Theorem 5.1 (1) of
+    Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run":
+    T + m δ (1 + e^-ε) Σ_i P(W' = v - i)/i; "zero_run_sharp" is "exact" (docs/zero-run.md has the
+    proof), and assumes nothing of failures. "panoramia" is Propositions 3 and 4 of Kazmi et al.,
+    "PANORAMIA" (2024): the concave envelope of k ↦ P(W' ≥ v - k) at 2 m δ. Like "steinke" it and
+    "zero_run" take failures to be independent of the coins.
+
+    Examples
+    --------
+    >>> round(one_run_p_value(75, 80, 1000, epsilon=1.5, delta=1e-5), 6)
+    0.002023
+    """
+    right, made = _counts(correct, guesses)
+    options = _options(m, delta, k, bound, one_sided=one_sided)
+    claimed = real(epsilon, "epsilon", least=0, below=math.inf)
+    return _core.approx_p_value(right, made, claimed, options)
+
+
+def one_run_epsilon(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    delta: float,
+    beta: float,
+    k: int = 2,
+    bound: TailBound = "exact",
+    one_sided: bool = False,
+) -> float:
+    """Return the largest ε that so many right guesses refute at a given δ.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses v, in [0, guesses].
+    guesses : int
+        Guesses r, fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive.
+    delta : float
+        The claimed δ, in [0, 1).
+    beta : float
+        Probability that the bound is above the truth, in (0, 1).
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
+        As for `one_run_p_value`.
+    one_sided : bool
+        Whether no guess but "member" is ever made.
+
+    Returns
+    -------
+    float
+        A lower confidence bound on ε, rounded down; 0 if nothing is refuted.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses, or with a bound other than "exact".
+
+    Examples
+    --------
+    >>> round(one_run_epsilon(75, 80, 1000, delta=1e-5, beta=0.05), 4)
+    1.9277
+    """
+    right, made = _counts(correct, guesses)
+    options = _options(m, delta, k, bound, one_sided=one_sided)
+    return _core.approx_epsilon(right, made, real(beta, "beta", above=0, below=1), options)
+
+
+def _counts(correct: int, guesses: int) -> tuple[int, int]:
+    made = integer(guesses, "guesses", least=1, most=_MOST)
+    return integer(correct, "correct", least=0, most=made), made
+
+
+def _options(m: float, delta: float, k: int, bound: TailBound, *, one_sided: bool) -> TailOptions:
+    choice(bound, "bound", TailBound)
+    members_only = flag(one_sided, "one_sided")
+    if integer(k, "k", least=2, most=_MOST) > 2 and (
+        members_only or bound not in {"exact", "zero_run_sharp"}
+    ):
+        asked = "one_sided=True" if members_only else f'bound="{bound}"'
+        message = f"{asked} is for membership, k=2, got k={k}: leave it out, or set k=2"
+        raise IncompatibleOptionsError(message)
+    return {
+        "bound": "exact" if bound == "zero_run_sharp" else bound,
+        "m": real(m, "m", above=0, below=math.inf),
+        "delta": real(delta, "delta", least=0, below=1),
+        "k": k,
+        "one_sided": members_only,
+    }

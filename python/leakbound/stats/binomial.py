@@ -1,0 +1,192 @@
+"""Normal and binomial probabilities, their quantiles and limits."""
+
+import sys
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import leakbound._core as _core
+from leakbound._base.validation import (
+    flag,
+    numbers,
+)
+from leakbound.stats.arguments import Number, counts, probabilities, reals, vectorised
+
+__all__ = [
+    "binomial_tail",
+    "clopper_pearson",
+    "log_normal_cdf",
+    "normal_cdf",
+    "normal_quantile",
+]
+
+
+def normal_cdf(x: ArrayLike) -> Number:
+    """Return P(Z ≤ x) for a standard normal Z.
+
+    Parameters
+    ----------
+    x : array-like
+        Real numbers; ±inf allowed.
+
+    Returns
+    -------
+    float or ndarray of float64
+        Probabilities, to 1e-15 relative wherever they are normal numbers.
+
+    Raises
+    ------
+    ArrayTypeError
+        If `x` is not made of real numbers.
+    OptionError
+        If `x` holds NaN.
+
+    Examples
+    --------
+    >>> normal_cdf(0.0)
+    0.5
+    """
+    return vectorised(_core.normal_cdf, reals(x, "x"))
+
+
+def normal_quantile(p: ArrayLike) -> Number:
+    """Return the x at which a standard normal Z has P(Z ≤ x) = p.
+
+    Parameters
+    ----------
+    p : array-like
+        Probabilities in [0, 1].
+
+    Returns
+    -------
+    float or ndarray of float64
+        Quantiles; -inf at 0 and inf at 1.
+
+    Raises
+    ------
+    ArrayTypeError
+        If `p` is not made of real numbers.
+    OptionError
+        If a probability is outside [0, 1].
+
+    Examples
+    --------
+    >>> round(normal_quantile(0.975), 6)
+    1.959964
+    """
+    return vectorised(_core.normal_quantile, probabilities(p, "p"))
+
+
+def log_normal_cdf(x: ArrayLike) -> Number:
+    """Return ln P(Z ≤ x) for a standard normal Z, also where the probability underflows.
+
+    Parameters
+    ----------
+    x : array-like
+        Real numbers; ±inf allowed.
+
+    Returns
+    -------
+    float or ndarray of float64
+        Logarithms, in nats.
+
+    Raises
+    ------
+    ArrayTypeError
+        If `x` is not made of real numbers.
+    OptionError
+        If `x` holds NaN.
+
+    Examples
+    --------
+    >>> round(log_normal_cdf(-40.0), 4)
+    -804.6084
+    """
+    return vectorised(_core.log_normal_cdf, reals(x, "x"))
+
+
+def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False) -> Number:
+    """Return P(W ≥ v) for W ~ Bin(n, p), or its logarithm.
+
+    Parameters
+    ----------
+    v : array-like of int
+        Counts; at most 0 gives 1, above n gives 0.
+    n : array-like of int
+        Trials, at least 0.
+    p : array-like
+        Probabilities in [0, 1].
+    log : bool
+        Whether to return logarithms, in nats, right also where the tail underflows.
+
+    Returns
+    -------
+    float or ndarray of float64
+        Tails, to 1e-12 relative.
+
+    Raises
+    ------
+    ArrayTypeError
+        If an argument is not made of real numbers, or a count is not whole.
+    OptionError
+        If an argument is outside its range or NaN.
+
+    Notes
+    -----
+    Loader's saddle-point form of the largest term, "Fast and accurate computation of binomial
+    probabilities" (2000), and a continued fraction for the rest.
+
+    Examples
+    --------
+    >>> round(binomial_tail(8, 10, 0.5), 6)
+    0.054688
+    """
+    logarithm = flag(log, "log")
+    return vectorised(
+        lambda v, n, p: _core.binomial_tail(v, n, p, log=logarithm),
+        counts(v, "v"),
+        counts(n, "n", least=0),
+        probabilities(p, "p"),
+    )
+
+
+def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
+    """Return the largest p for which v or more successes in n trials have probability ≤ β.
+
+    Parameters
+    ----------
+    v : array-like of int
+        Successes, in [0, n].
+    n : array-like of int
+        Trials, at least 1.
+    beta : array-like
+        Probability of error of the one-sided limit, in [1e-300, 1).
+
+    Returns
+    -------
+    float or ndarray of float64
+        Lower confidence limits in [0, 1), rounded down.
+
+    Raises
+    ------
+    ArrayTypeError
+        If an argument is not made of real numbers, or a count is not whole.
+    OptionError
+        If an argument is outside its range or NaN.
+
+    Notes
+    -----
+    C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated in the
+    case of the binomial" (1934).
+
+    Examples
+    --------
+    >>> round(clopper_pearson(118, 120, beta=0.05), 6)
+    0.948466
+    """
+    successes, trials = counts(v, "v", least=0), counts(n, "n", least=1)
+    numbers(np.subtract(trials, successes, dtype=np.float64), "n - v", least=0)
+    level = reals(beta, "beta", least=1e-300, most=1 - sys.float_info.epsilon)
+    return vectorised(
+        lambda v, n, beta: _core.clopper_pearson(v, n, beta=beta), successes, trials, level
+    )

@@ -1,0 +1,502 @@
+"""Zero-Run corrections one by one: what distribution shift alone explains is taken out of guesses.
+
+The public names are those of `leakbound.stats`. Members and non-members are given, not drawn:
+λᵢ = ln(πᵢ/(1 - πᵢ)) is the log-odds of membership given the features of example i alone.
+"""
+
+import math
+import sys
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from leakbound._base.types import (
+    ArrayInput,
+    BoolArray,
+    BootstrapMethod,
+    FloatArray,
+    HasMember,
+    IntArray,
+    Sides,
+    TamperVariant,
+)
+from leakbound._base.validation import (
+    check_length,
+    check_membership,
+    check_scores,
+    choice,
+    integer,
+    numbers,
+    real,
+    vector,
+)
+from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionError
+from leakbound.stats.poisson_binomial import poisson_binomial_tail
+
+__all__ = [
+    "bayes_guesses",
+    "bootstrap_quantile",
+    "match",
+    "residual_scores",
+    "survival",
+    "surviving_guesses",
+    "tamper",
+    "tamper_probability",
+]
+
+_ENORMOUS = 1e100
+"""Numbers beyond are scaled before they are squared."""
+_LEAST_VARIANCE = 1e-9
+"""Floor of the variance of residual scores, for scores without noise."""
+
+
+def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayInput) -> BoolArray:
+    """Draw which examples to keep so that the membership of each is a fair coin.
+
+    Parameters
+    ----------
+    member : array-like of shape (m,), or InclusionPlan
+        Booleans, {0, 1} or {-1, +1}.
+    log_odds : array-like, shape (m,)
+        λᵢ, in nats; ±inf allowed.
+    uniforms : array-like, shape (m,)
+        Independent uniform numbers in [0, 1], drawn without a look at membership.
+
+    Returns
+    -------
+    ndarray of bool, shape (m,)
+        True where the example is kept.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
+        If an argument is not a vector of the right length and kind.
+    OptionError
+        If a number is NaN, or a uniform outside [0, 1]; the message names the index.
+
+    Notes
+    -----
+    A member is kept with probability min(1, e^-λ), a non-member with probability min(1, e^λ). Since
+    π e^-λ = 1 - π, both outcomes of a kept example are equally likely: given features and the flags
+    returned, the membership of the kept examples is independent and fair, as in an audit of one
+    run.
+
+    Examples
+    --------
+    >>> match([True, True, False], [-1.0, 1.0, 1.0], [0.9, 0.9, 0.9]).tolist()
+    [True, False, True]
+    """
+    odds = _log_odds(log_odds)
+    sign = np.where(check_membership(member, odds.size), 1.0, -1.0)
+    return _uniforms(uniforms, odds.size) < np.exp(np.minimum(0.0, -sign * odds))
+
+
+def tamper_probability(
+    guesses: ArrayInput,
+    log_odds: ArrayInput,
+    *,
+    variant: TamperVariant = "directional",
+    epsilon: float | None = None,
+) -> FloatArray:
+    """Return the probability bᵢ with which each guess may stand, whatever the shift.
+
+    Parameters
+    ----------
+    guesses : array-like of int, shape (m,)
+        Tᵢ: +1 for member, -1 for non-member, 0 for none.
+    log_odds : array-like, shape (m,)
+        λᵢ, in nats; ±inf allowed.
+    variant : {"directional", "paper", "symmetric"}
+        With sᵢ = max(0, Tᵢλᵢ) for "directional" and |λᵢ| for the others, bᵢ is
+        (1 + e^(-ε-sᵢ)) / (1 + e^-ε); but e^-|λᵢ| for "paper" without `epsilon`.
+    epsilon : float, optional
+        ε of the pure or approximate claim that is tested, at least 0. None for f-DP, where bᵢ must
+        not depend on the parameter: then ε = 0 in the formula.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        bᵢ, in [0, 1].
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If an argument is not a vector of the right length and kind.
+    OptionError, OptionTypeError
+        If a guess is none of -1, 0 and 1, a number NaN, or an option outside its range.
+
+    Notes
+    -----
+    "directional" without `epsilon` is min(1, 1 / (2 P(Sᵢ = Tᵢ | Xᵢ))), the largest that is valid
+    for every f: see docs/zero-run.md for the proof. Under pure DP P(Sᵢ = Tᵢ) ≤ σ(ε + Tᵢλᵢ), so that
+    a guess stands and is right with probability σ(ε) at most. "paper" is Theorem 5.1 of "Privacy
+    auditing with zero (0) training run" (Cebere, Even, Bleistein and Bellet).
+
+    Examples
+    --------
+    >>> tamper_probability([1, -1], [1.0, 1.0]).round(4).tolist()
+    [0.6839, 1.0]
+    >>> tamper_probability([1, -1], [1.0, 1.0], variant="paper").round(4).tolist()
+    [0.3679, 0.3679]
+    """
+    made, odds = _guesses(guesses), _log_odds(log_odds)
+    check_length(made, odds.size, "guesses")
+    choice(variant, "variant", TamperVariant)
+    claimed = 0.0 if epsilon is None else real(epsilon, "epsilon", least=0)
+    if variant == "directional":  # by cases: 0 · ±inf is NaN
+        excess = np.maximum(np.where(made > 0, odds, np.where(made < 0, -odds, 0.0)), 0.0)
+    else:
+        excess = np.abs(odds)
+    if variant == "paper" and epsilon is None:
+        return np.exp(-excess)
+    return survival(excess, np.array(claimed))
+
+
+def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """Return (1 + e^(-ε-s)) / (1 + e^-ε).
+
+    Parameters
+    ----------
+    excess : ndarray of float64
+        s, at least 0: how much shift speaks for a guess, in nats.
+    epsilon : ndarray of float64
+        ε, at least 0, of a shape that broadcasts.
+
+    Returns
+    -------
+    ndarray of float64
+        In (0, 1].
+    """
+    kept: FloatArray = (1.0 + np.exp(-epsilon - excess)) / (1.0 + np.exp(-epsilon))
+    return kept
+
+
+def tamper(
+    guesses: ArrayInput,
+    log_odds: ArrayInput,
+    uniforms: ArrayInput,
+    *,
+    variant: TamperVariant = "directional",
+    epsilon: float | None = None,
+) -> IntArray:
+    """Drop guesses at random so that those left say no more than a claim allows.
+
+    Parameters
+    ----------
+    guesses : array-like of int, shape (m,)
+        Tᵢ: +1 for member, -1 for non-member, 0 for none.
+    log_odds : array-like, shape (m,)
+        λᵢ, in nats; ±inf allowed.
+    uniforms : array-like, shape (m,)
+        Independent uniform numbers in [0, 1], one for each example, the same for every number of
+        guesses, parameter and bootstrap replicate.
+    variant : {"directional", "paper", "symmetric"}
+        See `tamper_probability`.
+    epsilon : float, optional
+        As for `tamper_probability`.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Tᵢ where Uᵢ < bᵢ, else 0. A dropped guess counts as a wrong one: the number of guesses of
+        the test stays what it was before.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, OptionError, OptionTypeError
+        As for `tamper_probability`, or if a uniform is outside [0, 1].
+
+    Examples
+    --------
+    >>> tamper([1, -1, 0], [1.0, 1.0, 0.0], [0.7, 0.7, 0.7]).tolist()
+    [0, -1, 0]
+    """
+    kept = tamper_probability(guesses, log_odds, variant=variant, epsilon=epsilon)
+    made = _guesses(guesses)
+    return np.where(_uniforms(uniforms, made.size) < kept, made, 0)
+
+
+def surviving_guesses(probabilities: ArrayInput, *, share: float = 0.5) -> int:
+    """Return how many guesses survive tampering in at least a share of all draws.
+
+    Parameters
+    ----------
+    probabilities : array-like, shape (n,)
+        Probability of survival of each right guess; none is needed.
+    share : float
+        α, in (0, 1).
+
+    Returns
+    -------
+    int
+        The largest v with P(V ≥ v) ≥ α, V the number that survive, each independently. Tested at
+        the level αp in place of a random count it makes an error with probability p at most:
+        the share of draws that refute is at least α, and its mean at most αp.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If `probabilities` is not a vector of numbers.
+    OptionError, OptionTypeError
+        If a probability is outside [0, 1], or `share` outside its range.
+
+    Examples
+    --------
+    >>> surviving_guesses([0.5, 0.5, 1.0])
+    2
+    """
+    least = real(share, "share", above=0, below=1)
+    if np.size(np.asarray(probabilities)) == 0:
+        return 0
+    chances = numbers(vector(probabilities, "probabilities"), "probabilities", least=0, most=1)
+    low, high = 0, chances.size
+    while low < high:
+        middle = (low + high + 1) // 2
+        # a tail may come out 1e-15 too small
+        enough = poisson_binomial_tail(middle, chances) >= least - 1e-14
+        low, high = (middle, high) if enough else (low, middle - 1)
+    return low
+
+
+def residual_scores(
+    scores: ArrayInput, log_odds: ArrayInput, *, prior: float | None = None
+) -> FloatArray:
+    """Return what scores say about membership beyond what the features say: a log-likelihood ratio.
+
+    Parameters
+    ----------
+    scores : array-like, shape (m,)
+        Yᵢ, higher for likelier members; ±inf allowed and left as they are.
+    log_odds : array-like, shape (m,)
+        λᵢ, finite, in nats.
+    prior : float, optional
+        Probability of membership of every example, in (0, 1), such as 1/2 after `match`; if None,
+        πᵢ of the log-odds.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        (e - ½) / s², e the residual of Y on [1, λ], fitted by least squares to Y - π, and s² its
+        variance within a class, at least 1e-9. No membership is looked at.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError
+        If an argument is not a vector of the right length and kind.
+    NaNScoresError, AbstentionError
+        If a score is NaN, or none is finite.
+    OptionError, OptionTypeError
+        If a log-odds is not finite, or `prior` outside (0, 1).
+
+    Notes
+    -----
+    The model is Y = α + βλ + A + noise with A ~ Bernoulli(π): membership moves a score by 1. Where
+    λ is constant the intercept alone is fitted. For `match` only the order matters, not the unit.
+
+    Examples
+    --------
+    >>> int(residual_scores([0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 3.0], prior=0.5).argmax())
+    3
+    """
+    values = check_scores(scores)
+    odds = numbers(vector(log_odds, "log_odds"), "log_odds", least=-1e300, most=1e300)
+    check_length(odds, values.size, "log_odds")
+    shift = odds.astype(np.float64, copy=False)
+    if prior is None:
+        share = 1.0 / (1.0 + np.exp(-np.clip(shift, -700.0, 700.0)))
+    else:
+        share = np.full(values.size, real(prior, "prior", above=0, below=1))
+    finite = np.isfinite(values)
+    if not finite.any():
+        message = "no score is finite, so there is nothing to fit: use a score of finite values"
+        raise AbstentionError(message)
+    # In units in which no square overflows; the unit is 1 for any but enormous scores.
+    unit = _unit(values[finite])
+    values, share = values / unit, share / unit
+    residual = values - _line(shift / _unit(shift), values - share, finite)
+    spread = np.mean((residual - share)[finite] ** 2)
+    spread -= np.mean((share * (1 / unit - share))[finite])
+    least = max(_LEAST_VARIANCE / unit / unit, sys.float_info.min)
+    return (residual - 0.5 / unit) / max(least, float(spread)) / unit
+
+
+def bayes_guesses(
+    scores: ArrayInput,
+    log_odds: ArrayInput,
+    guesses: int,
+    *,
+    variant: TamperVariant = "directional",
+    epsilon: float | None = None,
+    sides: Sides = "both",
+    max_log_odds: float = math.inf,
+) -> IntArray:
+    """Guess where a guess is most likely to be right and to survive tampering.
+
+    Parameters
+    ----------
+    scores : array-like, shape (m,)
+        Yᵢ, higher for likelier members; ±inf allowed.
+    log_odds : array-like, shape (m,)
+        λᵢ, finite, in nats.
+    guesses : int
+        How many guesses to make, at least 0; all that may be made if there are fewer.
+    variant : {"directional", "paper", "symmetric"}
+        How guesses will be tampered with: see `tamper_probability`.
+    epsilon : float, optional
+        As for `tamper_probability`.
+    sides : {"both", "member"}
+        Guess members and non-members, or members only.
+    max_log_odds : float
+        No guess is made where |λ| is above this.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        Tᵢ = argmax over t of bᵢ(t) σ(t(ℓᵢ + λᵢ)) where that maximum is largest, ℓ the residual
+        scores; 0 elsewhere. On equality the lower index comes first, so shuffle examples whose
+        order tells of their membership.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, AbstentionError
+        As for `residual_scores`.
+    OptionError, OptionTypeError
+        If an option is outside its range.
+
+    Examples
+    --------
+    >>> bayes_guesses([0.2, 3.0, -3.0, 0.1], [0.0, 0.0, 0.0, 0.0], 2).tolist()
+    [0, 1, -1, 0]
+    """
+    limit = real(max_log_odds, "max_log_odds", least=0)
+    wanted = integer(guesses, "guesses", least=0)
+    beyond = residual_scores(scores, log_odds)
+    odds = _log_odds(log_odds)
+
+    def worth(guess: int) -> FloatArray:
+        made = np.full(odds.size, guess)
+        kept = tamper_probability(made, odds, variant=variant, epsilon=epsilon)
+        return kept / (1.0 + np.exp(np.clip(-guess * (beyond + odds), -700.0, 700.0)))
+
+    choice(sides, "sides", Sides)
+    as_member = worth(1)
+    as_other = worth(-1) if sides == "both" else np.full(odds.size, -np.inf)
+    best = np.maximum(as_member, as_other)
+    allowed = np.flatnonzero(np.abs(odds) <= limit)
+    chosen = allowed[np.argsort(-best[allowed], kind="stable")][:wanted]
+    made = np.zeros(odds.size, dtype=np.int64)
+    made[chosen] = np.where(as_member >= as_other, 1, -1)[chosen]
+    return made
+
+
+def _unit(values: FloatArray) -> float:
+    """Return the largest size of some numbers if their squares may overflow, else 1."""
+    largest = float(np.abs(values).max())
+    return largest if largest > _ENORMOUS else 1.0
+
+
+def _line(x: FloatArray, y: FloatArray, finite: BoolArray) -> FloatArray:
+    """Return the least-squares line of y on x, a constant where x is constant."""
+    known, target = x[finite], y[finite]
+    centre, level = known.mean(), target.mean()
+    if np.ptp(known) < 1e-12:
+        return np.full(x.size, level)
+    slope = np.dot(known - centre, target - level) / np.dot(known - centre, known - centre)
+    line: FloatArray = level + slope * (x - centre)
+    return line
+
+
+def _log_odds(values: ArrayInput) -> FloatArray:
+    odds: FloatArray = numbers(vector(values, "log_odds"), "log_odds").astype(np.float64)
+    return odds
+
+
+def _uniforms(values: ArrayInput, examples: int) -> FloatArray:
+    drawn = numbers(vector(values, "uniforms"), "uniforms", least=0, most=1)
+    check_length(drawn, examples, "uniforms")
+    uniforms: FloatArray = drawn.astype(np.float64, copy=False)
+    return uniforms
+
+
+def _guesses(values: ArrayInput) -> IntArray:
+    made: Any = numbers(vector(values, "guesses"), "guesses", least=-1, most=1, whole=True)
+    guesses: IntArray = made.astype(np.int64)
+    return guesses
+
+
+def bootstrap_quantile(
+    values: ArrayInput,
+    *,
+    p: float,
+    method: BootstrapMethod = "percentile",
+    estimate: float | None = None,
+) -> float:
+    """Return a lower bound from bootstrapped bounds: by default the ⌊p (K + 1)⌋-th smallest of K.
+
+    Parameters
+    ----------
+    values : array-like, shape (K,)
+        One bound for each resample; ±inf allowed.
+    p : float
+        Share of the error probability that the bootstrap takes, in (0, 1).
+    method : {"percentile", "recentred", "basic"}
+        The percentile; that of the values moved so that their median is the estimate (the
+        published algorithm, with its quantile at the lower end); or twice the estimate less the
+        upper percentile. The latter two are 0 at least.
+    estimate : float, optional
+        The bound that the data themselves give, for the latter two.
+
+    Returns
+    -------
+    float
+        The percentile is one of the values.
+
+    Raises
+    ------
+    ArrayTypeError, ShapeError
+        If `values` is not a vector of numbers.
+    NaNScoresError
+        If a value is NaN.
+    OptionError, OptionTypeError
+        If `p` is not strictly between 0 and 1, or so small that not even the least of K values is
+        its percentile; or another option outside its range.
+    IncompatibleOptionsError
+        If a method that needs an estimate comes without.
+
+    Notes
+    -----
+    If a further refit is exchangeable with the K refits, it is below the k-th smallest of them with
+    probability at most k/(K + 1).
+
+    Examples
+    --------
+    >>> bootstrap_quantile(range(600), p=0.025)
+    14.0
+    >>> bootstrap_quantile(range(600), p=0.025, method="recentred", estimate=299.5)
+    14.0
+    """
+    bounds = check_scores(values, "values")
+    share = Decimal(repr(real(p, "p", above=0, below=1)))
+    choice(method, "method", BootstrapMethod)
+    rank = int(share * (bounds.size + 1))
+    if rank == 0:
+        needed = math.ceil(1 / share) - 1
+        message = (
+            f"p = {p:g} needs at least {needed} bootstrap resamples, got {bounds.size}: even the "
+            "smallest of them is not a bound at this level"
+        )
+        raise OptionError(message)
+    if method == "percentile":
+        return _smallest(bounds, rank)
+    if estimate is None:
+        message = f'method="{method}" needs the estimate that the bootstrap is about'
+        raise IncompatibleOptionsError(message)
+    centre = real(estimate, "estimate")
+    if method == "recentred":
+        return max(0.0, _smallest(bounds, rank) + centre - float(np.median(bounds)))
+    return max(0.0, 2 * centre - _smallest(bounds, bounds.size + 1 - rank))
+
+
+def _smallest(values: FloatArray, rank: int) -> float:
+    return float(np.partition(values, rank - 1)[rank - 1])

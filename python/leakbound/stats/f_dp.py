@@ -1,0 +1,348 @@
+"""f-differential privacy at one number of guesses.
+
+The public names are those of `leakbound.stats`.
+"""
+
+import math
+from collections.abc import Callable
+
+import leakbound._core as _core
+from leakbound._base.types import CountOptions, FdpTest, Sides
+from leakbound._base.validation import choice, flag, instance, integer, real
+from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.errors import IncompatibleOptionsError
+
+__all__ = [
+    "critical",
+    "fdp_lower_bound",
+    "fdp_p_value",
+    "fdp_rejects",
+    "rejects",
+    "search",
+    "unexplained",
+]
+
+_MOST = 2**53
+"""The core counts right guesses in doubles."""
+_DOUBLINGS = 10
+"""The walk through a bracket begins with steps of its length halved so often."""
+
+
+def fdp_rejects(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    tradeoff: TradeOff,
+    tau: float = 0.05,
+    k: int = 2,
+    one_sided: bool = False,
+    test: FdpTest = "tight",
+) -> bool:
+    """Test whether a mechanism that obeys a trade-off function allows so many right guesses.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses c, in [0, guesses].
+    guesses : int
+        Guesses c', fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive. After weighting, their effective number.
+    tradeoff : TradeOff
+        The curve, from `leakbound.claims.tradeoff`: the power is that of finding the value guessed.
+        For membership, k = 2, it is that of finding members, and `TradeOff.symmetrized` is tested
+        unless guesses are one-sided; for k > 2 it holds for every ordered pair of values.
+    tau : float
+        Level, in (0, 1): the most that the chance of a false rejection can be.
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    one_sided : bool
+        Whether no guess but "member" is ever made: m/2 then stands for m.
+    test : {"tight", "recursion"}
+        The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
+        Algorithm 3 alone, which is faster.
+
+    Returns
+    -------
+    bool
+        True if the curve is rejected.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses.
+
+    Notes
+    -----
+    Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run" (2025), Theorem
+    3.1 and Algorithm 3. The tight test goes beyond them: it finds the law of the count that
+    violates none of the inequalities and is the worst, and a proof that none is worse.
+
+    Examples
+    --------
+    >>> from leakbound.claims.tradeoff import TradeOff
+    >>> fdp_rejects(80, 100, 100, tradeoff=TradeOff.gaussian(0.5))
+    True
+    """
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
+    instance(tradeoff, "tradeoff", TradeOff)
+    choice(test, "test", FdpTest)
+    return rejects(counts, _tested(tradeoff, counts), _level(tau), test)
+
+
+def fdp_p_value(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    tradeoff: TradeOff,
+    k: int = 2,
+    one_sided: bool = False,
+    test: FdpTest = "tight",
+) -> float:
+    """Bound the probability of so many right guesses under a trade-off function.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses c, in [0, guesses].
+    guesses : int
+        Guesses c', fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive.
+    tradeoff : TradeOff
+        The curve, as for `fdp_rejects`.
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    one_sided : bool
+        Whether no guess but "member" is ever made.
+    test : {"tight", "recursion"}
+        The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
+        Algorithm 3 alone, which is faster.
+
+    Returns
+    -------
+    float
+        An upper bound on the probability of at least c right guesses, rounded up: the smallest
+        level at which the curve is rejected.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses.
+
+    Examples
+    --------
+    >>> from leakbound.claims.tradeoff import TradeOff
+    >>> round(fdp_p_value(60, 100, 100, tradeoff=TradeOff.gaussian(0.0)), 4)
+    0.0284
+    """
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
+    instance(tradeoff, "tradeoff", TradeOff)
+    choice(test, "test", FdpTest)
+    return _core.fdp_p_value(counts, _tested(tradeoff, counts).core, test)
+
+
+def fdp_lower_bound(
+    correct: int,
+    guesses: int,
+    m: float,
+    *,
+    claim: AnyFamily,
+    tau: float = 0.05,
+    k: int = 2,
+    one_sided: bool = False,
+    test: FdpTest = "tight",
+) -> float:
+    """Return the least private curve of a family that so many right guesses reject.
+
+    Parameters
+    ----------
+    correct : int
+        Right guesses c, in [0, guesses].
+    guesses : int
+        Guesses c', fixed in advance, at least 1.
+    m : float
+        Examples, guessed or not; positive.
+    claim : GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
+        The family, from `leakbound.claims`.
+    tau : float
+        Level, in (0, 1): the most that the chance of a false rejection can be.
+    k : int
+        Equally likely values of each example, at least 2; 2 for membership.
+    one_sided : bool
+        Whether no guess but "member" is ever made.
+    test : {"tight", "recursion"}
+        The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
+        Algorithm 3 alone, which is faster.
+
+    Returns
+    -------
+    float
+        The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
+        where smaller values are the less private; also if the count is so large that no mechanism
+        explains it, and the coins must be in doubt.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If an argument is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If k > 2 with one-sided guesses.
+
+    Examples
+    --------
+    >>> from leakbound.claims import GaussianDP
+    >>> round(fdp_lower_bound(80, 100, 100, claim=GaussianDP(), test="recursion"), 4)
+    0.5307
+    """
+    counts = _counts(correct, guesses, m, k, one_sided=one_sided)
+    instance(claim, "claim", FAMILIES)
+    choice(test, "test", FdpTest)
+    found = critical(counts, claim, _level(tau), test)
+    return claim.nothing if found is None else found
+
+
+def critical(counts: CountOptions, claim: AnyFamily, tau: float, test: FdpTest) -> float | None:
+    """Return the least private value of a claim's parameter that is rejected.
+
+    Parameters
+    ----------
+    counts : CountOptions
+        What was observed.
+    claim : FamilyClaim
+        The family.
+    tau : float
+        Level, in (0, 1).
+    test : {"tight", "recursion"}
+        Which test.
+
+    Returns
+    -------
+    float or None
+        The value, None if none is rejected, or if no mechanism at all explains the count.
+    """
+    if unexplained(counts, tau):
+        return None
+    if isinstance(claim, GaussianDP):
+        return _core.fdp_critical_mu(counts, claim.delta, tau, test)
+    if isinstance(claim, LaplaceDP):
+        return _core.fdp_critical_laplace(counts, tau, test)
+    sides: Sides = "member" if counts["one_sided"] else "both"
+
+    def refuted(theta: float) -> bool:
+        return rejects(counts, claim.curve(theta, sides), tau, test)
+
+    return search(refuted, claim)
+
+
+def unexplained(counts: CountOptions, tau: float) -> bool:
+    """Return whether even a mechanism that tells all rarely allows so many right guesses.
+
+    Parameters
+    ----------
+    counts : CountOptions
+        What was observed.
+    tau : float
+        Level, in (0, 1).
+
+    Returns
+    -------
+    bool
+        True if c guesses are right with probability below `tau` whatever the mechanism: their mean
+        is at most m, and of guesses of "member" at most m/2. The count then says that coins were
+        not fair, or that luck was great, and nothing about privacy.
+    """
+    most = counts["m"] / 2 if counts["one_sided"] else counts["m"]
+    return tau * counts["correct"] >= most
+
+
+def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest) -> bool:
+    """Return whether a curve is rejected.
+
+    Parameters
+    ----------
+    counts : CountOptions
+        What was observed.
+    tradeoff : TradeOff
+        The curve.
+    tau : float
+        Level, in (0, 1).
+    test : {"tight", "recursion"}
+        Which test.
+
+    Returns
+    -------
+    bool
+        True if it is.
+    """
+    return _core.fdp_rejects(counts, tradeoff.core, tau, test)
+
+
+def search(refuted: Callable[[float], bool], claim: AnyFamily) -> float | None:
+    """Walk from the most private end in doubling steps, then halve; return the rejected side.
+
+    Parameters
+    ----------
+    refuted : callable
+        Whether a value of the parameter is rejected. Where it is asked depends on its answers only;
+        once halving begins, always between the last value rejected and the last one kept.
+    claim : FamilyClaim
+        The family.
+
+    Returns
+    -------
+    float or None
+        The last value rejected, None if the most private one is not.
+    """
+    low, high = claim.search
+    increasing = claim.order == "increasing"
+    rejected, last = (low, high) if increasing else (high, low)
+    if not refuted(rejected):
+        return None
+    step = (high - low if math.isfinite(high) else 1.0) / 2**_DOUBLINGS
+    while True:
+        kept = min(rejected + step, last) if increasing else max(rejected / 2, last)
+        if not refuted(kept):
+            break
+        if kept == last:
+            return last
+        rejected, step = kept, 2 * step
+    while abs(kept - rejected) > claim.width * max(kept, rejected):
+        middle = 0.5 * (rejected + kept)
+        if refuted(middle):
+            rejected = middle
+        else:
+            kept = middle
+    return rejected
+
+
+def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
+    made = integer(guesses, "guesses", least=1, most=_MOST)
+    members_only = flag(one_sided, "one_sided")
+    if integer(k, "k", least=2, most=2**32 - 1) > 2 and members_only:
+        message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"
+        raise IncompatibleOptionsError(message)
+    return {
+        "correct": integer(correct, "correct", least=0, most=made),
+        "guesses": made,
+        "m": real(m, "m", above=0, below=math.inf),
+        "k": k,
+        "one_sided": members_only,
+    }
+
+
+def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
+    """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
+    both = counts["k"] == 2 and not counts["one_sided"]
+    return tradeoff.symmetrized() if both else tradeoff
+
+
+def _level(tau: float) -> float:
+    return real(tau, "tau", above=0, below=1)

@@ -1,0 +1,225 @@
+"""Batches of inputs and targets in a known order, from whatever the user has."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SequentialSampler,
+    TensorDataset,
+)
+
+from leakbound.errors import (
+    ArrayTypeError,
+    LengthMismatchError,
+    OptionTypeError,
+    ShapeError,
+    VisitOrderError,
+)
+from leakbound.torch.tokens import next_tokens
+
+__all__ = ["EMPTY", "Batches", "Parts", "read"]
+
+
+EMPTY = "data is empty: there is nothing to score"
+
+Parts: TypeAlias = tuple[Tensor, dict[str, Tensor], Tensor]
+"""Inputs of a batch, further arguments of the model by name, and targets."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Whole batches in the order of the data, and what is known of their number."""
+
+    items: Iterable[Any]
+    examples: int | None
+    batches: int | None
+
+    def __iter__(self) -> Iterator[Parts]:
+        return map(_parts, self.items)
+
+
+def read(data: Any, *, batch_size: int) -> Batches:
+    """Prepare `data` for one pass in its own order.
+
+    Parameters
+    ----------
+    data : Dataset, DataLoader, tensors or arrays
+        As in `score`.
+    batch_size : int
+        Examples in a batch, unless `data` is a loader.
+
+    Returns
+    -------
+    Batches
+        The batches.
+
+    Raises
+    ------
+    OptionTypeError
+        If `data` is nothing of the kind.
+    ShapeError
+        If it is empty, or not all parts have a first dimension.
+    LengthMismatchError
+        If there is not one target for each input.
+    VisitOrderError
+        If a loader visits the examples in another order than that of its dataset, or not all.
+    """
+    if isinstance(data, DataLoader):
+        batches = _from_loader(data)
+    elif type(data) is TensorDataset:
+        batches = _from_pair(data.tensors, batch_size)
+    elif isinstance(data, tuple | list) and data and hasattr(data[0], "shape"):
+        batches = _from_pair(data, batch_size)
+    elif _is_tokens(data):
+        batches = _from_columns({"input_ids": data}, batch_size)
+    elif isinstance(data, Mapping) and "input_ids" in data:
+        batches = _from_columns(data, batch_size)
+    elif isinstance(data, Dataset) or _has_rows(data):
+        loader: DataLoader[Any] = DataLoader(data, batch_size)
+        batches = _from_loader(loader)
+    else:
+        message = (
+            "data must be a Dataset of pairs (x, y), a DataLoader, a pair of tensors or arrays, or "
+            f"a mapping with input_ids, got {_name(data)}"
+        )
+        raise OptionTypeError(message)
+    if batches.examples == 0:
+        raise ShapeError(EMPTY)
+    return batches
+
+
+def _parts(item: Any) -> Parts:
+    """Take apart what the data yielded: a pair, or tokens under their names."""
+    if isinstance(item, Mapping) and "input_ids" in item:
+        named = {name: _as_tensor(part, name) for name, part in item.items() if part is not None}
+        labels = named.pop("labels", None)
+        inputs = named.pop("input_ids")
+        if labels is None:
+            labels = next_tokens(inputs, named.get("attention_mask"))
+        return inputs, named, labels
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        message = (
+            "data must yield pairs (inputs, targets), or mappings with input_ids, got "
+            + (f"{len(item)} parts" if isinstance(item, tuple | list) else _name(item))
+            + "; wrap the dataset so that each item is (x, y)"
+        )
+        raise OptionTypeError(message)
+    return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
+
+
+def _as_tensor(part: object, name: str) -> Tensor:
+    """Return a part of a batch as a tensor with one row for each example."""
+    if not isinstance(part, Tensor | np.ndarray):
+        message = (
+            f"{name} of a batch must be a tensor, got {_name(part)}; let the dataset return "
+            "tensors, arrays or numbers, and wrap models that take several inputs"
+        )
+        raise OptionTypeError(message)
+    tensor = part if isinstance(part, Tensor) else torch.tensor(part)
+    if tensor.ndim == 0:
+        message = f"{name} of a batch must have one row for each example, got a scalar"
+        raise ShapeError(message)
+    return tensor
+
+
+def _has_rows(data: object) -> bool:
+    """Whether `data` has elements that positions name, as a Dataset does without being one."""
+    return (
+        hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping)
+    )
+
+
+def _is_tokens(data: object) -> bool:
+    """Whether `data` is a table of token ids by itself."""
+    if isinstance(data, Tensor):
+        return data.ndim == 2 and not (data.is_floating_point() or data.is_complex())
+    return isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.kind in "iu"
+
+
+def _from_loader(loader: DataLoader[Any]) -> Batches:
+    disorder = _disorder(loader)
+    if disorder:
+        message = (
+            f"the loader {disorder}, so its scores would not belong to the ids in order; pass "
+            "DataLoader(dataset, shuffle=False) or the dataset itself"
+        )
+        raise VisitOrderError(message)
+    if isinstance(loader.dataset, IterableDataset):
+        return Batches(loader, None, None)
+    whole = loader.batch_sampler is not None  # else each item may be a batch of any size
+    examples = len(loader.dataset) if whole and isinstance(loader.dataset, Sized) else None
+    return Batches(loader, examples, len(loader))
+
+
+def _disorder(loader: DataLoader[Any]) -> str:
+    """Say how a loader departs from visiting each example once, in order ("" if it does not)."""
+    sampler, batch_sampler = loader.sampler, loader.batch_sampler
+    if batch_sampler is not None:
+        if type(batch_sampler) is not BatchSampler:
+            return f"takes its batches from {_name(batch_sampler)}"
+        if batch_sampler.drop_last:
+            return "drops the last batch when it is not full (drop_last=True)"
+        sampler = batch_sampler.sampler
+    if isinstance(loader.dataset, IterableDataset):
+        workers = loader.num_workers
+        return f"leaves the order of an IterableDataset to {workers} workers" if workers else ""
+    if type(sampler) is not SequentialSampler:
+        return f"takes its order from {_name(sampler)}"
+    return "" if loader.in_order else "passes on batches as workers finish them (in_order=False)"
+
+
+def _from_pair(arrays: Any, batch_size: int) -> Batches:
+    if len(arrays) != 2:
+        message = f"data must be a pair (inputs, targets), got {len(arrays)} arrays"
+        raise ShapeError(message)
+    batches = _from_columns({"inputs": arrays[0], "targets": arrays[1]}, batch_size)
+    return Batches(
+        (tuple(item.values()) for item in batches.items), batches.examples, batches.batches
+    )
+
+
+def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
+    """Cut tensors or arrays of the same length into batches under their names."""
+    arrays = {
+        name: column if isinstance(column, Tensor) else np.asarray(column)
+        for name, column in columns.items()
+        if column is not None
+    }
+    first, *others = arrays
+    if any(array.ndim == 0 for array in arrays.values()):
+        message = f"{' and '.join(arrays)} must have one row for each example, got a scalar"
+        raise ShapeError(message)
+    examples = len(arrays[first])
+    for name in others:
+        if len(arrays[name]) != examples:
+            message = (
+                f"data has {examples} {first} and {len(arrays[name])} {name}; there must be one "
+                "of each for each example"
+            )
+            raise LengthMismatchError(message)
+    cut = {name: _cutter(array, batch_size) for name, array in arrays.items()}
+    starts = range(0, examples, batch_size)
+    items = ({name: rows(start) for name, rows in cut.items()} for start in starts)
+    return Batches(items, examples, len(starts))
+
+
+def _cutter(array: Any, batch_size: int) -> Callable[[int], Tensor]:
+    """Return a function from the first row of a batch to the batch, as a tensor."""
+    if isinstance(array, Tensor):
+        return lambda start: array[start : start + batch_size]
+    if array.dtype.kind not in "biuf":
+        message = f"arrays of data must hold numbers, got dtype {array.dtype}"
+        raise ArrayTypeError(message)
+    return lambda start: torch.tensor(array[start : start + batch_size])
+
+
+def _name(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,306 @@
+"""Scoring: one pass over the data, one number for each example."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+from leakbound._base.progress import track
+from leakbound._base.scores import Scores
+from leakbound._base.types import ArrayInput, FloatArray
+from leakbound._base.validation import check_ids, check_length, flag, instance, integer, vector
+from leakbound.errors import DeviceMemoryError, IncompatibleOptionsError, ShapeError
+from leakbound.torch.batch import Batch
+from leakbound.torch.checks import check_nan, check_ties
+from leakbound.torch.data import EMPTY, Batches, Parts, read
+from leakbound.torch.measurement import COMPARING, measure, token_losses_of
+from leakbound.torch.placement import evaluating
+from leakbound.torch.signals import Signal, signal_name
+from leakbound.torch.stream import keeping
+
+__all__ = ["Data", "score", "token_losses"]
+
+Data: TypeAlias = (
+    Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | list[Any] | Mapping[str, Any] | ArrayInput
+)
+
+
+def score(
+    model: nn.Module,
+    data: Data,
+    *,
+    signal: Signal = "logit_margin",
+    batch_size: int = 256,
+    device: str | torch.device = "auto",
+    ids: ArrayInput | None = None,
+    progress: bool = True,
+    reference: nn.Module | None = None,
+    out: str | os.PathLike[str] | None = None,
+) -> Scores:
+    r"""Score examples by how much `model` acts as if it was trained on them.
+
+    One pass in evaluation mode, without gradients. Afterwards the model is as it was: the mode of
+    every submodule, the device, gradients and torch's random state on the CPU.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Maps a batch of inputs to logits, or to an object with such ``logits``: of shape
+        (batch, classes) for class labels, (batch, labels) for several labels at once,
+        (batch, length, vocabulary) for tokens; for a callable `signal`, to anything.
+    data : Dataset, DataLoader, tensors or arrays
+        Pairs (x, y) of an input and its target; or all inputs and all targets, of the same
+        length. A target is a class label, for several labels a row of 0 and 1, for tokens a row of
+        labels, -100 where a token does not count. Position t of a language model's output predicts
+        token t + 1: labels are those of the tokens where they stand, as in transformers.
+
+        Or tokens under their names: mappings with ``input_ids``, perhaps ``attention_mask``,
+        ``labels`` and other arguments of the model; a table of integers is ``input_ids`` alone.
+        Without ``labels`` every token counts but padding and the first one after it.
+
+        A loader must keep the order of its dataset and not drop any example. Inputs in float64,
+        NumPy's default, are given the precision of the model.
+    signal : str or callable
+        What to measure; higher must mean more likely a member.
+
+        - "logit_margin": :math:`z_y-\log\sum_{j\ne y}e^{z_j}`, the log-odds of the label, in
+          float64. Orders examples as the loss does and keeps confident ones apart.
+        - "cross_entropy": minus the loss, as torch computes it in float32 (float64 for logits in
+          float64). Confident examples round to 0 and are then refused as ties. For tokens, minus
+          the mean loss of those that count.
+        - "binary_cross_entropy": minus the mean loss of the labels, each by itself, in float64.
+        - "loss_drop": the loss (of class, labels or tokens) under `reference` less that under
+          `model`.
+        - "gradient_dot": :math:`\langle\nabla\ell(\theta_0),\theta_0-\theta\rangle`, the gradient
+          of the loss under `reference`, with parameters :math:`\theta_0`, times the way from the
+          model's :math:`\theta` back to it: how far training went where the example pulls. For a
+          white-box audit of a training run, add the scores of its steps, each with the model before
+          the step as `reference`.
+        - a function of the model's output and the targets of a batch, both on the model's device,
+          that returns a tensor of shape (batch,).
+    batch_size : int
+        Examples in a batch, at least 1; a DataLoader keeps its own.
+    device : str or torch.device
+        Where to run. "auto" stays where the model is; from the CPU it goes to the accelerator if
+        there is one. The model's parameters are moved there and back.
+    ids : array-like of shape (m,), optional
+        A different number or string for each example, in the order of `data`; by default
+        0, 1, …, m - 1. Pass the plan's: ``ids=plan.ids``.
+    progress : bool
+        Show a bar on standard error, if that is a terminal and the pass lasts over a second.
+    reference : torch.nn.Module, optional
+        For "loss_drop" and "gradient_dot": the model at initialisation, or at another moment
+        before the examples were trained on. Left as it was, too.
+    out : str or os.PathLike, optional
+        A file, ``.npy``, that scores are written to as they come, and read back from when they
+        are used: memory holds one copy of them at most, while it is sorted to look for ties. It
+        appears, or replaces another of that name, when all of them are written and checked.
+
+    Returns
+    -------
+    Scores
+        Values in float64, ids and the name of the signal, in the order of `data`.
+
+    Raises
+    ------
+    OptionTypeError, OptionError
+        If an option has the wrong type or value, the device does not exist, or `data` does not
+        yield pairs.
+    IncompatibleOptionsError
+        If a model spread over several devices is asked to one of them; if there is no reference
+        for a signal that needs one, one for a signal that does not, or one with other parameters.
+    VisitOrderError
+        If a loader shuffles, repeats or drops examples.
+    ShapeError
+        If `data` is empty, the model's outputs have none of the shapes above, or a callable does
+        not return (batch,).
+    TargetError
+        If a target is none of those above, or no token of a sequence counts, with its id.
+    LengthMismatchError
+        If there is not one id for each example, or one target for each input.
+    DuplicateIdsError
+        If an id occurs twice.
+    NaNScoresError
+        If a score is NaN, with the ids.
+    TiedScoresError
+        If more than 10 % of the examples share their score with another, unless a callable
+        returned integers or booleans and so meant it.
+    DeviceMemoryError
+        If a batch does not fit in the device's memory.
+    OSError
+        If `out` cannot be written.
+
+    Notes
+    -----
+    The log-odds are the score of N. Carlini et al., "Membership Inference Attacks From First
+    Principles", 2022, arXiv:2112.03570, equation 3, computed from logits. Products of gradients
+    with the steps of training are the white-box score of T. Steinke, M. Nasr, M. Jagielski,
+    "Privacy Auditing with One (1) Training Run", 2023, arXiv:2305.08846.
+
+    Examples
+    --------
+    >>> import torch
+    >>> _ = torch.manual_seed(0)
+    >>> model = torch.nn.Linear(4, 3)
+    >>> data = torch.utils.data.TensorDataset(torch.randn(5, 4), torch.tensor([0, 1, 2, 1, 0]))
+    >>> scores = score(model, data, ids=["a", "b", "c", "d", "e"])
+    >>> len(scores), scores.values.dtype
+    (5, dtype('float64'))
+    """
+    flag(progress, "progress")
+    name = signal_name(signal)
+    before = _reference(model, signal, reference)
+    batches, labels = _read(model, data, batch_size, ids)
+    with keeping(out) as keep:
+        with _ready(model, before, device=device, batch_size=batch_size) as where:
+            shown = track(batches, "scoring", total=batches.batches, shown=progress)
+            of_batch = measure(model, signal, before)
+            values, floating = keep(of_batch(batch) for batch in _batches(shown, where, labels))
+        labels = _checked(values, labels, name)
+        if floating:
+            check_ties(values, name)
+    if out is not None:
+        values = np.load(out, mmap_mode="r")
+    return Scores(values, labels, name)
+
+
+def token_losses(
+    model: nn.Module,
+    data: Data,
+    *,
+    batch_size: int = 256,
+    device: str | torch.device = "auto",
+    progress: bool = True,
+) -> NDArray[np.floating]:
+    r"""Return the loss of every token: what attacks on language models are made of.
+
+    Column t holds :math:`-\log p(x_{t+1}\mid x_0,\dots,x_t)`. The mean over the tokens that count
+    is minus the "cross_entropy" of `score`.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A causal language model: maps tokens to logits of shape (batch, length, vocabulary), or to
+        an object with such ``logits``.
+    data : Dataset, DataLoader, tensors or arrays
+        As in `score`.
+    batch_size : int
+        Examples in a batch, at least 1; a DataLoader keeps its own.
+    device : str or torch.device
+        As in `score`.
+    progress : bool
+        As in `score`.
+
+    Returns
+    -------
+    ndarray of float32 or float64, shape (m, longest - 1)
+        Losses in nats, at least 0, in the precision of the logits but at least float32; NaN where
+        a token does not count, or a sequence is over.
+
+    Raises
+    ------
+    LeakboundError
+        As `score` does.
+
+    Examples
+    --------
+    >>> import torch
+    >>> _ = torch.manual_seed(0)
+    >>> model = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
+    >>> tokens = torch.tensor([[1, 2, 3], [4, 5, -100]])
+    >>> losses = token_losses(model, (tokens.clamp(min=0), tokens))
+    >>> losses.shape, bool(losses[1, 1] > 0)
+    ((2, 2), False)
+    """
+    flag(progress, "progress")
+    batches, labels = _read(model, data, batch_size, None)
+    parts: list[NDArray[np.floating]] = []
+    with _ready(model, model, device=device, batch_size=batch_size) as where:
+        shown = track(batches, "scoring", total=batches.batches, shown=progress)
+        for batch in _batches(shown, where, labels):
+            losses, counted = token_losses_of(batch.through(model), batch)
+            parts.append(losses.cpu().masked_fill(~counted.cpu(), torch.nan)[:, :-1].numpy())
+    if not parts:
+        raise ShapeError(EMPTY)
+    longest = max(part.shape[1] for part in parts)
+    ends = [((0, 0), (0, longest - part.shape[1])) for part in parts]
+    return np.concatenate(
+        [np.pad(part, end, constant_values=np.nan) for part, end in zip(parts, ends, strict=True)]
+    )
+
+
+def _reference(model: nn.Module, signal: Signal, reference: nn.Module | None) -> nn.Module:
+    """Return the model to compare with: itself, for signals that do not compare."""
+    if signal not in COMPARING:
+        if reference is not None:
+            name = signal_name(signal)
+            message = f"{name} compares with no reference; leave it out, or use signal='loss_drop'"
+            raise IncompatibleOptionsError(message)
+        return model
+    if reference is None:
+        message = (
+            f"{signal} compares with the model before training: pass reference=, a copy made then "
+            "(copy.deepcopy(model)) or another model of the same initialisation"
+        )
+        raise IncompatibleOptionsError(message)
+    instance(reference, "reference", nn.Module)
+    return reference
+
+
+def _read(
+    model: nn.Module, data: Data, batch_size: int, ids: ArrayInput | None
+) -> tuple[Batches, NDArray[Any] | None]:
+    """Check what there is to check before the pass."""
+    instance(model, "model", nn.Module)
+    batches = read(data, batch_size=integer(batch_size, "batch_size", least=1))
+    labels = None if ids is None else vector(ids, "ids", kinds="biufSUOT")
+    if labels is not None and batches.examples is not None:
+        check_length(labels, batches.examples, "ids")
+    return batches, labels
+
+
+@contextmanager
+def _ready(
+    model: nn.Module, reference: nn.Module, *, device: str | torch.device, batch_size: int
+) -> Iterator[torch.device]:
+    """Make both models ready to be scored, and say what to do where memory runs out."""
+    try:
+        with ExitStack() as stack:
+            where = stack.enter_context(evaluating(model, device))
+            if reference is not model:
+                stack.enter_context(evaluating(reference, where))
+            yield where
+    except torch.OutOfMemoryError as error:
+        message = (
+            "scoring does not fit in the memory of the device: pass "
+            f"batch_size={-(-batch_size // 4)} or less (to the loader, if data is one), or "
+            "device='cpu'"
+        )
+        raise DeviceMemoryError(message) from error
+
+
+def _batches(
+    parts: Iterable[Parts], device: torch.device, ids: NDArray[Any] | None
+) -> Iterator[Batch]:
+    """Say of each batch which rows it has."""
+    first = 0
+    for inputs, others, targets in parts:
+        yield Batch(inputs, others, targets, device, first, ids)
+        first += len(inputs)
+
+
+def _checked(values: FloatArray, ids: NDArray[Any] | None, name: str) -> NDArray[Any]:
+    """Check that there are scores, that they are numbers, and that ids fit; return new ids."""
+    if not values.size:
+        raise ShapeError(EMPTY)
+    labels = np.arange(values.size) if ids is None else np.array(ids)
+    if ids is not None:
+        check_ids(labels, np.zeros(values.size, dtype=np.bool_))
+    check_nan(values, labels, name)
+    return labels

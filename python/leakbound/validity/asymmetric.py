@@ -1,0 +1,146 @@
+"""Cases of guesses of two roles: curves that bound each otherwise, rare failures, tied streams."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import Sides
+from leakbound.audits import audit_one_run, audit_zero_run
+from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.cuts import Fixed, ScoreAdaptive, UnionBound
+from leakbound.validity.games import Boundary
+from leakbound.validity.shifted import Shifted
+from leakbound.validity.suite import Case
+from leakbound.validity.trials import ERROR, Stream, ZeroRun
+
+__all__ = ["asymmetric_cases"]
+
+Told: TypeAlias = Literal["members", "non-members"]
+
+_TRUTH = 0.4
+"""Share of those told of that a mechanism gives away."""
+_M = 200
+_FAILURE = 0.02
+_SIDES: tuple[Sides, ...] = ("both", "member")
+_FORMS: dict[str, dict[str, Any]] = {
+    "fixed": {"cuts": Fixed(60)},
+    "fixed-recursion": {"cuts": Fixed(60), "test": "recursion"},
+    "geometric": {"cuts": UnionBound(grid="geometric"), "test": "recursion"},
+    "adaptive": {"cuts": ScoreAdaptive([30, 60])},
+}
+_CORRECTIONS: dict[str, dict[str, Any]] = {
+    "match": {"correction": "match", "adversary": "raw"},
+    "tamper": {"correction": "tamper", "adversary": "raw"},
+}
+
+
+def _members_told(share: float) -> TradeOff:
+    return TradeOff.table([0, 1], [1 - share, 0])
+
+
+def _others_told(share: float) -> TradeOff:
+    return TradeOff.table([0, 1 - share, 1], [1, 0, 0])
+
+
+_CURVES = {"members": _members_told, "non-members": _others_told}
+
+
+@dataclass(frozen=True)
+class _Asymmetric:
+    """Whether an audit rejects the curve of a mechanism that gives a share of one kind away.
+
+    The curves of the two kinds are mirror images of each other, and no smaller share is looked at.
+    With `shift`, propensities lie between .3 and .7.
+    """
+
+    told: Told
+    sides: Sides
+    shift: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        rng = Purpose.ASYMMETRIC.rng(seed)
+        propensity = 0.3 + 0.4 * rng.random(_M) if self.shift else np.full(_M, 0.5)
+        member = rng.random(_M) < propensity
+        known = (member == (self.told == "members")) & (rng.random(_M) < _TRUTH)
+        scores = rng.random(_M) + np.where(known, np.where(member, 5, -5), 0)
+        how: dict[str, Any] = {
+            "claim": TradeOffFamily(
+                parameter="share",
+                tradeoff=_CURVES[self.told],
+                bracket=(_TRUTH, 0.99),
+                increasing=True,
+            ),
+            "confidence": 1 - ERROR,
+            "sides": self.sides,
+            "seed": 2 * seed + 1,
+        }
+        if self.shift:
+            result = audit_zero_run(scores, member, propensity, **how, **self.options)
+            return bool(result.bound > 0)
+        return bool(audit_one_run(scores, member, **how, **self.options).bound > 0)
+
+
+def asymmetric_cases() -> Iterator[Case]:
+    """Yield cases in which guesses of members and of non-members are not alike.
+
+    Yields
+    ------
+    Case
+        Asymmetric curves in one run and under shift; tampered guesses where failures are not rare;
+        and streams whose batches are tied, which end sequences within a batch.
+    """
+    told: Told
+    for told in ("members", "non-members"):
+        for sides in _SIDES:
+            row: dict[str, Any] = {"claim": "share", "sides": sides, "truth": f"{told}-told"}
+            counts: dict[str, Any] = {"error": ERROR, "quick": 40, "long": 2000}
+            for cuts, options in _FORMS.items():
+                trial = _Asymmetric(told, sides, options=options)
+                yield Case(audit="one-run", cuts=cuts, trial=trial, **row, **counts)
+            for cuts, options in _CORRECTIONS.items():
+                fixed = {"cuts": Fixed(60), "test": "recursion"}
+                trial = _Asymmetric(told, sides, shift=True, options=options | fixed)
+                yield Case(audit="zero-run", cuts=cuts, trial=trial, **row, **counts)
+    yield from _failing()
+    yield from _tied()
+
+
+def _failing() -> Iterator[Case]:
+    claim = ApproxDP(delta=_FAILURE)
+    for variant in ("directional", "symmetric"):
+        for sides in _SIDES:
+            options = {"correction": "tamper", "variant": variant, "sides": sides}
+            game = Shifted(m=_M, kind="response", shift=1.5, failure=_FAILURE)
+            yield Case(
+                audit="zero-run",
+                claim=claim.name,
+                cuts=f"tamper-{variant}",
+                sides=sides,
+                truth="shifted-failures",
+                error=ERROR,
+                trial=ZeroRun(game, claim, options | {"cuts": Fixed(60)}),
+                quick=40,
+                long=2000,
+            )
+
+
+def _tied() -> Iterator[Case]:
+    for sides in _SIDES:
+        for p in (0.5, 0.73):
+            yield Case(
+                audit="stream",
+                claim=PureDP().name,
+                cuts="ville",
+                sides=sides,
+                truth=f"p={p:g},tied",
+                error=ERROR,
+                trial=Stream(Boundary(m=30, p=p, tied=True), sides),
+                quick=100,
+                long=5000,
+            )

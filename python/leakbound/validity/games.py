@@ -1,0 +1,331 @@
+"""Games at the boundary of a claim, and traps, beside those of `leakbound.simulate`."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+from leakbound._base.validation import check_scores
+
+__all__ = [
+    "Attack",
+    "Attacks",
+    "Audited",
+    "Boundary",
+    "LaplaceNoise",
+    "Play",
+    "Played",
+    "Response",
+    "UserGame",
+    "log_odds",
+    "reports",
+    "two_rankings",
+]
+
+Attack: TypeAlias = Callable[[BoolArray, int], ArrayInput]
+"""From membership and a seed to scores."""
+
+
+class Audited(Protocol):
+    """What a case needs of a game."""
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores of the examples."""
+
+    @property
+    def member(self) -> BoolArray:
+        """Membership of the examples."""
+
+    def epsilon(self, delta: float) -> float:
+        """Return the ε that no bound at δ may exceed."""
+
+
+class Play(Protocol):
+    """Something that plays the game of a seed."""
+
+    def __call__(self, *, seed: int) -> Audited:
+        """Play the game of a seed."""
+
+
+def log_odds(p: float) -> float:
+    """Return ln(p / (1 - p)).
+
+    Parameters
+    ----------
+    p : float
+        A probability, in (0, 1).
+
+    Returns
+    -------
+    float
+        Its log-odds.
+    """
+    return math.log(p) - math.log1p(-p)
+
+
+@dataclass(frozen=True)
+class Played:
+    """A game that was played, and the leakage it has."""
+
+    scores: FloatArray
+    member: BoolArray
+    truth: float
+
+    def epsilon(self, delta: float) -> float:  # noqa: ARG002 (the same at every δ)
+        """Return the truth at any δ."""
+        return self.truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boundary:
+    """Every guess is right with probability p, given all before, and coins are fair: the worst.
+
+    The upper half of the scores is likely members, the lower half likely non-members.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    p : float
+        The probability, at least 1/2.
+    tied : bool
+        Whether sizes of scores take six values only.
+    wavering : bool
+        Whether a guess after a wrong one, in the order of the examples, is right with probability
+        1/2 only: guesses are then dependent, and still dominated.
+    """
+
+    m: int
+    p: float
+    tied: bool = False
+    wavering: bool = False
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = Purpose.SIGNED_GUESSES.rng(seed)
+        size = np.ceil(6 * rng.random(self.m)) if self.tied else 1 - rng.random(self.m)
+        right = rng.random(self.m) < self.p
+        if self.wavering:
+            right = self._waver(right, rng.random(self.m) < 0.5 / self.p)
+        upper = rng.permutation(self.m) < self.m // 2
+        return Played(np.where(upper, size, -size), upper == right, log_odds(self.p))
+
+    def _waver(self, right: BoolArray, kept: BoolArray) -> BoolArray:
+        """Keep a right guess after a wrong one with probability 1/(2p)."""
+        before = True
+        for i in range(self.m):
+            before = bool(right[i] and (before or kept[i]))
+            right[i] = before
+        return right
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacks:
+    """Several attacks that read the same reports, each as well as ε allows, and are as sure or not.
+
+    Parameters
+    ----------
+    play : callable
+        Plays the game of a seed; signs of its scores are the reports.
+    number : int
+        How many attacks.
+    """
+
+    play: Play
+    number: int
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            A row of scores for each attack, membership and truth.
+        """
+        game = self.play(seed=2 * seed)
+        size = 1 - Purpose.SURENESS.rng(seed).random((self.number, game.scores.size))
+        return Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """Randomised response about coins that are not fair.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    prior : float
+        Probability that an example is a member.
+    epsilon : float
+        ε, which every report spends in full.
+    """
+
+    m: int
+    prior: float
+    epsilon: float
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = Purpose.PRIOR_GAME.rng(seed)
+        member = rng.random(self.m) < self.prior
+        return Played(reports(rng, member, self.epsilon), member, self.epsilon)
+
+
+@dataclass(frozen=True)
+class _Laplace:
+    scores: FloatArray
+    member: BoolArray
+
+    def epsilon(self, delta: float) -> float:
+        """Return ε of δ(ε) = 1 - e^((ε - 1)/2), the profile of Laplace noise at μ = 1."""
+        return max(0.0, 1 + 2 * math.log1p(-delta))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceNoise:
+    """Membership, 0 or 1, with Laplace noise of scale 1: the Laplace mechanism at μ = 1.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    """
+
+    m: int
+
+    def __call__(self, *, seed: int) -> _Laplace:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = Purpose.LAPLACE_GAME.rng(seed)
+        member = rng.random(self.m) < 0.5
+        return _Laplace(member + rng.laplace(size=self.m), member)
+
+
+def reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> FloatArray:
+    """Return scores whose signs say "member" or not, rightly with log-odds ε.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        What draws.
+    member : ndarray of bool, shape (m,)
+        The truth.
+    epsilon : float
+        ε of each report.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        Scores in [-1, 1].
+    """
+    honest = rng.random(member.size) * (1 + math.exp(-epsilon)) < 1
+    return np.where(member == honest, 1, -1) * (1 - rng.random(member.size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserGame:
+    """A game with a user's own attack, on coins that the suite tosses.
+
+    Parameters
+    ----------
+    attack : callable
+        Takes membership, a bool array of shape (m,), and a seed; returns scores.
+    m : int
+        Examples.
+    truth : float
+        ε of whatever the attack looks at.
+    """
+
+    attack: Attack
+    m: int
+    truth: float
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        object
+            Scores, membership and truth.
+        """
+        rng = Purpose.USER_GAME.rng(seed)
+        member = rng.random(self.m) < 0.5
+        scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
+        return Played(scores, member, self.truth)
+
+
+def two_rankings(
+    m: int, baseline: float, attack: float, seed: int
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Draw a game whose c and c + ε are exactly the log-odds of two probabilities.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    baseline, attack : float
+        Probability that a guess of either is right.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    tuple of ndarray
+        Scores of the baseline and of the attack, and membership.
+    """
+    rng = Purpose.TWO_RANKINGS.rng(seed)
+    member = rng.random(m) < 0.5
+
+    def scores(p: float) -> FloatArray:
+        upper = member == (rng.random(m) < p)
+        return np.where(upper, 1, -1) * rng.random(m)
+
+    return scores(baseline), scores(attack), member

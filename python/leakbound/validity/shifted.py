@@ -1,0 +1,170 @@
+"""Games of Zero-Run audits: members and non-members differ, and a mechanism leaks as it may."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, Design, FloatArray
+from leakbound.simulate import noisy_sum
+from leakbound.validity.games import reports
+
+__all__ = ["Leak", "NoisySums", "Shifted", "ShiftedGame", "ShiftedPlay"]
+
+Leak: TypeAlias = Literal["nothing", "response", "gaussian"]
+"""What a mechanism tells of members that differ from non-members."""
+
+_DIRECTION = np.array([0.8, -0.5, 0.3]) / math.sqrt(0.98)
+"""Which of three features tell of membership."""
+_CANDIDATES = 4
+"""Candidates for each place, where numbers are fixed; their kinds are about equally many."""
+
+
+@dataclass(frozen=True)
+class ShiftedGame:
+    """What an audit needs of a game, and the truth.
+
+    Parameters
+    ----------
+    scores, member, propensity : ndarray, each of shape (m,)
+        The examples.
+    truth : float
+        ε or μ.
+    features : ndarray of float64, shape (m, 3)
+        What tells of membership.
+    holdout_features, holdout_member : ndarray
+        The same of other examples.
+    """
+
+    scores: FloatArray
+    member: BoolArray
+    propensity: FloatArray
+    truth: float
+    features: FloatArray
+    holdout_features: FloatArray
+    holdout_member: BoolArray
+
+
+class ShiftedPlay(Protocol):
+    """Something that plays the game of a seed."""
+
+    def __call__(self, *, seed: int) -> ShiftedGame:
+        """Play the game of a seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifted:
+    """Members and non-members that differ, and a mechanism as leaky as its guarantee allows.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    kind : {"nothing", "response", "gaussian"}
+        Scores that know the features only, or also reports at ε = 1, or a Gaussian mechanism with
+        μ = 1.
+    shift : float
+        Standard deviation of the log-odds of membership given the three features.
+    failure : float
+        Probability that a report tells the truth whatever ε is.
+    design : {"coins", "fixed_size"}
+        Whether each example joined by a coin of its own, or m/2 of each kind were drawn. To replace
+        an example then changes two reports.
+    holdout : int
+        Examples of the same two populations to learn propensities from.
+    """
+
+    m: int
+    kind: Leak
+    shift: float = 1.0
+    failure: float = 0.0
+    design: Design = "coins"
+    holdout: int = 0
+
+    def __call__(self, *, seed: int) -> ShiftedGame:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        ShiftedGame
+            The game.
+        """
+        rng = Purpose.SHIFTED_GAME.rng(seed)
+        fixed = self.design == "fixed_size"
+        features, member = self._people(rng, _CANDIDATES * self.m if fixed else self.m)
+        if fixed:
+            half = self.m // 2
+            rows = [np.flatnonzero(member == kind)[:half] for kind in (True, False)]
+            chosen = rng.permutation(np.concatenate(rows))
+            features, member = features[chosen], member[chosen]
+        others, joined = self._people(rng, self.holdout)
+        odds = self.shift * (features @ _DIRECTION)
+        scores, truth = odds, 0.0
+        if self.kind == "nothing":
+            scores = odds + rng.normal(size=member.size) / 2
+        elif self.kind == "response":
+            seen = reports(rng, member, 1.0)
+            told = rng.random(member.size) < self.failure
+            seen[told] = np.where(member[told], 1, -1) * np.abs(seen[told])
+            scores, truth = 2 * seen + odds, 2.0 if fixed else 1.0
+        else:
+            scores = member + rng.normal(size=member.size) + odds
+            truth = math.sqrt(2) if fixed else 1.0
+        return ShiftedGame(scores, member, 1 / (1 + np.exp(-odds)), truth, features, others, joined)
+
+    def _people(self, rng: np.random.Generator, size: int) -> tuple[FloatArray, BoolArray]:
+        features = rng.normal(size=(size, _DIRECTION.size))
+        odds = self.shift * (features @ _DIRECTION)
+        return features, rng.random(size) < 1 / (1 + np.exp(-odds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySums:
+    """Noisy sums at μ = 1, and as many other examples to learn propensities from.
+
+    Parameters
+    ----------
+    m : int
+        Examples.
+    ratio : float
+        Bias of non-members as a share of that of members.
+    holdout : int
+        Examples of the same two populations to learn propensities from.
+    """
+
+    m: int
+    ratio: float
+    holdout: int
+
+    def __call__(self, *, seed: int) -> ShiftedGame:
+        """Play the game of a seed.
+
+        Parameters
+        ----------
+        seed : int
+            The seed.
+
+        Returns
+        -------
+        ShiftedGame
+            The game; its truth is μ.
+        """
+        game = noisy_sum(
+            self.m, mu=1.0, shift=self.ratio, features=3, holdout=self.holdout, seed=seed
+        )
+        return ShiftedGame(
+            game.scores,
+            game.member,
+            game.propensity,
+            game.truth,
+            game.features,
+            game.holdout_features,
+            game.holdout_member,
+        )

@@ -1,0 +1,435 @@
+"""Playing cases, counting false claims and judging the counts.
+
+The public names are those of `leakbound.validity`.
+"""
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from leakbound._base.progress import track
+from leakbound._base.records import Record
+from leakbound._base.validation import choice, flag, integer
+from leakbound.errors import LeakboundError, OptionError
+from leakbound.stats import binomial_tail
+from leakbound.validity.checkpoint import Checkpoint, Chunk
+from leakbound.validity.markdown import render
+from leakbound.validity.source import commit, digest, version
+
+__all__ = [
+    "CHEAP",
+    "COSTLY",
+    "DEAR",
+    "DEAREST",
+    "FAMILY_WISE",
+    "FUTILE",
+    "MODERATE",
+    "Case",
+    "Rate",
+    "ValidityReport",
+    "most_errors",
+    "run",
+]
+
+FAMILY_WISE = 1e-3
+"""Probability that bad luck makes any of the valid cases of one run look invalid."""
+
+CHEAP, MODERATE, DEAR, COSTLY, DEAREST = 20_000, 4_000, 2_000, 400, 100
+FUTILE = 1_000
+"""Games of a long run: where one takes at most 0.7 ms, 1.5 ms, 6 ms, 60 ms or more of one core.
+
+`FUTILE` are games of what is offered as wrong, and fails in many of them.
+"""
+_UNLUCKY = "ImplausibleCoinsError"
+"""What an audit raises on coins that come once in a million games."""
+_CHUNK = 250
+"""Games of one task: what an interruption may lose."""
+
+Length: TypeAlias = Literal["quick", "long"]
+Verdict: TypeAlias = Literal["holds", "fails"]
+Counted: TypeAlias = Literal["false claims", "misses"]
+Outcome: TypeAlias = Literal["holds", "fails", "caught", "missed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One audit on one kind of game.
+
+    Parameters
+    ----------
+    audit, claim, cuts, sides, truth : str
+        What is audited, how, and on which games, each in a word or two.
+    error : float
+        The share of false claims that the audit may make, in (0, 1).
+    trial : callable
+        Plays the game of a seed, an integer, and returns whether the audit claimed more than the
+        truth. It depends on nothing but the seed, and can be pickled.
+    valid : bool
+        Whether the audit promises to keep to `error`; if not it is here to be caught.
+    counted : {"false claims", "misses"}
+        What it means that `trial` is true: that the audit claimed more than the truth, or that it
+        took a wrong design for the declared one, without an error or a status that says so.
+    quick, long : int
+        Games of a quick and of a long run; a quick run leaves out a case whose number is 0.
+    """
+
+    audit: str
+    claim: str
+    cuts: str
+    sides: str
+    truth: str
+    error: float
+    trial: Callable[[int], bool]
+    valid: bool = True
+    counted: Counted = "false claims"
+    quick: int = 200
+    long: int = CHEAP
+
+    def __post_init__(self) -> None:
+        flag(self.valid, "valid")
+
+    @property
+    def name(self) -> str:
+        """The words of the case, which no other case of a table shares."""
+        return " ".join((self.audit, self.claim, self.cuts, self.sides, self.truth))
+
+    @property
+    def identity(self) -> str:
+        """Everything about the case but its numbers of games; of functions, only their names."""
+        games = replace(self, quick=0, long=0)
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", f"{self.name}: {games!r}")
+
+    def repetitions(self, length: Length | int) -> int:
+        """Return the number of games of a run.
+
+        Parameters
+        ----------
+        length : {"quick", "long"} or int
+            Which run, or the number itself.
+
+        Returns
+        -------
+        int
+            Games.
+        """
+        return length if isinstance(length, int) else getattr(self, length)
+
+    def count(self, first: int, last: int, seed: int) -> int:
+        """Count the false claims in games number `first` to `last` - 1.
+
+        Parameters
+        ----------
+        first, last : int
+            Numbers of games, from 0.
+        seed : int
+            Seed of the run.
+
+        Returns
+        -------
+        int
+            False claims.
+        """
+        base = (seed << 64) + (zlib.crc32(self.name.encode()) << 32)
+        return sum(self._ends(base + number) for number in range(first, last))
+
+    def _ends(self, seed: int) -> bool:
+        """Play one game; an audit that refuses what the coins came to claims nothing."""
+        try:
+            return self.trial(seed)
+        except LeakboundError as error:
+            if type(error).__name__ != _UNLUCKY:
+                raise
+            return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """What happened to one case.
+
+    Parameters
+    ----------
+    audit, claim, cuts, sides, truth, error, valid, counted
+        As for `Case`.
+    repetitions, errors : int
+        Games played, and false claims (or misses) among them.
+    p_value : float
+        P(Bin(repetitions, error) ≥ errors): how well luck explains so many.
+    verdict : {"holds", "fails"}
+        "fails" if `p_value` is below the case's share of the family-wise level.
+    """
+
+    audit: str
+    claim: str
+    cuts: str
+    sides: str
+    truth: str
+    error: float
+    valid: bool
+    counted: Counted
+    repetitions: int
+    errors: int
+    p_value: float
+    verdict: Verdict
+
+    @property
+    def rate(self) -> float:
+        """Share of games with a false claim, or a miss."""
+        return self.errors / self.repetitions
+
+    @property
+    def expected(self) -> bool:
+        """Whether a valid audit holds, or an invalid one fails."""
+        return (self.verdict == "holds") == self.valid
+
+    @property
+    def expectation(self) -> Outcome:
+        """What should come out: "holds", "fails" or, for a wrong design, "caught"."""
+        if self.counted == "misses":
+            return "caught"
+        return "holds" if self.valid else "fails"
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came out: the verdict or, for a wrong design, "caught" or "missed"."""
+        if self.counted == "misses":
+            return "caught" if self.verdict == "holds" else "missed"
+        return self.verdict
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValidityReport(Record):
+    """What happened to all cases of a run.
+
+    Parameters
+    ----------
+    rates : tuple of Rate
+        One for each case, in order.
+    family_wise : float
+        Probability that bad luck alone gives a valid case the verdict "fails".
+    seed : int
+        Seed of the run.
+    leakbound, source : str
+        Version of the package, and SHA-256 of its Python files and compiled core.
+    commit : str or None
+        Commit of the code, if the environment or git tells.
+    """
+
+    rates: tuple[Rate, ...]
+    family_wise: float
+    seed: int
+    leakbound: str
+    source: str
+    commit: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every case came out as expected."""
+        return all(rate.expected for rate in self.rates)
+
+    def summary(self) -> str:
+        """Return in a sentence how many cases came out as expected.
+
+        Returns
+        -------
+        str
+            Counts of valid audits, invalid ones and wrong designs.
+        """
+        kinds = {
+            "holds": "valid audits hold",
+            "fails": "invalid ones fail",
+            "caught": "wrong designs are caught",
+        }
+        parts = []
+        for expectation, words in kinds.items():
+            found = [rate.expected for rate in self.rates if rate.expectation == expectation]
+            if found:
+                parts.append(f"{sum(found):,} of {len(found):,} {words}")
+        return (
+            f"{', '.join(parts)}: each judged by an exact binomial test, "
+            f"family-wise at {self.family_wise:g}."
+        )
+
+    def to_markdown(self) -> str:
+        """Return the counts as a page of Markdown, a table for each audit.
+
+        Returns
+        -------
+        str
+            Version, commit, seed, number of games, and a row for each case.
+        """
+        return render(self)
+
+
+def most_errors(repetitions: int, error: float, tests: int) -> int:
+    """Return the most false claims that do not count against a valid audit.
+
+    Parameters
+    ----------
+    repetitions : int
+        Games played.
+    error : float
+        Share of false claims that the audit may make.
+    tests : int
+        Number of cases that share the family-wise level.
+
+    Returns
+    -------
+    int
+        The largest count v with P(Bin(repetitions, error) ≥ v) at or above 0.001 / tests.
+
+    Examples
+    --------
+    >>> most_errors(200, 0.1, 100)
+    40
+    """
+    low, high = 0, repetitions + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if binomial_tail(middle, repetitions, error) >= FAMILY_WISE / tests:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def run(
+    cases: Sequence[Case],
+    *,
+    repetitions: Length | int = "quick",
+    seed: int = 0,
+    tests: int | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> ValidityReport:
+    """Play every case and judge the number of its false claims.
+
+    Parameters
+    ----------
+    cases : sequence of Case
+        What to play: `cases()`, or `attack_cases(…)` for an attack of yours.
+    repetitions : {"quick", "long"} or int
+        Games of each case: the case's own numbers, or one number for all.
+    seed : int
+        Seed of the run, at least 0.
+    tests : int, optional
+        Number of cases that share the family-wise level, if these are some of more.
+    executor : concurrent.futures.Executor, optional
+        Where games are played; the report does not depend on it. Here, one after another, if None.
+    checkpoint : str or os.PathLike, optional
+        Folder that keeps the counts of every 250 games, and gives back those it has: a run that was
+        interrupted goes on, and one with more cases or games plays only what is new. Of a trial of
+        yours it knows the name and parameters: name another folder when you change its code.
+    progress : bool
+        Whether to show a bar, where standard error is a terminal.
+
+    Returns
+    -------
+    ValidityReport
+        Counts and verdicts.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If there is no case, or an option is outside its range or of the wrong type.
+    CheckpointError
+        If `checkpoint` holds counts of another seed, version or source, or is damaged.
+    OSError
+        If `checkpoint` cannot be written.
+
+    Notes
+    -----
+    A case gets the verdict "fails" if P(Bin(n, β) ≥ errors) is below 0.001 divided by the number of
+    cases: with valid audits only, no case fails with probability 0.999 at least, whatever their
+    dependence.
+
+    Examples
+    --------
+    >>> from leakbound.validity import cases
+    >>> for rate in run(cases("one-run pure kl member p=0.73"), repetitions=100).rates:
+    ...     print(rate.verdict, rate.rate <= 0.2)
+    holds True
+    """
+    flag(progress, "progress")
+    if isinstance(repetitions, str):
+        choice(repetitions, "repetitions", Length)
+    else:
+        integer(repetitions, "repetitions", least=1)
+    cases = [case for case in cases if case.repetitions(repetitions)]
+    if not cases:
+        message = "no case to run: check the words that select them"
+        raise OptionError(message)
+    if len({case.identity for case in cases}) < len(cases) and checkpoint is not None:
+        message = "two cases have the same name and trial: counts could not be told apart"
+        raise OptionError(message)
+    integer(seed, "seed", least=0)
+    share = integer(len(cases) if tests is None else tests, "tests", least=1)
+    made_of = {"seed": str(seed), "leakbound": version(), "source": digest()}
+    kept = Checkpoint(checkpoint, made_of, commit())
+    counts = [kept.read(case.identity) for case in cases]
+    tasks = [
+        (index, chunk)
+        for index, case in enumerate(cases)
+        for chunk in _chunks(case.repetitions(repetitions))
+        if chunk not in counts[index]
+    ]
+    done = _counts(cases, tasks, seed, executor)
+    for index, chunk, count in track(done, "Playing games", total=len(tasks), shown=progress):
+        counts[index][chunk] = count
+        kept.write(cases[index].identity, counts[index])
+    rates = []
+    for case, known in zip(cases, counts, strict=True):
+        games = case.repetitions(repetitions)
+        rates.append(_judge(case, games, sum(known[chunk] for chunk in _chunks(games)), share))
+    return ValidityReport(
+        rates=tuple(rates),
+        family_wise=FAMILY_WISE,
+        seed=seed,
+        leakbound=version(),
+        source=digest(),
+        commit=kept.commit,
+    )
+
+
+def _chunks(games: int) -> Iterator[Chunk]:
+    for first in range(0, games, _CHUNK):
+        yield first, min(first + _CHUNK, games)
+
+
+def _counts(
+    cases: Sequence[Case], tasks: Sequence[tuple[int, Chunk]], seed: int, executor: Executor | None
+) -> Iterator[tuple[int, Chunk, int]]:
+    """Yield the index of a case, a chunk and its count, in the order in which they are ready."""
+    if executor is None:
+        for index, chunk in tasks:
+            yield index, chunk, cases[index].count(*chunk, seed)
+        return
+    futures = {executor.submit(cases[task[0]].count, *task[1], seed): task for task in tasks}
+    try:
+        for future in as_completed(futures):
+            yield *futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _judge(case: Case, repetitions: int, errors: int, tests: int) -> Rate:
+    p_value = binomial_tail(errors, repetitions, case.error)
+    return Rate(
+        audit=case.audit,
+        claim=case.claim,
+        cuts=case.cuts,
+        sides=case.sides,
+        truth=case.truth,
+        error=case.error,
+        valid=case.valid,
+        counted=case.counted,
+        repetitions=repetitions,
+        errors=errors,
+        p_value=p_value,
+        verdict="fails" if p_value < FAMILY_WISE / tests else "holds",
+    )

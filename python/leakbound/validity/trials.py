@@ -1,0 +1,187 @@
+"""Trials: one game, one audit, and whether it claimed more than the truth.
+
+The public names are those of `leakbound.validity`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from leakbound._base.types import FloatArray, Sides
+from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
+from leakbound.claims import FAMILIES, Claim
+from leakbound.errors import AbstentionError, NoOverlapError
+from leakbound.propensity import LogisticPropensity
+from leakbound.validity.games import Play, log_odds, two_rankings
+from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
+
+__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
+
+ERROR = 0.1
+"""Share of false claims that every audit here may make."""
+
+_SMALL_DELTA = 1e-5
+"""δ at which curves of a family are compared with the truth."""
+
+
+@dataclass(frozen=True)
+class Cautious:
+    """A trial whose audit may say that there is nothing to conclude from, and claims nothing.
+
+    Parameters
+    ----------
+    trial : callable
+        The trial.
+    """
+
+    trial: Callable[[int], bool]
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        try:
+            return self.trial(seed)
+        except (AbstentionError, NoOverlapError):
+            return False
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """Whether an audit of one run claims more than the truth.
+
+    Parameters
+    ----------
+    play : callable
+        Plays the game of a seed.
+    claim : Claim
+        The family of guarantees.
+    options : dict
+        Further options of the audit.
+    """
+
+    play: Play
+    claim: Claim
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        game = self.play(seed=2 * seed)
+        result = audit_one_run(
+            game.scores,
+            game.member,
+            claim=self.claim,
+            confidence=1 - ERROR,
+            seed=2 * seed + 1,
+            **self.options,
+        )
+        delta = _SMALL_DELTA if isinstance(self.claim, FAMILIES) else self.claim.delta
+        return result.epsilon(delta) > game.epsilon(delta)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Whether a stream's bound is above the truth at any time: after any of its batches.
+
+    Parameters
+    ----------
+    play : callable
+        Plays the batch of a seed.
+    sides : {"both", "member"}
+        Whether non-members are guessed too.
+    batches : int
+        Number of batches.
+    """
+
+    play: Play
+    sides: Sides
+    batches: int = 8
+
+    def __call__(self, seed: int) -> bool:
+        """Play the batches of a seed, and look after each."""
+        stream = OneRunStream(confidence=1 - ERROR, sides=self.sides)
+        for number in range(self.batches):
+            batch = self.play(seed=self.batches * seed + number)
+            if stream.update(batch.scores, batch.member).bound > batch.epsilon(0.0):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Panoramia:
+    """Whether a PANORAMIA audit claims too much: about ε or, if None, about c or c + ε.
+
+    Parameters
+    ----------
+    baseline, attack : float
+        Probability that a guess of either is right.
+    epsilon : float or None
+        The true ε, if it is ε that the audit speaks of.
+    options : dict
+        Further options of the audit.
+    """
+
+    baseline: float
+    attack: float
+    epsilon: float | None
+    options: dict[str, Any]
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        baseline, attack, member = two_rankings(150, self.baseline, self.attack, 2 * seed)
+        result = audit_panoramia(
+            baseline, attack, member, confidence=1 - ERROR, seed=2 * seed + 1, **self.options
+        )
+        if self.epsilon is not None:
+            return result.bound > self.epsilon
+        return bool(
+            result.c_lb > log_odds(self.baseline)
+            or result.c_plus_epsilon_lb > log_odds(self.attack)
+        )
+
+
+@dataclass(frozen=True)
+class ZeroRun:
+    """Whether a Zero-Run audit claims more than the truth.
+
+    Parameters
+    ----------
+    play : callable
+        Plays the game of a seed, propensities included.
+    claim : Claim
+        The family of guarantees.
+    options : dict
+        Further options of the audit.
+    replicates : int
+        How many bootstrap replicates of propensities that are learnt; they are known if 0.
+    platt : bool
+        Whether propensities that are learnt are calibrated.
+    """
+
+    play: ShiftedPlay
+    claim: Claim
+    options: dict[str, Any]
+    replicates: int = 0
+    platt: bool = True
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        game = self.play(seed=2 * seed)
+        propensity = self._learnt(game, 2 * seed + 1) if self.replicates else game.propensity
+        result = audit_zero_run(
+            game.scores,
+            game.member,
+            propensity,
+            claim=self.claim,
+            confidence=1 - ERROR,
+            seed=2 * seed + 1,
+            **self.options,
+        )
+        return bool(result.bound > game.truth)
+
+    def _learnt(self, game: ShiftedGame, seed: int) -> FloatArray:
+        """Return replicates of propensities learnt from the examples that are held out."""
+        model = LogisticPropensity(calibration="platt" if self.platt else None)
+        fit = model.fit(game.holdout_features, game.holdout_member)
+        draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63, progress=False)
+        return 1 / (1 + np.exp(-draws))

@@ -1,0 +1,96 @@
+"""The table of Zero-Run cases: corrections, claims, what is known of propensities, and shifts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from leakbound._base.types import Sides
+from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
+from leakbound.cuts import Fixed
+from leakbound.validity.shifted import Leak, Shifted, ShiftedPlay
+from leakbound.validity.suite import DEAR, Case
+from leakbound.validity.trials import ERROR, Cautious, ZeroRun
+
+__all__ = ["FIXED", "FORMS", "M", "leak_of", "zero_run_case", "zero_run_cases"]
+
+M = 150
+FIXED: dict[str, Any] = {"cuts": Fixed(40)}
+_FAILURE = 1e-3
+_RARE = 1e-6
+
+FORMS: tuple[tuple[str, Claim, dict[str, Any]], ...] = (
+    ("match", PureDP(), {}),
+    ("match", ApproxDP(delta=_FAILURE), FIXED),
+    ("match", GaussianDP(), FIXED),
+    ("poisson_binomial", PureDP(), {}),
+    ("untampered", ApproxDP(delta=_RARE), FIXED),
+    ("tamper", PureDP(), FIXED),
+    ("tamper", ApproxDP(delta=_FAILURE), FIXED),
+    ("tamper", GaussianDP(), FIXED),
+    ("composition", PureDP(), {}),
+    ("composition", ApproxDP(delta=_FAILURE), FIXED),
+    ("composition", GaussianDP(), FIXED),
+)
+"""Corrections, claims that each is for, and how the games are cut."""
+
+
+def zero_run_cases() -> Iterator[Case]:
+    """Yield the cases of Zero-Run audits.
+
+    Yields
+    ------
+    Case
+        With propensities that are known, and with fixed numbers of members.
+    """
+    for form in FORMS:
+        for sides in ("both", "member"):
+            for kind in ("nothing", leak_of(form[1])):
+                game = Shifted(m=M, kind=kind, failure=form[1].delta)
+                yield zero_run_case(form, game, f"shifted-{kind}", sides, quick=40, long=DEAR)
+    yield from _fixed_numbers()
+
+
+def leak_of(claim: Claim) -> Leak:
+    """Return the kind of mechanism that is at the boundary of a claim."""
+    return "gaussian" if isinstance(claim, GaussianDP) else "response"
+
+
+def zero_run_case(
+    form: tuple[str, Claim, dict[str, Any]],
+    game: ShiftedPlay,
+    truth: str,
+    sides: Sides = "both",
+    *,
+    design: str = "coins",
+    replicates: int = 0,
+    platt: bool = True,
+    quick: int,
+    long: int,
+) -> Case:
+    """Return the case of a form of audit on a game."""
+    name, claim, options = form
+    asked = {"variant": name} if name == "untampered" else {"correction": name}
+    return Case(
+        audit="zero-run",
+        claim=claim.name,
+        cuts=name,
+        sides=sides,
+        truth=truth,
+        error=ERROR,
+        trial=Cautious(
+            ZeroRun(
+                game, claim, asked | {"sides": sides, "design": design} | options, replicates, platt
+            )
+        ),
+        quick=quick,
+        long=long,
+    )
+
+
+def _fixed_numbers() -> Iterator[Case]:
+    """Yield cases of as many members as non-members, whose claim is about replacing one."""
+    for form in FORMS:
+        for kind in ("nothing", leak_of(form[1])):
+            game = Shifted(m=2 * M, kind=kind, failure=form[1].delta, design="fixed_size")
+            yield zero_run_case(
+                form, game, f"fixed-size-{kind}", design="fixed_size", quick=20, long=DEAR
+            )
