@@ -2,8 +2,10 @@
 
 use leakbound_math::{Binomial, Probability, binomial, clopper_pearson};
 
-use crate::statistic::check_level;
-use crate::{AuditError, Cut, CutStatistic};
+use crate::crossing::knapsack::knapsack;
+use crate::error::{AuditError, check_level};
+use crate::guesses::path::Cut;
+use crate::scan::statistic::CutStatistic;
 
 /// Roundings of a tail that is put together from three.
 const INFLATION: f64 = 1.0 + 4.0 * binomial::RELATIVE_ERROR;
@@ -235,23 +237,6 @@ fn envelope(reached: impl Iterator<Item = f64>, mean: f64) -> f64 {
     })
 }
 
-/// The most that P(F ≥ K) can be if E F ≤ `budget` and P(K ≤ k) is at most the k-th of the
-/// increasing `reached`: paths are bought, k of the budget for each unit of probability that needs
-/// k failures, the cheapest first.
-pub(crate) fn knapsack(reached: impl IntoIterator<Item = f64>, budget: f64) -> f64 {
-    let (mut value, mut left) = (0.0, budget);
-    for (cost, reached) in reached.into_iter().enumerate() {
-        let price = cost as f64;
-        let increment = (reached - value).max(0.0);
-        if increment * price > left {
-            return value + left / price;
-        }
-        left -= increment * price;
-        value = value.max(reached);
-    }
-    value
-}
-
 /// Limits under (ε, δ)-DP at one pointwise level: refute ε if the bound on P(W ≥ w) is at most α.
 ///
 /// The bound need not rise with ε, since the budget of failures falls with it. Any ε at which it is
@@ -446,16 +431,5 @@ mod tests {
             let ours = envelope(reached.into_iter(), mean);
             assert!((ours - best).abs() < 1e-15, "{mean}: {ours} {best}");
         }
-    }
-
-    #[test]
-    fn a_knapsack_buys_the_cheapest_first() {
-        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-15, "{a} {b}");
-        let reached = [0.1, 0.3, 0.35, 1.0];
-        close(knapsack(reached, 0.0), 0.1);
-        close(knapsack(reached, 0.1), 0.2);
-        close(knapsack(reached, 0.2 + 0.04), 0.3 + 0.02);
-        close(knapsack(reached, 0.3 + 0.3), 0.35 + 0.1);
-        close(knapsack(reached, 9.0), 1.0);
     }
 }

@@ -102,3 +102,15 @@ pub enum AuditError {
     #[error(transparent)]
     Math(#[from] MathError),
 }
+
+/// Check an error probability.
+pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditError> {
+    if value > 0.0 && value < 1.0 {
+        return Ok(value);
+    }
+    Err(AuditError::ParameterOutOfRange {
+        name,
+        value,
+        range: "between 0 and 1, both excluded",
+    })
+}

@@ -5,7 +5,9 @@ use std::ops::Range;
 use leakbound_math::stream::{Purpose, Stream};
 use rayon::prelude::*;
 
-use crate::{AuditError, Interrupt, Ranking};
+use crate::error::AuditError;
+use crate::guesses::ranking::Ranking;
+use crate::interrupt::Interrupt;
 
 /// How much a score tells about membership.
 #[derive(Debug, Clone, Copy, PartialEq)]

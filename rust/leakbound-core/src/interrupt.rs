@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::AuditError;
+use crate::error::AuditError;
 
 /// A flag that long loops poll, so that a caller can stop them cleanly.
 ///

@@ -1,7 +1,6 @@
 //! What an audit of f-DP observes.
 
-use crate::AuditError;
-use crate::statistic::check_level;
+use crate::error::AuditError;
 
 /// c' guesses among m examples with one of k values each, c of them right.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,9 +91,4 @@ impl Counts {
     pub fn others(&self) -> f64 {
         f64::from(self.arms) - 1.0
     }
-}
-
-/// A level in (0, 1).
-pub(crate) fn check_tau(tau: f64) -> Result<f64, AuditError> {
-    check_level("tau", tau)
 }

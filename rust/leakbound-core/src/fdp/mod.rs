@@ -6,7 +6,7 @@
 //! (2025), turn this into inequalities between the probabilities of so many right guesses.
 
 pub mod certificate;
-mod counts;
+pub(crate) mod counts;
 pub mod recursion;
 pub mod search;
 pub mod tradeoff;

@@ -1,9 +1,10 @@
 //! A test of the number of right guesses in a few steps, whatever the number of examples.
 
-use super::counts::{Counts, check_tau};
+use super::counts::Counts;
 use super::search::{largest_rejected, smallest_level};
-use super::tradeoff::TradeOff;
-use crate::{AuditError, Interrupt};
+use super::tradeoff::function::TradeOff;
+use crate::error::{AuditError, check_level};
+use crate::interrupt::Interrupt;
 
 /// Steps between two looks at the interrupt.
 const POLL: u64 = 1 << 16;
@@ -66,7 +67,7 @@ pub fn decide(
     interrupt: &Interrupt,
 ) -> Result<Decision, AuditError> {
     interrupt.check()?;
-    let tau = check_tau(tau)?;
+    let tau = check_level("tau", tau)?;
     let (guesses, correct) = (counts.guesses() as f64, counts.correct() as f64);
     let others = counts.others();
     let cap = guesses / counts.examples();

@@ -1,6 +1,6 @@
 //! Searches that end on the side on which the test rejects.
 
-use crate::AuditError;
+use crate::error::AuditError;
 
 /// Relative width at which a bracket is narrow enough.
 const NARROW: f64 = 1e-13;

@@ -1,6 +1,6 @@
 //! f̄ from above, by straight lines.
 
-use crate::fdp::TradeOff;
+use crate::fdp::tradeoff::function::TradeOff;
 
 /// δ at a slope is taken at a slope lower by this, for the rounding of the exponential.
 const SLOPE_ROUNDING: f64 = 8.0 * f64::EPSILON;

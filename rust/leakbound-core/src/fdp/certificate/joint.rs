@@ -24,10 +24,12 @@
 //! levels' own bounds is valid too (at each, {L = l, W ≥ c_l} lies in what an audit that always
 //! guesses at l rejects), and stands where it is smaller.
 
-use super::Certificate;
-use crate::fdp::counts::{Counts, check_tau};
-use crate::fdp::{TradeOff, recursion};
-use crate::{AuditError, Interrupt};
+use super::bound::Certificate;
+use crate::error::{AuditError, check_level};
+use crate::fdp::counts::Counts;
+use crate::fdp::recursion;
+use crate::fdp::tradeoff::function::TradeOff;
+use crate::interrupt::Interrupt;
 
 /// Shares of τ that each level has on its own, tried in turn; a joint proof costs little.
 const SHARES: [f64; 10] = [1.0, 0.98, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5, 0.35];
@@ -60,7 +62,7 @@ pub fn least_correct(
     tau: f64,
     interrupt: &Interrupt,
 ) -> Result<Vec<u64>, AuditError> {
-    let tau = check_tau(tau)?;
+    let tau = check_level("tau", tau)?;
     let levels = levels.iter();
     let counts = levels.map(|&guesses| Counts::new(m, guesses, 0, arms, one_sided));
     let mut ladders = Vec::new();
@@ -210,8 +212,7 @@ fn counts_of(ladders: &[Ladder], chosen: &[usize]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fdp::certificate;
-    use crate::fdp::tradeoff::Gaussian;
+    use crate::fdp::tradeoff::gaussian::Gaussian;
 
     const TAU: f64 = 0.05;
 
@@ -235,9 +236,7 @@ mod tests {
             let found = least(&[150], &curve, TAU)[0];
             let bound = |correct| {
                 let counts = Counts::new(1000.0, 150, correct, 2, false).unwrap();
-                certificate::Certificate::new(&counts, &curve, &run)
-                    .unwrap()
-                    .bound()
+                Certificate::new(&counts, &curve, &run).unwrap().bound()
             };
             assert!(bound(found) <= TAU && bound(found - 1) > TAU);
         }

@@ -5,10 +5,11 @@
 //! b. The ratio a/b of each step is the slope of a chord of f̄, so the steps come in order of
 //! decreasing likelihood ratio, and the inequalities hold for all other sets too.
 
-use super::critical::between;
+use super::bracket::next_trial;
 use super::envelope::Envelope;
-use crate::fdp::Counts;
-use crate::{AuditError, Interrupt};
+use crate::error::AuditError;
+use crate::fdp::counts::Counts;
+use crate::interrupt::Interrupt;
 
 /// A sum of the law so far above 1 is as good as infinite.
 const TOO_LARGE: f64 = 1e6;
@@ -156,7 +157,7 @@ impl Law {
                 if high.1 >= TOO_LARGE.ln() {
                     0.5 * (low.0 + high.0)
                 } else {
-                    between(low, high, run)
+                    next_trial(low, high, run)
                 }
             };
             stride *= 2.0;

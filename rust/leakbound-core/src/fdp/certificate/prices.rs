@@ -11,7 +11,7 @@
 
 use super::envelope::Envelope;
 use super::law::{Law, Side};
-use crate::fdp::Counts;
+use crate::fdp::counts::Counts;
 
 /// u + v κ.
 #[derive(Debug, Clone, Copy, Default)]

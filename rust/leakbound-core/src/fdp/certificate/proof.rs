@@ -1,10 +1,11 @@
 //! Slopes λ(y) and κ that prove a bound, and its evaluation rounded outward.
 
-use super::aboves;
 use super::envelope::Envelope;
 use super::law::Law;
 use super::prices::Prices;
-use crate::fdp::{Counts, TradeOff};
+use super::window::aboves;
+use crate::fdp::counts::Counts;
+use crate::fdp::tradeoff::function::TradeOff;
 
 /// Relative margin of every sum that must not be too small: some thousand roundings' worth.
 const MARGIN: f64 = 1e-12;

@@ -3,8 +3,9 @@
 use super::envelope::Envelope;
 use super::law::{LOWEST, Law};
 use super::prices::{Order, Prices};
-use crate::fdp::Counts;
-use crate::{AuditError, Interrupt};
+use crate::error::AuditError;
+use crate::fdp::counts::Counts;
+use crate::interrupt::Interrupt;
 
 /// Halvings of a bracket for b of the first set.
 const HALVINGS: usize = 24;

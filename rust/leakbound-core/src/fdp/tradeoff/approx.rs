@@ -1,7 +1,8 @@
 //! The trade-off of (ε, δ)-differential privacy.
 
-use super::{TradeOff, at_least, failure, non_negative};
-use crate::AuditError;
+use super::function::{TradeOff, perfect_privacy_delta};
+use super::parameters::{check_delta, check_non_negative};
+use crate::error::AuditError;
 
 /// Roundings of an exponential, a product and a sum.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
@@ -30,8 +31,8 @@ impl Approx {
     /// ```
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
-            epsilon: non_negative("epsilon", epsilon)?,
-            delta: failure(delta)?,
+            epsilon: check_non_negative("epsilon", epsilon)?,
+            delta: check_delta(delta)?,
         })
     }
 
@@ -67,7 +68,7 @@ impl TradeOff for Approx {
         }
         let kept = 1.0 - self.delta;
         let value = if epsilon <= -self.epsilon {
-            self.delta * epsilon.exp() + at_least(epsilon)
+            self.delta * epsilon.exp() + perfect_privacy_delta(epsilon)
         } else {
             // 1 − x − e^ε x at the corner x = (1 − δ)/(1 + e^{ε'}), ε' the claimed ε.
             let excess = -(epsilon - self.epsilon).exp_m1() / (1.0 + (-self.epsilon).exp());

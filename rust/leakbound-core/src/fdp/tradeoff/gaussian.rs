@@ -2,8 +2,9 @@
 
 use leakbound_math::{Probability, normal};
 
-use super::{TradeOff, at_least, failure, least_epsilon, non_negative};
-use crate::AuditError;
+use super::function::{TradeOff, least_epsilon, perfect_privacy_delta};
+use super::parameters::{check_delta, check_non_negative};
+use crate::error::AuditError;
 
 /// What the roundings of Φ(Φ⁻¹(x) − μ) can add to it, relative, for normal scores of order 1; by
 /// their square more for larger ones.
@@ -40,8 +41,8 @@ impl Gaussian {
     /// ```
     pub fn new(mu: f64, delta: f64) -> Result<Self, AuditError> {
         Ok(Self {
-            mu: non_negative("mu", mu)?,
-            delta: failure(delta)?,
+            mu: check_non_negative("mu", mu)?,
+            delta: check_delta(delta)?,
         })
     }
 
@@ -107,12 +108,12 @@ impl TradeOff for Gaussian {
         let (value, error) = if epsilon == f64::INFINITY {
             (0.0, 0.0)
         } else if self.mu == 0.0 {
-            (at_least(epsilon), 0.0)
+            (perfect_privacy_delta(epsilon), 0.0)
         } else if epsilon < 0.0 {
             // δ(ε) = 1 − e^ε + e^ε δ(−ε).
             let (value, error) = self.excess(-epsilon);
             let weight = epsilon.exp();
-            let value = at_least(epsilon) + weight * value;
+            let value = perfect_privacy_delta(epsilon) + weight * value;
             (value, weight * error + CANCELLED * value)
         } else {
             let (value, error) = self.excess(epsilon);

@@ -1,7 +1,8 @@
 //! The trade-off between two Laplace distributions.
 
-use super::{TradeOff, at_least, non_negative};
-use crate::AuditError;
+use super::function::{TradeOff, perfect_privacy_delta};
+use super::parameters::check_non_negative;
+use crate::error::AuditError;
 
 /// Roundings of three exponentials and their sums.
 const ROUNDING: f64 = 16.0 * f64::EPSILON;
@@ -31,7 +32,7 @@ impl Laplace {
     /// ```
     pub fn new(epsilon: f64) -> Result<Self, AuditError> {
         Ok(Self {
-            epsilon: non_negative("epsilon", epsilon)?,
+            epsilon: check_non_negative("epsilon", epsilon)?,
         })
     }
 }
@@ -70,7 +71,10 @@ impl TradeOff for Laplace {
             return (0.0, 0.0);
         }
         if epsilon < -self.epsilon {
-            return (at_least(epsilon), at_least(epsilon));
+            return (
+                perfect_privacy_delta(epsilon),
+                perfect_privacy_delta(epsilon),
+            );
         }
         let value = -(0.5 * (epsilon - self.epsilon)).exp_m1();
         (

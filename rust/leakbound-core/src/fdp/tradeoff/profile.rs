@@ -2,8 +2,8 @@
 
 use leakbound_math::MathError;
 
-use super::TradeOff;
-use crate::AuditError;
+use super::function::TradeOff;
+use crate::error::AuditError;
 
 /// e^ε must be a normal number, and so must e^{−ε}.
 const FARTHEST: f64 = 700.0;

@@ -2,8 +2,8 @@
 
 use leakbound_math::MathError;
 
-use super::TradeOff;
-use crate::AuditError;
+use super::function::TradeOff;
+use crate::error::AuditError;
 
 /// How far a table may bend the wrong way, by rounding, before it is refused.
 const TOLERANCE: f64 = 1e-9;

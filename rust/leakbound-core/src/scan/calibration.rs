@@ -1,6 +1,13 @@
 //! All cuts at once: a statistic's maximum, calibrated exactly.
 
-use crate::{AuditError, Boundary, Cut, CutBound, Grid, Interrupt, Path, ScanStatistic, best_cut};
+use crate::crossing::boundary::Boundary;
+use crate::error::AuditError;
+use crate::guesses::grid::Grid;
+use crate::guesses::path::{Cut, Path};
+use crate::interrupt::Interrupt;
+use crate::scan::best_cut::best_cut;
+use crate::scan::bound::CutBound;
+use crate::scan::statistic::ScanStatistic;
 use leakbound_math::Probability;
 
 /// Lower confidence bound at error probability `beta` from the best cut of a path.

@@ -2,12 +2,13 @@
 
 use leakbound_math::Probability;
 
-use crate::approx::knapsack;
-use crate::backward::Backward;
-use crate::chances::{Chances, Guesses};
-use crate::crossing::{Crossing, Passage};
-use crate::walk::Walk;
-use crate::{AuditError, Interrupt};
+use crate::crossing::backward::Backward;
+use crate::crossing::first_crossing::{Crossing, Passage};
+use crate::crossing::knapsack::knapsack;
+use crate::crossing::success_probabilities::{Chances, Guesses};
+use crate::crossing::walk::Walk;
+use crate::error::{AuditError, check_level};
+use crate::interrupt::Interrupt;
 
 /// What a calibration may drop, relative to its level.
 const CALIBRATION_LOSS: f64 = 1e-14;
@@ -124,7 +125,7 @@ impl Boundary {
         start: f64,
         interrupt: &Interrupt,
     ) -> Result<Option<f64>, AuditError> {
-        crate::statistic::check_level("beta", beta)?;
+        check_level("beta", beta)?;
         if self.guesses.is_empty() || self.thresholds.contains(&0) {
             return Ok(None);
         }

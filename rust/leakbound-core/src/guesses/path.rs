@@ -1,7 +1,8 @@
 //! Right and wrong guesses in the order in which they are visited.
 
-use crate::bits::Bits;
-use crate::{AuditError, Grid};
+use crate::error::AuditError;
+use crate::guesses::bits::Bits;
+use crate::guesses::grid::Grid;
 
 /// How a path visits the examples of a ranking.
 ///

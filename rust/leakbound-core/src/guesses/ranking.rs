@@ -1,8 +1,8 @@
 //! Scores in order, highest first, with ties that labels cannot break.
 
-use crate::bits::Bits;
-use crate::path::{Order, Path};
-use crate::{AuditError, Cut};
+use crate::error::AuditError;
+use crate::guesses::bits::Bits;
+use crate::guesses::path::{Cut, Order, Path, cuts_at, geometric_positions};
 
 /// Greater than the sort key of every number.
 const SENTINEL: u64 = u64::MAX;
@@ -139,7 +139,7 @@ impl Ranking {
     #[must_use]
     pub fn roc(&self, points: usize) -> Vec<Cut> {
         let examples = self.examples();
-        let from_the_top = crate::path::geometric_positions(examples, points / 2);
+        let from_the_top = geometric_positions(examples, points / 2);
         let mut positions: Vec<usize> = from_the_top
             .iter()
             .flat_map(|&position| [position, examples + 1 - position])
@@ -148,7 +148,7 @@ impl Ranking {
             .collect();
         positions.sort_unstable();
         positions.dedup();
-        crate::path::cuts_at(&self.member, positions)
+        cuts_at(&self.member, positions)
     }
 
     /// The end of a tied block nearest to the middle; above it guesses are "member".

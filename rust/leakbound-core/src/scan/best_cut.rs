@@ -2,7 +2,11 @@
 
 use leakbound_math::Probability;
 
-use crate::{AuditError, Cut, CutBound, CutStatistic, Interrupt};
+use crate::error::AuditError;
+use crate::guesses::path::Cut;
+use crate::interrupt::Interrupt;
+use crate::scan::bound::CutBound;
+use crate::scan::statistic::CutStatistic;
 
 /// Every how many cuts the first, sparse pass looks.
 const SPARSE: usize = 512;

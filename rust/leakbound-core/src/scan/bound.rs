@@ -2,7 +2,7 @@
 
 use leakbound_math::Probability;
 
-use crate::Cut;
+use crate::guesses::path::Cut;
 
 /// A lower confidence bound on the probability of a right guess, and the cut that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]

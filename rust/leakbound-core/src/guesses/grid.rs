@@ -1,6 +1,6 @@
 //! Which numbers of guesses are looked at.
 
-use crate::AuditError;
+use crate::error::AuditError;
 
 /// Up to this many guesses [`Grid::Auto`] looks at every cut.
 const EVERY_CUT_UP_TO: u32 = 20_000;

@@ -2,7 +2,8 @@
 
 use leakbound_math::{Binomial, Probability, binomial, clopper_pearson, deviance};
 
-use crate::{AuditError, Cut};
+use crate::error::{AuditError, check_level};
+use crate::guesses::path::Cut;
 
 /// A pointwise limit: at each cut, the largest probability of a right guess that the cut refutes.
 ///
@@ -272,18 +273,6 @@ impl CutStatistic for Hoeffding {
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
         self.value(cut) > level.p()
     }
-}
-
-/// Check an error probability.
-pub(crate) fn check_level(name: &'static str, value: f64) -> Result<f64, AuditError> {
-    if value > 0.0 && value < 1.0 {
-        return Ok(value);
-    }
-    Err(AuditError::ParameterOutOfRange {
-        name,
-        value,
-        range: "between 0 and 1, both excluded",
-    })
 }
 
 /// At each number of guesses the fewest right ones that reach a level, beyond the number of guesses

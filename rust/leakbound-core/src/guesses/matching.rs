@@ -8,7 +8,8 @@
 
 use rayon::prelude::*;
 
-use crate::{AuditError, Interrupt};
+use crate::error::AuditError;
+use crate::interrupt::Interrupt;
 
 /// Examples whose membership is given, in an order that says nothing about it.
 #[derive(Debug, Clone, Copy)]

@@ -1,21 +1,4 @@
-//! Trade-off functions f, as their concave complements f̄ = 1 − f.
-//!
-//! f̄(x) is the largest power of a test at level x. Everything here errs so that a mechanism is
-//! allowed too much rather than too little: f̄⁻¹ is rounded down, δ(ε) up, ε(δ) down.
-
-mod approx;
-mod gaussian;
-mod laplace;
-mod profile;
-mod tabulated;
-
-pub use approx::Approx;
-pub use gaussian::Gaussian;
-pub use laplace::Laplace;
-pub use profile::Profile;
-pub use tabulated::Tabulated;
-
-use crate::AuditError;
+//! What every trade-off function answers.
 
 /// A bracket of ε below 1e308 narrows to neighbouring doubles in so many halvings: 1100 leave none.
 const HALVINGS: usize = 1100;
@@ -78,7 +61,7 @@ pub trait TradeOff: std::fmt::Debug + Send + Sync {
 }
 
 /// [`TradeOff::epsilon`] by doubling and bisection.
-fn least_epsilon(curve: &(impl TradeOff + ?Sized), delta: f64) -> f64 {
+pub(super) fn least_epsilon(curve: &(impl TradeOff + ?Sized), delta: f64) -> f64 {
     let exceeds = |epsilon: f64| curve.delta_between(epsilon).0 > delta;
     if exceeds(f64::INFINITY) {
         return f64::INFINITY;
@@ -105,26 +88,6 @@ fn least_epsilon(curve: &(impl TradeOff + ?Sized), delta: f64) -> f64 {
 }
 
 /// δ(ε) ≥ 1 − e^ε, attained by f̄(x) = x where ε ≤ 0.
-fn at_least(epsilon: f64) -> f64 {
+pub(super) fn perfect_privacy_delta(epsilon: f64) -> f64 {
     (-epsilon.exp_m1()).max(0.0)
-}
-
-fn out_of_range<T>(name: &'static str, value: f64, range: &'static str) -> Result<T, AuditError> {
-    Err(AuditError::ParameterOutOfRange { name, value, range })
-}
-
-/// A parameter of at least 0.
-fn non_negative(name: &'static str, value: f64) -> Result<f64, AuditError> {
-    if value >= 0.0 && value.is_finite() {
-        return Ok(value);
-    }
-    out_of_range(name, value, "at least 0 and finite")
-}
-
-/// A δ in [0, 1).
-fn failure(value: f64) -> Result<f64, AuditError> {
-    if (0.0..1.0).contains(&value) {
-        return Ok(value);
-    }
-    out_of_range("delta", value, "at least 0 and below 1")
 }

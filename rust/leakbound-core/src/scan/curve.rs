@@ -2,9 +2,13 @@
 
 use leakbound_math::Probability;
 
-use crate::path::geometric_positions;
-use crate::scan::{ErrorRate, calibrate, check_failures};
-use crate::{AuditError, Cut, CutStatistic, Grid, Interrupt, Path, ScanStatistic, best_cut};
+use crate::error::AuditError;
+use crate::guesses::grid::Grid;
+use crate::guesses::path::{Cut, Path, geometric_positions};
+use crate::interrupt::Interrupt;
+use crate::scan::best_cut::best_cut;
+use crate::scan::calibration::{ErrorRate, calibrate, check_failures};
+use crate::scan::statistic::{CutStatistic, ScanStatistic};
 
 /// Levels at which a scan is calibrated for a curve; between them the calibration is interpolated.
 const NODES: usize = 9;

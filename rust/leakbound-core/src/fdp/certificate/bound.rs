@@ -1,66 +1,14 @@
-//! The tight count test: the most probable that so many right guesses can be under f-DP.
-//!
-//! Let p be the law of W, the right guesses among c', in a game of m examples with k values each.
-//! Theorem 3.1 of Mahloujifar, Melis and Chaudhuri (2025) bounds, for every set of *edges*
-//! s ∈ {0, …, c'−1} between s and s + 1 right guesses,
-//!
-//! a = Σ (s+1) p_{s+1}/m by f̄(b), b = Σ (c'−s) p_s/((k−1) m).
-//!
-//! Their Algorithm 3 ([`recursion`]) uses upper sets only. Here all sets are used. No test that
-//! sees only m, c' and c can do better: every law that obeys all inequalities could be the truth
-//! for all it knows. This goes beyond the paper.
-//!
-//! # The proof behind every bound
-//!
-//! Take any λ(y) ≥ 0 on y ≥ 0 with integral Ψ(y) = ∫₀^y λ, any y_0, …, y_{c'−1} ≥ 0 and κ ≥ 0 with,
-//! for j = 0, …, c',
-//!
-//! (j/c') y_{j−1} − ((c'−j)/(c'(k−1))) Ψ(y_j) ≥ 1{j ≥ c} − κ.  (1)
-//!
-//! Then P(W ≥ c) ≤ J = κ + (m/c') ∫₀^Y D(λ(y)) dy, where Y is the largest y_s and
-//! D(λ) = sup_x f̄(x) − λ x = δ_f(ln λ).
-//!
-//! *Proof.* Theorem 3.1 for the set {s : y_s > y} says a(y) ≤ f̄(b(y)) ≤ λ(y) b(y) + D(λ(y)).
-//! Integrate over y from 0 to Y: since ∫ 1{y_s > y} dy = y_s and ∫ 1{y_s > y} λ(y) dy = Ψ(y_s),
-//! Σ_s y_s (s+1) p_{s+1}/m ≤ Σ_s Ψ(y_s) (c'−s) p_s/((k−1) m) + ∫₀^Y D(λ). Multiply (1) by p_j, sum
-//! over j, and insert: P(W ≥ c) − κ ≤ (m/c') ∫₀^Y D(λ). ∎
-//!
-//! How λ, y and κ were found does not matter for the proof. A bound is computed from (1) with
-//! sums rounded up and κ raised until (1) holds, D rounded up by [`TradeOff::delta`], and J rounded
-//! up: see `proof.rs`.
-//!
-//! # How the best are found
-//!
-//! The bounds are the dual of a linear programme: maximise P(W ≥ c) over the laws that obey all
-//! inequalities. f̄ is replaced by the lower envelope of tangents. A worst law is tight on nested
-//! sets that grow from the edge c − 1 by one neighbour at a time, below or above it; for a given
-//! order of these steps a recursion gives the law (`law.rs`), and back-substitution its multipliers
-//! (`prices.rs`), in as many operations as there are edges that matter. In the best order prices y
-//! decrease, so the next order is that of decreasing prices. It settles in two or three rounds,
-//! with a bound within 1e-5 of the law's own probability, and the slopes of the envelope at the
-//! nested sets are λ. Where two edges should enter together, or where κ is below the rounding of
-//! Σ p, it may not settle, and the best bound met stands.
+//! A certificate: the search for the best proof of a bound.
 
-mod critical;
-mod envelope;
-mod joint;
-mod law;
-mod prices;
-mod proof;
-mod worst;
-
-pub use critical::critical;
-pub use joint::least_correct;
-
-use envelope::{Envelope, survey};
-use prices::Order;
-use proof::Proof;
-use worst::Worst;
-
-use super::counts::{Counts, check_tau};
-use super::recursion;
-use super::tradeoff::TradeOff;
-use crate::{AuditError, Interrupt};
+use super::envelope::{Envelope, survey};
+use super::prices::Order;
+use super::proof::Proof;
+use super::window::{aboves, lines};
+use super::worst::Worst;
+use crate::error::AuditError;
+use crate::fdp::counts::Counts;
+use crate::fdp::tradeoff::function::TradeOff;
+use crate::interrupt::Interrupt;
 
 /// Orders tried for one envelope, and steps made for all but the fewest.
 const MOST_ORDERS: usize = 24;
@@ -94,9 +42,9 @@ const LN_FIRST: f64 = -10.0;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    counts: Counts,
+    pub(super) counts: Counts,
     bound: f64,
-    proof: Option<Proof>,
+    pub(super) proof: Option<Proof>,
     order: Order,
     ln_first: f64,
 }
@@ -224,77 +172,4 @@ impl Certificate {
             }
         }
     }
-}
-
-/// An upper bound on the probability that at least `counts.correct()` guesses are right under f-DP:
-/// a p-value, the lower of the certificate's bound and [`recursion::p_value`].
-///
-/// Direction: rounded up. Whatever the bounds for other counts, it is valid: with c₀ the least
-/// count whose bound is at most τ, rejection means W ≥ c₀, of probability at most the bound for c₀.
-///
-/// # Errors
-/// An interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// // Without leakage it is the binomial tail; Algorithm 3 says 0.0324.
-/// let counts = Counts::new(100.0, 100, 60, 2, false)?;
-/// let p = certificate::p_value(&counts, &Gaussian::new(0.0, 0.0)?, &Interrupt::default())?;
-/// assert!((p - 0.028_443_966_82).abs() < 1e-10);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
-pub fn p_value(
-    counts: &Counts,
-    curve: &dyn TradeOff,
-    interrupt: &Interrupt,
-) -> Result<f64, AuditError> {
-    let bound = Certificate::new(counts, curve, interrupt)?.bound();
-    let below = bound.next_down();
-    if below > 0.0 && !recursion::decide(counts, curve, below, interrupt)?.rejected() {
-        return Ok(bound);
-    }
-    Ok(bound.min(recursion::p_value(counts, curve, interrupt)?))
-}
-
-/// Whether an f-DP mechanism has so many right guesses with probability at most τ, by the
-/// recursion or by a certificate.
-///
-/// # Errors
-/// τ outside (0, 1), or an interruption.
-///
-/// ```
-/// use leakbound_core::Interrupt;
-/// use leakbound_core::fdp::{Counts, certificate, tradeoff::Gaussian};
-/// let counts = Counts::new(1000.0, 100, 95, 2, false)?;
-/// let curve = Gaussian::new(0.8, 0.0)?;
-/// assert!(certificate::rejects(&counts, &curve, 0.05, &Interrupt::default())?);
-/// # Ok::<(), leakbound_core::AuditError>(())
-/// ```
-pub fn rejects(
-    counts: &Counts,
-    curve: &dyn TradeOff,
-    tau: f64,
-    interrupt: &Interrupt,
-) -> Result<bool, AuditError> {
-    let tau = check_tau(tau)?;
-    Ok(recursion::decide(counts, curve, tau, interrupt)?.rejected()
-        || Certificate::new(counts, curve, interrupt)?.bound() <= tau)
-}
-
-/// √(c (c' − c)/c'), about how far the counts that matter reach.
-fn spread(counts: &Counts) -> f64 {
-    let (guesses, correct) = (counts.guesses() as f64, counts.correct() as f64);
-    (correct * (guesses - correct) / guesses).sqrt()
-}
-
-/// So many edges above may matter.
-fn aboves(counts: &Counts) -> usize {
-    let wrong = (counts.guesses() - counts.correct()) as f64;
-    wrong.min(8.0 * spread(counts) + 16.0) as usize
-}
-
-/// Enough lines that what they add to a bound is some 1e-4 of it.
-fn lines(counts: &Counts) -> usize {
-    ((64.0 * spread(counts).sqrt()) as usize).clamp(512, 4096)
 }

@@ -1,6 +1,6 @@
 //! The law of the first crossing, at one probability and, reweighted, at those near it.
 
-use crate::chances::{Chances, Tilt};
+use crate::crossing::success_probabilities::{Chances, Tilt};
 
 /// States absorbed after the same number of guesses.
 #[derive(Debug, Clone, Copy)]

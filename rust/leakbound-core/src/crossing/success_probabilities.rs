@@ -2,7 +2,8 @@
 
 use leakbound_math::{MathError, Probability};
 
-use crate::walk::Walk;
+use crate::crossing::walk::Walk;
+use crate::sum::Sum;
 
 /// A family of laws with one parameter θ: guess i is right with probability σ(θ + aᵢ).
 #[derive(Debug, Clone, Copy)]
@@ -114,30 +115,6 @@ impl Chances {
     }
 }
 
-/// A running sum that carries its rounding errors along (Neumaier 1974): within an ulp or two of
-/// the exact sum of numbers of one sign, however many.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sum {
-    total: f64,
-    carried: f64,
-}
-
-impl Sum {
-    pub(crate) fn add(&mut self, term: f64) {
-        let total = self.total + term;
-        self.carried += if self.total.abs() >= term.abs() {
-            (self.total - total) + term
-        } else {
-            (term - total) + self.total
-        };
-        self.total = total;
-    }
-
-    pub(crate) fn value(self) -> f64 {
-        self.total + self.carried
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -156,15 +133,5 @@ mod tests {
             }
         }
         assert!((alike.deviation(50) - each.deviation(50)).abs() < 1e-14);
-    }
-
-    #[test]
-    fn small_terms_survive_beside_a_large_sum() {
-        let mut sum = Sum::default();
-        sum.add(1.0);
-        for _ in 0..1000 {
-            sum.add(1e-17);
-        }
-        assert!((sum.value() - (1.0 + 1e-14)).abs() <= f64::EPSILON);
     }
 }

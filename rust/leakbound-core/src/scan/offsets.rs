@@ -4,9 +4,14 @@ use leakbound_math::Probability;
 use leakbound_math::logistic::expit;
 use rayon::prelude::*;
 
-use crate::chances::{Guesses, Sum};
-use crate::statistic::{divergence, is_above, walk_thresholds};
-use crate::{AuditError, Boundary, Cut, Grid, Interrupt, KlDivergence, Path};
+use crate::crossing::boundary::Boundary;
+use crate::crossing::success_probabilities::Guesses;
+use crate::error::AuditError;
+use crate::guesses::grid::Grid;
+use crate::guesses::path::{Cut, Path};
+use crate::interrupt::Interrupt;
+use crate::scan::statistic::{KlDivergence, divergence, is_above, walk_thresholds};
+use crate::sum::Sum;
 
 /// Largest offset either way.
 const MAX_OFFSET: f64 = 300.0;

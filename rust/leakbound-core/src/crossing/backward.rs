@@ -3,7 +3,7 @@
 use leakbound_math::Probability;
 use leakbound_simd::{Level, bernoulli_step};
 
-use crate::walk::{Kernel, correlate_in_tiles};
+use crate::crossing::walk::{Kernel, correlate_in_tiles};
 
 /// Chances below this are not told apart from it.
 const NEGLIGIBLE: f64 = 1e-25;

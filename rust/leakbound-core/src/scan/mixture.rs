@@ -2,8 +2,10 @@
 
 use leakbound_math::{Binomial, Probability, binomial};
 
-use crate::statistic::{check_level, divergence, divergence_bound, is_above};
-use crate::{AuditError, Cut, CutStatistic, Interrupt};
+use crate::error::{AuditError, check_level};
+use crate::guesses::path::Cut;
+use crate::interrupt::Interrupt;
+use crate::scan::statistic::{CutStatistic, divergence, divergence_bound, is_above};
 
 /// Limits by Ville's inequality: refute p at a cut if M(p) ≥ 1/β, where
 ///

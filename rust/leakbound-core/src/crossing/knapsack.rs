@@ -1,0 +1,34 @@
+//! The worst that failures of a bounded mean can add to the probability of a crossing.
+
+/// The most that P(F ≥ K) can be if E F ≤ `budget` and P(K ≤ k) is at most the k-th of the
+/// increasing `reached`: paths are bought, k of the budget for each unit of probability that needs
+/// k failures, the cheapest first.
+pub(crate) fn knapsack(reached: impl IntoIterator<Item = f64>, budget: f64) -> f64 {
+    let (mut value, mut left) = (0.0, budget);
+    for (cost, reached) in reached.into_iter().enumerate() {
+        let price = cost as f64;
+        let increment = (reached - value).max(0.0);
+        if increment * price > left {
+            return value + left / price;
+        }
+        left -= increment * price;
+        value = value.max(reached);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::knapsack;
+
+    #[test]
+    fn a_knapsack_buys_the_cheapest_first() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-15, "{a} {b}");
+        let reached = [0.1, 0.3, 0.35, 1.0];
+        close(knapsack(reached, 0.0), 0.1);
+        close(knapsack(reached, 0.1), 0.2);
+        close(knapsack(reached, 0.2 + 0.04), 0.3 + 0.02);
+        close(knapsack(reached, 0.3 + 0.3), 0.35 + 0.1);
+        close(knapsack(reached, 9.0), 1.0);
+    }
+}
