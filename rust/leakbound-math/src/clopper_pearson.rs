@@ -11,8 +11,8 @@
 
 mod local;
 
-use crate::MathError;
 use crate::binomial::{Binomial, RELATIVE_ERROR, relative_error};
+use crate::error::MathError;
 use crate::normal;
 use crate::probability::Probability;
 use local::Local;

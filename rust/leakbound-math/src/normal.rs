@@ -10,7 +10,7 @@ mod wichura;
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, SQRT_2, TAU};
 
-use crate::MathError;
+use crate::error::MathError;
 use crate::probability::Probability;
 
 /// Φ(x) = P(Z ≤ x) for a standard normal Z.

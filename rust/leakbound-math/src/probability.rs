@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::MathError;
+use crate::error::MathError;
 use crate::logistic::{expit, logit_of_smaller};
 
 /// A probability p together with q = 1 − p, each to full relative precision.

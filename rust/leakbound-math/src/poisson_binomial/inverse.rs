@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::everyone::Everyone;
+use super::all_succeed::AllSucceed;
 use super::exact::UNIT;
 use super::terms::Terms;
 use super::tilted::{LogTail, Tilted};
-use crate::MathError;
+use crate::error::MathError;
 
 /// The secant roughly squares its error once near, and the bracket halves otherwise: 3000 in θ down
 /// to 10⁻¹⁶ of it is 65 halvings.
@@ -157,7 +157,7 @@ impl Terms {
             return Ok((f64::INFINITY, start));
         }
         if open == self.trials {
-            return Ok((self.down(Everyone::of(self).epsilon(beta.ln())?), start));
+            return Ok((self.down(AllSucceed::of(self).epsilon(beta.ln())?), start));
         }
         let (v, n) = (open as f64, self.trials as f64);
         let level = Level::new(beta);

@@ -1,8 +1,8 @@
 //! Weighted sums Σ tᵢXᵢ with real weights in [0, 1], bracketed by whole ones.
 
-use super::tail::Tail;
+use super::tail_value::Tail;
 use super::weights::Weighted;
-use crate::MathError;
+use crate::error::MathError;
 
 /// Steps of the lattice per unit: a power of two, so that scaling by it is exact.
 const STEPS: f64 = 4096.0;

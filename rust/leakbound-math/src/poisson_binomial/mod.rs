@@ -49,10 +49,10 @@
 //! - N. Peres, A. R. Lee & U. Keich (2021), Exactly computing the tail of the Poisson-binomial
 //!   distribution, ACM Transactions on Mathematical Software 47: exponential shifts before an FFT.
 
+mod all_succeed;
 mod base;
 mod bounds;
 mod contour;
-mod everyone;
 mod exact;
 mod inverse;
 mod lattice;
@@ -60,6 +60,7 @@ mod pmf;
 mod points;
 mod prefixes;
 mod tail;
+mod tail_value;
 mod terms;
 mod tilted;
 mod weights;
@@ -70,6 +71,6 @@ pub use lattice::{BracketedTail, RealWeighted};
 pub use leakbound_simd::Level;
 pub use pmf::pmf;
 pub use prefixes::prefix_log_tails;
-pub use tail::Tail;
+pub use tail_value::Tail;
 pub use terms::Terms;
 pub use weights::Weighted;

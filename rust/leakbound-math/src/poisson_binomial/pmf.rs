@@ -2,7 +2,7 @@
 
 use leakbound_simd::{Level, multiply_by_terms};
 
-use crate::MathError;
+use crate::error::MathError;
 
 /// P(S = k) for k = 0…n, S = Σ Xᵢ with P(Xᵢ = 1) = `p[i]`.
 ///

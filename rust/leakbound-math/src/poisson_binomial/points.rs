@@ -1,7 +1,7 @@
 //! The law of a weighted sum of few terms, point by point: weights may be as unlike as they like.
 
 use super::exact::UNIT;
-use super::tail::Tail;
+use super::tail_value::Tail;
 use crate::logistic::{log_expit, softplus};
 
 /// Up to this many trials the sum takes at most 2¹⁶ values.

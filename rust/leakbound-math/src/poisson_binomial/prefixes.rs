@@ -7,7 +7,7 @@ use super::contour::Contour;
 use super::exact::{self, two_product, two_sum};
 use super::terms::Terms;
 use super::tilted::DIRECT;
-use crate::MathError;
+use crate::error::MathError;
 
 /// The window reaches this many standard deviations (and `MARGIN` more) beyond mean and v: what
 /// Bennett's inequality leaves outside is below e⁻³⁶.

@@ -1,7 +1,7 @@
 //! P(S ≥ v).
 
-use super::everyone::Everyone;
-use super::exact::UNIT;
+use super::all_succeed::AllSucceed;
+use super::tail_value::Tail;
 use super::terms::{OFFSET_REACH, RAISED_MATTERS, Terms};
 use super::tilted::{self, DIRECT, Tilted};
 
@@ -14,71 +14,6 @@ const LOWEST_DIRECT: f64 = -700.0;
 const LARGEST_LOG_ODDS: f64 = 688.0;
 /// ln v stays finite down to this ε; below it the tail here is an upper bound.
 const LOWEST_EPSILON: f64 = -1e200;
-
-/// An upper tail P(S ≥ v) and what is certain about it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tail {
-    /// P(S ≥ v); 0 where it is below the smallest double.
-    pub value: f64,
-    /// ln P(S ≥ v), relatively accurate also where the tail is near 1 or far below 10⁻³⁰⁸.
-    pub log: f64,
-    /// P(S ≥ v) lies within this relative distance of e^`log`.
-    pub relative_error: f64,
-}
-
-impl Tail {
-    pub(super) const ONE: Self = Self {
-        value: 1.0,
-        log: 0.0,
-        relative_error: 0.0,
-    };
-    pub(super) const ZERO: Self = Self {
-        value: 0.0,
-        log: f64::NEG_INFINITY,
-        relative_error: 0.0,
-    };
-
-    pub(super) fn from_log(log: f64, relative_error: f64) -> Self {
-        let relative_error = relative_error + 4.0 * UNIT * (1.0 + log.abs());
-        Self {
-            value: log.exp(),
-            log,
-            relative_error,
-        }
-    }
-
-    pub(super) fn from_value(value: f64, relative_error: f64) -> Self {
-        let log = value.ln();
-        Self {
-            value,
-            log,
-            relative_error: relative_error + 2.0 * UNIT * log.abs(),
-        }
-    }
-
-    /// 1 − e^`log`, whose complement has the relative error given.
-    pub(super) fn from_log_complement(log: f64, relative_error: f64) -> Self {
-        let lower = log.exp();
-        let value = 1.0 - lower;
-        let absolute_error = if lower > 0.0 {
-            lower * relative_error
-        } else {
-            0.0
-        };
-        let relative_error = absolute_error / value + 4.0 * UNIT;
-        Self {
-            value,
-            log: (-lower).ln_1p(),
-            relative_error,
-        }
-    }
-
-    /// An upper bound on ln P(S ≥ v).
-    #[must_use]
-    pub fn log_upper(&self) -> f64 {
-        (self.log + self.relative_error).min(0.0).next_up().min(0.0)
-    }
-}
 
 impl Terms {
     /// P(S ≥ v) for S = ΣXᵢ, P(Xᵢ = 1) = Eᵢe^ε/(1+Eᵢe^ε): σ(ε + aᵢ) for terms made from offsets aᵢ,
@@ -168,7 +103,7 @@ impl Terms {
             return (tail, start);
         }
         if v == self.trials {
-            return (Everyone::of(self).tail(epsilon), start);
+            return (AllSucceed::of(self).tail(epsilon), start);
         }
         let law = Tilted::new(self, v as f64, start, |log_x, _| log_x - epsilon);
         let tail = law.log_tail(law.theta(epsilon));

@@ -2,7 +2,7 @@
 
 use leakbound_simd::{Level, odds_from_logits, odds_from_probabilities};
 
-use crate::MathError;
+use crate::error::MathError;
 
 /// Positive probabilities below this are raised to it.
 const SMALLEST_PROBABILITY: f64 = 1e-250;

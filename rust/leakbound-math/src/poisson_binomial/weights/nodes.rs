@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::TiltedGroup;
+use super::tilted_group::TiltedGroup;
 
 /// Nodes with |ψ| below e⁻⁴⁶ = 10⁻²⁰ are dropped: however many, they do not add up to anything.
 pub(super) const DROPPED: f64 = 46.0;

@@ -1,24 +1,24 @@
-//! The end of the range: every open trial succeeds.
+//! The end of the range: all open trials succeed.
 
 use leakbound_simd::{LogRatio, log_ratio};
 
 use super::exact::{self, UNIT};
-use super::tail::Tail;
+use super::tail_value::Tail;
 use super::terms::Terms;
-use crate::MathError;
+use crate::error::MathError;
 
 /// ln G(u) is concave and increasing with slope in (0, 1], so Newton from any start is on one side
 /// after a step and then converges quadratically; the range of u is below 2000.
 const MOST_STEPS: u32 = 100;
 
 /// The odds of failure 1/Eᵢ, from which P(all succeed) = exp(−G(−ε)), G(u) = Σ ln(1 + eᵘ/Eᵢ).
-pub(super) struct Everyone<'a> {
+pub(super) struct AllSucceed<'a> {
     terms: &'a Terms,
     inverses: Vec<f64>,
     residuals: Vec<f32>,
 }
 
-impl<'a> Everyone<'a> {
+impl<'a> AllSucceed<'a> {
     pub(super) fn of(terms: &'a Terms) -> Self {
         let inverses: Vec<f64> = terms.odds.iter().map(|e| e.recip()).collect();
         let residuals = (terms.odds.iter().zip(&inverses).zip(&terms.residuals))
@@ -106,8 +106,8 @@ mod tests {
                 .collect();
             let terms = Terms::from_offsets(&offsets).unwrap();
             for log_beta in [-690.0_f64, -230.0, -99.5, -17.25, -1.0, -1e-3, -1e-9] {
-                let epsilon = Everyone::of(&terms).epsilon(log_beta).unwrap();
-                let log = Everyone::of(&terms).tail(epsilon).log;
+                let epsilon = AllSucceed::of(&terms).epsilon(log_beta).unwrap();
+                let log = AllSucceed::of(&terms).tail(epsilon).log;
                 assert!(log <= log_beta * (1.0 - 1e-15), "{n} {log_beta}");
                 assert!(
                     (log - log_beta).abs() <= 1e-13 * log_beta.abs(),
