@@ -13,7 +13,9 @@ use leakbound_simd::{Level, LineSums, REPLICATES, line_sums, linear_scores, logi
 use rayon::prelude::*;
 
 use crate::cholesky::Cholesky;
-use crate::{Calibration, LogisticFit, PropensityError, Training};
+use crate::error::PropensityError;
+use crate::fit::{Calibration, LogisticFit};
+use crate::training::Training;
 
 /// One number for each replicate of a block.
 type Lanes = [f64; REPLICATES];

@@ -5,9 +5,10 @@ use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
 use crate::cholesky::{Cholesky, dot};
+use crate::error::PropensityError;
 use crate::newton::Problem;
 use crate::panel::Panel;
-use crate::{PropensityError, Training};
+use crate::training::Training;
 
 /// A logistic regression of membership on features, and its calibration.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use leakbound_math::logistic::{expit, softplus};
 
-use crate::PropensityError;
 use crate::cholesky::{Cholesky, dot};
+use crate::error::PropensityError;
 use crate::panel::Panel;
 
 /// Steps after which a fit is given up. A step that changes some log-odds by more than ½ lowers the

@@ -3,7 +3,7 @@
 use leakbound_simd::{GROUP, Level, REPLICATES, linear_scores};
 use rayon::prelude::*;
 
-use crate::PropensityError;
+use crate::error::PropensityError;
 use crate::panel::Panel;
 use crate::training::{check_finite, check_length};
 

@@ -2,7 +2,7 @@
 
 use leakbound_math::stream::Stream;
 
-use crate::PropensityError;
+use crate::error::PropensityError;
 
 /// Resamples drawn before the classes are declared too rare. If a resample lacks a class with
 /// probability ½ (the chance is below e⁻¹ for each class that has a row), all do with 2⁻¹⁰⁰⁰.

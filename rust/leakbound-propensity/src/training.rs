@@ -5,7 +5,7 @@ use std::ops::Range;
 use leakbound_math::stream::{Purpose, Stream};
 use leakbound_simd::GROUP;
 
-use crate::PropensityError;
+use crate::error::PropensityError;
 use crate::panel::Panel;
 use crate::resample::draw;
 

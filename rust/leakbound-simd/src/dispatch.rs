@@ -7,7 +7,7 @@ macro_rules! dispatch {
         pub fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? = $kernel:ident;
     ) => {
         $(#[$doc])*
-        pub fn $name(level: $crate::Level, $($arg: $type),*) $(-> $ret)? {
+        pub fn $name(level: $crate::level::Level, $($arg: $type),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 use std::arch::x86_64::{__m256d, __m512d};

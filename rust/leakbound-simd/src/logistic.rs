@@ -279,7 +279,7 @@ fn check(panel: &[f64], width: usize, coefficients: &[Lanes], rows: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Level;
+    use crate::level::Level;
 
     const WIDTH: usize = 12;
     const ROWS: usize = 54;

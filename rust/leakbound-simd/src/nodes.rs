@@ -1,8 +1,7 @@
 //! The centred log generating function at the nodes of a contour, eight or four nodes at a time.
 
-use crate::PowerSums;
 use crate::dispatch::dispatch;
-use crate::power_sums::MAX_TERMS;
+use crate::power_sums::{MAX_TERMS, PowerSums};
 use crate::vector::{MAX_LANES, Vector};
 
 /// Up to this |S| the odd coefficients come from the backward recurrence, above it from the forward

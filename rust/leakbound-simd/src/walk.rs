@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{bernoulli_step, correlate};
-    use crate::Level;
+    use crate::level::Level;
 
     fn close(a: &[f64], b: &[f64]) -> bool {
         a.len() == b.len()

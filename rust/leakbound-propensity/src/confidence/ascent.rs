@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::set::ConfidenceSet;
-use crate::PropensityError;
 use crate::cholesky::dot;
+use crate::error::PropensityError;
 
 /// Steps of one ascent.
 const STEPS: usize = 60;

@@ -3,8 +3,8 @@
 use leakbound_math::logistic::expit;
 use leakbound_simd::GROUP;
 
-use crate::PropensityError;
 use crate::cholesky::{Cholesky, dot};
+use crate::error::PropensityError;
 use crate::panel::Panel;
 use crate::training::{check_finite, check_length, moments};
 

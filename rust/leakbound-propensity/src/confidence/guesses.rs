@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use super::ascent::Found;
 use super::set::ConfidenceSet;
-use crate::PropensityError;
 use crate::cholesky::dot;
+use crate::error::PropensityError;
 use crate::panel::Panel;
 
 /// Log-odds beyond which a guess is certain, as [`Terms`] can hold them.

@@ -5,8 +5,8 @@ use leakbound_math::stream::{Purpose, Stream};
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
-use crate::PropensityError;
 use crate::cholesky::{Cholesky, dot};
+use crate::error::PropensityError;
 use crate::newton::Problem;
 use crate::panel::Panel;
 use crate::training::{check_finite, check_length, moments};
