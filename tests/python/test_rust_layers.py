@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,8 @@ def paths(text: str, module: Module, children: set[str]) -> Iterator[Module]:
         if first in {"crate", "$crate"}:
             yield tuple(rest)
         elif first == "super":
-            while rest and rest[0] == "super":
-                module, rest = module[:-1], rest[1:]
-            yield (*module[:-1], *rest)
+            more = len(list(takewhile(lambda part: part == "super", rest)))
+            yield (*module[: len(module) - 1 - more], *rest[more:])
         elif first in children:
             yield (*module, first, *rest)
 
@@ -88,6 +88,24 @@ def arrows(source: Path) -> Iterator[tuple[Module, Module, str]]:
             name = target[depth] if depth < len(target) else ""
             if target[:depth] != module:
                 yield module, target[:depth], name
+
+
+def test_every_way_to_name_a_file_is_read() -> None:
+    code = """
+use crate::a::{B, c::{self, D as E}};
+use super::super::f::G;
+use std::fmt;
+fn h() -> super::I { child::j(crate::k::l()) }
+"""
+    assert set(paths(code, ("x", "y", "z"), {"child"})) == {
+        ("a", "B"),
+        ("a", "c"),
+        ("a", "c", "D"),
+        ("x", "f", "G"),
+        ("x", "y", "I"),
+        ("x", "y", "z", "child", "j"),
+        ("k", "l"),
+    }
 
 
 @pytest.mark.parametrize("source", CRATES, ids=lambda source: source.parent.name)
