@@ -602,10 +602,12 @@ def _page(
     """Return the case of a page, of one model or of a table of several."""
 
     def make() -> Texts:
-        told = model(models) if isinstance(models, str) else {one: model(one) for one in models}
+        shown: Any = models
+        shown = model(shown) if isinstance(shown, str) else {one: model(one) for one in shown}
+        more = dict(options)
         if simultaneous is not None:
-            options["simultaneous"] = {one: model(of) for one, of in simultaneous.items()}
-        return {"report.html": report.render(told, **options)}
+            more["simultaneous"] = {one: model(of) for one, of in simultaneous.items()}
+        return {"report.html": report.render(shown, **more)}
 
     return Case(f"page/{name}", make)
 
