@@ -50,7 +50,7 @@ fn tails(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Successes among the first r of `trials` fair guesses right with probability 0.7, for every r.
+/// Successes among the first r of `trials` fair guesses correct with probability 0.7, for every r.
 fn path(trials: u64) -> Vec<(u64, u64)> {
     let mut successes = 0;
     let mut uniforms = Uniforms::new(7);

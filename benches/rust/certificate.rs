@@ -11,7 +11,7 @@ use leakbound_core::fdp::tradeoff::Gaussian;
 use leakbound_core::fdp::{Counts, certificate, recursion};
 use leakbound_math::normal;
 
-/// Examples, guesses and right guesses: what is expected of Gaussian scores of μ = 1.
+/// Examples, guesses and correct guesses: what is expected of Gaussian scores of μ = 1.
 const GAMES: [(f64, u64, u64); 4] = [
     (1e3, 100, 85),
     (1e5, 700, 673),

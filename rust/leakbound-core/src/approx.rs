@@ -1,4 +1,4 @@
-//! (ε, δ)-differential privacy at one number of guesses: how likely is it that so many are right?
+//! (ε, δ)-differential privacy at one number of guesses: how likely are so many correct guesses?
 
 use leakbound_math::{Binomial, Probability, binomial, clopper_pearson};
 
@@ -12,7 +12,7 @@ const INFLATION: f64 = 1.0 + 4.0 * binomial::RELATIVE_ERROR;
 /// A bracket of width 1400 shrinks to 1e-13 in 54 halvings.
 const HALVINGS: usize = 60;
 
-/// Which upper bound on P(W ≥ v) is used, W the number of right guesses among r.
+/// Which upper bound on P(W ≥ v) is used, W the number of correct guesses among r.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApproxForm {
     /// The largest probability that the count laws of Mahloujifar et al. (2025), Theorem 3.1, allow
@@ -45,9 +45,9 @@ pub enum ApproxForm {
     Panoramia,
 }
 
-/// Upper tails of the number of right guesses under (ε, δ)-DP.
+/// Upper tails of the number of correct guesses under (ε, δ)-DP.
 ///
-/// The parameter is p = e^ε/(e^ε + k − 1), the probability of a right guess at δ = 0.
+/// The parameter is p = e^ε/(e^ε + k − 1), the probability of a correct guess at δ = 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ApproxTail {
     form: ApproxForm,
@@ -69,7 +69,7 @@ impl ApproxTail {
     /// use leakbound_core::{ApproxForm, ApproxTail, Cut};
     /// let tail = ApproxTail::new(ApproxForm::Exact, 50.0, 1e-3, 2, false)?;
     /// let cut = Cut { guesses: 20, correct: 17 };
-    /// assert!((tail.upper_tail(cut, tail.chance(1.0)?) - 0.176583).abs() < 1e-6);
+    /// assert!((tail.upper_tail(cut, tail.success_probability(1.0)?) - 0.176583).abs() < 1e-6);
     /// # Ok::<(), leakbound_core::AuditError>(())
     /// ```
     pub fn new(
@@ -107,7 +107,7 @@ impl ApproxTail {
     ///
     /// # Errors
     /// `epsilon` is NaN.
-    pub fn chance(&self, epsilon: f64) -> Result<Probability, AuditError> {
+    pub fn success_probability(&self, epsilon: f64) -> Result<Probability, AuditError> {
         Ok(Probability::from_logit(epsilon - (self.arms - 1.0).ln())?)
     }
 
@@ -118,7 +118,8 @@ impl ApproxTail {
     }
 
     /// Upper bound on the probability that at least `cut.correct` of `cut.guesses` guesses are
-    /// right, for any mechanism that is (ε, δ)-DP; p as in [`chance`](Self::chance).
+    /// correct, for any mechanism that is (ε, δ)-DP; p as in
+    /// [`success_probability`](Self::success_probability).
     ///
     /// Direction: rounded up, by about 2e-12 of itself.
     #[must_use]
@@ -133,9 +134,9 @@ impl ApproxTail {
             return 1.0;
         }
         let value = match self.form {
-            ApproxForm::Exact => self.exact(cut, p),
+            ApproxForm::Exact => self.exact_bound(cut, p),
             ApproxForm::Steinke | ApproxForm::ZeroRun => {
-                let value = self.published(cut, p);
+                let value = self.published_bound(cut, p);
                 if value > 0.5 { 1.0 } else { value }
             }
             ApproxForm::Panoramia => {
@@ -159,7 +160,7 @@ impl ApproxTail {
         roles * self.examples * self.delta
     }
 
-    fn exact(&self, cut: Cut, p: Probability) -> f64 {
+    fn exact_bound(&self, cut: Cut, p: Probability) -> f64 {
         let law = Binomial::new(cut.guesses.into(), p);
         let v = u64::from(cut.correct);
         let ln_tail = law.ln_upper_tail(v);
@@ -175,7 +176,7 @@ impl ApproxTail {
             }
     }
 
-    fn published(&self, cut: Cut, p: Probability) -> f64 {
+    fn published_bound(&self, cut: Cut, p: Probability) -> f64 {
         let law = Binomial::new(cut.guesses.into(), p);
         let v = u64::from(cut.correct);
         let gained = match self.form {
@@ -273,7 +274,7 @@ impl CutStatistic for ApproxLimit {
         let (guesses, correct) = (cut.guesses.into(), cut.correct.into());
         // Failures only add to what δ = 0 allows.
         let highest = clopper_pearson::lower_limit(correct, guesses, self.alpha)?;
-        let lowest = self.tail.chance(0.0)?;
+        let lowest = self.tail.success_probability(0.0)?;
         if highest.p() < lowest.p() || !self.refutes(cut, lowest) {
             return Ok(None);
         }
@@ -329,7 +330,7 @@ mod tests {
             let cut = Cut { guesses, correct };
             for (form, expected) in [(ApproxForm::Exact, exact), (ApproxForm::Steinke, published)] {
                 let tail = tail(form, m, delta, 2);
-                let ours = tail.upper_tail(cut, tail.chance(epsilon).unwrap());
+                let ours = tail.upper_tail(cut, tail.success_probability(epsilon).unwrap());
                 assert!((ours - expected).abs() < 6e-7, "{form:?} {ours} {expected}");
             }
         }
@@ -338,7 +339,7 @@ mod tests {
             guesses: 20,
             correct: 12,
         };
-        let ours = three.upper_tail(cut, three.chance(1.0).unwrap());
+        let ours = three.upper_tail(cut, three.success_probability(1.0).unwrap());
         assert!((ours - 0.515_814).abs() < 6e-7, "{ours}");
     }
 
@@ -350,7 +351,7 @@ mod tests {
         };
         let tail = |form| {
             let tail = tail(form, 100.0, 1e-4, 2);
-            tail.upper_tail(cut, tail.chance(0.5).unwrap())
+            tail.upper_tail(cut, tail.success_probability(0.5).unwrap())
         };
         let (published, exact) = (tail(ApproxForm::ZeroRun), tail(ApproxForm::Exact));
         // By the formulas, with P(W' = w) added up one by one.
@@ -373,7 +374,7 @@ mod tests {
             correct: 1,
         };
         assert_eq!(
-            published.upper_tail(cut, published.chance(1.0).unwrap()),
+            published.upper_tail(cut, published.success_probability(1.0).unwrap()),
             1.0
         );
     }
@@ -384,7 +385,7 @@ mod tests {
             let tail = tail(form, 100.0, 0.0, 2);
             for (guesses, correct) in [(100, 80), (5, 5), (60, 35)] {
                 let cut = Cut { guesses, correct };
-                let p = tail.chance(0.3).unwrap();
+                let p = tail.success_probability(0.3).unwrap();
                 let exact = Binomial::new(guesses.into(), p).upper_tail(correct.into());
                 let ours = tail.upper_tail(cut, p);
                 assert!(ours >= exact && ours <= exact * (1.0 + 1e-11), "{form:?}");

@@ -1,8 +1,8 @@
 //! Lower bounds on the privacy leakage of a trained model, from membership scores.
 //!
-//! An audit ranks examples by score, reads off which guesses of membership were right, and asks
+//! An audit ranks examples by score, reads off which guesses of membership were correct, and asks
 //! how private a mechanism may be and still let an attacker guess this well. This crate holds the
-//! part between scores and the bound on the probability of a right guess:
+//! part between scores and the bound on the probability of a correct guess:
 //!
 //! ```text
 //! scores ─► Ranking ─► Path ─► best cut of a statistic ─► union bound
@@ -16,14 +16,14 @@
 //! |---|---|
 //! | `m` | examples of the audit |
 //! | `r` | guesses made, the length of a prefix of the path (a *cut*) |
-//! | `w` | right guesses among the first `r` |
-//! | `p` | probability that a guess is right, at most σ(ε) under ε-DP |
+//! | `w` | correct guesses among the first `r` |
+//! | `p` | probability that a guess is correct, at most σ(ε) under ε-DP |
 //! | `q` | its complement, 1 − p |
 //! | `β` | error probability of a bound |
 //!
 //! # What every bound assumes
 //!
-//! Conditional on the scores, and on which earlier guesses were right, each guess is right with
+//! Conditional on the scores, and on which earlier guesses were correct, each guess is correct with
 //! probability at most `p` (*sequential domination*). Coupling with independent Bernoulli(`p`)
 //! variables then bounds every increasing event of the path, whatever the order of visiting, as
 //! long as order and cuts depend on scores alone. [`Path`] makes the second condition hold: cuts

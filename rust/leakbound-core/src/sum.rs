@@ -3,12 +3,12 @@
 /// A running sum that carries its rounding errors along (Neumaier 1974): within an ulp or two of
 /// the exact sum of numbers of one sign, however many.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sum {
+pub(crate) struct CompensatedSum {
     total: f64,
     carried: f64,
 }
 
-impl Sum {
+impl CompensatedSum {
     pub(crate) fn add(&mut self, term: f64) {
         let total = self.total + term;
         self.carried += if self.total.abs() >= term.abs() {
@@ -26,11 +26,11 @@ impl Sum {
 
 #[cfg(test)]
 mod tests {
-    use super::Sum;
+    use super::CompensatedSum;
 
     #[test]
     fn small_terms_survive_beside_a_large_sum() {
-        let mut sum = Sum::default();
+        let mut sum = CompensatedSum::default();
         sum.add(1.0);
         for _ in 0..1000 {
             sum.add(1e-17);

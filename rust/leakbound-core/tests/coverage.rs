@@ -1,4 +1,4 @@
-//! The rate of false claims at the boundary of the null: every guess right with probability p,
+//! The rate of false claims at the boundary of the null: every guess correct with probability p,
 //! independently, and a bound above p counted as false.
 #![allow(clippy::unwrap_used)]
 
@@ -81,7 +81,7 @@ fn every_policy_holds_its_level(audits: u64) {
     holds_its_level(audits, best(EqualLevel::new(BETA).unwrap(), fixed));
 }
 
-/// Guess i is right with probability σ(ε + aᵢ), aᵢ between −2 and 2, not in order of size.
+/// Guess i is correct with probability σ(ε + aᵢ), aᵢ between −2 and 2, not in order of size.
 fn offsets_hold_their_level(audits: u64) {
     let offsets: Vec<f64> = (0..GUESSES)
         .map(|i| (i * 37 % 101) as f64 / 25.0 - 2.0)
@@ -123,7 +123,7 @@ fn release(member: bool, p: f64, delta: f64, coins: &mut Pcg64Mcg) -> f64 {
     }
 }
 
-/// Right guesses in order of score, or of its size where both roles are guessed.
+/// Correct guesses in order of score, or of its size where both roles are guessed.
 fn released_path(p: f64, delta: f64, one_sided: bool, seed: u64) -> Path {
     let mut coins = Pcg64Mcg::seed_from_u64(seed);
     let mut guesses: Vec<(f64, bool)> = (0..GUESSES)
@@ -192,7 +192,7 @@ fn a_scan_spends_most_of_its_level() {
 #[test]
 fn the_best_of_all_cuts_at_full_level_is_invalid() {
     let uncorrected = best(EqualLevel::new(BETA).unwrap(), Grid::All);
-    // At .993 even 400 right guesses of 400 do not refute the truth.
+    // At .993 even 400 correct guesses of 400 do not refute the truth.
     for p in [0.5, 0.73, 0.95] {
         let rate = false_claims(p, QUICK, &uncorrected) as f64 / QUICK as f64;
         assert!(rate > 3.0 * BETA, "p = {p}: rate {rate}");

@@ -70,7 +70,10 @@ fn pure_and_approximate_dp_have_closed_forms() {
         (2.0, 1e-6, 60, 60),
     ] {
         let tail = ApproxTail::new(ApproxForm::Exact, 2000.0, delta, 2, false).unwrap();
-        let exact = tail.upper_tail(Cut { guesses, correct }, tail.chance(epsilon).unwrap());
+        let exact = tail.upper_tail(
+            Cut { guesses, correct },
+            tail.success_probability(epsilon).unwrap(),
+        );
         let counts = game(2000.0, guesses.into(), correct.into());
         let ours = p(&counts, &Approx::new(epsilon, delta).unwrap());
         assert!(ours >= exact * (1.0 - 1e-9), "{ours} {exact}");
@@ -113,7 +116,7 @@ fn laplace_lies_between_no_leakage_and_pure_dp() {
     );
 }
 
-/// The largest ε(1e-5) that the expected number of right guesses proves, over numbers of guesses,
+/// The largest ε(1e-5) that the expected number of correct guesses proves, over numbers of guesses,
 /// when scores are N(1/σ, 1) for members and N(0, 1) for others.
 fn best_epsilon(sigma: f64, m: f64) -> f64 {
     let mu = 1.0 / sigma;
@@ -183,7 +186,7 @@ fn other_families_have_critical_parameters() {
         guesses: 100,
         correct: 90,
     };
-    let at = tail.upper_tail(cut, tail.chance(epsilon.unwrap()).unwrap());
+    let at = tail.upper_tail(cut, tail.success_probability(epsilon.unwrap()).unwrap());
     assert!((at / 0.05 - 1.0).abs() < 1e-4, "{epsilon:?} {at}");
     let laplace = critical(&counts, Laplace::new, 0.05, &no).unwrap();
     assert!(laplace >= epsilon, "{laplace:?} {epsilon:?}");
@@ -202,7 +205,7 @@ fn reconstruction_among_thousands_of_options() {
         assert!(mu >= published, "k={k}: {mu} {published}");
         let bound = p(&counts, &gaussian(mu).unwrap());
         assert!((bound / 0.05 - 1.0).abs() < 2e-3, "k={k}: {bound}");
-        // So many right answers prove more, the more options there were.
+        // So many correct guesses prove more, the more options there were.
         assert!(k == 2 || mu > last, "k={k}: {mu} {last}");
         last = mu;
     }

@@ -14,7 +14,7 @@ fn kl_scan(successes: &[bool], beta: f64, grid: &Grid) -> CutBound {
     scan(&path, &statistic, beta, grid, 1, &Interrupt::default()).unwrap()
 }
 
-/// A long path whose guesses are right about 55 % of the time, by a fixed recurrence.
+/// A long path whose guesses are correct about 55 % of the time, by a fixed recurrence.
 fn long_path(length: usize) -> Vec<bool> {
     let mut state = 1_u64;
     let mut next = || {
@@ -120,7 +120,7 @@ fn parameters_are_checked_with_their_names() {
 
 #[test]
 fn crossing_is_exact_deep_in_the_tail() {
-    // Only the last cut counts: all right, p^m.
+    // Only the last cut counts: all correct, p^m.
     for (m, p) in [(40_u32, 1e-7_f64), (200, 0.05), (900, 0.5)] {
         let boundary: Vec<u32> = (1..=m).map(|r| if r == m { r } else { r + 1 }).collect();
         let level = Probability::new(p).unwrap();

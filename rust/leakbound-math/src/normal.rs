@@ -47,7 +47,7 @@ pub fn sf(x: f64) -> f64 {
     if x < 0.0 {
         return 1.0 - sf(-x);
     }
-    let (square, low) = squared(x);
+    let (square, low) = square(x);
     // e^{−(square + low)/2}; |low| is at most half an ulp of the square, so one term suffices.
     let density = (-0.5 * square).exp() * FRAC_1_SQRT_TAU;
     if density == 0.0 {
@@ -89,7 +89,7 @@ pub fn ln_sf(x: f64) -> f64 {
     if x < CENTRE {
         return sf(x).ln();
     }
-    let (square, low) = squared(x);
+    let (square, low) = square(x);
     if square == f64::INFINITY {
         return f64::NEG_INFINITY;
     }
@@ -214,7 +214,7 @@ fn far_quantile(ln_p: f64) -> f64 {
 }
 
 /// x² and what rounding took from it.
-fn squared(x: f64) -> (f64, f64) {
+fn square(x: f64) -> (f64, f64) {
     let square = x * x;
     (square, x.mul_add(x, -square))
 }

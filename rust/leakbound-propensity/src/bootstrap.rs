@@ -23,11 +23,11 @@ type Lanes = [f64; REPLICATES];
 /// Steps after which a replicate is left to Newton's method: a chord that shrinks errors by less
 /// than a factor two a step is no gain.
 const STEPS: usize = 30;
-/// A replicate has settled when no standardised coefficient is further from its limit. After a step
-/// s, if steps shrink to a share r ≤ ½ of the one before, what is left is s·r/(1 − r) ≤ 2·s·r.
-const SETTLED: f64 = 1e-7;
+/// A replicate has converged when no standardised coefficient is further from its limit. After a
+/// step s, if steps shrink to a share r ≤ ½ of the one before, what is left is s·r/(1 − r) ≤ 2·s·r.
+const TOLERANCE: f64 = 1e-7;
 /// The same for the steps of Newton's method in two unknowns, relative to the unknowns.
-const LINE_SETTLED: f64 = 1e-9;
+const LINE_TOLERANCE: f64 = 1e-9;
 
 impl LogisticFit {
     /// Intercept and slopes, calibrated, of the refits of resamples number `first`, `first` + 1, …:
@@ -71,10 +71,10 @@ struct Block<'a> {
     counts: Vec<Vec<u32>>,
 }
 
-/// Coefficients of a block's replicates, and which of them have settled.
+/// Coefficients of a block's replicates, and which of them have converged.
 struct Chord {
     coefficients: Vec<Lanes>,
-    settled: [bool; REPLICATES],
+    converged: [bool; REPLICATES],
     /// The largest change of a coefficient in the last step.
     size: Lanes,
     /// The largest share of its size that a step had of the one before.
@@ -85,29 +85,29 @@ impl Chord {
     fn new(coefficients: Vec<Lanes>) -> Self {
         Self {
             coefficients,
-            settled: [false; REPLICATES],
+            converged: [false; REPLICATES],
             size: [f64::INFINITY; REPLICATES],
             ratio: [0.0; REPLICATES],
         }
     }
 
-    /// Copies the lanes of replicates that have not settled.
+    /// Copies the lanes of replicates that have not converged.
     fn replace(&self, to: &mut [Lanes], from: &[Lanes]) {
         for (to, from) in to.iter_mut().zip(from) {
-            for ((to, from), settled) in to.iter_mut().zip(from).zip(self.settled) {
-                if !settled {
+            for ((to, from), converged) in to.iter_mut().zip(from).zip(self.converged) {
+                if !converged {
                     *to = *from;
                 }
             }
         }
     }
 
-    /// Takes a step wherever a replicate has not settled, and notes where one now has.
+    /// Takes a step wherever a replicate has not converged, and notes where one now has.
     fn advance(&mut self, step: &[Lanes]) {
         let mut largest = [0.0_f64; REPLICATES];
         for (beta, step) in self.coefficients.iter_mut().zip(step) {
             for k in 0..REPLICATES {
-                if !self.settled[k] {
+                if !self.converged[k] {
                     beta[k] -= step[k];
                     // `max` would lose a NaN, which stays here.
                     if step[k].is_nan() || step[k].abs() > largest[k] {
@@ -117,7 +117,7 @@ impl Chord {
             }
         }
         for (k, largest) in largest.into_iter().enumerate() {
-            if self.settled[k] {
+            if self.converged[k] {
                 continue;
             }
             self.ratio[k] = self.ratio[k].max(largest / self.size[k]);
@@ -127,7 +127,7 @@ impl Chord {
             } else {
                 1.0
             };
-            self.settled[k] = self.ratio[k] <= 0.5 && left * largest <= SETTLED;
+            self.converged[k] = self.ratio[k] <= 0.5 && left * largest <= TOLERANCE;
             self.size[k] = largest;
         }
     }
@@ -171,14 +171,14 @@ impl<'a> Block<'a> {
         let (lines, calibrated) = if self.training.folds.is_empty() {
             (vec![Calibration::NONE; REPLICATES], [true; REPLICATES])
         } else {
-            let (scores, settled) = self.held_out(&full, &parts, stop)?;
+            let (scores, converged) = self.held_out(&full, &parts, stop)?;
             let (lines, calibrated) = self.calibrate(&scores);
-            let both = std::array::from_fn(|k| settled[k] && calibrated[k]);
+            let both = std::array::from_fn(|k| converged[k] && calibrated[k]);
             (lines, both)
         };
         let mut refits = Vec::with_capacity(self.counts.len() * self.training.width());
         for (k, counts) in self.counts.iter().enumerate() {
-            if full.settled[k] && calibrated[k] {
+            if full.converged[k] && calibrated[k] {
                 let beta: Vec<f64> = self.column(&full.coefficients, k);
                 refits.extend(lines[k].apply(self.training.unscaled(&beta)));
             } else {
@@ -189,7 +189,7 @@ impl<'a> Block<'a> {
         Ok(refits)
     }
 
-    /// Log-odds of every row under the fits outside of its fold, and which of these settled.
+    /// Log-odds of every row under the fits outside of its fold, and which of these converged.
     ///
     /// At the optimum of all rows the gradient of those outside of a fold is minus that of the rows
     /// inside, `parts`: the first step is free.
@@ -201,13 +201,13 @@ impl<'a> Block<'a> {
     ) -> Result<(Vec<Lanes>, [bool; REPLICATES]), PropensityError> {
         let panel = &self.training.panel;
         let mut scores = vec![[0.0; REPLICATES]; panel.rows()];
-        let mut settled = full.settled;
+        let mut converged = full.converged;
         let folds = self.training.folds.iter();
         let curvatures = self.base.fold_curvatures.iter();
         for ((fold, part), curvature) in folds.zip(parts).zip(curvatures) {
             let mut chord = Chord::new(part.clone());
             // Those left to Newton's method are not waited for.
-            chord.settled = full.settled.map(|settled| !settled);
+            chord.converged = full.converged.map(|converged| !converged);
             curvature.solve_lanes(&mut chord.coefficients[..panel.width()]);
             for (start, full) in chord.coefficients.iter_mut().zip(&full.coefficients) {
                 for (x, y) in start.iter_mut().zip(full) {
@@ -216,7 +216,7 @@ impl<'a> Block<'a> {
             }
             let outside = [0..fold.start, fold.end..panel.rows()];
             self.descend(&mut chord, &outside, curvature, stop)?;
-            for (all, one) in settled.iter_mut().zip(chord.settled) {
+            for (all, one) in converged.iter_mut().zip(chord.converged) {
                 *all &= one;
             }
             linear_scores(
@@ -227,10 +227,10 @@ impl<'a> Block<'a> {
                 &mut scores[fold.clone()],
             );
         }
-        Ok((scores, settled))
+        Ok((scores, converged))
     }
 
-    /// Moves every replicate that has not settled to the optimum over some ranges of rows, and
+    /// Moves every replicate that has not converged to the optimum over some ranges of rows, and
     /// returns the gradient of each range where its last step began.
     fn descend(
         &self,
@@ -261,7 +261,10 @@ impl<'a> Block<'a> {
             }
             curvature.solve_lanes(&mut step);
             chord.advance(&step);
-            if chord.settled[..self.counts.len()].iter().all(|&done| done) {
+            if chord.converged[..self.counts.len()]
+                .iter()
+                .all(|&done| done)
+            {
                 break;
             }
         }
@@ -284,12 +287,12 @@ impl<'a> Block<'a> {
         gradient
     }
 
-    /// Platt's calibration of each replicate, and which of them settled.
+    /// Platt's calibration of each replicate, and which of them converged.
     fn calibrate(&self, scores: &[Lanes]) -> (Vec<Calibration>, [bool; REPLICATES]) {
         let ends = self.target_ends();
         let base = self.base.calibration;
         let mut line = [[base.slope; REPLICATES], [base.intercept; REPLICATES]];
-        let mut settled = [false; REPLICATES];
+        let mut converged = [false; REPLICATES];
         let mut sums = LineSums::default();
         for _ in 0..STEPS {
             let targets = &self.training.targets;
@@ -303,7 +306,7 @@ impl<'a> Block<'a> {
                 &mut sums,
             );
             for k in 0..REPLICATES {
-                if settled[k] {
+                if converged[k] {
                     continue;
                 }
                 let ([g0, g1], [h0, h1, h2]) = (sums.gradient, sums.hessian);
@@ -313,18 +316,18 @@ impl<'a> Block<'a> {
                 line[0][k] -= slope;
                 line[1][k] -= intercept;
                 let within = |step: f64, value: f64| {
-                    value.is_finite() && step.abs() <= LINE_SETTLED * value.abs().max(1.0)
+                    value.is_finite() && step.abs() <= LINE_TOLERANCE * value.abs().max(1.0)
                 };
-                settled[k] = within(slope, line[0][k]) && within(intercept, line[1][k]);
+                converged[k] = within(slope, line[0][k]) && within(intercept, line[1][k]);
             }
-            if settled[..self.counts.len()].iter().all(|&done| done) {
+            if converged[..self.counts.len()].iter().all(|&done| done) {
                 break;
             }
         }
         let lines = (line[0].iter().zip(line[1]))
             .map(|(&slope, intercept)| Calibration { slope, intercept })
             .collect();
-        (lines, settled)
+        (lines, converged)
     }
 
     /// The targets of non-members and of members in each replicate.

@@ -12,8 +12,8 @@ use crate::panel::Panel;
 /// loss by a fixed share of what a quadratic model promises, and others converge at least by a
 /// factor four each, so that fits with finite answers take 10 to 60 of them.
 const STEPS: usize = 300;
-/// A fit has settled when a step changes no standardised coefficient by more.
-const SETTLED: f64 = 1e-10;
+/// A fit has converged when a step changes no standardised coefficient by more.
+const TOLERANCE: f64 = 1e-10;
 /// Largest change of a log-odds at which a full step needs no check: the curvature then changes by
 /// less than a factor e^½, and full steps converge (F. Bach, "Self-concordant analysis for logistic
 /// regression", 2010).
@@ -72,7 +72,7 @@ impl Problem<'_> {
                 *score -= share * change;
             }
             let size = step.iter().fold(0.0, |most: f64, s| most.max(s.abs()));
-            if share == 1.0 && size <= SETTLED {
+            if share == 1.0 && size <= TOLERANCE {
                 return Ok(());
             }
             if self.penalty.iter().all(|&penalty| penalty == 0.0) && self.separates(&scores) {

@@ -66,7 +66,7 @@ fn guesses(features: &[f64], columns: usize) -> Vec<Guess> {
         .collect()
 }
 
-/// How many guesses are right.
+/// How many guesses are correct.
 fn right_ones(made: &[Guess], member: &[bool]) -> i64 {
     made.iter()
         .map(|guess| i64::from(member[guess.row] == guess.member))
@@ -250,7 +250,7 @@ fn no_point_of_a_grid_makes_so_many_right_guesses_likelier() {
     }
 }
 
-/// The mean number of right guesses among those kept, by drawing.
+/// The mean number of correct guesses among those kept, by drawing.
 #[test]
 fn matching_leaves_few_right_at_the_places_reported() {
     let (features, member) = data(200, &[0.3, 1.5], 7);

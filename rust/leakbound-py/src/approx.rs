@@ -48,7 +48,7 @@ pub(crate) fn approx_p_value(
     let form = options.form()?;
     enter(py, |_| {
         let tail = options.tail(form)?;
-        Ok(tail.upper_tail(Cut { guesses, correct }, tail.chance(epsilon)?))
+        Ok(tail.upper_tail(Cut { guesses, correct }, tail.success_probability(epsilon)?))
     })
 }
 

@@ -68,7 +68,7 @@ impl Ranking {
     }
 }
 
-/// Right and wrong guesses in visiting order.
+/// Correct and incorrect guesses in visiting order.
 #[pyclass(frozen, module = "leakbound._core")]
 pub(crate) struct Path(pub(crate) leakbound_core::Path);
 
@@ -106,7 +106,7 @@ impl Path {
     }
 }
 
-/// A lower bound on the probability of a right guess, and the cut that gave it.
+/// A lower bound on the probability of a correct guess, and the cut that gave it.
 #[pyclass(frozen, name = "Bound", module = "leakbound._core")]
 pub(crate) struct LowerBound(pub(crate) CutBound);
 
@@ -499,7 +499,7 @@ pub(crate) fn curve_at_level<'py>(
     Ok(curve_arrays(py, &curve))
 }
 
-/// The guesses, the right guesses and the logit of the bound at each cut.
+/// The guesses, the correct guesses and the logit of the bound at each cut.
 pub(crate) type CurveArrays<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<i64>>,

@@ -78,7 +78,7 @@ impl LogOddsSet {
         Ok(PyArray1::from_vec(py, edge))
     }
 
-    /// The least ε that the right ones among some guesses refute, over the set, with the
+    /// The least ε that the correct ones among some guesses refute, over the set, with the
     /// coefficients and the log-odds of the audited rows that it was found at.
     #[pyo3(signature = (rows, guesses, *, level))]
     fn least_epsilon<'py>(
@@ -88,28 +88,28 @@ impl LogOddsSet {
         guesses: Vector<'_, i64>,
         level: f64,
     ) -> PyResult<(f64, Answer<'py>, Answer<'py>)> {
-        let guesses = paired(&rows, &guesses);
+        let guesses = guess_list(&rows, &guesses);
         let least = run(py, |interrupt| {
             self.set.least_epsilon(&guesses, level, &stop(interrupt))
         })?;
-        Ok(told(py, least))
+        Ok(answer(py, least))
     }
 
-    /// The largest logarithm of the chance of so many right guesses, over the set, at ε = 0.
+    /// The largest logarithm of the chance of so many correct guesses, over the set, at ε = 0.
     fn largest_log_tail(
         &self,
         py: Python<'_>,
         rows: Vector<'_, i64>,
         guesses: Vector<'_, i64>,
     ) -> PyResult<f64> {
-        let guesses = paired(&rows, &guesses);
+        let guesses = guess_list(&rows, &guesses);
         run(py, |interrupt| {
             self.set.largest_log_tail(&guesses, &stop(interrupt))
         })
     }
 
     /// Coefficients, and log-odds of the audited rows, at the estimate and where matching leaves
-    /// fewest of `kept` guesses right: a row for each.
+    /// fewest of `kept` guesses correct: a row for each.
     #[pyo3(signature = (rows, guesses, *, kept))]
     fn least_matched<'py>(
         &self,
@@ -118,7 +118,7 @@ impl LogOddsSet {
         guesses: Vector<'_, i64>,
         kept: usize,
     ) -> PyResult<(Answers<'py>, Answers<'py>)> {
-        let guesses = paired(&rows, &guesses);
+        let guesses = guess_list(&rows, &guesses);
         let found = run(py, |interrupt| {
             self.set.least_matched(&guesses, kept, &stop(interrupt))
         })?;
@@ -135,7 +135,7 @@ impl LogOddsSet {
         ))
     }
 
-    /// The least mean number of right guesses that survive tampering for an ε, over the set, with
+    /// The least mean number of correct guesses that survive tampering for an ε, over the set, with
     /// coefficients and log-odds.
     #[pyo3(signature = (rows, guesses, *, epsilon))]
     fn least_surviving<'py>(
@@ -145,12 +145,12 @@ impl LogOddsSet {
         guesses: Vector<'_, i64>,
         epsilon: f64,
     ) -> PyResult<(f64, Answer<'py>, Answer<'py>)> {
-        let guesses = paired(&rows, &guesses);
+        let guesses = guess_list(&rows, &guesses);
         let least = run(py, |interrupt| {
             self.set
                 .least_surviving(&guesses, epsilon, &stop(interrupt))
         })?;
-        Ok(told(py, least))
+        Ok(answer(py, least))
     }
 
     /// The largest log-odds of each audited row over the set, of the direction given.
@@ -160,7 +160,7 @@ impl LogOddsSet {
         rows: Vector<'_, i64>,
         guesses: Vector<'_, i64>,
     ) -> PyResult<Answer<'py>> {
-        let guesses = paired(&rows, &guesses);
+        let guesses = guess_list(&rows, &guesses);
         let largest = run(py, |interrupt| {
             self.set.largest_log_odds(&guesses, &stop(interrupt))
         })?;
@@ -212,7 +212,7 @@ fn stop(interrupt: &Interrupt) -> impl Fn() -> bool + Sync + '_ {
     || interrupt.check().is_err()
 }
 
-fn paired(rows: &Vector<'_, i64>, guesses: &Vector<'_, i64>) -> Vec<Guess> {
+fn guess_list(rows: &Vector<'_, i64>, guesses: &Vector<'_, i64>) -> Vec<Guess> {
     (rows.iter().zip(guesses.iter()))
         .map(|(&row, &guess)| Guess {
             // A negative row is out of range, and so is what becomes of it.
@@ -222,7 +222,7 @@ fn paired(rows: &Vector<'_, i64>, guesses: &Vector<'_, i64>) -> Vec<Guess> {
         .collect()
 }
 
-fn told(py: Python<'_>, least: Least) -> (f64, Answer<'_>, Answer<'_>) {
+fn answer(py: Python<'_>, least: Least) -> (f64, Answer<'_>, Answer<'_>) {
     (
         least.value,
         PyArray1::from_vec(py, least.coefficients),

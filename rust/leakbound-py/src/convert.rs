@@ -99,7 +99,7 @@ pub(crate) fn reshaped<T: Element>(
     PyArray1::from_vec(py, values).reshape([rows, columns])
 }
 
-/// Two arrays: the guesses and the right guesses of each cut.
+/// Two arrays: the guesses and the correct guesses of each cut.
 pub(crate) type CutArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 
 /// Cuts as arrays.

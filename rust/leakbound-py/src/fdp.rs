@@ -1,4 +1,4 @@
-//! f-DP: trade-off functions, and tests of the number of right guesses.
+//! f-DP: trade-off functions, and tests of the number of correct guesses.
 
 use std::sync::Arc;
 

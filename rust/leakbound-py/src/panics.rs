@@ -16,7 +16,7 @@ use crate::errors::named;
 static LAST: Mutex<Option<(String, String)>> = Mutex::new(None);
 
 /// A panic that was caught.
-pub(crate) struct Panicked {
+pub(crate) struct PanicReport {
     message: String,
     place: Option<String>,
 }
@@ -33,18 +33,18 @@ pub(crate) fn install_hook() {
 }
 
 /// What `work` returns, or how it panicked, on this thread or in tasks that it waits for.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, PanicReport> {
     // What was being changed when a panic came is dropped with it.
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
         let message = message(payload.as_ref());
         let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Another thread's panic may have come in between.
         let place = last.and_then(|(said, place)| (said == message).then_some(place));
-        Panicked { message, place }
+        PanicReport { message, place }
     })
 }
 
-impl Panicked {
+impl PanicReport {
     /// The exception.
     pub(crate) fn to_python(&self, py: Python<'_>) -> PyErr {
         let place = self

@@ -12,7 +12,8 @@ use crate::enter::enter;
 
 type Counts<'py> = Bound<'py, PyArray1<i64>>;
 
-/// Examples kept, guesses made and guesses right, for each row of log-odds and each row of uniforms.
+/// Examples kept, guesses made and correct guesses, for each row of log-odds and each row of
+/// uniforms.
 #[pyfunction]
 #[pyo3(signature = (scores, member, log_odds, uniforms, *, guesses, one_sided, residual))]
 #[allow(clippy::too_many_arguments)] // columns of one table, and how it is read

@@ -5,7 +5,7 @@ use leakbound_simd::{Level, bernoulli_step};
 
 use crate::crossing::walk::{Kernel, correlate_in_tiles};
 
-/// Chances below this are not told apart from it.
+/// Probabilities below this are not told apart from it.
 const NEGLIGIBLE: f64 = 1e-25;
 /// Paths that stray further than their mean has a chance of at most e to minus this: not followed.
 const STRAY: f64 = 40.0;
@@ -14,10 +14,10 @@ const KERNEL_LOSS: f64 = 1e-25;
 /// Half an ulp of 1: the relative error of one rounding.
 const UNIT_ROUNDOFF: f64 = f64::EPSILON / 2.0;
 
-/// Upper bounds on P(cross from here on), for a window of counts of right guesses.
+/// Upper bounds on P(cross from here on), for a window of counts of correct guesses.
 ///
 /// A state above the window counts as a crossing, one below it like the lowest state of the window:
-/// both can only raise the answer, since more right guesses make a crossing likelier.
+/// both can only raise the answer, since more correct guesses make a crossing likelier.
 #[derive(Debug)]
 pub(crate) struct Backward {
     p: Probability,
@@ -25,24 +25,24 @@ pub(crate) struct Backward {
     guesses: u32,
     /// The head start up to which states are followed.
     ahead: f64,
-    /// The count that `chance[0]` belongs to; it and all above have crossed, with chance 1.
+    /// The count that `crossing[0]` belongs to; it and all above have crossed, with probability 1.
     top: i64,
     /// From the top down, one count after another.
-    chance: Vec<f64>,
+    crossing: Vec<f64>,
     spare: Vec<f64>,
     lost: f64,
     rounding: f64,
 }
 
 impl Backward {
-    /// After the last cut, where `threshold` right guesses cross.
+    /// After the last cut, where `threshold` correct guesses cross.
     pub(crate) fn new(p: Probability, guesses: u32, threshold: u32, ahead: f64) -> Self {
         let mut backward = Self {
             p,
             guesses,
             ahead,
             top: i64::from(guesses) + 1,
-            chance: vec![1.0, 0.0],
+            crossing: vec![1.0, 0.0],
             spare: Vec::new(),
             lost: 0.0,
             rounding: 0.0,
@@ -61,19 +61,19 @@ impl Backward {
     }
 
     fn bottom(&self) -> i64 {
-        self.top - i64::from(self.chance.len() as u32) + 1
+        self.top - i64::from(self.crossing.len() as u32) + 1
     }
 
-    /// Here `threshold` right guesses cross.
+    /// Here `threshold` correct guesses cross.
     pub(crate) fn cut(&mut self, threshold: u32) {
         let highest = (self.stray(self.guesses).1 + self.ahead).ceil() as i64;
         let top = self.top.min(i64::from(threshold)).min(highest);
         let last = self.last();
-        let crossed = ((self.top - top) as usize).min(self.chance.len() - 1);
-        self.chance.drain(..crossed);
-        self.chance[0] = 1.0;
-        if self.chance.len() == 1 {
-            self.chance.push(last);
+        let crossed = ((self.top - top) as usize).min(self.crossing.len() - 1);
+        self.crossing.drain(..crossed);
+        self.crossing[0] = 1.0;
+        if self.crossing.len() == 1 {
+            self.crossing.push(last);
         }
         self.top = top;
         self.trim();
@@ -88,23 +88,24 @@ impl Backward {
         } else {
             self.leap(leap);
         }
-        self.chance[0] = 1.0;
+        self.crossing[0] = 1.0;
         self.trim();
     }
 
     fn step(&mut self) {
-        self.spare.resize(self.chance.len() + 1, 0.0);
+        self.spare.resize(self.crossing.len() + 1, 0.0);
         bernoulli_step(
             Level::best(),
-            &self.chance,
+            &self.crossing,
             self.p.p(),
             self.p.q(),
             &mut self.spare,
         );
-        // A wrong guess in the state below the window leaves it below, a right one leads to its end.
+        // A wrong guess in the state below the window leaves it below, a correct one leads to its
+        // end.
         let last = self.last();
-        self.spare[self.chance.len()] = last;
-        std::mem::swap(&mut self.chance, &mut self.spare);
+        self.spare[self.crossing.len()] = last;
+        std::mem::swap(&mut self.crossing, &mut self.spare);
         self.rounding += 3.0 * UNIT_ROUNDOFF;
     }
 
@@ -115,21 +116,21 @@ impl Backward {
             i64::from(kernel.lowest),
             i64::from(kernel.lowest + width - 1),
         );
-        // From a state at the lowest that matters, even the fewest right guesses; and likewise.
+        // From a state at the lowest that matters, even the fewest correct guesses; and likewise.
         let bottom = self.lowest().min(self.top);
         let outputs = (self.top - bottom + 1) as usize;
         let at = |count: i64| match self.top - count {
             ..=0 => 1.0,
             below => {
-                let last = self.chance.len() - 1;
-                self.chance[(below as usize).min(last)]
+                let last = self.crossing.len() - 1;
+                self.crossing[(below as usize).min(last)]
             }
         };
         let padded: Vec<f64> = (bottom + fewest..=self.top + most).rev().map(at).collect();
         self.spare.clear();
         self.spare.resize(outputs, 0.0);
         correlate_in_tiles(&padded, &kernel.reversed, &mut self.spare);
-        std::mem::swap(&mut self.chance, &mut self.spare);
+        std::mem::swap(&mut self.crossing, &mut self.spare);
         self.lost += kernel.lost;
         self.rounding += kernel.rounding;
     }
@@ -140,22 +141,22 @@ impl Backward {
     }
 
     fn last(&self) -> f64 {
-        self.chance.last().copied().unwrap_or(1.0)
+        self.crossing.last().copied().unwrap_or(1.0)
     }
 
     /// Forget states that are out of reach, or told apart from nothing.
     fn trim(&mut self) {
         let excess = (self.lowest() - self.bottom()).max(0) as usize;
-        let mut length = (self.chance.len() - excess.min(self.chance.len())).max(2);
-        while length > 2 && self.chance[length - 2] <= NEGLIGIBLE {
+        let mut length = (self.crossing.len() - excess.min(self.crossing.len())).max(2);
+        while length > 2 && self.crossing[length - 2] <= NEGLIGIBLE {
             length -= 1;
         }
-        self.chance.truncate(length);
+        self.crossing.truncate(length);
     }
 
-    /// Upper bounds on P(cross) from a head start of 0, 1, … right guesses before the first guess,
-    /// none smaller than the one before; the last is 1.
-    pub(crate) fn into_chances(mut self) -> Vec<f64> {
+    /// Upper bounds on P(cross) from a head start of 0, 1, … correct guesses before the first
+    /// guess, none smaller than the one before; the last is 1.
+    pub(crate) fn into_crossing_probabilities(mut self) -> Vec<f64> {
         self.back_to(0);
         let inflation = 1.0 + self.rounding;
         let lowest = self.last();
@@ -163,8 +164,8 @@ impl Backward {
         (0..=self.top.max(0))
             .map(|start| {
                 let below = (self.top - start).max(0) as usize;
-                let chance = self.chance.get(below).copied().unwrap_or(lowest);
-                largest = largest.max(((chance + self.lost) * inflation).min(1.0));
+                let probability = self.crossing.get(below).copied().unwrap_or(lowest);
+                largest = largest.max(((probability + self.lost) * inflation).min(1.0));
                 largest
             })
             .collect()

@@ -3,9 +3,9 @@
 use leakbound_math::Probability;
 
 use crate::crossing::backward::Backward;
-use crate::crossing::first_crossing::{Crossing, Passage};
+use crate::crossing::first_crossing::{FirstCrossing, Passage};
 use crate::crossing::knapsack::knapsack;
-use crate::crossing::success_probabilities::{Chances, Guesses};
+use crate::crossing::success_probabilities::{LogitFamily, SuccessProbabilities};
 use crate::crossing::walk::Walk;
 use crate::error::{AuditError, check_level};
 use crate::interrupt::Interrupt;
@@ -36,7 +36,7 @@ const MAX_SECANTS: usize = 100;
 /// How near to β, relative, a calibration with failures comes.
 const NEAR: f64 = 1e-12;
 
-/// A boundary: at increasing numbers of guesses, the number of right ones that crosses it.
+/// A boundary: at increasing numbers of guesses, the number of correct ones that crosses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Boundary {
     guesses: Vec<u32>,
@@ -44,7 +44,7 @@ pub struct Boundary {
 }
 
 impl Boundary {
-    /// Cross when, after `guesses[i]` guesses, at least `thresholds[i]` are right.
+    /// Cross when, after `guesses[i]` guesses, at least `thresholds[i]` are correct.
     ///
     /// Cuts that no walk can cross (threshold above the number of guesses) are dropped.
     ///
@@ -73,7 +73,7 @@ impl Boundary {
         })
     }
 
-    /// Upper bound on P(cross) when each guess is right with probability `p`, independently.
+    /// Upper bound on P(cross) when each guess is correct with probability `p`, independently.
     ///
     /// The relative excess over the exact value is about 1e-13 and the rounding of as many
     /// additions as there are guesses, at any size of the answer down to 1e-280.
@@ -85,12 +85,17 @@ impl Boundary {
         p: Probability,
         interrupt: &Interrupt,
     ) -> Result<f64, AuditError> {
-        self.crossing(&Chances::Alike(p), interrupt)
+        self.crossing(&SuccessProbabilities::Equal(p), interrupt)
     }
 
-    fn crossing(&self, chances: &Chances, interrupt: &Interrupt) -> Result<f64, AuditError> {
+    fn crossing(
+        &self,
+        probabilities: &SuccessProbabilities,
+        interrupt: &Interrupt,
+    ) -> Result<f64, AuditError> {
         refine(|loss| {
-            let crossing = self.first_crossing(f64::NAN, chances.clone(), loss, 0.0, interrupt)?;
+            let crossing =
+                self.first_crossing(f64::NAN, probabilities.clone(), loss, 0.0, interrupt)?;
             Ok(crossing.probability())
         })
     }
@@ -112,7 +117,7 @@ impl Boundary {
         interrupt: &Interrupt,
     ) -> Result<Option<Probability>, AuditError> {
         let start = start.logit();
-        let solution = self.calibrate_family(Guesses::Alike, beta, start, interrupt)?;
+        let solution = self.calibrate_family(LogitFamily::Equal, beta, start, interrupt)?;
         Ok(solution.map(Probability::from_logit).transpose()?)
     }
 
@@ -120,7 +125,7 @@ impl Boundary {
     /// returned where that would be.
     pub(crate) fn calibrate_family(
         &self,
-        family: Guesses<'_>,
+        family: LogitFamily<'_>,
         beta: f64,
         start: f64,
         interrupt: &Interrupt,
@@ -129,8 +134,8 @@ impl Boundary {
         if self.guesses.is_empty() || self.thresholds.contains(&0) {
             return Ok(None);
         }
-        let start = start.clamp(-Crossing::MAX_LOGIT, Crossing::MAX_LOGIT);
-        let rough = self.thinned();
+        let start = start.clamp(-FirstCrossing::MAX_LOGIT, FirstCrossing::MAX_LOGIT);
+        let rough = self.every_few_cuts();
         let base = rough.follow(family, beta, start, ROUGH_LOSS, interrupt)?;
         let base = if base.is_finite() { base } else { start };
         let solution = self.follow(family, beta, base, CALIBRATION_LOSS, interrupt)?;
@@ -175,7 +180,7 @@ impl Boundary {
             backward.cut(threshold);
         }
         let budget = failures * p.q() * (1.0 + 4.0 * f64::EPSILON);
-        Ok(knapsack(backward.into_chances(), budget))
+        Ok(knapsack(backward.into_crossing_probabilities(), budget))
     }
 
     /// The largest p of at least ½ at which P(cross) ≤ `beta` was certified, failures and all, to
@@ -200,7 +205,9 @@ impl Boundary {
             return Ok(None);
         }
         let longest = self.guesses.last().copied().unwrap_or(1);
-        let deviation = Chances::Alike(highest).deviation(longest).min(1.0);
+        let deviation = SuccessProbabilities::Equal(highest)
+            .deviation(longest)
+            .min(1.0);
         let (mut last, mut last_excess) = (high, excess(high)?);
         if last_excess <= 0.0 {
             return Ok(Some(highest));
@@ -233,7 +240,7 @@ impl Boundary {
     /// is, as for `beta` within rounding of 1, the largest base at which it was certified, or −∞.
     fn follow(
         &self,
-        family: Guesses<'_>,
+        family: LogitFamily<'_>,
         beta: f64,
         start: f64,
         relative_loss: f64,
@@ -244,10 +251,10 @@ impl Boundary {
         let mut base = start;
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for pass in 1..=MAX_PASSES {
-            let chances = family.at(base)?;
-            let deviation = chances.deviation(longest);
+            let probabilities = family.at(base)?;
+            let deviation = probabilities.deviation(longest);
             let reach = (REACH * deviation).min(DROPPED_WEIGHT / farthest(deviation, loss));
-            let crossing = self.first_crossing(base, chances, loss, reach, interrupt)?;
+            let crossing = self.first_crossing(base, probabilities, loss, reach, interrupt)?;
             let shift = crossing.largest_shift(beta, TRUST * deviation.min(1.0));
             if shift.abs() <= reach {
                 return Ok(base + shift);
@@ -267,7 +274,7 @@ impl Boundary {
             } else {
                 next
             };
-            if base.abs() > Crossing::MAX_LOGIT {
+            if base.abs() > FirstCrossing::MAX_LOGIT {
                 break;
             }
         }
@@ -276,7 +283,7 @@ impl Boundary {
 
     /// The first cut, every cut one guess after another, and one in [`ROUGH_STRIDE`] of the rest,
     /// the last among them.
-    fn thinned(&self) -> Self {
+    fn every_few_cuts(&self) -> Self {
         let last = self.guesses.len() - 1;
         let is_kept = |index: usize| {
             let follows = index == 0 || self.guesses[index] == self.guesses[index - 1] + 1;
@@ -300,23 +307,25 @@ impl Boundary {
     fn first_crossing(
         &self,
         base: f64,
-        chances: Chances,
+        probabilities: SuccessProbabilities,
         loss: f64,
         reach: f64,
         interrupt: &Interrupt,
-    ) -> Result<Crossing, AuditError> {
+    ) -> Result<FirstCrossing, AuditError> {
         // Each operation drops at most a kernel's tails and one trim.
         let longest = self.guesses.last().copied().unwrap_or(1);
-        let operations = chances.operations(self.guesses.len(), longest).max(1);
+        let operations = probabilities.operations(self.guesses.len(), longest).max(1);
         let mut walk = Walk::new(loss / (2 * operations) as f64, reach);
-        let mut crossing = Crossing::new(base, chances);
+        let mut crossing = FirstCrossing::new(base, probabilities);
         let mut last = 0;
         for (step, (&guesses, &threshold)) in self.guesses.iter().zip(&self.thresholds).enumerate()
         {
             if step % STEPS_PER_CHECK == 0 {
                 interrupt.check()?;
             }
-            crossing.chances().advance(&mut walk, last, guesses);
+            crossing
+                .success_probabilities()
+                .advance(&mut walk, last, guesses);
             last = guesses;
             let start = crossing.masses.len();
             let lowest = walk.absorb(threshold, &mut crossing.masses);
@@ -336,14 +345,14 @@ impl Boundary {
     }
 }
 
-/// How many right guesses from their mean paths of probability `loss` lie, by Bernstein's
+/// How many correct guesses from their mean paths of probability `loss` lie, by Bernstein's
 /// inequality exp(−d²/(2v + 2d/3)), where the logit has the given standard deviation 1/√v.
 fn farthest(deviation: f64, loss: f64) -> f64 {
     let (rarity, variance) = (-loss.ln(), deviation.powi(-2));
     rarity / 3.0 + (rarity * rarity / 9.0 + 2.0 * rarity * variance).sqrt()
 }
 
-/// Upper bound on P(∃ r: W_r ≥ `boundary[r−1]`) for a walk whose guess `r` is right with
+/// Upper bound on P(∃ r: W_r ≥ `boundary[r−1]`) for a walk whose guess `r` is correct with
 /// probability `p[r−1]`, or `p[0]` throughout if that is the only one.
 ///
 /// An entry above `r` means no cut there.
@@ -363,16 +372,16 @@ pub fn crossing_probability(
     if boundary.contains(&0) {
         return Ok(1.0);
     }
-    let chances = match p {
-        &[p] => Chances::Alike(p),
-        p if p.len() == steps => Chances::Each(p.to_vec()),
+    let probabilities = match p {
+        &[p] => SuccessProbabilities::Equal(p),
+        p if p.len() == steps => SuccessProbabilities::Each(p.to_vec()),
         p => {
             let given = p.len();
             return Err(AuditError::StepMismatch { given, steps });
         }
     };
     let guesses: Vec<u32> = (1..=steps as u32).collect();
-    Boundary::new(&guesses, boundary)?.crossing(&chances, interrupt)
+    Boundary::new(&guesses, boundary)?.crossing(&probabilities, interrupt)
 }
 
 /// Repeat with a smaller loss until the loss no longer matters beside the answer.

@@ -1,23 +1,23 @@
 //! The law of the first crossing, at one probability and, reweighted, at those near it.
 
-use crate::crossing::success_probabilities::{Chances, Tilt};
+use crate::crossing::success_probabilities::{SuccessProbabilities, Tilt};
 
 /// States absorbed after the same number of guesses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passage {
     pub(crate) guesses: u32,
-    /// Right guesses of the first state; the others follow in steps of one.
+    /// Correct guesses of the first state; the others follow in steps of one.
     pub(crate) lowest: u32,
-    /// Where its states start in [`Crossing::masses`]; they end where the next passage starts.
+    /// Where its states start in [`FirstCrossing::masses`]; they end where the next passage starts.
     pub(crate) start: usize,
 }
 
-/// First crossings of a boundary by a walk whose guesses are right with base probabilities.
+/// First crossings of a boundary by a walk whose guesses are correct with base probabilities.
 #[derive(Debug)]
-pub(crate) struct Crossing {
+pub(crate) struct FirstCrossing {
     /// The parameter of the family at the base.
     base: f64,
-    chances: Chances,
+    probabilities: SuccessProbabilities,
     pub(crate) passages: Vec<Passage>,
     pub(crate) masses: Vec<f64>,
     /// Upper bound on the probability of dropped paths, at the base and at shifts within reach.
@@ -27,23 +27,23 @@ pub(crate) struct Crossing {
 }
 
 /// A sum over crossings at a shifted probability.
-struct Reweighted {
+struct Reweighting {
     /// ln P(cross), an upper bound at shifts within the walk's reach.
     ln_probability: f64,
     /// Its derivative in the shift.
     slope: f64,
 }
 
-impl Crossing {
+impl FirstCrossing {
     /// Logits beyond have a probability or complement below the smallest double.
     pub(crate) const MAX_LOGIT: f64 = 700.0;
     /// Newton iterations and bisections; a bracket of width 1400 shrinks to 1e-15 in 61 halvings.
     const MAX_ITERATIONS: usize = 128;
 
-    pub(crate) fn new(base: f64, chances: Chances) -> Self {
+    pub(crate) fn new(base: f64, probabilities: SuccessProbabilities) -> Self {
         Self {
             base,
-            chances,
+            probabilities,
             passages: Vec::new(),
             masses: Vec::new(),
             lost: 0.0,
@@ -52,8 +52,8 @@ impl Crossing {
     }
 
     /// The probabilities at the base.
-    pub(crate) fn chances(&self) -> &Chances {
-        &self.chances
+    pub(crate) fn success_probabilities(&self) -> &SuccessProbabilities {
+        &self.probabilities
     }
 
     /// Record what the finished walk dropped and how it rounded.
@@ -79,7 +79,7 @@ impl Crossing {
         let mut shift = 0.0;
         let mut verified = low;
         for _ in 0..Self::MAX_ITERATIONS {
-            let Reweighted {
+            let Reweighting {
                 ln_probability,
                 slope,
             } = self.at(shift);
@@ -109,12 +109,12 @@ impl Crossing {
 
     /// ln P(cross) and its slope with the parameter shifted from the base.
     ///
-    /// A path with w right guesses is reweighted by exp(s·w − Σᵢ ln(1 + pᵢ(e^s − 1))) for a shift s,
-    /// which for guesses all alike is (p/p₀)^w (q/q₀)^{r−w}.
-    fn at(&self, shift: f64) -> Reweighted {
+    /// A path with w correct guesses is reweighted by exp(s·w − Σᵢ ln(1 + pᵢ(e^s − 1))) for a shift
+    /// s, which for guesses all alike is (p/p₀)^w (q/q₀)^{r−w}.
+    fn at(&self, shift: f64) -> Reweighting {
         let step = shift.exp();
         let guesses = self.passages.iter().map(|passage| passage.guesses);
-        let tilts = self.chances.tilts(shift, guesses);
+        let tilts = self.probabilities.tilts(shift, guesses);
         let exponent =
             |passage: &Passage, tilt: &Tilt| f64::from(passage.lowest) * shift - tilt.cumulant;
         let scale = self
@@ -144,7 +144,7 @@ impl Crossing {
             weighted += factor * (moment + excess * sum);
         }
         let dropped = self.lost * (-scale).exp();
-        Reweighted {
+        Reweighting {
             ln_probability: scale + ((total + dropped) * self.inflation_at(shift)).ln(),
             slope: weighted / total,
         }

@@ -1,25 +1,25 @@
-//! How likely each guess is right: all alike, or each with an offset of its own.
+//! How likely each guess is correct: all alike, or each with an offset of its own.
 
 use leakbound_math::{MathError, Probability};
 
 use crate::crossing::walk::Walk;
-use crate::sum::Sum;
+use crate::sum::CompensatedSum;
 
-/// A family of laws with one parameter θ: guess i is right with probability σ(θ + aᵢ).
+/// A family of laws with one parameter θ: guess i is correct with probability σ(θ + aᵢ).
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Guesses<'a> {
+pub(crate) enum LogitFamily<'a> {
     /// Without offsets; θ is the logit of every probability.
-    Alike,
+    Equal,
     /// The offsets aᵢ, in path order.
     Offset(&'a [f64]),
 }
 
-impl Guesses<'_> {
+impl LogitFamily<'_> {
     /// The law at one value of the parameter.
-    pub(crate) fn at(self, theta: f64) -> Result<Chances, MathError> {
+    pub(crate) fn at(self, theta: f64) -> Result<SuccessProbabilities, MathError> {
         Ok(match self {
-            Self::Alike => Chances::Alike(Probability::from_logit(theta)?),
-            Self::Offset(offsets) => Chances::Each(
+            Self::Equal => SuccessProbabilities::Equal(Probability::from_logit(theta)?),
+            Self::Offset(offsets) => SuccessProbabilities::Each(
                 offsets
                     .iter()
                     .map(|offset| Probability::from_logit(theta + offset))
@@ -29,11 +29,11 @@ impl Guesses<'_> {
     }
 }
 
-/// The probabilities of right guesses.
+/// The probabilities of correct guesses.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Chances {
+pub(crate) enum SuccessProbabilities {
     /// One for all.
-    Alike(Probability),
+    Equal(Probability),
     /// One for each guess, in path order.
     Each(Vec<Probability>),
 }
@@ -41,17 +41,18 @@ pub(crate) enum Chances {
 /// What a shift of all logits by s does to the first guesses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tilt {
-    /// Σ ln(1 + pᵢ(e^s − 1)): a path with w right guesses is reweighted by exp(s·w) over e to this.
+    /// Σ ln(1 + pᵢ(e^s − 1)): a path with w correct guesses is reweighted by exp(s·w) over e to
+    /// this.
     pub(crate) cumulant: f64,
-    /// Expected right guesses after the shift.
+    /// Expected correct guesses after the shift.
     pub(crate) mean: f64,
 }
 
-impl Chances {
+impl SuccessProbabilities {
     /// Carry a walk from `from` guesses to `to`.
     pub(crate) fn advance(&self, walk: &mut Walk, from: u32, to: u32) {
         match self {
-            Self::Alike(p) => walk.leap(to - from, *p),
+            Self::Equal(p) => walk.leap(to - from, *p),
             Self::Each(each) => {
                 for &p in &each[from as usize..to as usize] {
                     walk.step(p);
@@ -63,7 +64,7 @@ impl Chances {
     /// The operations of a walk to `longest` that looks at `cuts` cuts.
     pub(crate) fn operations(&self, cuts: usize, longest: u32) -> usize {
         match self {
-            Self::Alike(_) => cuts,
+            Self::Equal(_) => cuts,
             Self::Each(_) => longest as usize,
         }
     }
@@ -71,7 +72,7 @@ impl Chances {
     /// One standard deviation of the parameter, as estimated from `guesses` guesses.
     pub(crate) fn deviation(&self, guesses: u32) -> f64 {
         let information = match self {
-            Self::Alike(p) => f64::from(guesses) * p.p() * p.q(),
+            Self::Equal(p) => f64::from(guesses) * p.p() * p.q(),
             Self::Each(each) => each[..guesses as usize].iter().map(|p| p.p() * p.q()).sum(),
         };
         1.0 / information.sqrt()
@@ -86,7 +87,7 @@ impl Chances {
             Tilt { cumulant, mean }
         };
         match self {
-            Self::Alike(p) => {
+            Self::Equal(p) => {
                 let one = of_one(*p);
                 let times = |r: u32| Tilt {
                     cumulant: f64::from(r) * one.cumulant,
@@ -95,7 +96,8 @@ impl Chances {
                 guesses.map(times).collect()
             }
             Self::Each(each) => {
-                let (mut cumulant, mut mean) = (Sum::default(), Sum::default());
+                let (mut cumulant, mut mean) =
+                    (CompensatedSum::default(), CompensatedSum::default());
                 let mut done = 0;
                 let mut up_to = |r: u32| {
                     for &p in &each[done..r as usize] {
@@ -122,16 +124,16 @@ mod tests {
 
     #[test]
     fn equal_offsets_tilt_as_none() {
-        let alike = Guesses::Alike.at(0.7).unwrap();
-        let each = Guesses::Offset(&[0.2; 50]).at(0.5).unwrap();
+        let equal = LogitFamily::Equal.at(0.7).unwrap();
+        let each = LogitFamily::Offset(&[0.2; 50]).at(0.5).unwrap();
         let cuts = [3, 10, 50];
         for shift in [-2.0, -1e-3, 0.0, 0.4, 3.0] {
-            let tilts = alike.tilts(shift, cuts.into_iter());
+            let tilts = equal.tilts(shift, cuts.into_iter());
             for (a, b) in tilts.iter().zip(each.tilts(shift, cuts.into_iter())) {
                 assert!((a.cumulant - b.cumulant).abs() <= 1e-13 * a.cumulant.abs());
                 assert!((a.mean - b.mean).abs() <= 1e-13 * a.mean);
             }
         }
-        assert!((alike.deviation(50) - each.deviation(50)).abs() < 1e-14);
+        assert!((equal.deviation(50) - each.deviation(50)).abs() < 1e-14);
     }
 }

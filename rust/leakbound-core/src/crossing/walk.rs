@@ -13,14 +13,14 @@ const TILE: usize = 1 << 11;
 /// Half an ulp of 1: the relative error of one rounding.
 const UNIT_ROUNDOFF: f64 = f64::EPSILON / 2.0;
 
-/// P(so many right guesses, boundary not crossed) for a window of counts.
+/// P(so many correct guesses, boundary not crossed) for a window of counts.
 ///
 /// Every operation adds and multiplies nonnegative numbers, so the relative error only grows with
 /// the number of roundings, which is counted in `rounding`. States dropped as negligible are
 /// collected in `lost`: crossing probability ≤ (what was absorbed + `lost`)·(1 + `rounding`).
 ///
 /// `lost` also bounds the dropped paths at every probability whose logit differs by at most
-/// `reach`: with a shift s, a path with w right guesses where μ were expected changes its
+/// `reach`: with a shift s, a path with w correct guesses where μ were expected changes its
 /// likelihood by exp(s·w − Σ[A(θ+s) − A(θ)]) ≤ exp(s·(w − μ)), because A = softplus is convex.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -37,7 +37,7 @@ pub(crate) struct Walk {
     allowance: f64,
     /// Shifts of the logit for which `lost` must hold.
     reach: f64,
-    /// Expected number of right guesses so far.
+    /// Expected number of correct guesses so far.
     expected: f64,
 }
 
@@ -63,7 +63,7 @@ impl Walk {
         self.live.is_empty()
     }
 
-    /// One more guess, right with probability `p`.
+    /// One more guess, correct with probability `p`.
     pub(crate) fn step(&mut self, p: Probability) {
         if self.is_over() {
             return;
@@ -75,7 +75,7 @@ impl Walk {
         self.advance(0, p.p(), 3.0 * UNIT_ROUNDOFF);
     }
 
-    /// `guesses` more guesses at once, each right with probability `p`.
+    /// `guesses` more guesses at once, each correct with probability `p`.
     pub(crate) fn leap(&mut self, guesses: u32, p: Probability) {
         if guesses == 1 || self.is_over() {
             return self.step(p);
@@ -134,7 +134,7 @@ impl Walk {
         }
     }
 
-    /// Move the states with at least `threshold` right guesses to the end of `absorbed`; returns
+    /// Move the states with at least `threshold` correct guesses to the end of `absorbed`; returns
     /// the count of the first of them.
     pub(crate) fn absorb(&mut self, threshold: u32, absorbed: &mut Vec<f64>) -> u32 {
         let kept = threshold.saturating_sub(self.lowest) as usize;
@@ -159,9 +159,9 @@ pub(crate) fn correlate_in_tiles(input: &[f64], kernel: &[f64], output: &mut [f6
 
 /// The law of several guesses at once, without its negligible tails.
 pub(crate) struct Kernel {
-    /// The fewest right guesses kept.
+    /// The fewest correct guesses kept.
     pub(crate) lowest: u32,
-    /// Probabilities, from the most right guesses kept down to the fewest.
+    /// Probabilities, from the most correct guesses kept down to the fewest.
     pub(crate) reversed: Vec<f64>,
     /// Upper bound on the probability left out, at every shift within reach.
     pub(crate) lost: f64,

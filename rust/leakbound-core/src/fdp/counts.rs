@@ -2,7 +2,7 @@
 
 use crate::error::AuditError;
 
-/// c' guesses among m examples with one of k values each, c of them right.
+/// c' guesses among m examples with one of k values each, c of them correct.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Counts {
     examples: f64,
@@ -12,7 +12,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// `correct` of `guesses` guesses were right, about `examples` examples with `arms` equally
+    /// `correct` of `guesses` guesses were correct, about `examples` examples with `arms` equally
     /// likely values each: two for inclusion.
     ///
     /// `one_sided` if no guess but "member" is ever made. Then each example's inequality is
@@ -21,7 +21,8 @@ impl Counts {
     /// is concave, so the mean over examples obeys it too.
     ///
     /// # Errors
-    /// `examples` not a positive number, more right guesses than guesses, no guess, fewer than two
+    /// `examples` not a positive number, more correct guesses than guesses, no guess, fewer than
+    /// two
     /// `arms`, or more than two with one-sided guesses.
     ///
     /// ```
@@ -63,7 +64,7 @@ impl Counts {
         })
     }
 
-    /// The same with so many right guesses, at most c'.
+    /// The same with so many correct guesses, at most c'.
     pub(super) fn with_correct(&self, correct: u64) -> Self {
         Self { correct, ..*self }
     }
@@ -80,7 +81,7 @@ impl Counts {
         self.guesses
     }
 
-    /// c, the right ones.
+    /// c, the correct ones.
     #[must_use]
     pub fn correct(&self) -> u64 {
         self.correct

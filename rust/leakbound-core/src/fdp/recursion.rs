@@ -1,4 +1,4 @@
-//! A test of the number of right guesses in a few steps, whatever the number of examples.
+//! A test of the number of correct guesses in a few steps, whatever the number of examples.
 
 use super::counts::Counts;
 use super::search::{largest_rejected, smallest_level};
@@ -34,7 +34,7 @@ impl Decision {
     }
 }
 
-/// Test whether an f-DP mechanism has at least `counts.correct` right guesses with probability τ.
+/// Test whether an f-DP mechanism has at least `counts.correct` correct guesses with probability τ.
 ///
 /// With p_i = P(W = i) and g(x) = (k − 1) f̄⁻¹(x), every upper set of counts obeys
 /// Σ (c' − i + 1) p_{i−1}/m ≥ g(Σ i p_i/m), the sums over i ≥ j. Suppose P(W ≥ c) ≥ τ. From j = c
@@ -97,7 +97,7 @@ pub fn decide(
 }
 
 /// The smallest level at which an f-DP mechanism is rejected: an upper bound on the probability
-/// that at least `counts.correct` guesses are right.
+/// that at least `counts.correct` guesses are correct.
 ///
 /// Direction: rounded up, to the end of a bracket at which [`decide`] rejects; 1 if none does.
 ///

@@ -37,7 +37,7 @@ impl Grid {
             Self::Auto if length <= EVERY_CUT_UP_TO => Ok(None),
             Self::Auto => {
                 let every = (1..EVERY_CUT_UP_TO).collect();
-                Ok(Some(geometric(
+                Ok(Some(geometric_grid(
                     every,
                     f64::from(EVERY_CUT_UP_TO),
                     AUTO_RATIO,
@@ -45,14 +45,14 @@ impl Grid {
                 )))
             }
             Self::Geometric { ratio } if *ratio > 1.0 && ratio.is_finite() => {
-                Ok(Some(geometric(Vec::new(), 1.0, *ratio, length)))
+                Ok(Some(geometric_grid(Vec::new(), 1.0, *ratio, length)))
             }
             Self::Geometric { ratio } => Err(AuditError::ParameterOutOfRange {
                 name: "ratio",
                 value: *ratio,
                 range: "a finite number above 1",
             }),
-            Self::Listed(positions) => listed(positions, length).map(Some),
+            Self::Listed(positions) => listed_grid(positions, length).map(Some),
         }
     }
 
@@ -67,7 +67,7 @@ impl Grid {
     }
 }
 
-fn geometric(mut positions: Vec<u32>, start: f64, ratio: f64, length: u32) -> Vec<u32> {
+fn geometric_grid(mut positions: Vec<u32>, start: f64, ratio: f64, length: u32) -> Vec<u32> {
     let end = f64::from(length);
     let mut x = start;
     while x < end {
@@ -79,7 +79,7 @@ fn geometric(mut positions: Vec<u32>, start: f64, ratio: f64, length: u32) -> Ve
     positions
 }
 
-fn listed(positions: &[u32], length: u32) -> Result<Vec<u32>, AuditError> {
+fn listed_grid(positions: &[u32], length: u32) -> Result<Vec<u32>, AuditError> {
     let mut sorted = positions.to_vec();
     sorted.sort_unstable();
     sorted.dedup();

@@ -1,5 +1,5 @@
 //! Audits of matched examples, replicate by replicate: how many are kept, and how many guesses of
-//! a fixed number are right.
+//! a fixed number are correct.
 //!
 //! Members and non-members are given, and example i is a member with log-odds λᵢ given its
 //! features. A member is kept with probability min(1, e^−λ), a non-member with min(1, e^λ): given
@@ -40,7 +40,7 @@ pub struct MatchedCounts {
     pub kept: u32,
     /// Guesses made.
     pub guesses: u32,
-    /// Right ones among them.
+    /// Correct ones among them.
     pub correct: u32,
 }
 
@@ -115,7 +115,7 @@ fn check(observed: Observed<'_>, log_odds: &[f64], uniforms: &[f64]) -> Result<(
 
 /// A kept example: what it is ranked by, its place in the order given, whether it is a member.
 #[derive(Clone, Copy)]
-struct Kept {
+struct MatchedExample {
     value: f64,
     place: u32,
     member: bool,
@@ -129,10 +129,10 @@ fn replicate(
 ) -> MatchedCounts {
     let examples = observed.scores.iter().zip(observed.member).zip(log_odds);
     let mut place = 0;
-    let mut kept: Vec<(Kept, f64)> = examples
+    let mut kept: Vec<(MatchedExample, f64)> = examples
         .zip(margins)
         .filter_map(|(((&value, &member), &odds), &margin)| {
-            let example = Kept {
+            let example = MatchedExample {
                 value,
                 place,
                 member,
@@ -148,12 +148,12 @@ fn replicate(
             example.value -= slope * *odds;
         }
     }
-    let mut ranked: Vec<Kept> = kept.into_iter().map(|(example, _)| example).collect();
+    let mut ranked: Vec<MatchedExample> = kept.into_iter().map(|(example, _)| example).collect();
     count(&mut ranked, guessing)
 }
 
 /// The least-squares slope of scores on log-odds where scores are finite; 0 where it is undefined.
-fn slope(kept: &[(Kept, f64)]) -> f64 {
+fn slope(kept: &[(MatchedExample, f64)]) -> f64 {
     let finite = || kept.iter().filter(|(example, _)| example.value.is_finite());
     let (mut number, mut odds, mut scores) = (0.0_f64, 0.0, 0.0);
     for (example, shift) in finite() {
@@ -176,7 +176,7 @@ fn slope(kept: &[(Kept, f64)]) -> f64 {
     }
 }
 
-fn count(ranked: &mut [Kept], guessing: Guessing) -> MatchedCounts {
+fn count(ranked: &mut [MatchedExample], guessing: Guessing) -> MatchedCounts {
     let kept = ranked.len();
     let guesses = kept.min(guessing.guesses as usize);
     let top = if guessing.one_sided {
@@ -184,7 +184,9 @@ fn count(ranked: &mut [Kept], guessing: Guessing) -> MatchedCounts {
     } else {
         guesses.div_ceil(2)
     };
-    let order = |a: &Kept, b: &Kept| b.value.total_cmp(&a.value).then(a.place.cmp(&b.place));
+    let order = |a: &MatchedExample, b: &MatchedExample| {
+        b.value.total_cmp(&a.value).then(a.place.cmp(&b.place))
+    };
     let mut select = |from: usize, at: usize| {
         if from < at && at < kept {
             ranked[from..].select_nth_unstable_by(at - from, order);
@@ -192,7 +194,7 @@ fn count(ranked: &mut [Kept], guessing: Guessing) -> MatchedCounts {
     };
     select(0, top);
     select(top, kept - (guesses - top));
-    let members = |part: &[Kept]| part.iter().filter(|example| example.member).count();
+    let members = |part: &[MatchedExample]| part.iter().filter(|example| example.member).count();
     let bottom = &ranked[kept - (guesses - top)..];
     let correct = members(&ranked[..top]) + bottom.len() - members(bottom);
     // At most the number of examples, which was checked to fit.

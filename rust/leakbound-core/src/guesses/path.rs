@@ -1,4 +1,4 @@
-//! Right and wrong guesses in the order in which they are visited.
+//! Correct and incorrect guesses in the order in which they are visited.
 
 use crate::error::AuditError;
 use crate::guesses::bits::Bits;
@@ -20,12 +20,12 @@ pub enum Order {
     Interleaved,
 }
 
-/// A prefix of a path: so many guesses, of which so many right.
+/// A prefix of a path: so many guesses, of which so many correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Guesses made, `r`.
     pub guesses: u32,
-    /// Right ones among them, `w`.
+    /// Correct ones among them, `w`.
     pub correct: u32,
 }
 
@@ -66,7 +66,7 @@ impl Path {
         self.success.len() as u32
     }
 
-    /// Number of right guesses on the whole path.
+    /// Number of correct guesses on the whole path.
     #[must_use]
     pub fn correct(&self) -> u32 {
         self.success.count() as u32

@@ -112,7 +112,7 @@ impl Ranking {
         (self.pairs_won_or_tied as f64 - 0.5 * tied_pairs as f64) / pairs
     }
 
-    /// Right and wrong guesses in the given order of visiting.
+    /// Correct and incorrect guesses in the given order of visiting.
     ///
     /// # Errors
     /// [`AuditError::EveryExampleAbstains`] if roles are needed and all scores are equal.

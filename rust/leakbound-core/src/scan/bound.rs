@@ -4,7 +4,7 @@ use leakbound_math::Probability;
 
 use crate::guesses::path::Cut;
 
-/// A lower confidence bound on the probability of a right guess, and the cut that gave it.
+/// A lower confidence bound on the probability of a correct guess, and the cut that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CutBound {
     /// Largest probability that was rejected; 0 if none was.

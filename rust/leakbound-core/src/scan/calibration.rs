@@ -12,10 +12,10 @@ use leakbound_math::Probability;
 
 /// Lower confidence bound at error probability `beta` from the best cut of a path.
 ///
-/// Let ℓ be the largest limit of `statistic` over the cuts. Were every guess right with
+/// Let ℓ be the largest limit of `statistic` over the cuts. Were every guess correct with
 /// probability p independently, the chance that some cut reaches the limit ℓ is the chance that a
 /// Bernoulli walk crosses the boundary of those counts; the bound is the largest p at which that
-/// chance is at most `beta`. By coupling, the same holds for any guesses that are right with
+/// chance is at most `beta`. By coupling, the same holds for any guesses that are correct with
 /// probability at most p given the scores and earlier guesses.
 ///
 /// The price of looking at all cuts is thereby paid exactly, instead of by dividing `beta` by
@@ -47,7 +47,7 @@ pub fn scan(
     scan_with_failures(path, statistic, beta, grid, min_guesses, 0.0, interrupt)
 }
 
-/// [`scan`] for guesses that are right with probability at most p but for rare failures.
+/// [`scan`] for guesses that are correct with probability at most p but for rare failures.
 ///
 /// Under (ε, δ)-DP, p = σ(ε), the guesses are dominated by independent ones together with a number
 /// of failures F of mean at most g·m·δ/(2(1 + e^ε)), g = 1 for guesses of "member" only and 2 where

@@ -35,7 +35,7 @@ pub fn pointwise_curve(
 ) -> Result<Vec<CurvePoint>, AuditError> {
     let cuts = path.cuts(grid, 1)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
-    sampled(&cuts, best.cut, points)
+    sample(&cuts, best.cut, points)
         .into_iter()
         .map(|cut| point(cut, statistic))
         .collect()
@@ -63,7 +63,7 @@ pub fn scan_curve(
     check_failures(failures)?;
     let cuts = path.cuts(grid, min_guesses)?;
     let best = best_cut(&cuts, statistic, interrupt)?;
-    let mut curve = sampled(&cuts, best.cut, points)
+    let mut curve = sample(&cuts, best.cut, points)
         .into_iter()
         .map(|cut| point(cut, statistic))
         .collect::<Result<Vec<_>, _>>()?;
@@ -102,7 +102,7 @@ pub fn scan_curve(
 }
 
 /// At most `points` of the cuts, about geometric in the number of guesses, the best one included.
-fn sampled(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
+fn sample(cuts: &[Cut], best: Option<Cut>, points: usize) -> Vec<Cut> {
     let longest = cuts.last().map_or(0, |cut| cut.guesses as usize);
     if cuts.len() <= points {
         return cuts.to_vec();

@@ -11,9 +11,9 @@ use crate::scan::statistic::{CutStatistic, divergence, divergence_bound, is_abov
 ///
 /// M(p) = ∫ (x/p)^w ((1−x)/(1−p))^{r−w} dx / (1−p), x from p to 1,
 ///
-/// is the likelihood ratio of w right guesses among r, averaged over all probabilities above p.
+/// is the likelihood ratio of w correct guesses among r, averaged over all probabilities above p.
 ///
-/// Along a path whose guesses are right with probability at most p, given those before, M is a
+/// Along a path whose guesses are correct with probability at most p, given those before, M is a
 /// nonnegative supermartingale that starts at 1, so it ever reaches 1/β with probability at most β
 /// (Ville 1939, "Étude critique de la notion de collectif"). The largest limit over cuts is
 /// therefore a lower confidence bound, also when the path is looked at after every guess and
@@ -126,9 +126,9 @@ pub struct MeanMixture {
     /// ln(1/β)
     strength: f64,
     /// Limits of one sequence that all others say nothing beside.
-    alone: VilleMixture,
+    single: VilleMixture,
     /// Limits of one sequence where all others agree with it.
-    agreed: VilleMixture,
+    unanimous: VilleMixture,
 }
 
 impl MeanMixture {
@@ -149,12 +149,12 @@ impl MeanMixture {
                 range: "at least 1",
             });
         }
-        let agreed = VilleMixture::new(beta)?;
+        let unanimous = VilleMixture::new(beta)?;
         Ok(Self {
             sequences,
-            strength: agreed.strength,
-            alone: VilleMixture::new(beta / sequences as f64)?,
-            agreed,
+            strength: unanimous.strength,
+            single: VilleMixture::new(beta / sequences as f64)?,
+            unanimous,
         })
     }
 
@@ -207,7 +207,7 @@ impl MeanMixture {
             }
             Ok(best)
         };
-        let (Some(mut low), Some(mut high)) = (highest(&self.alone)?, highest(&self.agreed)?)
+        let (Some(mut low), Some(mut high)) = (highest(&self.single)?, highest(&self.unanimous)?)
         else {
             return Ok(None);
         };

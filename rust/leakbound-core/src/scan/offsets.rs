@@ -5,13 +5,13 @@ use leakbound_math::logistic::expit;
 use rayon::prelude::*;
 
 use crate::crossing::boundary::Boundary;
-use crate::crossing::success_probabilities::Guesses;
+use crate::crossing::success_probabilities::LogitFamily;
 use crate::error::AuditError;
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
 use crate::scan::statistic::{KlDivergence, divergence, is_above, walk_thresholds};
-use crate::sum::Sum;
+use crate::sum::CompensatedSum;
 
 /// Largest offset either way.
 const MAX_OFFSET: f64 = 300.0;
@@ -42,13 +42,13 @@ impl OffsetBound {
     };
 }
 
-/// Lower confidence bound on ε at error probability `beta`, if guess i is right with probability at
-/// most σ(ε + aᵢ) given the scores and the guesses before it.
+/// Lower confidence bound on ε at error probability `beta`, if guess i is correct with probability
+/// at most σ(ε + aᵢ) given the scores and the guesses before it.
 ///
 /// The statistic is the largest ε such that at some cut w/r is above the mean p̄ of the first r
 /// probabilities and r·KL(w/r ‖ p̄) ≥ κ. It is calibrated as in [`scan`](crate::scan()), by a walk
-/// whose steps have these probabilities; a path with w right guesses is reweighted from ε₀ to ε by
-/// exp((ε − ε₀)w − Σᵢ[ln(1 + e^{ε + aᵢ}) − ln(1 + e^{ε₀ + aᵢ})]).
+/// whose steps have these probabilities; a path with w correct guesses is reweighted from ε₀ to ε
+/// by exp((ε − ε₀)w − Σᵢ[ln(1 + e^{ε + aᵢ}) − ln(1 + e^{ε₀ + aᵢ})]).
 ///
 /// Every allowed cut of at least `min_guesses` is looked at. Domain: |aᵢ| ≤ 300; cuts that refute
 /// no ε above −400 count as refuting none. Direction: rounded down, to the side that was verified;
@@ -96,7 +96,7 @@ pub fn scan_offsets(
     if let Ok(index) = guesses.binary_search(&cut.guesses) {
         thresholds[index] = thresholds[index].min(cut.correct);
     }
-    let family = Guesses::Offset(offsets);
+    let family = LogitFamily::Offset(offsets);
     let epsilon =
         Boundary::new(&guesses, &thresholds)?.calibrate_family(family, beta, level, interrupt)?;
     Ok(epsilon.map_or(OffsetBound::NONE, |epsilon| OffsetBound {
@@ -152,32 +152,32 @@ fn check(offsets: &[f64], guesses: u32) -> Result<(), AuditError> {
 
 /// The mean probability of the guesses up to each cut.
 fn means(offsets: &[f64], cuts: &[Cut], epsilon: f64) -> Result<Vec<Probability>, AuditError> {
-    let mut running = Running::new(offsets, epsilon);
+    let mut sums = PrefixSums::new(offsets, epsilon);
     cuts.iter()
-        .map(|cut| running.up_to(cut.guesses).map_err(AuditError::from))
+        .map(|cut| sums.up_to(cut.guesses).map_err(AuditError::from))
         .collect()
 }
 
 /// Sums over the first guesses of a path, at one ε.
-struct Running<'a> {
+struct PrefixSums<'a> {
     offsets: &'a [f64],
     epsilon: f64,
     done: usize,
     /// Σ pᵢ and Σ (1 − pᵢ).
-    right: Sum,
-    wrong: Sum,
+    right: CompensatedSum,
+    wrong: CompensatedSum,
     /// Σ pᵢ(1 − pᵢ), the derivative of the first in ε.
     variance: f64,
 }
 
-impl<'a> Running<'a> {
+impl<'a> PrefixSums<'a> {
     fn new(offsets: &'a [f64], epsilon: f64) -> Self {
         Self {
             offsets,
             epsilon,
             done: 0,
-            right: Sum::default(),
-            wrong: Sum::default(),
+            right: CompensatedSum::default(),
+            wrong: CompensatedSum::default(),
             variance: 0.0,
         }
     }
@@ -220,7 +220,7 @@ struct Deviation {
 impl Search<'_> {
     /// The statistic and its cut, by Newton's method on the largest deviation, held in a bracket.
     fn best(&self, interrupt: &Interrupt) -> Result<Option<(f64, Cut)>, AuditError> {
-        let Some(mut found) = self.reaching(-MAX_EPSILON)? else {
+        let Some(mut found) = self.deviation_at(-MAX_EPSILON)? else {
             return Ok(None);
         };
         let (mut low, mut high) = (-MAX_EPSILON, MAX_EPSILON);
@@ -256,17 +256,17 @@ impl Search<'_> {
         Ok(Some((low, found.cut)))
     }
 
-    fn reaching(&self, epsilon: f64) -> Result<Option<Deviation>, AuditError> {
+    fn deviation_at(&self, epsilon: f64) -> Result<Option<Deviation>, AuditError> {
         let largest = self.largest(epsilon)?;
         Ok(largest.filter(|deviation| deviation.root >= self.target))
     }
 
-    /// The largest deviation of any cut with more right guesses than expected.
+    /// The largest deviation of any cut with more correct guesses than expected.
     fn largest(&self, epsilon: f64) -> Result<Option<Deviation>, AuditError> {
-        let mut running = Running::new(self.offsets, epsilon);
+        let mut sums = PrefixSums::new(self.offsets, epsilon);
         let mut largest: Option<Deviation> = None;
         for &cut in self.cuts {
-            let mean = running.up_to(cut.guesses)?;
+            let mean = sums.up_to(cut.guesses)?;
             if !is_above(cut, mean) {
                 continue;
             }
@@ -275,7 +275,7 @@ impl Search<'_> {
                 let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
                 // d(r·KL)/dp̄ = (r p̄ − w)/(p̄ q̄), and dp̄/dε is the mean of pᵢqᵢ.
                 let excess = w * mean.q() - (r - w) * mean.p();
-                let slope = -excess * running.variance / (r * mean.p() * mean.q() * root);
+                let slope = -excess * sums.variance / (r * mean.p() * mean.q() * root);
                 largest = Some(Deviation { root, slope, cut });
             }
         }

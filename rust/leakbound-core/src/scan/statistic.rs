@@ -5,9 +5,9 @@ use leakbound_math::{Binomial, Probability, binomial, clopper_pearson, deviance}
 use crate::error::{AuditError, check_level};
 use crate::guesses::path::Cut;
 
-/// A pointwise limit: at each cut, the largest probability of a right guess that the cut refutes.
+/// A pointwise limit: at each cut, the largest probability of a correct guess that the cut refutes.
 ///
-/// Both methods must be nondecreasing in the number of right guesses; that is all validity asks
+/// Both methods must be nondecreasing in the number of correct guesses; that is all validity asks
 /// of a statistic (Buehler's construction), its shape only decides power.
 pub trait CutStatistic: Sync {
     /// The largest probability refuted at this cut, rounded down; none if even 0 is not.
@@ -22,7 +22,7 @@ pub trait CutStatistic: Sync {
 
 /// A statistic whose maximum over cuts can be calibrated by a boundary-crossing probability.
 pub trait ScanStatistic: CutStatistic {
-    /// At each of the increasing numbers of guesses, the fewest right ones whose limit reaches
+    /// At each of the increasing numbers of guesses, the fewest correct ones whose limit reaches
     /// `level`; beyond the number of guesses where none does.
     ///
     /// # Errors
@@ -275,9 +275,9 @@ impl CutStatistic for Hoeffding {
     }
 }
 
-/// At each number of guesses the fewest right ones that reach a level, beyond the number of guesses
-/// where none does. Found by walking: each search starts where the last one ended, moved along with
-/// the number of right guesses expected at the level.
+/// At each number of guesses the fewest correct ones that reach a level, beyond the number of
+/// guesses where none does. Found by walking: each search starts where the last one ended, moved
+/// along with the number of correct guesses expected at the level.
 pub(crate) fn walk_thresholds(
     guesses: &[u32],
     expected: impl Fn(usize) -> f64,
@@ -294,7 +294,7 @@ pub(crate) fn walk_thresholds(
             threshold += 1;
         }
         if threshold > guesses {
-            // Not even every guess right would do; the next search starts from the mean.
+            // Not even correct guesses alone would do; the next search starts from the mean.
             thresholds.push(guesses + 1);
             last = expected as u32;
             continue;

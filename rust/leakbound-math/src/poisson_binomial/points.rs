@@ -18,7 +18,7 @@ pub(super) fn tail(terms: impl Iterator<Item = (u64, f64)>, v: u64) -> Tail {
     for (weight, logit) in terms {
         let (ln_p, ln_q) = (log_expit(logit), -softplus(logit));
         size += 4.0 + 2.0 * logit.abs();
-        points = merged(&points, weight, ln_p, ln_q);
+        points = convolution(&points, weight, ln_p, ln_q);
     }
     let (below, above) = points.split_at(points.partition_point(|point| point.0 < v));
     let (lower, upper) = (log_sum(below), log_sum(above));
@@ -31,7 +31,7 @@ pub(super) fn tail(terms: impl Iterator<Item = (u64, f64)>, v: u64) -> Tail {
 }
 
 /// The points with one more term: two sorted lists become one.
-fn merged(points: &[Point], weight: u64, ln_p: f64, ln_q: f64) -> Vec<Point> {
+fn convolution(points: &[Point], weight: u64, ln_p: f64, ln_q: f64) -> Vec<Point> {
     let mut without = points.iter().map(|&(s, ln)| (s, ln + ln_q)).peekable();
     let mut with = points
         .iter()

@@ -9,16 +9,16 @@ use crate::error::PropensityError;
 /// Steps of one ascent.
 const STEPS: usize = 60;
 /// An ascent ends when a step adds less than this share of what it has added so far.
-const LITTLE: f64 = 1e-5;
+const LEAST_GAIN: f64 = 1e-5;
 /// A step that does not ascend is shortened to a quarter, at most this often.
-const SHORTER: usize = 6;
+const MAX_BACKTRACKS: usize = 6;
 /// Places on the way from θ̂ to the best boundary point that are looked at as well, and climbed from
 /// if one is better.
-const INSIDE: [f64; 3] = [0.4, 0.7, 0.9];
+const INTERIOR_SHARES: [f64; 3] = [0.4, 0.7, 0.9];
 
 /// A place of the set and the value of the function there.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct Maximum {
     pub(super) value: f64,
     pub(super) place: Vec<f64>,
 }
@@ -40,9 +40,9 @@ impl ConfidenceSet {
         starts: &[Vec<f64>],
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<Found, PropensityError> {
+    ) -> Result<Maximum, PropensityError> {
         let centre = vec![0.0; self.width()];
-        let mut best = Found {
+        let mut best = Maximum {
             value: function(&centre).0,
             place: centre,
         };
@@ -56,11 +56,11 @@ impl ConfidenceSet {
             }
         }
         let outer = best.place.clone();
-        for share in INSIDE {
+        for share in INTERIOR_SHARES {
             let place: Vec<f64> = outer.iter().map(|w| w * share).collect();
             let value = function(&place).0;
             if value > best.value {
-                best = Found { value, place };
+                best = Maximum { value, place };
             }
         }
         if best.place == outer && outer.iter().any(|&w| w != 0.0) {
@@ -73,10 +73,10 @@ impl ConfidenceSet {
     fn climb(
         &self,
         function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
-        from: Found,
+        from: Maximum,
         enough: f64,
         stop: &impl Fn() -> bool,
-    ) -> Result<Found, PropensityError> {
+    ) -> Result<Maximum, PropensityError> {
         let mut best = from;
         let mut gradient = function(&best.place).1;
         let radius = self.squared_radius().sqrt();
@@ -86,7 +86,10 @@ impl ConfidenceSet {
                 return Err(PropensityError::Interrupted);
             }
             let uphill = norm(&gradient);
-            if best.value >= enough || reach <= LITTLE * radius || uphill.is_nan() || uphill <= 0.0
+            if best.value >= enough
+                || reach <= LEAST_GAIN * radius
+                || uphill.is_nan()
+                || uphill <= 0.0
             {
                 break;
             }
@@ -101,7 +104,7 @@ impl ConfidenceSet {
             }
             let (value, slope) = function(&place);
             if value > best.value {
-                best = Found { value, place };
+                best = Maximum { value, place };
                 gradient = slope;
                 reach *= 1.5;
             } else {
@@ -121,7 +124,7 @@ impl ConfidenceSet {
         starts: &[Vec<f64>],
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<Vec<Found>, PropensityError> {
+    ) -> Result<Vec<Maximum>, PropensityError> {
         if self.squared_radius() == 0.0 {
             return Ok(Vec::new());
         }
@@ -140,7 +143,7 @@ impl ConfidenceSet {
         base: f64,
         enough: f64,
         stop: &impl Fn() -> bool,
-    ) -> Result<Found, PropensityError> {
+    ) -> Result<Maximum, PropensityError> {
         let mut edge = self.edge(start)?;
         let (mut value, mut gradient) = function(&edge.place);
         let mut share = 1.0;
@@ -158,11 +161,11 @@ impl ConfidenceSet {
                 .zip(&edge.inward)
                 .map(|(g, n)| g * scale + n)
                 .collect();
-            if norm(&step) <= LITTLE * inward {
+            if norm(&step) <= LEAST_GAIN * inward {
                 break;
             }
             let mut next = None;
-            for _ in 0..SHORTER {
+            for _ in 0..MAX_BACKTRACKS {
                 let place: Vec<f64> = edge
                     .place
                     .iter()
@@ -183,11 +186,11 @@ impl ConfidenceSet {
             let gain = higher - value;
             (edge, value, gradient) = (there, higher, slope);
             share = (2.0 * share).min(1.0);
-            if gain <= LITTLE * (value - base).abs() {
+            if gain <= LEAST_GAIN * (value - base).abs() {
                 break;
             }
         }
-        Ok(Found {
+        Ok(Maximum {
             value,
             place: edge.place,
         })

@@ -39,7 +39,7 @@ pub struct Balance<'a> {
 /// Scores less a linear function of the features, such that guesses T about the largest, by size,
 /// have Σ (VᵢTᵢ + Uᵢ|Tᵢ|) xᵢ near zero; of one-sided guesses, with xᵢ less its weighted mean.
 ///
-/// To first order, what a confidence set of radius R takes off the right guesses expected is
+/// To first order, what a confidence set of radius R takes off the correct guesses expected is
 /// R‖Σ (VᵢTᵢ + Uᵢ|Tᵢ|) xᵢ‖ in the metric of its Hessian. No label enters, so a test whose guesses
 /// are ranked by the result stays what it was.
 ///

@@ -5,7 +5,7 @@ use leakbound_math::poisson_binomial::Terms;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
-use super::ascent::Found;
+use super::ascent::Maximum;
 use super::set::ConfidenceSet;
 use crate::cholesky::dot;
 use crate::error::PropensityError;
@@ -16,9 +16,9 @@ const CERTAIN: f64 = 250.0;
 /// Multiplications that find the direction of largest curvature.
 const POWERS: usize = 25;
 /// What is added to the largest log-odds found, as a share of what the set adds to its estimate.
-const LEFT: f64 = 1e-4;
+const ASCENT_MARGIN: f64 = 1e-4;
 /// Rows whose largest log-odds are found in one go.
-const AT_ONCE: usize = 32;
+const BATCH: usize = 32;
 /// Solutions of Σ σ(x + zᵢ) = v by Newton's method; each is bracketed, so all settle.
 const TILTS: usize = 60;
 
@@ -43,20 +43,20 @@ pub struct Least {
 }
 
 /// Guesses with their rows: zᵢ = Tᵢλᵢ = `base` + `panel`·w.
-struct Guessed {
+struct GuessRows {
     panel: Panel,
     base: Vec<f64>,
-    right: Vec<bool>,
+    correct: Vec<bool>,
 }
 
-impl Guessed {
-    fn toward(&self, place: &[f64]) -> Vec<f64> {
-        let mut toward = self.panel.times(0..self.panel.rows(), place);
-        toward.truncate(self.base.len());
-        for (z, base) in toward.iter_mut().zip(&self.base) {
+impl GuessRows {
+    fn log_odds(&self, place: &[f64]) -> Vec<f64> {
+        let mut log_odds = self.panel.times(0..self.panel.rows(), place);
+        log_odds.truncate(self.base.len());
+        for (z, base) in log_odds.iter_mut().zip(&self.base) {
             *z += base;
         }
-        toward
+        log_odds
     }
 
     /// Σ slopeᵢ ∂zᵢ/∂w.
@@ -68,12 +68,12 @@ impl Guessed {
         gradient
     }
 
-    fn correct(&self) -> i64 {
-        self.right.iter().map(|&right| i64::from(right)).sum()
+    fn correct_count(&self) -> i64 {
+        self.correct.iter().map(|&correct| i64::from(correct)).sum()
     }
 
     /// The directions in which Σ cᵢ(xᵢ·u)² is most positive, both ways.
-    fn curved(&self, mut curvature: Vec<f64>) -> [Vec<f64>; 2] {
+    fn curvature_directions(&self, mut curvature: Vec<f64>) -> [Vec<f64>; 2] {
         curvature.resize(self.panel.rows(), 0.0);
         let rows = 0..self.panel.rows();
         let width = self.panel.width();
@@ -104,11 +104,12 @@ impl Guessed {
 }
 
 impl ConfidenceSet {
-    /// The least ε, over the set, at which P(right guesses ≥ those observed) exceeds `level`.
+    /// The least ε, over the set, at which P(correct guesses ≥ those observed) exceeds `level`.
     ///
-    /// Under ε-DP and log-odds λ, right guesses are stochastically fewer than independent ones with
-    /// log-odds ε + Tᵢλᵢ: a Poisson-binomial tail, exact. The search follows the slope of a saddle-point
-    /// formula; values are exact. −∞ where no guess is right. It ends once 0 is reached.
+    /// Under ε-DP and log-odds λ, correct guesses are stochastically fewer than independent ones
+    /// with log-odds ε + Tᵢλᵢ: a Poisson-binomial tail, exact. The search follows the slope of a
+    /// saddle-point formula; values are exact. −∞ where no guess is correct. It ends once 0 is
+    /// reached.
     ///
     /// # Errors
     /// A row that is not there, a level outside (0, 1), or an interrupt.
@@ -121,46 +122,46 @@ impl ConfidenceSet {
         if !(level > 0.0 && level < 1.0) {
             return Err(PropensityError::Level { value: level });
         }
-        let guessed = self.guessed(guesses)?;
-        let correct = guessed.correct();
+        let guess_rows = self.guess_rows(guesses)?;
+        let correct = guess_rows.correct_count();
         if correct == 0 {
-            let found = Found {
+            let found = Maximum {
                 value: f64::NEG_INFINITY,
                 place: vec![0.0; self.width()],
             };
             return Ok(self.least(&found));
         }
-        let epsilon = |toward: &[f64]| {
-            let terms = Terms::from_offsets(&clipped(toward));
+        let epsilon = |log_odds: &[f64]| {
+            let terms = Terms::from_offsets(&clip(log_odds));
             let epsilon = terms.and_then(|terms| terms.epsilon(correct, level));
             epsilon.unwrap_or(f64::NEG_INFINITY)
         };
         let function = |place: &[f64]| {
-            let toward = guessed.toward(place);
-            let epsilon = epsilon(&toward);
-            let tilted = tilt(&toward, correct);
-            let mut slopes = tail_slopes(&toward, tilted, epsilon);
+            let log_odds = guess_rows.log_odds(place);
+            let epsilon = epsilon(&log_odds);
+            let tilted = tilt(&log_odds, correct);
+            let mut slopes = tail_slopes(&log_odds, tilted, epsilon);
             let total: f64 = slopes.iter().sum();
             for slope in &mut slopes {
                 *slope /= total;
             }
-            (-epsilon, guessed.gradient(slopes))
+            (-epsilon, guess_rows.gradient(slopes))
         };
-        let centre = guessed.toward(&vec![0.0; self.width()]);
+        let centre = guess_rows.log_odds(&vec![0.0; self.width()]);
         let (at, tilted) = (epsilon(&centre), tilt(&centre, correct));
         let curvature = centre
             .iter()
             .map(|z| spread(tilted + z) - spread(at + z))
             .collect();
-        let found = self.search(&guessed, curvature, &function, 0.0, stop)?;
-        Ok(self.least(&Found {
+        let found = self.search(&guess_rows, curvature, &function, 0.0, stop)?;
+        Ok(self.least(&Maximum {
             value: -found.value,
             ..found
         }))
     }
 
-    /// The largest ln P(right guesses ≥ those observed), over the set, if membership owes nothing to
-    /// training: then a guess is right with probability σ(Tᵢλᵢ).
+    /// The largest ln P(correct guesses ≥ those observed), over the set, if membership owes nothing
+    /// to training: then a guess is correct with probability σ(Tᵢλᵢ).
     ///
     /// # Errors
     /// A row that is not there, or an interrupt.
@@ -169,36 +170,37 @@ impl ConfidenceSet {
         guesses: &[Guess],
         stop: &(impl Fn() -> bool + Sync),
     ) -> Result<f64, PropensityError> {
-        let guessed = self.guessed(guesses)?;
-        let correct = guessed.correct();
+        let guess_rows = self.guess_rows(guesses)?;
+        let correct = guess_rows.correct_count();
         if correct == 0 {
             return Ok(0.0);
         }
         let function = |place: &[f64]| {
-            let toward = guessed.toward(place);
-            let terms = Terms::from_offsets(&clipped(&toward));
+            let log_odds = guess_rows.log_odds(place);
+            let terms = Terms::from_offsets(&clip(&log_odds));
             let tail = terms.map_or(0.0, |terms| terms.tail(correct, 0.0).log_upper());
-            let tilted = tilt(&toward, correct);
-            let slopes = tail_slopes(&toward, tilted, 0.0);
-            (tail, guessed.gradient(slopes))
+            let tilted = tilt(&log_odds, correct);
+            let slopes = tail_slopes(&log_odds, tilted, 0.0);
+            (tail, guess_rows.gradient(slopes))
         };
-        let centre = guessed.toward(&vec![0.0; self.width()]);
+        let centre = guess_rows.log_odds(&vec![0.0; self.width()]);
         let tilted = tilt(&centre, correct);
         let curvature = centre
             .iter()
             .map(|z| spread(tilted + z) - spread(*z))
             .collect();
         Ok(self
-            .search(&guessed, curvature, &function, 0.0, stop)?
+            .search(&guess_rows, curvature, &function, 0.0, stop)?
             .value)
     }
 
-    /// Members of the set under which matching leaves few of `kept` guesses right: θ̂, and where each
-    /// ascent ended, lowest first. Values are mean numbers of right guesses.
+    /// Members of the set under which matching leaves few of `kept` guesses correct: θ̂, and where
+    /// each ascent ended, lowest first. Values are mean numbers of correct guesses.
     ///
-    /// `guesses` are all that could be made, most confident first. Matching keeps a right one with
-    /// probability min(1, e^−z) and a wrong one with min(1, e^z), z = Tλ; the first ⌈kept/2⌉ "member"
-    /// and ⌊kept/2⌋ "non-member" of those it keeps are made, or `kept` where all say "member".
+    /// `guesses` are all that could be made, most confident first. Matching keeps a correct one
+    /// with probability min(1, e^−z) and a wrong one with min(1, e^z), z = Tλ; the first ⌈kept/2⌉
+    /// "member" and ⌊kept/2⌋ "non-member" of those it keeps are made, or `kept` where all say
+    /// "member".
     ///
     /// # Errors
     /// A row that is not there, or an interrupt.
@@ -216,26 +218,26 @@ impl ConfidenceSet {
             kept.div_ceil(2)
         };
         let first = members.len();
-        let ordered = self.guessed(&[members, others].concat())?;
+        let ordered = self.guess_rows(&[members, others].concat())?;
         let sides = [(0..first, top), (first..guesses.len(), kept - top)];
         let function = |place: &[f64]| {
-            let toward = ordered.toward(place);
-            let (right, worths) = right_of_kept(&ordered.right, &toward, &sides);
-            let slopes = (toward.iter().zip(&ordered.right).zip(worths))
-                .map(|((&z, &right), worth)| match right {
+            let log_odds = ordered.log_odds(place);
+            let (correct, worths) = expected_matched_correct(&ordered.correct, &log_odds, &sides);
+            let slopes = (log_odds.iter().zip(&ordered.correct).zip(worths))
+                .map(|((&z, &correct), worth)| match correct {
                     true if z > 0.0 => worth * (-z).exp(),
                     false if z < 0.0 => -worth * z.exp(),
                     _ => 0.0,
                 })
                 .collect();
-            (-right, ordered.gradient(slopes))
+            (-correct, ordered.gradient(slopes))
         };
         let centre = vec![0.0; self.width()];
-        let toward = ordered.toward(&centre);
-        let (right, worths) = right_of_kept(&ordered.right, &toward, &sides);
-        let curvature = (toward.iter().zip(&ordered.right).zip(worths))
-            .map(|((&z, &right), worth)| {
-                let against = if right { z } else { -z };
+        let log_odds = ordered.log_odds(&centre);
+        let (correct, worths) = expected_matched_correct(&ordered.correct, &log_odds, &sides);
+        let curvature = (log_odds.iter().zip(&ordered.correct).zip(worths))
+            .map(|((&z, &correct), worth)| {
+                let against = if correct { z } else { -z };
                 if against > 0.0 {
                     -worth * (-against).exp()
                 } else {
@@ -244,11 +246,11 @@ impl ConfidenceSet {
             })
             .collect();
         let mut starts = vec![function(&centre).1];
-        starts.extend(ordered.curved(curvature));
+        starts.extend(ordered.curvature_directions(curvature));
         let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
         found.sort_by(|a, b| b.value.total_cmp(&a.value));
-        let estimate = Found {
-            value: -right,
+        let estimate = Maximum {
+            value: -correct,
             place: centre,
         };
         let all = std::iter::once(&estimate).chain(&found);
@@ -260,10 +262,10 @@ impl ConfidenceSet {
             .collect())
     }
 
-    /// The member of the set under which tampering leaves fewest right guesses on average; the value
-    /// is that mean.
+    /// The member of the set under which tampering leaves fewest correct guesses on average; the
+    /// value is that mean.
     ///
-    /// A right guess stands with probability min(1, (1 + e^(−ε−z)) / (1 + e^−ε)), z = Tλ.
+    /// A correct guess stands with probability min(1, (1 + e^(−ε−z)) / (1 + e^−ε)), z = Tλ.
     ///
     /// # Errors
     /// A row that is not there, or an interrupt.
@@ -273,15 +275,15 @@ impl ConfidenceSet {
         epsilon: f64,
         stop: &(impl Fn() -> bool + Sync),
     ) -> Result<Least, PropensityError> {
-        let right: Vec<Guess> = (guesses.iter().zip(self.guessed(guesses)?.right))
-            .filter_map(|(guess, right)| right.then_some(*guess))
+        let correct: Vec<Guess> = (guesses.iter().zip(self.guess_rows(guesses)?.correct))
+            .filter_map(|(guess, correct)| correct.then_some(*guess))
             .collect();
-        let guessed = self.guessed(&right)?;
+        let guess_rows = self.guess_rows(&correct)?;
         let odds = (-epsilon).exp();
         let function = |place: &[f64]| {
-            let toward = guessed.toward(place);
+            let log_odds = guess_rows.log_odds(place);
             let survive = |z: f64| (1.0 + odds * (-z.max(0.0)).exp()) / (1.0 + odds);
-            let value = -toward.iter().map(|&z| survive(z)).sum::<f64>();
+            let value = -log_odds.iter().map(|&z| survive(z)).sum::<f64>();
             let slope = |&z: &f64| {
                 if z > 0.0 {
                     odds * (-z).exp() / (1.0 + odds)
@@ -289,13 +291,16 @@ impl ConfidenceSet {
                     0.0
                 }
             };
-            (value, guessed.gradient(toward.iter().map(slope).collect()))
+            (
+                value,
+                guess_rows.gradient(log_odds.iter().map(slope).collect()),
+            )
         };
-        let centre = guessed.toward(&vec![0.0; self.width()]);
+        let centre = guess_rows.log_odds(&vec![0.0; self.width()]);
         let curvature = (centre.iter())
             .map(|&z| if z > 0.0 { -(-z).exp() } else { 0.0 })
             .collect();
-        let found = self.search(&guessed, curvature, &function, f64::INFINITY, stop)?;
+        let found = self.search(&guess_rows, curvature, &function, f64::INFINITY, stop)?;
         Ok(self.least(&found))
     }
 
@@ -312,13 +317,13 @@ impl ConfidenceSet {
         guesses
             .par_iter()
             .map(|&guess| {
-                let guessed = self.guessed(&[guess])?;
-                let gradient = guessed.gradient(vec![1.0]);
-                let function = |place: &[f64]| (guessed.toward(place)[0], gradient.clone());
+                let guess_rows = self.guess_rows(&[guess])?;
+                let gradient = guess_rows.gradient(vec![1.0]);
+                let function = |place: &[f64]| (guess_rows.log_odds(place)[0], gradient.clone());
                 let starts = std::slice::from_ref(&gradient);
                 let found = self.maximise(&function, starts, f64::INFINITY, stop)?;
                 // What an ascent may have left.
-                Ok(found.value + LEFT * (found.value - guessed.base[0]))
+                Ok(found.value + ASCENT_MARGIN * (found.value - guess_rows.base[0]))
             })
             .collect()
     }
@@ -351,7 +356,7 @@ impl ConfidenceSet {
         left.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut largest = 0.0_f64;
         while !left.is_empty() {
-            let some: Vec<Guess> = (left.drain(..left.len().min(AT_ONCE)))
+            let some: Vec<Guess> = (left.drain(..left.len().min(BATCH)))
                 .flat_map(|(.., guess)| {
                     let member = !guess.member;
                     [guess, Guess { member, ..guess }]
@@ -366,18 +371,18 @@ impl ConfidenceSet {
 
     fn search(
         &self,
-        guessed: &Guessed,
+        guess_rows: &GuessRows,
         curvature: Vec<f64>,
         function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<Found, PropensityError> {
+    ) -> Result<Maximum, PropensityError> {
         let mut starts = vec![function(&vec![0.0; self.width()]).1];
-        starts.extend(guessed.curved(curvature));
+        starts.extend(guess_rows.curvature_directions(curvature));
         self.maximise(function, &starts, enough, stop)
     }
 
-    fn least(&self, found: &Found) -> Least {
+    fn least(&self, found: &Maximum) -> Least {
         Least {
             value: found.value,
             coefficients: self.coefficients(&found.place),
@@ -385,10 +390,10 @@ impl ConfidenceSet {
         }
     }
 
-    fn guessed(&self, guesses: &[Guess]) -> Result<Guessed, PropensityError> {
+    fn guess_rows(&self, guesses: &[Guess]) -> Result<GuessRows, PropensityError> {
         let width = self.width();
         let mut panel = Panel::zeros(guesses.len().next_multiple_of(GROUP), width);
-        let (mut base, mut right) = (Vec::new(), Vec::new());
+        let (mut base, mut correct) = (Vec::new(), Vec::new());
         let mut entries = vec![0.0; width];
         for (index, guess) in guesses.iter().enumerate() {
             if guess.row >= self.audited() {
@@ -405,9 +410,13 @@ impl ConfidenceSet {
                 panel.set(index, column, sign * entry);
             }
             base.push(sign * self.scores[slot]);
-            right.push(self.is_member(slot) == guess.member);
+            correct.push(self.is_member(slot) == guess.member);
         }
-        Ok(Guessed { panel, base, right })
+        Ok(GuessRows {
+            panel,
+            base,
+            correct,
+        })
     }
 }
 
@@ -430,25 +439,28 @@ fn spread(x: f64) -> f64 {
     expit(x) * expit(-x)
 }
 
-fn clipped(toward: &[f64]) -> Vec<f64> {
-    toward.iter().map(|z| z.clamp(-CERTAIN, CERTAIN)).collect()
+fn clip(log_odds: &[f64]) -> Vec<f64> {
+    log_odds
+        .iter()
+        .map(|z| z.clamp(-CERTAIN, CERTAIN))
+        .collect()
 }
 
-/// The x with Σ σ(x + zᵢ) = v, or half a guess less where all are right.
-fn tilt(toward: &[f64], correct: i64) -> f64 {
-    let number = toward.len() as f64;
+/// The x with Σ σ(x + zᵢ) = v, or half a guess less where all are correct.
+fn tilt(log_odds: &[f64], correct: i64) -> f64 {
+    let number = log_odds.len() as f64;
     let target = (correct as f64).min(number - 0.5);
     let level = (target / (number - target)).ln();
-    let extremes = toward
+    let extremes = log_odds
         .iter()
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &z| {
             (low.min(z), high.max(z))
         });
     let (mut low, mut high) = (level - extremes.1, level - extremes.0);
-    let mut x = level - toward.iter().sum::<f64>() / number;
+    let mut x = level - log_odds.iter().sum::<f64>() / number;
     for _ in 0..TILTS {
         let (mut sum, mut slope) = (0.0, 0.0);
-        for z in toward {
+        for z in log_odds {
             let chance = expit(x + z);
             sum += chance;
             slope += chance * (1.0 - chance);
@@ -478,9 +490,9 @@ fn tilt(toward: &[f64], correct: i64) -> f64 {
 /// ```text
 /// P(S ≥ v) ≈ e^{K(a) − av} / ((1 − e^−a) √(2πV)).
 /// ```
-fn tail_slopes(toward: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
+fn tail_slopes(log_odds: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
     let (mut spread, mut skew) = (0.0, 0.0);
-    for z in toward {
+    for z in log_odds {
         let chance = expit(tilted + z);
         let variance = chance * (1.0 - chance);
         spread += variance;
@@ -490,7 +502,7 @@ fn tail_slopes(toward: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
     // Nearer to its mean a tail is not of this form; the tilted cumulant alone still leads uphill.
     let far = f64::from(u8::from(tilt * spread.sqrt() > 0.5));
     let common = far * (1.0 / tilt.exp_m1() + 0.5 * skew / spread) / spread;
-    (toward.iter())
+    (log_odds.iter())
         .map(|z| {
             let chance = expit(tilted + z);
             let variance = chance * (1.0 - chance);
@@ -500,19 +512,19 @@ fn tail_slopes(toward: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
         .collect()
 }
 
-/// How many of the guesses that matching keeps first are right on average, and what each guess adds
-/// to that if it is kept for sure, as its slope in the probability that it is kept.
+/// How many of the guesses that matching keeps first are correct on average, and what each guess
+/// adds to that if it is kept for sure, as its slope in the probability that it is kept.
 ///
 /// A side makes r guesses, r spread evenly over its own number ± its square root, as draws of what is
 /// kept would spread its last guess over the ranking. With cₗ the mean number kept before guess l,
-/// S(x) = P(r > x) and G(x) = E(r − x)₊, the right ones number Σ rightₗ (G(cₗ) − G(cₗ₊₁)).
-fn right_of_kept(
-    right: &[bool],
-    toward: &[f64],
+/// S(x) = P(r > x) and G(x) = E(r − x)₊, the correct ones number Σ correctₗ (G(cₗ) − G(cₗ₊₁)).
+fn expected_matched_correct(
+    correct: &[bool],
+    log_odds: &[f64],
     sides: &[(std::ops::Range<usize>, usize)],
 ) -> (f64, Vec<f64>) {
     let mut total = 0.0;
-    let mut worths = vec![0.0; right.len()];
+    let mut worths = vec![0.0; correct.len()];
     for (range, number) in sides {
         let number = *number as f64;
         let (low, high) = (number - number.sqrt(), number + number.sqrt());
@@ -531,13 +543,13 @@ fn right_of_kept(
         // S(cₗ₊₁) for each guess of the side.
         let mut chances = Vec::with_capacity(range.len());
         for index in range.clone() {
-            let against = if right[index] {
-                toward[index]
+            let against = if correct[index] {
+                log_odds[index]
             } else {
-                -toward[index]
+                -log_odds[index]
             };
             let after = before + (-against.max(0.0)).exp();
-            if right[index] {
+            if correct[index] {
                 total += room(before) - room(after);
             }
             chances.push(beyond(after));
@@ -545,7 +557,7 @@ fn right_of_kept(
         }
         let (mut worth, mut next) = (0.0, 0.0);
         for (index, chance) in range.clone().zip(chances).rev() {
-            let is = f64::from(u8::from(right[index]));
+            let is = f64::from(u8::from(correct[index]));
             worth += chance * (is - next);
             next = is;
             worths[index] = worth;

@@ -150,12 +150,12 @@ impl ConfidenceSet {
         let scores = problem.scores(&estimate);
         let hessian = problem.hessian(0..padded, &scores);
         let factor = problem.factor(hessian.clone(), &scores).map_err(refusal)?;
-        let halves = Halves::drawn(seed, count, padded);
-        let fitted = Fitted {
+        let halves = Halves::draw(seed, count, padded);
+        let fit = Fit {
             estimate: &estimate,
             hessian: &hessian,
         };
-        let predicted = halves.predicted(&problem, fitted, stop)?;
+        let predicted = halves.predicted(&problem, fit, stop)?;
         let least = loss(&scores, &targets, &weights);
         let most = (predicted + 2.0 * (1.0 / level).ln()) * (1.0 + ROUNDING);
         if most < least * (1.0 - ROUNDING) {
@@ -431,7 +431,7 @@ fn whitened(panel: &Panel, factor: &Cholesky) -> Panel {
 
 /// The fit of all rows, near which those of some rows are.
 #[derive(Clone, Copy)]
-struct Fitted<'a> {
+struct Fit<'a> {
     estimate: &'a [f64],
     hessian: &'a [f64],
 }
@@ -443,7 +443,7 @@ struct Halves {
 }
 
 impl Halves {
-    fn drawn(seed: u64, count: usize, padded: usize) -> Self {
+    fn draw(seed: u64, count: usize, padded: usize) -> Self {
         let mut stream = Stream::new(Purpose::Halves, seed, 0);
         let mut coins: Vec<Option<u64>> = (0..count).map(|_| Some(stream.next())).collect();
         coins.resize(padded, None);
@@ -454,12 +454,12 @@ impl Halves {
     fn predicted(
         &self,
         problem: &Problem<'_>,
-        fitted: Fitted<'_>,
+        fit: Fit<'_>,
         stop: &(impl Fn() -> bool + Sync),
     ) -> Result<f64, PropensityError> {
         let losses = (0..2 * DRAWS)
             .into_par_iter()
-            .map(|index| self.half(problem, fitted, index / 2, index % 2, stop))
+            .map(|index| self.half(problem, fit, index / 2, index % 2, stop))
             .collect::<Result<Vec<f64>, _>>()?;
         let losses: Vec<f64> = losses
             .chunks_exact(2)
@@ -474,7 +474,7 @@ impl Halves {
     fn half(
         &self,
         problem: &Problem<'_>,
-        fitted: Fitted<'_>,
+        fit: Fit<'_>,
         draw: u64,
         half: u64,
         stop: &impl Fn() -> bool,
@@ -503,9 +503,9 @@ impl Halves {
                 ..*problem
             };
             // The fit is the one optimum of these rows, wherever its search begins.
-            let mut beta = fitted.estimate.to_vec();
+            let mut beta = fit.estimate.to_vec();
             let share = weights.iter().sum::<f64>() / problem.weights.iter().sum::<f64>();
-            let mut near: Vec<f64> = fitted.hessian.iter().map(|h| h * share).collect();
+            let mut near: Vec<f64> = fit.hessian.iter().map(|h| h * share).collect();
             for (j, penalty) in penalty.iter().enumerate() {
                 near[j * width + j] += penalty;
             }

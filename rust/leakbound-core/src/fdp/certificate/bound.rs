@@ -3,7 +3,7 @@
 use super::envelope::{Envelope, survey};
 use super::prices::Order;
 use super::proof::Proof;
-use super::window::{aboves, lines};
+use super::window::{edges_above, line_count};
 use super::worst::Worst;
 use crate::error::AuditError;
 use crate::fdp::counts::Counts;
@@ -28,7 +28,7 @@ const FEW: usize = 64;
 /// ln b of a first set to start from.
 const LN_FIRST: f64 = -10.0;
 
-/// A proof of an upper bound on the probability of so many right guesses.
+/// A proof of an upper bound on the probability of so many correct guesses.
 ///
 /// ```
 /// use leakbound_core::Interrupt;
@@ -63,13 +63,13 @@ impl Certificate {
             counts: *counts,
             bound: 1.0,
             proof: None,
-            order: Order::alternating(aboves(counts)),
+            order: Order::alternating(edges_above(counts)),
             ln_first: LN_FIRST,
         };
         if counts.correct() > 0 {
-            certificate.improve(curve, certificate.surveyed(curve), ROUGH, interrupt)?;
+            certificate.improve(curve, certificate.epsilon_survey(curve), ROUGH, interrupt)?;
             certificate.refine(curve, FEW, ROUGH, interrupt)?;
-            certificate.refine(curve, lines(counts), CLOSE, interrupt)?;
+            certificate.refine(curve, line_count(counts), CLOSE, interrupt)?;
         }
         Ok(certificate)
     }
@@ -88,7 +88,7 @@ impl Certificate {
     }
 
     /// Values of ε, far apart, for levels up to the largest that all edges together reach.
-    fn surveyed(&self, curve: &dyn TradeOff) -> Vec<f64> {
+    fn epsilon_survey(&self, curve: &dyn TradeOff) -> Vec<f64> {
         let reached = self.counts.examples() * self.counts.others();
         survey(curve, (self.counts.guesses() as f64 / reached).min(1.0))
     }
@@ -108,11 +108,11 @@ impl Certificate {
         // Slopes not met yet may lie as far off as the survey was coarse.
         let pad = 0.15 * (high - low) + 2e-3 * low.abs().max(high.abs()) + 1e-9;
         let (low, high) = (low - pad, high + pad);
-        let mut epsilons = self.surveyed(curve);
+        let mut epsilons = self.epsilon_survey(curve);
         let step = (high - low) / lines as f64;
         epsilons.extend((0..=lines).map(|i| low + step * i as f64));
         let within = |epsilon: &f64| (low..=high).contains(epsilon);
-        epsilons.extend(curve.straight().into_iter().filter(within));
+        epsilons.extend(curve.linear_slopes().into_iter().filter(within));
         self.improve(curve, epsilons, close, interrupt)
     }
 

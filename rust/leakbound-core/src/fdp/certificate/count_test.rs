@@ -7,8 +7,8 @@ use crate::fdp::recursion;
 use crate::fdp::tradeoff::function::TradeOff;
 use crate::interrupt::Interrupt;
 
-/// An upper bound on the probability that at least `counts.correct()` guesses are right under f-DP:
-/// a p-value, the lower of the certificate's bound and [`recursion::p_value`].
+/// An upper bound on the probability that at least `counts.correct()` guesses are correct under
+/// f-DP: a p-value, the lower of the certificate's bound and [`recursion::p_value`].
 ///
 /// Direction: rounded up. Whatever the bounds for other counts, it is valid: with c₀ the least
 /// count whose bound is at most τ, rejection means W ≥ c₀, of probability at most the bound for c₀.
@@ -38,7 +38,7 @@ pub fn p_value(
     Ok(bound.min(recursion::p_value(counts, curve, interrupt)?))
 }
 
-/// Whether an f-DP mechanism has so many right guesses with probability at most τ, by the
+/// Whether an f-DP mechanism has so many correct guesses with probability at most τ, by the
 /// recursion or by a certificate.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub(super) struct Line {
 
 impl Line {
     /// The line of slope e^ε that touches a curve, or lies just above.
-    fn touching(curve: &dyn TradeOff, epsilon: f64) -> Self {
+    fn tangent(curve: &dyn TradeOff, epsilon: f64) -> Self {
         Self {
             slope: epsilon.exp() * (1.0 + SLOPE_ROUNDING),
             height: curve.delta(epsilon),
@@ -52,9 +52,9 @@ impl Envelope {
             slope: 0.0,
             height: 1.0,
         };
-        let touching = epsilons.iter().map(|&e| Line::touching(curve, e));
+        let tangents = epsilons.iter().map(|&e| Line::tangent(curve, e));
         let mut lines: Vec<Line> = Vec::with_capacity(epsilons.len() + 1);
-        for line in touching.chain([ceiling]) {
+        for line in tangents.chain([ceiling]) {
             while lines.last().is_some_and(|last| last.height >= line.height) {
                 lines.pop();
             }

@@ -8,7 +8,7 @@
 //! a = Σ_S (s+1) p_{l,s+1}/m by f̄(b), b = Σ_S (c'_l−s) p_{l,s}/((k−1) m).
 //! *Proof.* For an example i, fix the values of the others. Let R be how many of the others are
 //! guessed right. For each value v, "the guess about i is v and (L, R) in S" is an event of the
-//! output. With v the true value it means a right guess with (L, W−1) in S, else a wrong one with
+//! output. With v the true value it means a correct guess with (L, W−1) in S, else a wrong one with
 //! (L, W) in S; f-DP bounds the probability of the one by f̄ of the probability of the other. Average
 //! over v, the others' values and i, with f̄ concave, as in the original. ∎
 //!
@@ -34,8 +34,9 @@ use crate::interrupt::Interrupt;
 /// Shares of τ that each level has on its own, tried in turn; a joint proof costs little.
 const SHARES: [f64; 10] = [1.0, 0.98, 0.95, 0.92, 0.88, 0.82, 0.75, 0.65, 0.5, 0.35];
 
-/// For each of several numbers of guesses the least count of right ones at which an f-DP mechanism
-/// is rejected, at level τ whichever number the scores choose; c' + 1 where no count suffices.
+/// For each of several numbers of guesses the least count of correct ones at which an f-DP
+/// mechanism is rejected, at level τ whichever number the scores choose; c' + 1 where no count
+/// suffices.
 ///
 /// A function of the arguments alone, so that labels have no part in it. It holds for one curve at
 /// a time: nothing is promised about the order of counts for different curves or levels.

@@ -1,4 +1,4 @@
-//! The law of the number of right guesses that is worst among those of one nesting.
+//! The law of the number of correct guesses that is worst among those of one nesting.
 //!
 //! Let sets of edges grow from the edge c − 1 by one neighbour at a time, below or above, and let
 //! a = f̄(b) for each: then b of the first set fixes all of p, step by step, and Σ p = 1 fixes that
@@ -115,7 +115,7 @@ impl Place<'_> {
 
 impl Law {
     /// How many edges above c − 1 matter.
-    pub(super) fn aboves(&self) -> u64 {
+    pub(super) fn edges_above(&self) -> u64 {
         let aboves = self.steps.iter().filter(|step| step.side == Side::Above);
         aboves.count() as u64
     }

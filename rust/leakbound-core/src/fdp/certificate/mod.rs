@@ -1,8 +1,8 @@
-//! The tight count test: the most probable that so many right guesses can be under f-DP.
+//! The tight count test: the most probable that so many correct guesses can be under f-DP.
 //!
-//! Let p be the law of W, the right guesses among c', in a game of m examples with k values each.
+//! Let p be the law of W, the correct guesses among c', in a game of m examples with k values each.
 //! Theorem 3.1 of Mahloujifar, Melis and Chaudhuri (2025) bounds, for every set of *edges*
-//! s ∈ {0, …, c'−1} between s and s + 1 right guesses,
+//! s ∈ {0, …, c'−1} between s and s + 1 correct guesses,
 //!
 //! a = Σ (s+1) p_{s+1}/m by f̄(b), b = Σ (c'−s) p_s/((k−1) m).
 //!

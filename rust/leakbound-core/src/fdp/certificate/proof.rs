@@ -3,7 +3,7 @@
 use super::envelope::Envelope;
 use super::law::Law;
 use super::prices::Prices;
-use super::window::aboves;
+use super::window::edges_above;
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
 
@@ -38,7 +38,7 @@ pub(super) struct Proof {
 }
 
 /// A proof's segments in units of another number of guesses.
-struct Scaled {
+struct Rescaling {
     ratio: f64,
     segments: Vec<Segment>,
 }
@@ -77,7 +77,7 @@ impl Proof {
         prices: &Prices,
     ) -> Option<Self> {
         let segments = segments(envelope, law, prices);
-        Self::feasible(counts, segments, prices.kappa, law.aboves())
+        Self::feasible(counts, segments, prices.kappa, law.edges_above())
     }
 
     fn feasible(counts: &Counts, segments: Vec<Segment>, least: f64, above: u64) -> Option<Self> {
@@ -125,11 +125,14 @@ impl Proof {
         curve: &dyn TradeOff,
         most: f64,
     ) -> Option<f64> {
-        let scaled: Vec<Scaled> = levels.iter().map(|level| self.scaled(own, level)).collect();
+        let rescalings: Vec<Rescaling> = levels
+            .iter()
+            .map(|level| self.rescaling(own, level))
+            .collect();
         let bound = |kappa: f64| -> Option<f64> {
             let mut highest = 0.0_f64;
-            for (level, Scaled { ratio, segments }) in levels.iter().zip(&scaled) {
-                let above = aboves(level) as u64;
+            for (level, Rescaling { ratio, segments }) in levels.iter().zip(&rescalings) {
+                let above = edges_above(level) as u64;
                 let price = highest_price(level, segments, kappa, above)?;
                 highest = highest.max(price / ratio * (1.0 + MARGIN));
             }
@@ -156,12 +159,12 @@ impl Proof {
 
     /// λ for another number of guesses: A = (m/c') y is common to both, so that y is in proportion
     /// to c'.
-    fn scaled(&self, own: &Counts, level: &Counts) -> Scaled {
+    fn rescaling(&self, own: &Counts, level: &Counts) -> Rescaling {
         let ratio = level.guesses() as f64 / own.guesses() as f64;
         // Slopes increase: a start that is too early only adds to Ψ.
         let starts = self.segments.iter();
-        let segments = joined(starts.map(|s| (s.slope, s.from * ratio * (1.0 - MARGIN))));
-        Scaled { ratio, segments }
+        let segments = segments_of(starts.map(|s| (s.slope, s.from * ratio * (1.0 - MARGIN))));
+        Rescaling { ratio, segments }
     }
 
     /// Smallest and largest ln λ that count.
@@ -189,7 +192,7 @@ fn segments(envelope: &Envelope, law: &Law, prices: &Prices) -> Vec<Segment> {
     let lines = std::iter::once(law.first).chain(law.steps.iter().map(|step| step.line));
     let sets: Vec<(usize, f64)> = lines.zip(prices.values.iter().copied()).collect();
     let mut reached = 0.0_f64;
-    joined(sets.iter().rev().map(|&(line, y)| {
+    segments_of(sets.iter().rev().map(|&(line, y)| {
         let start = (envelope.lines[line].slope, reached);
         reached = reached.max(y);
         start
@@ -197,7 +200,7 @@ fn segments(envelope: &Envelope, law: &Law, prices: &Prices) -> Vec<Segment> {
 }
 
 /// Segments from increasing slopes and where they start; of several with one start, the last.
-fn joined(starts: impl Iterator<Item = (f64, f64)>) -> Vec<Segment> {
+fn segments_of(starts: impl Iterator<Item = (f64, f64)>) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     for (slope, from) in starts {
         if segments.last().is_some_and(|last| last.slope == slope) {

@@ -27,8 +27,8 @@ impl Worst {
     /// The worst law of an order; none if its prices are no numbers. The search for b starts from
     /// its logarithm `start`.
     ///
-    /// Mass that is left over does no harm at 0 right guesses, so the law is worst with total mass
-    /// 1 if κ ≥ 0, and otherwise where κ vanishes, at a smaller b of the first set.
+    /// Mass that is left over does no harm at 0 correct guesses, so the law is worst with total
+    /// mass 1 if κ ≥ 0, and otherwise where κ vanishes, at a smaller b of the first set.
     pub(super) fn new(
         counts: &Counts,
         envelope: &Envelope,

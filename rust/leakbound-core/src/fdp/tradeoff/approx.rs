@@ -80,7 +80,7 @@ impl TradeOff for Approx {
         )
     }
 
-    fn straight(&self) -> Vec<f64> {
+    fn linear_slopes(&self) -> Vec<f64> {
         vec![self.epsilon, -self.epsilon]
     }
 

@@ -25,7 +25,7 @@ pub trait TradeOff: std::fmt::Debug + Send + Sync {
     fn tangent(&self, epsilon: f64) -> f64;
 
     /// The ε of slopes e^ε that f̄ has on whole intervals: with tangents at these it is known there.
-    fn straight(&self) -> Vec<f64> {
+    fn linear_slopes(&self) -> Vec<f64> {
         Vec::new()
     }
 

@@ -47,7 +47,7 @@ impl Gaussian {
     }
 
     /// Φ(Φ⁻¹(x) − μ), rounded down, for x in (0, 1).
-    fn shifted(&self, x: f64) -> f64 {
+    fn inverse_without_failures(&self, x: f64) -> f64 {
         if self.mu == 0.0 {
             return x;
         }
@@ -94,14 +94,14 @@ impl TradeOff for Gaussian {
             return 0.0;
         }
         if self.delta == 0.0 {
-            return self.shifted(x.min(1.0));
+            return self.inverse_without_failures(x.min(1.0));
         }
         let kept = 1.0 - self.delta;
         // Half an ulp of x is lost from x − δ and must not be gained.
         let share = ((x.min(1.0) - self.delta) / kept)
             .next_down()
             .clamp(0.0, 1.0);
-        kept * self.shifted(share) * (1.0 - ROUNDING)
+        kept * self.inverse_without_failures(share) * (1.0 - ROUNDING)
     }
 
     fn delta_between(&self, epsilon: f64) -> (f64, f64) {

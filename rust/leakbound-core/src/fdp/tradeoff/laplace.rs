@@ -83,7 +83,7 @@ impl TradeOff for Laplace {
         )
     }
 
-    fn straight(&self) -> Vec<f64> {
+    fn linear_slopes(&self) -> Vec<f64> {
         vec![self.epsilon, -self.epsilon]
     }
 

@@ -76,7 +76,7 @@ impl Profile {
     }
 
     /// How many hull points lie at or below e^ε.
-    fn passed(&self, steepness: f64) -> usize {
+    fn points_up_to(&self, steepness: f64) -> usize {
         self.hull.partition_point(|point| point.0 <= steepness)
     }
 }
@@ -140,7 +140,7 @@ impl TradeOff for Profile {
 
     fn delta_between(&self, epsilon: f64) -> (f64, f64) {
         let steepness = epsilon.exp();
-        let next = self.passed(steepness);
+        let next = self.points_up_to(steepness);
         let a = self.hull[next - 1];
         let (value, error) = self.hull.get(next).map_or((a.1, 0.0), |b| {
             let value = (a.1 * (b.0 - steepness) + b.1 * (steepness - a.0)) / (b.0 - a.0);
@@ -150,13 +150,13 @@ impl TradeOff for Profile {
         ((value - error).max(0.0), (value + error).min(1.0))
     }
 
-    fn straight(&self) -> Vec<f64> {
+    fn linear_slopes(&self) -> Vec<f64> {
         let rising = self.hull.iter().filter(|point| point.0 > 0.0);
         rising.map(|point| point.0.ln()).collect()
     }
 
     fn tangent(&self, epsilon: f64) -> f64 {
-        let next = self.passed(epsilon.exp());
+        let next = self.points_up_to(epsilon.exp());
         self.tangents.get(next - 1).copied().unwrap_or(0.0)
     }
 }

@@ -60,14 +60,14 @@ impl Tabulated {
     }
 
     /// The last corner before the first for which `passed` is true, and that one.
-    fn around(&self, passed: impl Fn(&(f64, f64)) -> bool) -> ((f64, f64), (f64, f64)) {
+    fn segment_at(&self, passed: impl Fn(&(f64, f64)) -> bool) -> ((f64, f64), (f64, f64)) {
         let next = self.corners.partition_point(|corner| !passed(corner));
         let next = next.min(self.corners.len() - 1);
         (self.corners[next.saturating_sub(1)], self.corners[next])
     }
 
     /// The corner touched by a line of slope e^ε.
-    fn touched(&self, epsilon: f64) -> (f64, f64) {
+    fn tangent_corner(&self, epsilon: f64) -> (f64, f64) {
         let steepness = epsilon.exp();
         self.corners[self.slopes.partition_point(|&slope| slope > steepness)]
     }
@@ -126,7 +126,7 @@ fn check(alpha: &[f64], f: &[f64]) -> Result<(), AuditError> {
 impl TradeOff for Tabulated {
     fn f(&self, alpha: f64) -> f64 {
         let x = alpha.clamp(0.0, 1.0);
-        let (a, b) = self.around(|corner| corner.0 >= x);
+        let (a, b) = self.segment_at(|corner| corner.0 >= x);
         if x >= b.0 {
             return 1.0 - b.1;
         }
@@ -138,13 +138,13 @@ impl TradeOff for Tabulated {
         if y <= self.corners[0].1 {
             return 0.0;
         }
-        let (a, b) = self.around(|corner| corner.1 >= y);
+        let (a, b) = self.segment_at(|corner| corner.1 >= y);
         let level = (a.0 + (y - a.1) / (b.1 - a.1) * (b.0 - a.0)).min(b.0);
         level * (1.0 - ROUNDING)
     }
 
     fn delta_between(&self, epsilon: f64) -> (f64, f64) {
-        let (x, y) = self.touched(epsilon);
+        let (x, y) = self.tangent_corner(epsilon);
         // At x = 0 the line is level however steep.
         let fall = if x == 0.0 { 0.0 } else { epsilon.exp() * x };
         let error = ROUNDING * (y + fall);
@@ -154,12 +154,12 @@ impl TradeOff for Tabulated {
         )
     }
 
-    fn straight(&self) -> Vec<f64> {
+    fn linear_slopes(&self) -> Vec<f64> {
         let rising = self.slopes.iter().filter(|&&slope| slope > 0.0);
         rising.map(|slope| slope.ln()).collect()
     }
 
     fn tangent(&self, epsilon: f64) -> f64 {
-        self.touched(epsilon).0
+        self.tangent_corner(epsilon).0
     }
 }
