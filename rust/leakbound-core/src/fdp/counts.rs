@@ -22,8 +22,7 @@ impl Counts {
     ///
     /// # Errors
     /// `examples` not a positive number, more correct guesses than guesses, no guess, fewer than
-    /// two
-    /// `arms`, or more than two with one-sided guesses.
+    /// two `arms`, or more than two with one-sided guesses.
     ///
     /// ```
     /// use leakbound_core::fdp::Counts;
