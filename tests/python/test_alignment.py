@@ -83,7 +83,12 @@ def test_without_ids_on_both_sides_rows_are_read_by_position() -> None:
         (SCORES, lb.InclusionPlan(MEMBER, ids=NAMES), np.arange(M), "text"),
         (SCORES[:200], lb.InclusionPlan(MEMBER, ids=NAMES), NAMES[:200], "numpy.isin(plan.ids"),
         (SCORES, lb.InclusionPlan(MEMBER[:200], ids=NAMES[:200]), NAMES, "100 of ids= are not"),
-        (pd.Series(SCORES), pd.Series(MEMBER, index=np.arange(M) + 1), None, ".to_numpy()"),
+        (
+            pd.Series(SCORES, index=np.arange(M) + 2),
+            pd.Series(MEMBER, index=np.arange(M) + 1),
+            None,
+            ".to_numpy()",
+        ),
         (pd.Series(SCORES, index=NAMES), pd.Series(MEMBER, index=ORDER), None, "text"),
         (pd.Series(SCORES, index=ORDER + 1), lb.InclusionPlan(MEMBER), None, "of member are not"),
         (
@@ -102,6 +107,38 @@ def test_other_ids_are_refused(scores: Any, member: Any, ids: Any, words: str) -
         lb.audit_one_run(scores, member, ids=ids)
     assert words in str(caught.value)
     assert isinstance(caught.value, errors.LengthMismatchError)
+
+
+@pytest.mark.parametrize("index", [np.arange(M) + 1000, np.arange(M) + 1, NAMES, 3 * np.arange(M)])
+def test_the_index_of_rows_without_ids_is_none_on_either_side(index: Any) -> None:
+    for scores, member in (
+        (pd.Series(SCORES), pd.Series(MEMBER, index=index)),
+        (pd.Series(SCORES, index=index), pd.Series(MEMBER)),
+    ):
+        assert lb.audit_one_run(scores, member).bound == PLAIN.bound
+        # It does not make ids of the others match one another.
+        with pytest.raises(errors.UnmatchedIdsError, match="prior"):
+            lb.audit_one_run(scores, member, prior=pd.Series(0.4, index=OTHERS))
+
+
+def test_an_index_of_these_numbers_is_joined_from_either_side() -> None:
+    moved = {"scores": pd.Series(SCORES[ORDER], index=ORDER), "member": pd.Series(MEMBER)}
+    assert lb.audit_one_run(moved["scores"], moved["member"]).bound == PLAIN.bound
+    turned = pd.Series(MEMBER[ORDER], index=ORDER)
+    assert lb.audit_one_run(pd.Series(SCORES), turned).bound == PLAIN.bound
+
+
+def test_once_membership_moved_the_index_of_rows_without_ids_tells_no_order() -> None:
+    scores = pd.Series(SCORES[ORDER], index=NAMES[ORDER])
+    member = pd.Series(MEMBER, index=NAMES)
+    with pytest.raises(errors.UnmatchedIdsError, match="different orders"):
+        lb.audit_one_run(scores, member, prior=pd.Series(np.where(MEMBER, 0.5, 0.4)))
+    numbered = pd.Series(np.where(np.arange(M) < 150, 0.4, 0.6))
+    joined = lb.audit_one_run(
+        pd.Series(SCORES[ORDER], index=ORDER), pd.Series(MEMBER, index=np.arange(M)), prior=numbered
+    )
+    by_hand = lb.audit_one_run(SCORES[ORDER], MEMBER[ORDER], prior=numbered.to_numpy()[ORDER])
+    assert joined.bound == by_hand.bound
 
 
 def test_rows_that_ids_cannot_tell_apart_are_refused() -> None:

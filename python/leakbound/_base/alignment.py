@@ -38,7 +38,7 @@ class ExampleOrder:
     Ids are what is passed as `ids`, the attribute `ids` of scores and plans, and the index of a
     pandas Series or DataFrame. Whatever has ids is joined with the ids known so far; whatever has
     none is read by position. The index 0, 1, …, n - 1 counts only against ids that are these same
-    numbers: it is what pandas gives to rows that have no ids.
+    numbers, on whichever side it stands: it is what pandas gives to rows that have no ids.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class ExampleOrder:
             As for `scores`; also if membership had to be moved and these have no ids, so that
             nothing tells whose order is theirs.
         """
-        if self._moved and np.ndim(values) and _own(values, name, across=across) is None:
+        if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
             message = (
                 f"scores and membership list the examples in different orders, and {name} has no "
                 "ids that say which of the two is its own: put all in one order, or give it the "
@@ -183,17 +183,22 @@ class ExampleOrder:
         self._known.append(own if rows is None else replace(own, values=own.values[rows]))
         return rows
 
+    def _tells(self, own: _Ids | None) -> bool:
+        """Return whether ids tell whose order theirs is: a plain index does among its own numbers."""
+        if own is None or not own.plain:
+            return own is not None
+        return any(_order(known, own) is not None for known in self._known)
+
     def _joined(self, own: _Ids) -> IntArray | None:
         """Return the rows that put `own` in order, from the ids of its own kind if it can be."""
-        alike = self._of(own.kind)
-        others = self._of("ids" if own.kind == "index" else "index")
-        if any(np.array_equal(known.values, own.values) for known in alike + others):
+        listed = self._of(own.kind) + self._of("ids" if own.kind == "index" else "index")
+        if any(np.array_equal(known.values, own.values) for known in listed):
             return None
-        for known in alike + others:
+        for known in listed:
             rows = _order(known, own)
             if rows is not None:
                 return rows
-        told = alike + [known for known in others if not known.plain]
+        told = [known for known in listed if not known.plain]
         if own.plain or not told:
             return None
         raise UnmatchedIdsError(_unmatched(told[0], own))
