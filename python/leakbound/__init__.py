@@ -16,6 +16,14 @@ Examples
 'lower_bound'
 """
 
+try:
+    import numpy as _  # noqa: F401 (the first import that an installation can fail at)
+except Exception as error:
+    from leakbound.cli._ending import end_if_program
+
+    end_if_program(error)
+    raise
+
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run

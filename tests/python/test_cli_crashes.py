@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import leakbound as lb
 from command_line import Answer, spawn
 
 CRASHES = {
@@ -74,6 +75,45 @@ def test_the_traceback_is_there_for_the_asking(scores: Path) -> None:
     assert answer.code == 70
     assert answer.err.startswith("Traceback (most recent call last):")
     assert answer.err.splitlines()[-1].startswith("leakbound: internal error: TypeError: x")
+
+
+BROKEN_NUMPY = {
+    "not installed": "raise ModuleNotFoundError(\"No module named 'numpy'\")",
+    "of another platform": "raise ImportError('libopenblas.so.0:\\ncannot open shared object file')",
+    "of another Python": "raise RuntimeError('module compiled against ABI version 0x1000009')",
+}
+
+
+@pytest.mark.parametrize("raised", BROKEN_NUMPY.values(), ids=BROKEN_NUMPY)
+@pytest.mark.parametrize("program", ["script", "module", "import"])
+def test_without_numpy_the_program_ends_with_70_and_one_line(
+    program: str, raised: str, tmp_path: Path
+) -> None:
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text(raised + "\n")
+    script = tmp_path / "leakbound"
+    script.write_text("import sys\nfrom leakbound.cli import main\nsys.exit(main())\n")
+    called = {
+        "script": [str(script), "plan", "--truth", "3"],
+        "module": ["-m", "leakbound", "plan", "--truth", "3"],
+        "import": ["-c", "import leakbound"],
+    }
+    package = Path(lb.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, *called[program]],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path, package)))},
+    )
+    if program == "import":  # an exception of Python, for whoever imports the package
+        assert done.returncode == 1
+        assert done.stderr.startswith("Traceback")
+    else:
+        assert done.returncode == 70
+        assert done.stderr.startswith("leakbound: internal error: ")
+        assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
 
 
 def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leakbound.errors import InternalError, LeakboundError
@@ -24,6 +25,7 @@ __all__ = [
     "INCONCLUSIVE",
     "INTERRUPTED",
     "REFUTED",
+    "end_if_program",
     "ended",
     "is_refusal",
     "one_line",
@@ -63,6 +65,29 @@ def ended(program: Callable[[], int]) -> int:
     except BaseException as error:
         code = BROKEN_PIPE if _is_broken_pipe(error) else _failure(error)
     return _flushed(code)
+
+
+def end_if_program(error: Exception) -> None:
+    """End the program after an exception that kept this package from being imported.
+
+    Elsewhere nothing happens: whoever imports the package gets the exception itself.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised.
+
+    Raises
+    ------
+    SystemExit
+        With the code of a crash, if the process is the console script or ``python -m leakbound``.
+    """
+
+    def program() -> int:
+        raise error
+
+    if _is_program():
+        sys.exit(ended(program))
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -125,6 +150,15 @@ def silence(stream: Any) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def _is_program() -> bool:
+    """Return whether the package is being imported by its own program."""
+    name = next(iter(sys.argv), "")
+    if name != "-m":  # what Python says until it has found the module to run
+        return Path(name).stem == "leakbound"
+    options = sys.orig_argv
+    return "-mleakbound" in options or ("-m", "leakbound") in zip(options, options[1:], strict=False)
 
 
 def _open_streams() -> None:
