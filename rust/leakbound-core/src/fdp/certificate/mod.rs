@@ -6,9 +6,9 @@
 //!
 //! a = Σ (s+1) p_{s+1}/m by f̄(b), b = Σ (c'−s) p_s/((k−1) m).
 //!
-//! Their Algorithm 3 ([`recursion`]) uses upper sets only. Here all sets are used. No test that
-//! sees only m, c' and c can do better: every law that obeys all inequalities could be the truth
-//! for all it knows. This goes beyond the paper.
+//! Their Algorithm 3 ([`recursion`](super::recursion)) uses upper sets only. Here all sets are used.
+//! No test that sees only m, c' and c can do better: every law that obeys all inequalities could be
+//! the truth for all it knows. This goes beyond the paper.
 //!
 //! # The proof behind every bound
 //!
@@ -26,8 +26,8 @@
 //! over j, and insert: P(W ≥ c) − κ ≤ (m/c') ∫₀^Y D(λ). ∎
 //!
 //! How λ, y and κ were found does not matter for the proof. A bound is computed from (1) with
-//! sums rounded up and κ raised until (1) holds, D rounded up by [`TradeOff::delta`], and J rounded
-//! up: see `proof.rs`.
+//! sums rounded up and κ raised until (1) holds, D rounded up by
+//! [`TradeOff::delta`](super::tradeoff::TradeOff::delta), and J rounded up: see `proof.rs`.
 //!
 //! # How the best are found
 //!
