@@ -43,8 +43,8 @@
 
 mod bound;
 mod bracket;
-mod count_test;
 mod critical;
+mod decision;
 mod envelope;
 mod joint;
 mod law;
@@ -54,6 +54,6 @@ mod window;
 mod worst;
 
 pub use bound::Certificate;
-pub use count_test::{p_value, rejects};
 pub use critical::critical;
+pub use decision::{p_value, rejects};
 pub use joint::least_correct;
