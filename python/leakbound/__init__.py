@@ -17,9 +17,9 @@ Examples
 """
 
 try:
-    import numpy as _  # noqa: F401 (the first import that an installation can fail at)
+    import numpy as np  # noqa: F401 (the first import that an installation can fail at)
 except Exception as error:
-    from leakbound.cli._ending import end_if_program
+    from leakbound.cli.ending import end_if_program
 
     end_if_program(error)
     raise

@@ -1,6 +1,15 @@
 """The former place of :mod:`leakbound.report.figures`."""
 
 from leakbound.report.figures import (
+    ALERT,
+    INK,
+    MEMBER,
+    MUTED,
+    OTHER,
+    PAPER,
+    PLOTS,
+    RULE,
+    house_style,
     plot_bound,
     plot_histogram,
     plot_precision_recall,
@@ -8,4 +17,19 @@ from leakbound.report.figures import (
     plot_roc,
 )
 
-__all__ = ["plot_bound", "plot_histogram", "plot_precision_recall", "plot_profile", "plot_roc"]
+__all__ = [
+    "ALERT",
+    "INK",
+    "MEMBER",
+    "MUTED",
+    "OTHER",
+    "PAPER",
+    "PLOTS",
+    "RULE",
+    "house_style",
+    "plot_bound",
+    "plot_histogram",
+    "plot_precision_recall",
+    "plot_profile",
+    "plot_roc",
+]

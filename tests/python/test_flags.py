@@ -113,10 +113,12 @@ RETURNED = {
 
 
 def public_modules() -> Iterator[Any]:
+    """The faces of folders, and the demonstrations, which are run by their modules' names."""
     yield lb
     for info in pkgutil.walk_packages(lb.__path__, "leakbound."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
-            yield importlib.import_module(info.name)
+        module = importlib.import_module(info.name) if "__main__" not in info.name else lb
+        if (info.ispkg and "._" not in info.name) or "run" in getattr(module, "__all__", ()):
+            yield module
 
 
 def callables(module: Any) -> Iterator[tuple[str, Any]]:

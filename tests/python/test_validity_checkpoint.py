@@ -17,7 +17,7 @@ import leakbound
 from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import CheckpointError, OptionError
-from leakbound.validity import source
+from leakbound.validity import source, suite
 
 
 @dataclass
@@ -70,7 +70,7 @@ def test_counts_of_another_seed_or_source_are_refused(
     validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="are of another seed; name another folder"):
         validity.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
-    monkeypatch.setattr(source, "digest", lambda: "0" * 64)
+    monkeypatch.setattr(suite, "digest", lambda: "0" * 64)
     with pytest.raises(CheckpointError, match="of another source"):
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
@@ -79,7 +79,7 @@ def test_the_commit_is_told_and_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("first", "second"):
-        monkeypatch.setattr(source, "commit", lambda name=name: name)
+        monkeypatch.setattr(suite, "commit", lambda name=name: name)
         report = validity.run([case(Coin())], repetitions=10, checkpoint=tmp_path)
         assert report.commit == "first"
 
@@ -172,7 +172,7 @@ def cheat(member, seed):
 def test_the_command_writes_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.setattr(source, "commit", lambda: "f00")
+    monkeypatch.setattr(suite, "commit", lambda: "f00")
     shell = CliRunner()
     words = ["validate", "pure", "both", "p=0.5", "--repetitions", "250", "--table", "table.md"]
     result = shell.invoke(app, words)

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,7 @@ def _is_program() -> bool:
     if name != "-m":  # what Python says until it has found the module to run
         return Path(name).stem == "leakbound"
     options = sys.orig_argv
-    return "-mleakbound" in options or ("-m", "leakbound") in zip(options, options[1:], strict=False)
+    return "-mleakbound" in options or ("-m", "leakbound") in pairwise(options)
 
 
 def _open_streams() -> None:
