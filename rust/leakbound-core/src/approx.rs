@@ -1,16 +1,23 @@
 //! (ε, δ)-differential privacy at one number of guesses: how likely are so many correct guesses?
 
+use std::ops::Range;
+
 use leakbound_math::{Binomial, Probability, binomial, clopper_pearson};
 
 use crate::crossing::knapsack::knapsack;
 use crate::error::{AuditError, check_level};
 use crate::guesses::path::Cut;
+use crate::interrupt::Interrupt;
 use crate::scan::statistic::CutStatistic;
 
 /// Roundings of a tail that is put together from three.
 const INFLATION: f64 = 1.0 + 4.0 * binomial::RELATIVE_ERROR;
 /// A bracket of width 1400 shrinks to 1e-13 in 54 halvings.
 const HALVINGS: usize = 60;
+/// Counts whose probability is below this share of a result do not matter.
+const NEGLIGIBLE: f64 = 1e-20;
+/// Up to so many correct guesses every count is visited.
+const SHORT: u64 = 512;
 
 /// Which upper bound on P(W ≥ v) is used, W the number of correct guesses among r.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,11 +147,13 @@ impl ApproxTail {
                 if value > 0.5 { 1.0 } else { value }
             }
             ApproxForm::Panoramia => {
-                let value = envelope(shifted_tails(cut, p), 2.0 * self.examples * self.delta);
+                let mean = 2.0 * self.examples * self.delta;
+                let value = envelope(shifted_tails(cut, p, mean), mean);
                 if value > 0.5 { 1.0 } else { value }
             }
             ApproxForm::Coupling => {
-                knapsack(shifted_tails(cut, p), self.failures() * p.q() * INFLATION)
+                let budget = self.failures() * p.q() * INFLATION;
+                knapsack(shifted_tails(cut, p, budget), budget)
             }
         };
         if value.is_nan() {
@@ -179,8 +188,13 @@ impl ApproxTail {
     fn published_bound(&self, cut: Cut, p: Probability) -> f64 {
         let law = Binomial::new(cut.guesses.into(), p);
         let v = u64::from(cut.correct);
+        let tail = law.upper_tail(v);
+        if tail > 0.5 {
+            // As good as 1, and the counts below v may all be too rare to add up.
+            return 1.0;
+        }
         let gained = match self.form {
-            ApproxForm::ZeroRun => (1..=v).map(|i| law.pmf(v - i) / i as f64).sum(),
+            ApproxForm::ZeroRun => mean_of_inverses(&law, v),
             _ => largest_mean(&law, v),
         };
         let failures = match self.form {
@@ -188,39 +202,81 @@ impl ApproxTail {
             // 1 + e^−ε
             _ => p.p().recip(),
         };
-        law.upper_tail(v) + failures * self.examples * self.delta * gained
+        tail + failures * self.examples * self.delta * gained
     }
 }
 
-/// The largest P(v − i ≤ W' < v)/i.
+/// The largest P(v − i ≤ W' < v)/i, rounded up.
 fn largest_mean(law: &Binomial, v: u64) -> f64 {
+    let (end, rare) = matters_below(law, v);
     // Means of P(W' = v − 1), …, P(W' = v − i) grow while the next term is above them.
     let (mut sum, mut largest) = (0.0, 0.0);
-    for i in 1..=v {
-        sum += law.pmf(v - i);
-        let mean = sum / i as f64;
+    for count in (0..end).rev() {
+        sum += law.pmf(count);
+        let mean = sum / (v - count) as f64;
         if mean < largest {
             break;
         }
         largest = mean;
     }
-    largest
+    largest + rare
 }
 
-/// P(W' ≥ v − k), rounded up, for k = 0, 1, …, v.
-fn shifted_tails(cut: Cut, p: Probability) -> impl Iterator<Item = f64> {
+/// Σᵢ P(W' = v − i)/i, rounded up.
+fn mean_of_inverses(law: &Binomial, v: u64) -> f64 {
+    let (end, rare) = matters_below(law, v);
+    // The same share again for the rare counts at the lower end.
+    let start = partition(0..end, |count| law.lower_tail(count) <= rare);
+    let weighed = (start..end).map(|count| law.pmf(count) / (v - count) as f64);
+    weighed.rev().sum::<f64>() + 2.0 * rare
+}
+
+/// The count below v from which on W' is too rare to matter, and a bound on P(W' ≥ it): a negligible
+/// share of P(W' < v)/v, which is below both sums above. Up to [`SHORT`] all counts matter.
+fn matters_below(law: &Binomial, v: u64) -> (u64, f64) {
+    if v <= SHORT {
+        return (v, 0.0);
+    }
+    let rare = NEGLIGIBLE * law.lower_tail(v - 1) / v as f64;
+    (partition(0..v, |count| law.upper_tail(count) > rare), rare)
+}
+
+/// The first of `counts` at which `holds` is false, if it is true up to there.
+fn partition(counts: Range<u64>, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (counts.start, counts.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// Numbers of failures k and P(W' ≥ v − k), rounded up, for k = 0, 1, …, v.
+///
+/// Small k at which it does not matter are left out, and the probability at k = 0 is raised to that
+/// at the last of them: what a mean number of failures `mean` can reach is at least `mean`/v.
+fn shifted_tails(cut: Cut, p: Probability, mean: f64) -> impl Iterator<Item = (f64, f64)> {
     let law = Binomial::new(cut.guesses.into(), p);
-    (0..=cut.correct)
-        .rev()
-        .map(move |v| (law.upper_tail(v.into()) * INFLATION).min(1.0))
+    let v = u64::from(cut.correct);
+    let reached = move |k: u64| (law.upper_tail(v - k) * INFLATION).min(1.0);
+    let least = NEGLIGIBLE * (mean / v as f64).min(1.0);
+    let next = match v {
+        ..=SHORT => 1,
+        _ => partition(1..v, |k| reached(k) <= least),
+    };
+    let rest = (next..=v).map(move |k| (k as f64, reached(k)));
+    std::iter::once((0.0, reached(next - 1))).chain(rest)
 }
 
-/// The upper concave envelope at `mean` of the values of an increasing function at 0, 1, …; beyond
-/// the last it is constant.
-fn envelope(reached: impl Iterator<Item = f64>, mean: f64) -> f64 {
+/// The upper concave envelope at `mean` of an increasing function, given by points from 0 on; beyond
+/// the last, and where it is 1, it is constant.
+fn envelope(reached: impl Iterator<Item = (f64, f64)>, mean: f64) -> f64 {
     let mut hull: Vec<(f64, f64)> = Vec::new();
-    for (k, value) in reached.enumerate() {
-        let next = (k as f64, value);
+    for next in reached {
         while let [.., before, last] = hull[..] {
             // `last` lies on or below the line from `before` to `next`.
             if (last.1 - before.1) * (next.0 - before.0) > (next.1 - before.1) * (last.0 - before.0)
@@ -230,6 +286,9 @@ fn envelope(reached: impl Iterator<Item = f64>, mean: f64) -> f64 {
             hull.pop();
         }
         hull.push(next);
+        if next.1 >= 1.0 || (mean == 0.0 && next.0 == 0.0) {
+            break;
+        }
     }
     let after = hull.partition_point(|point| point.0 <= mean);
     let left = hull[after.max(1) - 1];
@@ -262,15 +321,15 @@ impl ApproxLimit {
         Ok(Self { tail, alpha })
     }
 
-    fn refutes(&self, cut: Cut, p: Probability) -> bool {
-        // Every form adds to what δ = 0 allows, which is quick to compute.
-        let pure = Binomial::new(cut.guesses.into(), p).upper_tail(cut.correct.into());
-        pure <= self.alpha && self.tail.upper_tail(cut, p) <= self.alpha
-    }
-}
-
-impl CutStatistic for ApproxLimit {
-    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+    /// The same as [`limit`](CutStatistic::limit), unless it is stopped.
+    ///
+    /// # Errors
+    /// A limit that cannot be computed, or an interrupt.
+    pub fn limit_until(
+        &self,
+        cut: Cut,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Probability>, AuditError> {
         let (guesses, correct) = (cut.guesses.into(), cut.correct.into());
         // Failures only add to what δ = 0 allows.
         let highest = clopper_pearson::lower_limit(correct, guesses, self.alpha)?;
@@ -281,6 +340,7 @@ impl CutStatistic for ApproxLimit {
         let (mut low, mut high) = (lowest.logit(), highest.logit());
         let mut verified = lowest;
         for _ in 0..HALVINGS {
+            interrupt.check()?;
             let middle = 0.5 * (low + high);
             if middle <= low || middle >= high {
                 break;
@@ -293,6 +353,18 @@ impl CutStatistic for ApproxLimit {
             }
         }
         Ok(Some(verified.next_down()))
+    }
+
+    fn refutes(&self, cut: Cut, p: Probability) -> bool {
+        // Every form adds to what δ = 0 allows, which is quick to compute.
+        let pure = Binomial::new(cut.guesses.into(), p).upper_tail(cut.correct.into());
+        pure <= self.alpha && self.tail.upper_tail(cut, p) <= self.alpha
+    }
+}
+
+impl CutStatistic for ApproxLimit {
+    fn limit(&self, cut: Cut) -> Result<Option<Probability>, AuditError> {
+        self.limit_until(cut, &Interrupt::default())
     }
 
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
@@ -396,6 +468,83 @@ mod tests {
         }
     }
 
+    /// Every form that goes through counts one by one, over all of them.
+    fn one_by_one(tail: ApproxTail, cut: Cut, p: Probability) -> f64 {
+        let law = Binomial::new(cut.guesses.into(), p);
+        let v = u64::from(cut.correct);
+        let mass = tail.examples * tail.delta;
+        let reached = || by_failures((0..=v).map(|k| law.upper_tail(v - k)));
+        match tail.form {
+            ApproxForm::Coupling => knapsack(reached(), mass * p.q()),
+            ApproxForm::Panoramia => envelope(reached(), 2.0 * mass),
+            ApproxForm::ZeroRun => {
+                let sum: f64 = (1..=v).map(|i| law.pmf(v - i) / i as f64).sum();
+                law.upper_tail(v) + mass / p.p() * sum
+            }
+            _ => {
+                let below = |i: u64| (v - i..v).map(|count| law.pmf(count)).sum::<f64>();
+                let means = (1..=v).map(|i| below(i) / i as f64);
+                law.upper_tail(v) + 2.0 * mass * means.fold(0.0, f64::max)
+            }
+        }
+    }
+
+    #[test]
+    fn counts_left_out_do_not_matter() {
+        let forms = [
+            ApproxForm::Steinke,
+            ApproxForm::Coupling,
+            ApproxForm::ZeroRun,
+            ApproxForm::Panoramia,
+        ];
+        for (guesses, correct) in [(1500, 1500), (1500, 1300), (1500, 1120), (900, 560)] {
+            for (form, delta) in forms
+                .into_iter()
+                .flat_map(|form| [0.0, 1e-300, 1e-12, 1e-6, 1e-4].map(|delta| (form, delta)))
+            {
+                let (tail, cut) = (tail(form, 2000.0, delta, 2), Cut { guesses, correct });
+                for epsilon in [0.0, 0.5, 3.0] {
+                    let p = tail.success_probability(epsilon).unwrap();
+                    let ours = tail.upper_tail(cut, p);
+                    let expected = one_by_one(tail, cut, p).max(f64::MIN_POSITIVE);
+                    let published = form != ApproxForm::Coupling && expected > 0.5;
+                    let expected = if published { 1.0 } else { expected };
+                    let same = ours >= expected * (1.0 - 1e-12) && ours <= expected * (1.0 + 1e-11);
+                    assert!(
+                        same,
+                        "{form:?} {cut:?} {delta} {epsilon}: {ours} {expected}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_counts_take_no_longer_than_their_spread() {
+        let guesses = u32::MAX;
+        for form in FORMS.into_iter().chain([ApproxForm::Panoramia]) {
+            let tail = tail(form, f64::from(guesses), 1e-5, 2);
+            for correct in [guesses, guesses / 4 * 3, guesses / 2 + 1_000_000, 1] {
+                let cut = Cut { guesses, correct };
+                let value = tail.upper_tail(cut, tail.success_probability(1.0).unwrap());
+                assert!(value > 0.0 && value <= 1.0, "{form:?} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupt_stops_a_limit() {
+        let stop = Interrupt::default();
+        stop.request();
+        let limits = ApproxLimit::new(tail(ApproxForm::ZeroRun, 1000.0, 1e-6, 2), 0.05).unwrap();
+        let cut = Cut {
+            guesses: 100,
+            correct: 90,
+        };
+        let stopped = limits.limit_until(cut, &stop);
+        assert!(matches!(stopped, Err(AuditError::Interrupted)));
+    }
+
     #[test]
     fn limits_lie_on_the_verified_side() {
         for form in FORMS {
@@ -429,7 +578,7 @@ mod tests {
                     best = best.max(low + share * (high - low));
                 }
             }
-            let ours = envelope(reached.into_iter(), mean);
+            let ours = envelope(by_failures(reached), mean);
             assert!((ours - best).abs() < 1e-15, "{mean}: {ours} {best}");
         }
     }

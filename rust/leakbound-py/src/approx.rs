@@ -1,7 +1,7 @@
 //! (ε, δ)-DP at one number of guesses, and over the cuts of a path.
 
 use leakbound_core::{
-    ApproxForm, ApproxLimit, ApproxTail, AuditError, Cut, CutStatistic, best_cut, pointwise_curve,
+    ApproxForm, ApproxLimit, ApproxTail, AuditError, Cut, best_cut, pointwise_curve,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -61,9 +61,10 @@ pub(crate) fn approx_epsilon(
     options: TailOptions,
 ) -> PyResult<f64> {
     let form = options.form()?;
-    enter(py, |_| {
+    enter(py, |interrupt| {
         let tail = options.tail(form)?;
-        let limit = ApproxLimit::new(tail, beta)?.limit(Cut { guesses, correct })?;
+        let statistic = ApproxLimit::new(tail, beta)?;
+        let limit = statistic.limit_until(Cut { guesses, correct }, interrupt)?;
         Ok(limit.map_or(0.0, |p| tail.epsilon(p).max(0.0)))
     })
 }

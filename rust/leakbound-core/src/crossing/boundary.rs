@@ -4,7 +4,7 @@ use leakbound_math::Probability;
 
 use crate::crossing::backward::Backward;
 use crate::crossing::first_crossing::{FirstCrossing, Passage};
-use crate::crossing::knapsack::knapsack;
+use crate::crossing::knapsack::{by_failures, knapsack};
 use crate::crossing::success_probabilities::{LogitFamily, SuccessProbabilities};
 use crate::crossing::walk::Walk;
 use crate::error::{AuditError, check_level};
@@ -180,7 +180,10 @@ impl Boundary {
             backward.cut(threshold);
         }
         let budget = failures * p.q() * (1.0 + 4.0 * f64::EPSILON);
-        Ok(knapsack(backward.into_crossing_probabilities(), budget))
+        Ok(knapsack(
+            by_failures(backward.into_crossing_probabilities()),
+            budget,
+        ))
     }
 
     /// The largest p of at least ½ at which P(cross) ≤ `beta` was certified, failures and all, to

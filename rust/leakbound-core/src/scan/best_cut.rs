@@ -11,7 +11,7 @@ use crate::scan::statistic::CutStatistic;
 /// Every how many cuts the first, sparse pass looks.
 const SPARSE: usize = 512;
 /// Cuts between two looks at the interrupt.
-const CUTS_PER_CHECK: usize = 1 << 16;
+const CUTS_PER_CHECK: usize = 1 << 8;
 
 /// The maximum over `cuts` of a statistic's limits.
 ///
@@ -31,6 +31,7 @@ pub fn best_cut(
 ) -> Result<CutBound, AuditError> {
     let mut best = CutBound::NONE;
     for &cut in cuts.iter().step_by(SPARSE) {
+        interrupt.check()?;
         raise(&mut best, cut, statistic)?;
     }
     for chunk in cuts.chunks(CUTS_PER_CHECK) {
