@@ -378,6 +378,7 @@ impl CutStatistic for ApproxLimit {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::crossing::knapsack::by_failures;
 
     fn tail(form: ApproxForm, m: f64, delta: f64, k: u32) -> ApproxTail {
         ApproxTail::new(form, m, delta, k, false).unwrap()
