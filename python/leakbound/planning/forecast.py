@@ -177,6 +177,12 @@ class Power(Record):
     simulations: int
     seed: int
 
+    def _flaw(self) -> str:
+        if not (0 < self.confidence < 1 and 0 <= self.probability <= 1):
+            return f"confidence is {self.confidence:g}, probability {self.probability:g}"
+        ordered = self.low <= self.median <= self.high
+        return "" if ordered else "low, median and high are not in this order"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CanariesNeeded(Record):

@@ -65,6 +65,12 @@ class Falsification(Record):
     sceptic: str
     seed: int
 
+    def _flaw(self) -> str:
+        if not (0 <= self.p_value <= 1 and 0 <= self.correct <= self.guesses):
+            return f"p_value is {self.p_value:g}, correct {self.correct} of {self.guesses}"
+        below = self.p_value < REFUTED_BELOW
+        return "" if self.refuted == below else f"refuted does not follow from {self.p_value:g}"
+
     def __repr__(self) -> str:
         verdict = "refuted" if self.refuted else "not refuted"
         return (

@@ -59,6 +59,14 @@ class Overlap(Record):
     member_counts: IntArray
     nonmember_counts: IntArray
 
+    def _flaw(self) -> str:
+        bins = self.edges.size - 1
+        if not bins == self.member_counts.size == self.nonmember_counts.size:
+            return "edges and counts differ in length"
+        if self.thresholds.size != self.beyond.size or not 0 <= self.members <= self.m:
+            return f"members ({self.members}) <= m ({self.m}), or a share for each threshold"
+        return ""
+
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the histograms: see `plot_overlap`.
 

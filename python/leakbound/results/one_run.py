@@ -10,12 +10,14 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
 
 from leakbound._base.formatting import down, up
 from leakbound._base.records import Lazy, Record
-from leakbound._base.types import Kind, PathName, Verdict
-from leakbound._base.validation import real
+from leakbound._base.types import Design, Kind, PathName, Verdict
+from leakbound._base.validation import real, shown
 from leakbound.claims import FAMILIES, Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -27,7 +29,16 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 """Share of the ceiling by which rounding may put a bound above it."""
 
-__all__ = ["AuditResult", "Result", "ScoreAudit", "check_delta", "judged", "percent", "sign_of"]
+__all__ = [
+    "AuditResult",
+    "Result",
+    "ScoreAudit",
+    "check_delta",
+    "flaw_of_options",
+    "judged",
+    "percent",
+    "sign_of",
+]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -101,14 +112,9 @@ class ScoreAudit(Record):
             return f"auc is {self.auc:g}, outside [0, 1]"
         if self.bound < 0 or not self._within_reach():
             return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
-        lengths = [
-            [part.size for part in vars(figure).values()] for figure in (self.curve, self.roc)
-        ]
-        bins = self.histogram
-        lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
-        if any(len(set(sizes)) > 1 for sizes in lengths):
-            return "the arrays of curve, roc or histogram differ in length"
-        return ""
+        if self.reason and 0 < self.bound < math.inf:
+            return f"reason says why the bound is 0, and it is {self.bound:g}"
+        return _flaw_of_figures(self)
 
     def _within_reach(self) -> bool:
         return self.bound <= self.ceiling + _ROUNDING * abs(self.ceiling) < math.inf
@@ -260,7 +266,14 @@ class AuditResult(Result, ScoreAudit):
     def _flaw(self) -> str:
         if not 0 < self.confidence < 1:
             return f"confidence is {self.confidence:g}, outside (0, 1)"
-        return super()._flaw()
+        if self.kind not in self._kinds():
+            return f"kind {self.kind!r} is none of a {type(self).__name__} on {self.claim.name}"
+        if self.rejected is not None and not self.is_family:
+            return f"rejected is a curve, and {self.claim.name} is no family of curves"
+        return flaw_of_options(self.kind, self.options) or super()._flaw()
+
+    def _kinds(self) -> set[Kind]:
+        return {"invalid", "family_lower_bound" if self.is_family else "lower_bound"}
 
     def _within_reach(self) -> bool:
         if self.bounds_above:
@@ -437,6 +450,33 @@ def sign_of(kind: Kind) -> str:
 def percent(share: float) -> str:
     """Return a share in percent."""
     return f"{100 * share:.10g}%"
+
+
+def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:
+    """Return which options of a result that was read cannot be; empty if all can."""
+    cuts, design = options.get("cuts"), options.get("design", "coins")
+    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
+        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
+    if design not in get_args(Design):
+        return f"options.design is {shown(design)}, which is no design"
+    return ""
+
+
+def _flaw_of_figures(audit: ScoreAudit) -> str:
+    """Return what arrays that were read cannot be; empty if all can."""
+    curve, roc, bins = audit.curve, audit.roc, audit.histogram
+    lengths = [[part.size for part in vars(figure).values()] for figure in (curve, roc)]
+    lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
+    if any(len(set(sizes)) > 1 for sizes in lengths):
+        return "the arrays of curve, roc or histogram differ in length"
+    shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
+    if not all(((part >= 0) & (part <= 1)).all() for part in shares):
+        return "a share of curve or roc is outside [0, 1]"
+    counts = [bins.members, bins.non_members, curve.correct, roc.members]
+    counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
+    if not all(((part >= 0) & (part <= audit.m)).all() for part in counts):
+        return "a count of curve, roc or histogram is outside what it is part of"
+    return "an edge of histogram is no number" if np.isnan(bins.edges).any() else ""
 
 
 def _counts(audit: ScoreAudit) -> str:

@@ -9,7 +9,15 @@ from leakbound._base.types import Kind, PathName, Verdict
 from leakbound._base.validation import real
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
-from leakbound.results.one_run import Result, ScoreAudit, check_delta, judged, percent, sign_of
+from leakbound.results.one_run import (
+    Result,
+    ScoreAudit,
+    check_delta,
+    flaw_of_options,
+    judged,
+    percent,
+    sign_of,
+)
 from leakbound.results.zero_run import ZeroRunResult
 
 __all__ = ["PanoramiaResult"]
@@ -98,9 +106,17 @@ class PanoramiaResult(Result):
             return f"bound ({self.bound:g}) does not follow from c_plus_epsilon_lb and c"
         if min(self.c_lb, most, self.epsilon_tilde) < 0 or most != self.attack.bound:
             return "c_lb, c_plus_epsilon_lb and epsilon_tilde are not what the attack proves"
+        if self.epsilon_tilde != max(0.0, most - self.c_lb):
+            return "epsilon_tilde is not c_plus_epsilon_lb less c_lb, or 0"
         if (self.lower_bound is None) == (self.kind == "lower_bound"):
             return f"lower_bound does not go with kind {self.kind!r}"
-        return ""
+        if self.kind not in {"estimate", "lower_bound", "invalid"} or (
+            self.kind == "estimate" and self.c_upper is not None
+        ):
+            return f"kind {self.kind!r} is none of a PanoramiaResult, or c_upper of another one"
+        if self.reason and self.bound > 0:
+            return f"reason says why the bound is 0, and it is {self.bound:g}"
+        return flaw_of_options(self.kind, self.options)
 
     @property
     def conditionals(self) -> tuple[ZeroRunResult, ...]:

@@ -1,9 +1,10 @@
 """What a Zero-Run audit returns; the public name is that of the package."""
 
+import math
 from dataclasses import dataclass, field
 
 from leakbound._base.records import Lazy
-from leakbound._base.types import BootstrapMethod, Correction, FloatArray, IntArray
+from leakbound._base.types import BootstrapMethod, Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, Overlap
 from leakbound.results.one_run import AuditResult
 
@@ -93,6 +94,20 @@ class ZeroRunResult(AuditResult):
     _overlap: Lazy[Overlap] = field(repr=False)
     _by_tampering: Lazy[float | None] = field(repr=False)
     _shift_curve: Lazy[ShiftCurve | None] = field(repr=False)
+
+    def _flaw(self) -> str:
+        if not (0 <= self.kept <= self.m and self.abstained >= 0 and self.m_eff >= 0):
+            return f"kept ({self.kept}) <= m ({self.m}), abstained and m_eff >= 0 do not all hold"
+        if self.options.get("correction", self.correction) != self.correction:
+            return f"correction is {self.correction!r}, and that of the options another"
+        if self.withheld and not (self.reason and self.bound in {0, math.inf}):
+            return f"the bound is withheld, and yet {self.bound:g}"
+        if self.naive.kind != "invalid" or self.naive.claim.name != self.claim.name:
+            return "naive must be of kind 'invalid' and on the same claim"
+        return super()._flaw()
+
+    def _kinds(self) -> set[Kind]:
+        return {"conditional_lower_bound"}
 
     def _within_reach(self) -> bool:
         # replicates that are recentred may say more than any attack on the point estimate

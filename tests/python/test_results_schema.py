@@ -1,0 +1,130 @@
+"""The published schema is that of the results, and what it does not have is refused."""
+
+import json
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.errors import ResultFormatError
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
+M = 80
+rng = np.random.default_rng(4)
+MEMBER = rng.random(M) < 0.5
+SCORE = rng.normal(size=M) + 2 * MEMBER
+
+ONE_RUN = lb.audit_one_run(SCORE, MEMBER, cuts=lb.UnionBound())
+GAUSSIAN = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP())
+PANORAMIA = lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER)
+ZERO_RUN = lb.audit_zero_run(SCORE, MEMBER, np.full(M, 0.4))
+RESULTS = {"one run": ONE_RUN, "GDP": GAUSSIAN, "PANORAMIA": PANORAMIA, "Zero-Run": ZERO_RUN}
+
+
+def objects(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a type, outermost first; options are free, and left out."""
+    if isinstance(data, dict):
+        if data.get("type") in SCHEMA["$defs"]:
+            yield data
+        for name in sorted(data.keys() - {"options"}):
+            yield from objects(data[name])
+    elif isinstance(data, list):
+        for part in data:
+            yield from objects(part)
+
+
+def test_the_schema_is_current() -> None:
+    made = runpy.run_path(str(ROOT / "tests" / "golden" / "generate" / "schema.py"))
+    assert made["FILE"].read_text(encoding="utf-8") == made["text"](), (
+        "run `python tests/golden/generate/schema.py`; where a field that results had before "
+        "changes its name or meaning, raise SCHEMA in leakbound/_base/records.py"
+    )
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_have_the_fields_of_the_schema(name: str) -> None:
+    stored = RESULTS[name].to_dict()
+    found = list(objects(stored))
+    assert len(found) > 6
+    for one in found:
+        form = SCHEMA["$defs"][one["type"]]
+        assert not form["additionalProperties"]
+        assert set(form["required"]) == set(one) - {"schema"} <= set(form["properties"])
+    assert stored["schema"] == SCHEMA["$defs"][stored["type"]]["properties"]["schema"]["const"]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
+    text = RESULTS[name].to_json()
+    for index, one in enumerate(objects(json.loads(text))):
+        data = json.loads(text)
+        list(objects(data))[index]["new"] = 1
+        with pytest.raises(ResultFormatError, match=r"has unknown fields: new$"):
+            type(RESULTS[name]).from_dict(data)
+        for field in set(one) - {"schema", "type"}:
+            data = json.loads(text)
+            if field in list(objects(data))[index]:
+                del list(objects(data))[index][field]
+                with pytest.raises(ResultFormatError, match=f" lacks {field}$"):
+                    type(RESULTS[name]).from_dict(data)
+
+
+CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
+    ("one run", {"kind": "family_lower_bound"}, "kind 'family_lower_bound' is none of a AuditR"),
+    ("one run", {"kind": "conditional_lower_bound"}, "kind 'conditional_lower_bound' is none"),
+    ("one run", {"options": {"cuts": {"type": "Uncorrected"}}}, "not corrected for prove nothing"),
+    ("one run", {"options": {"design": "coin"}}, "options.design is 'coin', which is no design"),
+    ("one run", {"reason": "too few"}, "reason says why the bound is 0"),
+    ("one run", {"rejected": GAUSSIAN.to_dict()["rejected"]}, "pure DP is no family of curves"),
+    ("one run", {"bound": float("nan")}, "AuditResult.bound must be a finite number, got nan"),
+    ("one run", {"bound": None}, "AuditResult.bound must be a number, got None"),
+    ("GDP", {"kind": "lower_bound"}, "kind 'lower_bound' is none of a AuditResult on Gaussian DP"),
+    ("GDP", {"claim": {"type": "PureDP"}}, "kind 'family_lower_bound' is none of"),
+    ("GDP", {"claim": {"type": "TightDP"}}, r"AuditResult\.claim\.type must be 'PureDP' or"),
+    ("GDP", {"claim": {}}, r"AuditResult\.claim lacks type"),
+    ("GDP", {"claim": {"type": "GaussianDP", "delta": 2}}, r"AuditResult\.claim cannot be: delta"),
+    ("GDP", {"claim": {"type": "GaussianDP", "delta": ""}}, r"AuditResult\.claim\.delta must be a"),
+    ("PANORAMIA", {"kind": "conditional_lower_bound"}, "is none of a PanoramiaResult"),
+    ("PANORAMIA", {"c_upper": 0.0}, "bound .* does not follow|c_upper of another one"),
+    ("PANORAMIA", {"epsilon_tilde": 99}, "epsilon_tilde is not"),
+    ("Zero-Run", {"kind": "lower_bound"}, "kind 'lower_bound' is none of a ZeroRunResult"),
+    ("Zero-Run", {"kept": M + 1}, r"kept \(81\) <= m \(80\)"),
+    ("Zero-Run", {"correction": "tamper"}, "correction is 'tamper', and that of the options"),
+    ("Zero-Run", {"withheld": True}, "the bound is withheld, and yet"),
+    ("Zero-Run", {"naive": ONE_RUN.to_dict()}, "has unknown fields: schema"),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "words"), CONTRADICTIONS)
+def test_contradictions_are_refused(name: str, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ResultFormatError, match=words):
+        type(RESULTS[name]).from_dict(RESULTS[name].to_dict() | change)
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "words"),
+    [
+        ("guesses", [-1], "a count of curve"),
+        ("correct", [M], "a count of curve"),
+        ("correct", [2**70], r"AuditResult\.curve\.correct cannot be: .* beyond int64"),
+        ("correct", [0.5], r"AuditResult\.curve\.correct\[0\] must be of type int, got 0.5"),
+        ("precision", [1.5], "a share of curve"),
+        ("recall", [None], "a share of curve"),
+    ],
+)
+def test_arrays_that_cannot_be_are_refused(part: str, values: list[Any], words: str) -> None:
+    data: Any = ONE_RUN.to_dict()
+    data["curve"][part][: len(values)] = values
+    with pytest.raises(ResultFormatError, match=words):
+        lb.AuditResult.from_dict(data)
+
+
+def test_words_of_earlier_versions_are_read() -> None:
+    data: Any = ONE_RUN.to_dict()
+    data["assumptions"][0]["status"] = "refuted"
+    assert lb.AuditResult.from_dict(data).assumptions[0].status == "contradicted"
