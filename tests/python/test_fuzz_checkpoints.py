@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import leakbound as lb
+from leakbound._base.checkpoints import Checkpoints
 from leakbound.errors import CheckpointError, PlanFormatError
-from leakbound.panoramia.checkpoints import Checkpoints
-from leakbound.propensity.blocks import Checkpoint
 from mutations import LONG, QUICK, assaulted, mutants
 
 MADE_OF = {"members": "a", "seed": "1"}
@@ -62,15 +61,16 @@ def test_tampered_records(count: int, tmp_path: Path) -> None:
 
 @COUNTS
 def test_tampered_blocks(count: int, tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, "key")
-    checkpoint.save(0, BLOCK)
+    checkpoint = Checkpoints(tmp_path, MADE_OF)
+    checkpoint.save("0-4", {"block": BLOCK})
     (file,) = tmp_path.glob("*.npz")
 
     def read(content: bytes) -> None:
         file.write_bytes(content)
-        found = checkpoint.load(0, 4)
+        found = checkpoint.load("0-4")
         assert found is not None
-        np.testing.assert_array_equal(found, BLOCK)
+        assert list(found) == ["block"]
+        np.testing.assert_array_equal(found["block"], BLOCK)
 
     cases = mutants([file.read_bytes()], count, seed=count)
     read_well, refused = assaulted(cases, read, (CheckpointError,))
@@ -102,7 +102,7 @@ def test_tampered_plans(count: int, tmp_path: Path) -> None:
 def test_phases_without_a_record_are_refused_and_named(tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF).phase("trained", lambda: OUTCOME)
     (tmp_path / "made-of.json").unlink()
-    with pytest.raises(CheckpointError, match=r"holds phases \(trained\.npz\) without the record"):
+    with pytest.raises(CheckpointError, match=r"holds trained\.npz without the record"):
         Checkpoints(tmp_path, MADE_OF | {"members": "b"})
 
 
@@ -110,7 +110,7 @@ def test_a_phase_is_not_taken_for_another(tmp_path: Path) -> None:
     phases = Checkpoints(tmp_path, MADE_OF)
     phases.phase("trained", lambda: OUTCOME)
     (tmp_path / "trained.npz").rename(tmp_path / "untrained.npz")
-    with pytest.raises(CheckpointError, match="not as the phase 'untrained' left it"):
+    with pytest.raises(CheckpointError, match="not as 'untrained' was stored"):
         phases.phase("untrained", redo)
 
 
@@ -120,33 +120,62 @@ def test_stray_files_harm_nobody(tmp_path: Path) -> None:
     (tmp_path / "notes.md").mkdir()
     phases.phase("trained", lambda: OUTCOME)
     assert list(Checkpoints(tmp_path, MADE_OF).phase("trained", redo)) == list(OUTCOME)
-    blocks = Checkpoint(tmp_path / "blocks", "key")
-    (tmp_path / "blocks" / "00000000-4.npy").write_bytes(b"of an older version")
-    assert blocks.load(0, 4) is None
+    (tmp_path / "00000000-4.npy").write_bytes(b"of an older version")
+    assert phases.load("00000000-4") is None
 
 
 @pytest.mark.parametrize(
     "block", [np.full((4, 2), np.nan), BLOCK[:3], BLOCK.astype(np.float32), BLOCK + 1]
 )
 def test_blocks_that_are_not_as_they_were_stored(block: Any, tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, "key")
-    checkpoint.save(0, BLOCK)
+    checkpoint = Checkpoints(tmp_path, MADE_OF)
+    checkpoint.save("0-4", {"block": BLOCK})
     (file,) = tmp_path.glob("*.npz")
     with np.load(file) as content:
         seal = content["sha256"]
     stream = io.BytesIO()
     np.savez(stream, block=block, sha256=seal)
     file.write_bytes(stream.getvalue())
-    with pytest.raises(CheckpointError, match="not as it was stored"):
-        checkpoint.load(0, 4)
+    with pytest.raises(CheckpointError, match="not as '0-4' was stored"):
+        checkpoint.load("0-4")
     file.write_bytes(b"")
     with pytest.raises(CheckpointError, match="cannot be read"):
-        checkpoint.load(0, 4)
+        checkpoint.load("0-4")
 
 
-def test_a_block_does_not_move(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, "key")
-    checkpoint.save(0, BLOCK)
-    (tmp_path / "00000000-4.npz").rename(tmp_path / "00000004-4.npz")
-    with pytest.raises(CheckpointError, match="not as it was stored"):
-        checkpoint.load(4, 4)
+def test_an_outcome_does_not_move(tmp_path: Path) -> None:
+    checkpoint = Checkpoints(tmp_path / "one", MADE_OF)
+    checkpoint.save("0-4", {"block": BLOCK})
+    content = (tmp_path / "one" / "0-4.npz").read_bytes()
+    (tmp_path / "one" / "4-4.npz").write_bytes(content)
+    with pytest.raises(CheckpointError, match="not as '4-4' was stored"):
+        checkpoint.load("4-4")
+    other = Checkpoints(tmp_path / "other", MADE_OF | {"seed": "2"})
+    (tmp_path / "other" / "0-4.npz").write_bytes(content)
+    with pytest.raises(CheckpointError, match="not as '0-4' was stored"):
+        other.load("0-4")
+
+
+@pytest.mark.parametrize(
+    ("alone", "name", "content", "words"),
+    [
+        (False, "made-of.json", '{"members": "a", "seed": "1"}', "of another version of leakbound"),
+        (False, "made-of.json", "[]", "not a record of checkpoints"),
+        (False, "0-4.npz", "", r"holds 0-4\.npz without the record"),
+        (True, "key", "model\nseed 0\n", "holds key without the record"),
+    ],
+    ids=["scheme", "record", "block", "key"],
+)
+def test_folders_of_earlier_versions_and_other_files_are_refused(
+    alone: Any, name: str, content: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=words):
+        Checkpoints(tmp_path, MADE_OF, alone=alone)
+
+
+def test_other_runs_are_named_and_what_is_told_is_not_compared(tmp_path: Path) -> None:
+    Checkpoints(tmp_path, MADE_OF, told={"commit": "f00"})
+    assert Checkpoints(tmp_path, MADE_OF, told={"commit": "ba4"}).told == {"commit": "f00"}
+    with pytest.raises(CheckpointError, match="are of another members and another seed; name"):
+        Checkpoints(tmp_path, {"members": "b", "seed": "2"})

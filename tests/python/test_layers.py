@@ -50,7 +50,6 @@ REPORTS = frozenset({"leakbound.report", "leakbound.results"})
 KNOWN_CIRCLES = {
     frozenset({"leakbound.generators.causal", "leakbound.generators.text"}),
     frozenset({"leakbound.panoramia.phases", "leakbound.panoramia.run"}),
-    frozenset({"leakbound.validity.markdown", "leakbound.validity.suite"}),
     frozenset(f"leakbound.panoramia.report.{name}" for name in ("figures", "page", "report")),
 }
 

@@ -1,5 +1,6 @@
 """Bootstraps on executors and threads, interrupted and resumed: the same draws."""
 
+import json
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -11,11 +12,14 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import leakbound._core as _core
+from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import CheckpointError, IncompatibleOptionsError
 from leakbound.propensity import LogisticPropensity, PropensityFit, SklearnPropensity, cross_fit
-from leakbound.propensity.blocks import Checkpoint, run_blocks
+from leakbound.propensity.blocks import run_blocks
+
+MADE_OF = {"seed": "1"}
 
 
 def shifted(m: int, d: int = 3) -> tuple[FloatArray, BoolArray]:
@@ -115,9 +119,9 @@ def test_an_interrupted_run_carries_on_with_the_blocks_that_are_left(tmp_path: P
         return np.arange(first, first + count, dtype=np.float64)[:, None]
 
     with pytest.raises(KeyboardInterrupt):
-        run_blocks(failing(task, 2), 25, size=10, checkpoint=Checkpoint(tmp_path / "run", "key"))
+        run_blocks(failing(task, 2), 25, size=10, checkpoint=Checkpoints(tmp_path / "run", MADE_OF))
     assert begun == [0, 10]
-    values = run_blocks(task, 25, size=10, checkpoint=Checkpoint(tmp_path / "run", "key"))
+    values = run_blocks(task, 25, size=10, checkpoint=Checkpoints(tmp_path / "run", MADE_OF))
     assert begun == [0, 10, 20]
     assert values.ravel().tolist() == list(range(25))
 
@@ -125,8 +129,8 @@ def test_an_interrupted_run_carries_on_with_the_blocks_that_are_left(tmp_path: P
 def test_a_bootstrap_resumes_from_its_checkpoint(fit: PropensityFit, tmp_path: Path) -> None:
     features, folder = shifted(40)[0], tmp_path / "boot"
     fit.bootstrap(features, K=70, checkpoint=folder)
-    kept = Checkpoint(folder, (folder / "key").read_text())
-    kept.save(0, np.zeros((64, 4)))  # stands out if it is read again
+    kept = Checkpoints(folder, json.loads((folder / "made-of.json").read_text())["made of"])
+    kept.save("00000000-64", {"block": np.zeros((64, 4))})  # stands out if it is read again
     draws = fit.bootstrap(features, K=100, checkpoint=folder)
     assert (draws[:64] == 0).all()
     np.testing.assert_array_equal(draws[64:], fit.bootstrap(features, K=100)[64:])
@@ -136,16 +140,16 @@ def test_a_checkpoint_of_something_else_is_refused(fit: PropensityFit, tmp_path:
     features, folder = shifted(40)[0], tmp_path / "boot"
     fit.bootstrap(features, K=2, checkpoint=folder)
     others = [
-        LogisticPropensity(2.0).fit(*shifted(300)),
-        LogisticPropensity().fit(*shifted(301)),
-        LogisticPropensity().fit(*shifted(300), seed=1),
+        (LogisticPropensity(2.0).fit(*shifted(300)), "model"),
+        (LogisticPropensity().fit(*shifted(301)), "training set or its folds"),
+        (LogisticPropensity().fit(*shifted(300), seed=1), "training set or its folds"),
     ]
-    for other in others:
-        with pytest.raises(CheckpointError, match="other data, another model or another seed"):
+    for other, named in others:
+        with pytest.raises(CheckpointError, match=f"are of another {named}; name another folder"):
             other.bootstrap(features, K=2, checkpoint=folder)
-    with pytest.raises(CheckpointError, match="another seed"):
+    with pytest.raises(CheckpointError, match="are of another seed;"):
         fit.bootstrap(features, K=2, seed=1, checkpoint=folder)
-    with pytest.raises(CheckpointError, match="not a checkpoint"):
+    with pytest.raises(CheckpointError, match="holds boot without the record"):
         fit.bootstrap(features, K=2, checkpoint=tmp_path)
 
 

@@ -12,8 +12,8 @@ from leakbound.propensity import LogisticPropensity
 from leakbound.results.zero_run import ZeroRunResult
 
 if TYPE_CHECKING:
+    from leakbound._base.checkpoints import Arrays
     from leakbound._base.types import FloatArray
-    from leakbound.panoramia.checkpoints import Arrays
 
 __all__ = ["CORRECTIONS", "Conditional", "shown_of", "withheld_together"]
 

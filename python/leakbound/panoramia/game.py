@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base.checkpoints import Arrays
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts import CutPolicy
-from leakbound.panoramia.checkpoints import Arrays
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from leakbound._base.streams import SCHEME, Purpose
+from leakbound._base.checkpoints import Arrays, Checkpoints, digest
+from leakbound._base.streams import Purpose
 from leakbound._base.validation import check_ids, check_length, complement, vector
 from leakbound.audits import audit_panoramia
 from leakbound.audits.panoramia.conditional import audit_shown
@@ -22,7 +23,6 @@ from leakbound.errors import (
     OptionError,
 )
 from leakbound.generators import MemberSplit, check_duplicates
-from leakbound.panoramia.checkpoints import Arrays, Checkpoints, digest
 from leakbound.panoramia.checks import LEAST, check_alike, check_columns, check_parts
 from leakbound.panoramia.conditional import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.panoramia.examples import Examples
@@ -228,7 +228,6 @@ class Run:
         models = {**self.targets, "": self.initial}
         return {
             **{f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
-            "random streams": SCHEME,
             "members": digest(self.members.x, self.members.y, self.teaching),
             "nonmembers": "none" if others is None else digest(others.x, others.y),
             "targets": " ".join(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.validation import complement, flag, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
-from leakbound.panoramia.checkpoints import Checkpoints
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.attack import StackedAttack
 from leakbound.panoramia.options import Helper, each_helper
@@ -220,5 +219,4 @@ class Panoramia:
             generator_ids,
             progress,
         )
-        folder = None if checkpoints is None else Path(checkpoints)
-        return run.report(Checkpoints(folder, run.made_of()))
+        return run.report(Checkpoints(checkpoints, run.made_of()))

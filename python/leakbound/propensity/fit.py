@@ -11,10 +11,10 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.streams import SCHEME
+from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
 from leakbound._base.validation import flag, integer, real
-from leakbound.propensity.blocks import BLOCK, Checkpoint, run_blocks
+from leakbound.propensity.blocks import BLOCK, run_blocks
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import Engine
 from leakbound.propensity.falsification import Falsification, falsify
@@ -165,7 +165,7 @@ class PropensityFit:
         task = partial(self._engine.replicates, self.rows, used, seed)
         kept = None
         if checkpoint is not None:
-            kept = Checkpoint(checkpoint, self._key(used, seed))
+            kept = Checkpoints(checkpoint, self._made_of(used, seed), alone=True)
         size = BLOCK
         if executor is None and kept is None and not self._engine.replicates_need_features:
             size *= max(1, _core.threads() // 2)
@@ -294,16 +294,13 @@ class PropensityFit:
     def _features(self, X: ArrayInput) -> FloatArray:
         return check_features(X, "X", columns=self.rows.features.shape[1])
 
-    def _key(self, features: FloatArray, seed: int) -> str:
-        content = Rows(features, self.rows.member[:0], None, None).digest
-        made_of = (
-            self.name,
-            repr(self._engine),
-            self.rows.digest,
-            content,
-            f"seed {seed} of {SCHEME}",
-        )
-        return "".join(f"{part}\n" for part in made_of)
+    def _made_of(self, features: FloatArray, seed: int) -> dict[str, str]:
+        return {
+            "model": f"{self.name}: {self._engine!r}",
+            "training set or its folds": self.rows.digest,
+            "audit set": Rows(features, self.rows.member[:0], None, None).digest,
+            "seed": str(seed),
+        }
 
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())

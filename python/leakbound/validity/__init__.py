@@ -13,6 +13,7 @@ True
 """
 
 from leakbound.validity.catalogue import attack_cases, cases
-from leakbound.validity.suite import Case, Rate, ValidityReport, most_errors, run
+from leakbound.validity.rates import Rate, ValidityReport
+from leakbound.validity.suite import Case, most_errors, run
 
 __all__ = ["Case", "Rate", "ValidityReport", "attack_cases", "cases", "most_errors", "run"]

@@ -3,6 +3,7 @@
 The public names are those of `leakbound.validity`.
 """
 
+import hashlib
 import os
 import re
 import zlib
@@ -11,14 +12,15 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
+from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.progress import track
-from leakbound._base.records import Record
 from leakbound._base.validation import choice, flag, integer
 from leakbound.errors import LeakboundError, OptionError
 from leakbound.stats import binomial_tail
-from leakbound.validity.checkpoint import Checkpoint, Chunk
-from leakbound.validity.markdown import render
-from leakbound.validity.source import commit, digest, version
+from leakbound.validity import source
+from leakbound.validity.rates import Counted, Rate, ValidityReport
 
 __all__ = [
     "CHEAP",
@@ -29,8 +31,6 @@ __all__ = [
     "FUTILE",
     "MODERATE",
     "Case",
-    "Rate",
-    "ValidityReport",
     "most_errors",
     "run",
 ]
@@ -50,9 +50,8 @@ _CHUNK = 250
 """Games of one task: what an interruption may lose."""
 
 Length: TypeAlias = Literal["quick", "long"]
-Verdict: TypeAlias = Literal["holds", "fails"]
-Counted: TypeAlias = Literal["false claims", "misses"]
-Outcome: TypeAlias = Literal["holds", "fails", "caught", "missed"]
+Chunk: TypeAlias = tuple[int, int]
+"""Numbers of the first game of a chunk, and of the first after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,124 +143,6 @@ class Case:
             if type(error).__name__ != _UNLUCKY:
                 raise
             return False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """What happened to one case.
-
-    Parameters
-    ----------
-    audit, claim, cuts, sides, truth, error, valid, counted
-        As for `Case`.
-    repetitions, errors : int
-        Games played, and false claims (or misses) among them.
-    p_value : float
-        P(Bin(repetitions, error) ≥ errors): how well luck explains so many.
-    verdict : {"holds", "fails"}
-        "fails" if `p_value` is below the case's share of the family-wise level.
-    """
-
-    audit: str
-    claim: str
-    cuts: str
-    sides: str
-    truth: str
-    error: float
-    valid: bool
-    counted: Counted
-    repetitions: int
-    errors: int
-    p_value: float
-    verdict: Verdict
-
-    @property
-    def rate(self) -> float:
-        """Share of games with a false claim, or a miss."""
-        return self.errors / self.repetitions
-
-    @property
-    def expected(self) -> bool:
-        """Whether a valid audit holds, or an invalid one fails."""
-        return (self.verdict == "holds") == self.valid
-
-    @property
-    def expectation(self) -> Outcome:
-        """What should come out: "holds", "fails" or, for a wrong design, "caught"."""
-        if self.counted == "misses":
-            return "caught"
-        return "holds" if self.valid else "fails"
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came out: the verdict or, for a wrong design, "caught" or "missed"."""
-        if self.counted == "misses":
-            return "caught" if self.verdict == "holds" else "missed"
-        return self.verdict
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ValidityReport(Record):
-    """What happened to all cases of a run.
-
-    Parameters
-    ----------
-    rates : tuple of Rate
-        One for each case, in order.
-    family_wise : float
-        Probability that bad luck alone gives a valid case the verdict "fails".
-    seed : int
-        Seed of the run.
-    leakbound, source : str
-        Version of the package, and SHA-256 of its Python files and compiled core.
-    commit : str or None
-        Commit of the code, if the environment or git tells.
-    """
-
-    rates: tuple[Rate, ...]
-    family_wise: float
-    seed: int
-    leakbound: str
-    source: str
-    commit: str | None
-
-    @property
-    def ok(self) -> bool:
-        """Whether every case came out as expected."""
-        return all(rate.expected for rate in self.rates)
-
-    def summary(self) -> str:
-        """Return in a sentence how many cases came out as expected.
-
-        Returns
-        -------
-        str
-            Counts of valid audits, invalid ones and wrong designs.
-        """
-        kinds = {
-            "holds": "valid audits hold",
-            "fails": "invalid ones fail",
-            "caught": "wrong designs are caught",
-        }
-        parts = []
-        for expectation, words in kinds.items():
-            found = [rate.expected for rate in self.rates if rate.expectation == expectation]
-            if found:
-                parts.append(f"{sum(found):,} of {len(found):,} {words}")
-        return (
-            f"{', '.join(parts)}: each judged by an exact binomial test, "
-            f"family-wise at {self.family_wise:g}."
-        )
-
-    def to_markdown(self) -> str:
-        """Return the counts as a page of Markdown, a table for each audit.
-
-        Returns
-        -------
-        str
-            Version, commit, seed, number of games, and a row for each case.
-        """
-        return render(self)
 
 
 def most_errors(repetitions: int, error: float, tests: int) -> int:
@@ -368,9 +249,9 @@ def run(
         raise OptionError(message)
     integer(seed, "seed", least=0)
     share = integer(len(cases) if tests is None else tests, "tests", least=1)
-    made_of = {"seed": str(seed), "leakbound": version(), "source": digest()}
-    kept = Checkpoint(checkpoint, made_of, commit())
-    counts = [kept.read(case.identity) for case in cases]
+    made_of = {"seed": str(seed), "leakbound": source.version(), "source": source.digest()}
+    kept = Checkpoints(checkpoint, made_of, told={"commit": source.commit()}, alone=True)
+    counts = [_read(kept, case) for case in cases]
     tasks = [
         (index, chunk)
         for index, case in enumerate(cases)
@@ -380,7 +261,9 @@ def run(
     done = _counts(cases, tasks, seed, executor)
     for index, chunk, count in track(done, "Playing games", total=len(tasks), shown=progress):
         counts[index][chunk] = count
-        kept.write(cases[index].identity, counts[index])
+        case = cases[index]
+        rows = [[*chunk, count] for chunk, count in sorted(counts[index].items())]
+        kept.save(_name_of(case), {"case": np.array(case.identity), "counts": np.array(rows)})
     rates = []
     for case, known in zip(cases, counts, strict=True):
         games = case.repetitions(repetitions)
@@ -389,10 +272,20 @@ def run(
         rates=tuple(rates),
         family_wise=FAMILY_WISE,
         seed=seed,
-        leakbound=version(),
-        source=digest(),
-        commit=kept.commit,
+        leakbound=source.version(),
+        source=source.digest(),
+        commit=kept.told["commit"],
     )
+
+
+def _name_of(case: Case) -> str:
+    return hashlib.sha256(case.identity.encode()).hexdigest()[:24]
+
+
+def _read(kept: Checkpoints, case: Case) -> dict[Chunk, int]:
+    """Return the counts of a case that are kept, by chunk."""
+    rows = (kept.load(_name_of(case)) or {"counts": np.empty((0, 3))})["counts"]
+    return {(first, last): count for first, last, count in rows.tolist()}
 
 
 def _chunks(games: int) -> Iterator[Chunk]:
