@@ -12,7 +12,6 @@ import leakbound._core as _core
 from leakbound import errors, simulate, stats
 from leakbound._base.types import FloatArray, PathOrder, Sides
 from leakbound.audits.policies.score_adaptive import Thresholds, adaptive_policy, outlying
-from leakbound.stats import f_dp
 from leakbound.validity import most_errors
 
 TAU = 0.1
@@ -113,7 +112,7 @@ def test_counts_never_fall_from_a_curve_to_a_less_private_one(claim: Any, sides:
         for share in (0.6, 0.75, 0.8, 0.9, 1.0):
             walk = Recorded(policy, TAU)
             right = int(share * guesses)
-            f_dp.search(partial(walk.refuted, level=level, correct=right), claim)
+            claim.least_private(partial(walk.refuted, level=level, correct=right))
     ordered = [met[theta] for theta in sorted(met, reverse=claim.order == "decreasing")]
     assert len(ordered) > 200
     assert np.all(np.diff(ordered, axis=0) >= 0)

@@ -59,7 +59,9 @@ class Proof:
     @property
     def bound(self) -> float:
         """The bound on the claim's parameter."""
-        return self.strength if self.family is None else self.family.parameter(self.strength)
+        return (
+            self.strength if self.family is None else self.family.claim.at_strength(self.strength)
+        )
 
     @property
     def strength(self) -> float:

@@ -1,13 +1,15 @@
 """Claims of a trade-off family, ordered by one parameter, and the list of all claims."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from leakbound._base.types import Order, Sides
+import leakbound._core as _core
+from leakbound._base.types import CountOptions, FdpTest, Order, Sides
 from leakbound._base.validation import flag, instance, integer, real
+from leakbound.claims.base import Guarantee, Observation, unexplained
 from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError, OptionTypeError
@@ -24,23 +26,16 @@ __all__ = [
     "TradeOffFamily",
 ]
 
+_DOUBLINGS = 10
+"""The walk through a bracket begins with steps of its length halved so often."""
 
-class FamilyClaim(ABC):
+
+class FamilyClaim(Guarantee):
     """A family of trade-off functions, ordered by one parameter: the mechanism obeys one of them.
 
     An audit rejects members of the family that are too private. What it says of (ε, δ) is the
     conversion of the rejected curve, and holds within the family.
     """
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """How results and reports call the claim."""
-
-    @property
-    @abstractmethod
-    def order(self) -> Order:
-        """Whether the curves allow more as the parameter increases, or as it decreases."""
 
     @property
     @abstractmethod
@@ -85,10 +80,69 @@ class FamilyClaim(ABC):
     width: ClassVar[float] = 1e-9
     """Relative width at which a search for the parameter ends, on the rejected side."""
 
-    @property
-    def nothing(self) -> float:
-        """The bound of an audit that rejects nothing."""
-        return 0.0 if self.order == "increasing" else math.inf
+    def critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
+        """Return the least private value of the parameter that is rejected.
+
+        Parameters
+        ----------
+        counts : CountOptions
+            What was observed.
+        level : float
+            Probability of error, in (0, 1).
+        test : {"tight", "recursion"}
+            Which test of the count.
+
+        Returns
+        -------
+        float or None
+            The value; None if none is rejected, or if no mechanism at all explains the count.
+        """
+        return None if unexplained(counts, level) else self._critical(counts, level, test)
+
+    def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
+        sides: Sides = "member" if counts["one_sided"] else "both"
+        return self.least_private(
+            lambda theta: _core.fdp_rejects(counts, self.curve(theta, sides).core, level, test)
+        )
+
+    def least_private(self, rejected: Callable[[float], bool]) -> float | None:
+        """Walk from the most private end in doubling steps, then halve.
+
+        Parameters
+        ----------
+        rejected : callable
+            Whether a value of the parameter is rejected. Where it is asked depends on its answers
+            only; once halving begins, always between the last value rejected and the last one kept.
+
+        Returns
+        -------
+        float or None
+            The last value rejected, None if the most private one is not.
+        """
+        low, high = self.search
+        increasing = self.order == "increasing"
+        found, last = (low, high) if increasing else (high, low)
+        if not rejected(found):
+            return None
+        step = (high - low if math.isfinite(high) else 1.0) / 2**_DOUBLINGS
+        while True:
+            kept = min(found + step, last) if increasing else max(found / 2, last)
+            if not rejected(kept):
+                break
+            if kept == last:
+                return last
+            found, step = kept, 2 * step
+        while abs(kept - found) > self.width * max(kept, found):
+            middle = 0.5 * (found + kept)
+            if rejected(middle):
+                found = middle
+            else:
+                kept = middle
+        return found
+
+    def _least_refuted(self, observed: Observation, level: float) -> float:
+        found = self.critical(observed.counts, level, observed.test)
+        return self.nothing if found is None else found
 
 
 @dataclass(frozen=True)
@@ -146,6 +200,9 @@ class GaussianDP(FamilyClaim):
         """See `FamilyClaim.curve`: the curve is its own mirror image."""
         return self.tradeoff(theta)
 
+    def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
+        return _core.fdp_critical_mu(counts, self.delta, level, test)
+
 
 @dataclass(frozen=True)
 class LaplaceDP(FamilyClaim):
@@ -186,6 +243,9 @@ class LaplaceDP(FamilyClaim):
     def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
         """See `FamilyClaim.curve`: the curve is its own mirror image."""
         return self.tradeoff(theta)
+
+    def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
+        return _core.fdp_critical_laplace(counts, level, test)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,21 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from leakbound._base.validation import real
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.types import Order
+from leakbound._base.validation import integer, real
+from leakbound.claims.base import Guarantee, Observation
 
 __all__ = ["ApproxDP", "PureDP"]
 
+_MOST = 2**32 - 1
+"""The core counts the guesses of a tail bound in 32 bits."""
+
 
 @dataclass(frozen=True)
-class PureDP:
+class PureDP(Guarantee):
     """Pure ε-differential privacy: adding or removing an example changes no odds by over e^ε.
 
     Examples
@@ -26,7 +34,9 @@ class PureDP:
     parameter: ClassVar[str] = "epsilon"
     """The parameter that audits bound from below."""
     delta: ClassVar[float] = 0.0
-    """The largest δ that a bound on the parameter speaks of."""
+    """The largest δ that a bound on the parameter refers to."""
+    order: ClassVar[Order] = "increasing"
+    """More is allowed as ε increases."""
 
     def p(self, epsilon: float) -> float:
         """Return the largest probability that a guess about a fair coin is right.
@@ -55,9 +65,14 @@ class PureDP:
         """
         return 1.0 / (1.0 + math.exp(-real(epsilon, "epsilon", least=0)))
 
+    def _least_refuted(self, observed: Observation, level: float) -> float:
+        counts = (np.array([n], dtype=np.uint64) for n in (observed.correct, observed.guesses))
+        p = float(_core.clopper_pearson(*counts, beta=np.array([level]))[0])
+        return max(0.0, math.log(p) - math.log1p(-p)) if p > 0 else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
-class ApproxDP:
+class ApproxDP(Guarantee):
     """(ε, δ)-differential privacy at one δ: the odds change by over e^ε with probability δ at most.
 
     Parameters
@@ -78,6 +93,8 @@ class ApproxDP:
 
     parameter: ClassVar[str] = "epsilon"
     """The parameter that audits bound from below."""
+    order: ClassVar[Order] = "increasing"
+    """More is allowed as ε increases."""
     delta: float
 
     def __post_init__(self) -> None:
@@ -87,3 +104,7 @@ class ApproxDP:
     def name(self) -> str:
         """How results and reports call the claim."""
         return f"approximate DP with delta = {self.delta:g}"
+
+    def _least_refuted(self, observed: Observation, level: float) -> float:
+        made = integer(observed.guesses, "guesses", least=1, most=_MOST)
+        return _core.approx_epsilon(observed.correct, made, level, observed.tail(self.delta))

@@ -16,7 +16,7 @@ import leakbound._core as _core
 from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FdpTest, FloatArray, Sides
+from leakbound._base.types import FloatArray, Sides
 from leakbound._base.validation import choice, complement, flag, instance, integer, real
 from leakbound.audits.engine.trial import Trial
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy, plan_fixed
@@ -26,7 +26,6 @@ from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy, ScoreAdaptive, Split, Weighted
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
-from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
 
 __all__ = [
     "CanariesNeeded",
@@ -241,7 +240,7 @@ def ceiling(
     made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
     choice(sides, "sides", Sides)
     instance(claim, "claim", _CLAIMS)
-    return _limit(claim, m, complement(confidence), sides)(made, made)
+    return claim.lower_bound(made, made, m, complement(confidence), one_sided=sides == "member")
 
 
 def best_guesses(
@@ -499,28 +498,6 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
     return low
 
 
-def _limit(
-    claim: PlannedClaim, m: int, beta: float, sides: Sides, test: FdpTest = "tight"
-) -> Callable[[int, int], float]:
-    """Return the bound, as a function of right guesses and guesses fixed in advance."""
-    one_sided = sides == "member"
-
-    @cache
-    def bound(correct: int, guesses: int) -> float:
-        if isinstance(claim, PureDP):
-            p = clopper_pearson(correct, guesses, beta=beta)
-            return max(0.0, math.log(p) - math.log1p(-p)) if p > 0 else 0.0
-        if isinstance(claim, ApproxDP):
-            return one_run_epsilon(
-                correct, guesses, m, delta=claim.delta, beta=beta, one_sided=one_sided
-            )
-        return fdp_lower_bound(
-            correct, guesses, m, claim=claim, tau=beta, one_sided=one_sided, test=test
-        )
-
-    return bound
-
-
 def _best(m: int, beta: float, claim: PlannedClaim, truth: Truth, sides: Sides) -> Fixed:
     if isinstance(truth, Gaussian):
         reference = Reference(truth.mu)
@@ -529,7 +506,13 @@ def _best(m: int, beta: float, claim: PlannedClaim, truth: Truth, sides: Sides) 
         if isinstance(claim, GaussianDP):
             return plan_family(m, beta, claim, sides, reference)[0]
     curve = truth._curve(sides)  # noqa: SLF001
-    return best_fixed(m, curve, _limit(claim, m, beta, sides, test="recursion"))[0]
+    return best_fixed(
+        m,
+        curve,
+        lambda correct, guesses: claim.lower_bound(
+            correct, guesses, m, beta, test="recursion", one_sided=sides == "member"
+        ),
+    )[0]
 
 
 def _prover(

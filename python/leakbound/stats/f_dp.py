@@ -4,29 +4,18 @@ The public names are those of `leakbound.stats`.
 """
 
 import math
-from collections.abc import Callable
 
 import leakbound._core as _core
-from leakbound._base.types import CountOptions, FdpTest, Sides
+from leakbound._base.types import CountOptions, FdpTest
 from leakbound._base.validation import choice, flag, instance, integer, real
-from leakbound.claims import FAMILIES, AnyFamily, GaussianDP, LaplaceDP
+from leakbound.claims import FAMILIES, AnyFamily
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = [
-    "critical",
-    "fdp_lower_bound",
-    "fdp_p_value",
-    "fdp_rejects",
-    "rejects",
-    "search",
-    "unexplained",
-]
+__all__ = ["fdp_lower_bound", "fdp_p_value", "fdp_rejects"]
 
 _MOST = 2**53
 """The core counts right guesses in doubles."""
-_DOUBLINGS = 10
-"""The walk through a bracket begins with steps of its length halved so often."""
 
 
 def fdp_rejects(
@@ -91,7 +80,7 @@ def fdp_rejects(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
-    return rejects(counts, _tested(tradeoff, counts), _level(tau), test)
+    return _core.fdp_rejects(counts, _tested(tradeoff, counts).core, _level(tau), test)
 
 
 def fdp_p_value(
@@ -205,122 +194,8 @@ def fdp_lower_bound(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(claim, "claim", FAMILIES)
     choice(test, "test", FdpTest)
-    found = critical(counts, claim, _level(tau), test)
+    found = claim.critical(counts, _level(tau), test)
     return claim.nothing if found is None else found
-
-
-def critical(counts: CountOptions, claim: AnyFamily, tau: float, test: FdpTest) -> float | None:
-    """Return the least private value of a claim's parameter that is rejected.
-
-    Parameters
-    ----------
-    counts : CountOptions
-        What was observed.
-    claim : FamilyClaim
-        The family.
-    tau : float
-        Level, in (0, 1).
-    test : {"tight", "recursion"}
-        Which test.
-
-    Returns
-    -------
-    float or None
-        The value, None if none is rejected, or if no mechanism at all explains the count.
-    """
-    if unexplained(counts, tau):
-        return None
-    if isinstance(claim, GaussianDP):
-        return _core.fdp_critical_mu(counts, claim.delta, tau, test)
-    if isinstance(claim, LaplaceDP):
-        return _core.fdp_critical_laplace(counts, tau, test)
-    sides: Sides = "member" if counts["one_sided"] else "both"
-
-    def refuted(theta: float) -> bool:
-        return rejects(counts, claim.curve(theta, sides), tau, test)
-
-    return search(refuted, claim)
-
-
-def unexplained(counts: CountOptions, tau: float) -> bool:
-    """Return whether even a mechanism that tells all rarely allows so many right guesses.
-
-    Parameters
-    ----------
-    counts : CountOptions
-        What was observed.
-    tau : float
-        Level, in (0, 1).
-
-    Returns
-    -------
-    bool
-        True if c guesses are right with probability below `tau` whatever the mechanism: their mean
-        is at most m, and of guesses of "member" at most m/2. The count then says that coins were
-        not fair, or that luck was great, and nothing about privacy.
-    """
-    most = counts["m"] / 2 if counts["one_sided"] else counts["m"]
-    return tau * counts["correct"] >= most
-
-
-def rejects(counts: CountOptions, tradeoff: TradeOff, tau: float, test: FdpTest) -> bool:
-    """Return whether a curve is rejected.
-
-    Parameters
-    ----------
-    counts : CountOptions
-        What was observed.
-    tradeoff : TradeOff
-        The curve.
-    tau : float
-        Level, in (0, 1).
-    test : {"tight", "recursion"}
-        Which test.
-
-    Returns
-    -------
-    bool
-        True if it is.
-    """
-    return _core.fdp_rejects(counts, tradeoff.core, tau, test)
-
-
-def search(refuted: Callable[[float], bool], claim: AnyFamily) -> float | None:
-    """Walk from the most private end in doubling steps, then halve; return the rejected side.
-
-    Parameters
-    ----------
-    refuted : callable
-        Whether a value of the parameter is rejected. Where it is asked depends on its answers only;
-        once halving begins, always between the last value rejected and the last one kept.
-    claim : FamilyClaim
-        The family.
-
-    Returns
-    -------
-    float or None
-        The last value rejected, None if the most private one is not.
-    """
-    low, high = claim.search
-    increasing = claim.order == "increasing"
-    rejected, last = (low, high) if increasing else (high, low)
-    if not refuted(rejected):
-        return None
-    step = (high - low if math.isfinite(high) else 1.0) / 2**_DOUBLINGS
-    while True:
-        kept = min(rejected + step, last) if increasing else max(rejected / 2, last)
-        if not refuted(kept):
-            break
-        if kept == last:
-            return last
-        rejected, step = kept, 2 * step
-    while abs(kept - rejected) > claim.width * max(kept, rejected):
-        middle = 0.5 * (rejected + kept)
-        if refuted(middle):
-            rejected = middle
-        else:
-            kept = middle
-    return rejected
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:

@@ -24,12 +24,12 @@ from leakbound._base.types import (
 )
 from leakbound.audits.policies.reference import REFERENCE, Reference, best_fixed
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
+from leakbound.claims.base import unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, Split, UnionBound
 from leakbound.cuts.base import ORDERS, Best, CurvePoints, PathPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
-from leakbound.stats.f_dp import critical, rejects, unexplained
 
 __all__ = ["FamilyPolicy", "family_policy", "of_family", "plan_family"]
 
@@ -134,11 +134,11 @@ class FamilyPolicy(PathPolicy):
         found, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
-            if best and not rejects(counts, self._curve(best), level, self.test):
+            if best and not self._rejects(best, counts, level):
                 continue
-            theta = critical(counts, self.claim, level, self.test)
+            theta = self.claim.critical(counts, level, self.test)
             if theta is not None:
-                found[i] = self._strength(theta)
+                found[i] = self.claim.strength(theta)
                 best = max(best, found[i])
         return found
 
@@ -157,30 +157,11 @@ class FamilyPolicy(PathPolicy):
         """
         if not strength:
             return None
-        return self.claim.attained(self.parameter(strength), self.sides)
+        return self.claim.attained(self.claim.at_strength(strength), self.sides)
 
-    def _curve(self, strength: float) -> TradeOff:
-        return self.claim.curve(self.parameter(strength), self.sides)
-
-    def _strength(self, theta: float) -> float:
-        return theta if self.claim.order == "increasing" else 1 / theta
-
-    def parameter(self, strength: float) -> float:
-        """Return the value of the claim's parameter.
-
-        Parameters
-        ----------
-        strength : float
-            At least 0; 0 stands for nothing.
-
-        Returns
-        -------
-        float
-            The parameter.
-        """
-        if not strength:
-            return self.claim.nothing
-        return strength if self.claim.order == "increasing" else 1 / strength
+    def _rejects(self, strength: float, counts: CountOptions, level: float) -> bool:
+        curve = self.claim.curve(self.claim.at_strength(strength), self.sides)
+        return _core.fdp_rejects(counts, curve.core, level, self.test)
 
     def reason(self, guesses: int, correct: int, level: float) -> str:
         """Say why nothing is rejected, where that is not that chance explains it; else ""."""
@@ -327,7 +308,7 @@ def _planned(
             "k": 2,
             "one_sided": sides == "member",
         }
-        return critical(counts, claim, beta, "recursion") or 0.0
+        return claim.critical(counts, beta, "recursion") or 0.0
 
     return best_fixed(examples, reference.curve(sides), bound)
 
@@ -347,17 +328,20 @@ def of_family(audit: ScoreAudit, policy: FamilyPolicy) -> dict[str, Any]:
     dict
         Fields of an `AuditResult`, the rejected curves among them.
     """
+    at_strength = policy.claim.at_strength
 
     def curve() -> Curve:
-        bounds = [x if np.isnan(x) else policy.parameter(float(x)) for x in audit.curve.bound]
+        bounds = [
+            x if np.isnan(x) else policy.claim.at_strength(float(x)) for x in audit.curve.bound
+        ]
         return replace(audit.curve, bound=np.array(bounds))
 
     doubt = policy.reason(audit.guesses, audit.correct, audit.options["level"])
     return vars(audit) | {
         "reason": audit.reason and (doubt or audit.reason),
-        "bound": policy.parameter(audit.bound),
+        "bound": at_strength(audit.bound),
         "rejected": policy.rejected(audit.bound),
-        "_ceiling": Lazy(lambda: policy.parameter(audit.ceiling)),
+        "_ceiling": Lazy(lambda: at_strength(audit.ceiling)),
         "_rejectable": Lazy(lambda: policy.rejected(audit.ceiling)),
         "_curve": Lazy(curve),
     }

@@ -11,9 +11,9 @@ from leakbound._base.records import encode
 from leakbound._base.types import FdpTest, FloatArray, IntArray, JsonValue, Sides
 from leakbound.audits.policies.f_dp import FamilyPolicy
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
+from leakbound.claims.base import unexplained
 from leakbound.cuts import Fixed, ScoreAdaptive
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.stats.f_dp import search, unexplained
 
 __all__ = ["AdaptivePolicy", "Thresholds", "adaptive_policy", "outlying"]
 
@@ -138,14 +138,14 @@ class AdaptivePolicy(FamilyPolicy):
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             if made in self.levels and not unexplained(self._counts(made, right), level):
                 theta = limit(self, self.levels.index(made), right, level)
-                found[i] = 0.0 if theta is None else self._strength(theta)
+                found[i] = 0.0 if theta is None else self.claim.strength(theta)
         return found
 
 
 def _searched(policy: AdaptivePolicy, level: int, correct: int, tau: float) -> float | None:
     """Return the least private value that is rejected, None if none is."""
     thresholds = Thresholds(policy, tau)
-    return search(lambda theta: thresholds.refuted(theta, level, correct), policy.claim)
+    return policy.claim.least_private(lambda theta: thresholds.refuted(theta, level, correct))
 
 
 _remembered = lru_cache(maxsize=1024)(_searched)

@@ -393,7 +393,7 @@ def audit_zero_run(
     refutation = _falsified(shift, features, included, seed) if falsify else None
     refuted = count.impossible or (refutation is not None and refutation.refuted)
     withheld = refuted and not release_refuted
-    bound, reason = (_nothing(claim), _WITHHELD) if withheld else (proof.bound, proof.reason)
+    bound, reason = (claim.nothing, _WITHHELD) if withheld else (proof.bound, proof.reason)
 
     def tampered() -> float | None:
         return None if withheld or kind != "match" else proof.by_tampering(bootstrap)
@@ -491,10 +491,6 @@ def _curve(claim: Claim, bound: float, sides: Sides) -> TradeOff | None:
     if not isinstance(claim, FAMILIES) or bound == claim.nothing:
         return None
     return claim.attained(bound, sides)
-
-
-def _nothing(claim: Claim) -> float:
-    return claim.nothing if isinstance(claim, FAMILIES) else 0.0
 
 
 def _check_policy(cuts: CutPolicy | None) -> None:

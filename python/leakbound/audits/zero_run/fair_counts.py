@@ -1,113 +1,18 @@
-"""What right guesses prove where membership is fair, and what half of several draws prove."""
+"""What half of several draws prove."""
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound.claims import ApproxDP, PureDP
-from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from leakbound._base.types import FdpTest, IntArray
+    from leakbound._base.types import IntArray
     from leakbound.claims import Claim
 
-__all__ = ["middle", "proved", "strength", "tampered"]
-
-
-@lru_cache(maxsize=65_536)
-def proved(
-    correct: int,
-    guesses: int,
-    examples: int,
-    claim: Claim,
-    level: float,
-    test: FdpTest,
-    one_sided: bool,  # noqa: FBT001 (a cache's key)
-) -> float:
-    """Return what so many right guesses prove where membership is fair.
-
-    Parameters
-    ----------
-    correct, guesses, examples : int
-        Right guesses, guesses, and examples guessed or not.
-    claim : Claim
-        The family of guarantees.
-    level : float
-        Probability of error.
-    test : {"tight", "recursion"}
-        For families of trade-off functions.
-    one_sided : bool
-        Whether only members are guessed.
-
-    Returns
-    -------
-    float
-        The bound on the claim's parameter.
-    """
-    if guesses == 0:
-        return getattr(claim, "nothing", 0.0)
-    if isinstance(claim, PureDP):
-        p = clopper_pearson(correct, guesses, beta=level)
-        return max(0.0, math.log(p) - math.log1p(-p)) if p > 0.5 else 0.0
-    if isinstance(claim, ApproxDP):
-        return one_run_epsilon(
-            correct, guesses, examples, delta=claim.delta, beta=level, one_sided=one_sided
-        )
-    return fdp_lower_bound(
-        correct, guesses, examples, claim=claim, tau=level, one_sided=one_sided, test=test
-    )
-
-
-@lru_cache(maxsize=65_536)
-def tampered(correct: int, guesses: int, examples: int, claim: Claim, level: float) -> float:
-    """Return the largest ε that so many surviving right guesses refute.
-
-    Parameters
-    ----------
-    correct, guesses, examples : int
-        Right guesses that stand, guesses, and examples guessed or not.
-    claim : PureDP or ApproxDP
-        The guarantee.
-    level : float
-        Probability of error.
-
-    Returns
-    -------
-    float
-        ε, in nats.
-    """
-    if isinstance(claim, PureDP):
-        p = clopper_pearson(correct, guesses, beta=level)
-        return max(0.0, math.log(p) - math.log1p(-p)) if p > 0.5 else 0.0
-    return one_run_epsilon(
-        correct, guesses, examples, delta=claim.delta, beta=level, bound="zero_run_sharp"
-    )
-
-
-def strength(claim: Claim, bound: float) -> float:
-    """Return a bound as a number that is larger the more is proved, 0 for nothing.
-
-    Parameters
-    ----------
-    claim : Claim
-        The family.
-    bound : float
-        On its parameter.
-
-    Returns
-    -------
-    float
-        The bound, or its inverse where smaller parameters are the less private.
-    """
-    if getattr(claim, "order", "increasing") == "increasing":
-        return bound
-    return 1 / bound
+__all__ = ["middle"]
 
 
 def middle(
@@ -157,4 +62,4 @@ def middle(
                 pairs.append((int(correct), most))
     guesses = int(made.max())
     bounds = [(proved(c, guesses, k), guesses, c, k) for c, k in pairs]
-    return max(bounds, key=lambda one: strength(claim, one[0]))
+    return max(bounds, key=lambda one: claim.strength(one[0]))

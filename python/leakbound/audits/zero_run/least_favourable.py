@@ -20,7 +20,7 @@ from leakbound._base.validation import check_length, check_scores, choice, insta
 from leakbound.audits.one_run.audit import audit_one_run
 from leakbound.audits.policies.approximate_dp import plan_fixed
 from leakbound.audits.policies.f_dp import plan_family
-from leakbound.audits.zero_run.fair_counts import middle, proved, strength, tampered
+from leakbound.audits.zero_run.fair_counts import middle
 from leakbound.audits.zero_run.study import confidence_of, two_sided
 from leakbound.claims import CLAIMS, ApproxDP, GaussianDP, PureDP
 from leakbound.errors import ClassMissingError, IncompatibleOptionsError, PropensityFitError
@@ -350,7 +350,14 @@ class _Audit:
         return np.asarray(self.found.member[rows] == (signs > 0))
 
     def proved(self, correct: int, guesses: int, examples: int, level: float) -> float:
-        return proved(correct, guesses, examples, self.claim, level, self.test, self.one_sided)
+        return self.claim.lower_bound(
+            correct, guesses, examples, level, test=self.test, one_sided=self.one_sided
+        )
+
+    def tampered(self, correct: int, guesses: int, level: float) -> float:
+        return self.claim.lower_bound(
+            correct, guesses, self.found.audited, level, form="zero_run_sharp"
+        )
 
 
 def _by_offsets(audit: _Audit) -> LeastFavourable:
@@ -442,7 +449,7 @@ def _by_matching(audit: _Audit) -> LeastFavourable:
         middle(-(-k // step) * step, n, c, audit.claim, proves)
         for k, n, c in zip(kept, made, right, strict=True)
     ]
-    bounds = [strength(audit.claim, middle[0]) for middle in middles]
+    bounds = [audit.claim.strength(middle[0]) for middle in middles]
     least = int(np.argmin(bounds))
     bound, made_there, correct, most = middles[least]
     return LeastFavourable(
@@ -485,21 +492,19 @@ def _by_tampering(audit: _Audit) -> LeastFavourable:
             bound = audit.proved(correct, guesses, examples, level)
             at_estimate = audit.proved(standing(estimate, 0.0), guesses, examples, level)
             break
-        further = tampered(correct, guesses, examples, audit.claim, level)
+        further = audit.tampered(correct, guesses, level)
         if further <= epsilon:
             bound = epsilon
             break
         epsilon = further
     if not family:
         while (
-            further := tampered(
-                standing(estimate, at_estimate), guesses, examples, audit.claim, level
-            )
+            further := audit.tampered(standing(estimate, at_estimate), guesses, level)
         ) > at_estimate:
             at_estimate = further
     return LeastFavourable(
         bound=bound,
-        reason="" if strength(audit.claim, bound) > 0 else _explained(correct, guesses),
+        reason="" if audit.claim.strength(bound) > 0 else _explained(correct, guesses),
         at_estimate=at_estimate,
         correction="tamper",
         level=audit.level,
@@ -588,9 +593,9 @@ def _explained(correct: int, guesses: int) -> str:
 def _nothing(claim: Claim, reason: str, level: float) -> LeastFavourable:
     none = np.empty(0)
     return LeastFavourable(
-        bound=getattr(claim, "nothing", 0.0),
+        bound=claim.nothing,
         reason=reason,
-        at_estimate=getattr(claim, "nothing", 0.0),
+        at_estimate=claim.nothing,
         correction="",
         level=level,
         guesses=0,

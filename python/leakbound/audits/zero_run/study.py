@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +20,6 @@ from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
-from leakbound.stats import clopper_pearson, fdp_lower_bound, one_run_epsilon
 from leakbound.stats.distribution_shift import residual_scores, tamper_probability
 
 if TYPE_CHECKING:
@@ -80,12 +77,12 @@ class Study:
     @property
     def direction(self) -> int:
         """1 where larger values of the claim's parameter are the less private, else -1."""
-        return -1 if getattr(self.claim, "order", "increasing") == "decreasing" else 1
+        return -1 if self.claim.order == "decreasing" else 1
 
     @property
     def nothing(self) -> float:
         """The bound that proves nothing."""
-        return 0.0 if self.direction > 0 else math.inf
+        return self.claim.nothing
 
     @property
     def signs(self) -> IntArray:
@@ -173,41 +170,15 @@ class Study:
         `form` is the bound on them for (ε, δ)-DP; `halved`, whether half of the examples will do
         where all guesses are of "member".
         """
-        if guesses == 0:
-            return self.nothing
-        one_sided = self.sides == "member" and form == "exact" and halved
-        return _bound(
-            correct, guesses, examples, self.claim, self.level, form, self.test, one_sided
-        )
-
-
-@lru_cache(maxsize=65_536)
-def _bound(
-    correct: int,
-    guesses: int,
-    examples: float,
-    claim: Claim,
-    level: float,
-    form: TailBound,
-    test: FdpTest,
-    one_sided: bool,  # noqa: FBT001 (a cache's key)
-) -> float:
-    if isinstance(claim, PureDP):
-        p = clopper_pearson(correct, guesses, beta=level)
-        return max(0.0, math.log(p) - math.log1p(-p)) if p > 0.5 else 0.0
-    if isinstance(claim, ApproxDP):
-        return one_run_epsilon(
+        return self.claim.lower_bound(
             correct,
             guesses,
             examples,
-            delta=claim.delta,
-            beta=level,
-            bound=form,
-            one_sided=one_sided,
+            self.level,
+            form=form,
+            test=self.test,
+            one_sided=self.sides == "member" and form == "exact" and halved,
         )
-    return fdp_lower_bound(
-        correct, guesses, examples, claim=claim, tau=level, one_sided=one_sided, test=test
-    )
 
 
 def _planned(examples: int, level: float, claim: Claim, sides: Sides) -> int:

@@ -1,0 +1,193 @@
+"""What every claim offers: its parameter, and the bound that correct guesses prove on it."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
+from leakbound._base.validation import choice, flag, integer, real
+
+__all__ = ["Guarantee", "Observation", "unexplained"]
+
+_MOST = 2**53
+"""The core counts correct guesses in doubles."""
+_SMALLEST = 1e-300
+"""The smallest level of a Clopper-Pearson limit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """Correct guesses at one number of guesses, and how they are tested."""
+
+    correct: int
+    guesses: int
+    m: float
+    one_sided: bool
+    form: TailBound
+    test: FdpTest
+
+    @property
+    def counts(self) -> CountOptions:
+        """The counts, as tests of trade-off functions take them."""
+        return {
+            "correct": self.correct,
+            "guesses": self.guesses,
+            "m": self.m,
+            "k": 2,
+            "one_sided": self.one_sided,
+        }
+
+    def tail(self, delta: float) -> TailOptions:
+        """Return the tail bound at a δ, as tests of (ε, δ)-DP take it."""
+        return {
+            "bound": "exact" if self.form == "zero_run_sharp" else self.form,
+            "m": self.m,
+            "delta": delta,
+            "k": 2,
+            "one_sided": self.one_sided,
+        }
+
+
+class Guarantee(ABC):
+    """A privacy guarantee with one parameter, which audits bound."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How results and reports call the claim."""
+
+    @property
+    @abstractmethod
+    def order(self) -> Order:
+        """Whether more is allowed as the parameter increases, or as it decreases."""
+
+    @property
+    def nothing(self) -> float:
+        """The bound of an audit that rejects nothing."""
+        return 0.0 if self.order == "increasing" else math.inf
+
+    def strength(self, bound: float) -> float:
+        """Return a bound as a number that is larger the more is proved.
+
+        Parameters
+        ----------
+        bound : float
+            A value of the parameter.
+
+        Returns
+        -------
+        float
+            The bound, or its inverse where smaller parameters are the less private; 0 for
+            `nothing`.
+        """
+        return bound if self.order == "increasing" else 1 / bound
+
+    def at_strength(self, strength: float) -> float:
+        """Return the value of the parameter that has a strength.
+
+        Parameters
+        ----------
+        strength : float
+            At least 0; 0 stands for nothing.
+
+        Returns
+        -------
+        float
+            The parameter.
+        """
+        if not strength:
+            return self.nothing
+        return strength if self.order == "increasing" else 1 / strength
+
+    def lower_bound(
+        self,
+        correct: int,
+        guesses: int,
+        m: float,
+        level: float,
+        *,
+        form: TailBound = "exact",
+        test: FdpTest = "tight",
+        one_sided: bool = False,
+    ) -> float:
+        """Return the bound that so many correct guesses prove, their number fixed in advance.
+
+        Parameters
+        ----------
+        correct : int
+            Correct guesses, in [0, guesses].
+        guesses : int
+            Guesses made; 0 prove nothing.
+        m : float
+            Examples, guessed or not; positive. After weighting, their effective number.
+        level : float
+            Probability of error, in (0, 1).
+        form : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
+            For (ε, δ)-DP, the bound on so many correct guesses: see
+            `leakbound.stats.one_run_p_value`.
+        test : {"tight", "recursion"}
+            For families of trade-off functions, the test of the count.
+        one_sided : bool
+            Whether no guess but "member" is ever made.
+
+        Returns
+        -------
+        float
+            The bound on the claim's parameter; `nothing` if nothing is refuted.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If an argument is outside its range or of the wrong type.
+
+        Examples
+        --------
+        >>> from leakbound.claims import ApproxDP, PureDP
+        >>> round(PureDP().lower_bound(75, 80, 1000, 0.05), 4)
+        2.0076
+        >>> round(ApproxDP(delta=1e-5).lower_bound(75, 80, 1000, 0.05), 4)
+        1.9277
+        """
+        return _lower_bound(self, correct, guesses, m, level, form, test, one_sided)
+
+    @abstractmethod
+    def _least_refuted(self, observed: Observation, level: float) -> float:
+        """Return the bound that counts prove, at least one guess being made."""
+
+
+@lru_cache(maxsize=65_536)
+def _lower_bound(
+    claim: Guarantee,
+    correct: int,
+    guesses: int,
+    m: float,
+    level: float,
+    form: TailBound,
+    test: FdpTest,
+    one_sided: bool,  # noqa: FBT001 (a cache's key)
+) -> float:
+    made = integer(guesses, "guesses", least=0, most=_MOST)
+    if not made:
+        return claim.nothing
+    choice(form, "form", TailBound)
+    choice(test, "test", FdpTest)
+    observed = Observation(
+        correct=integer(correct, "correct", least=0, most=made),
+        guesses=made,
+        m=real(m, "m", above=0, below=math.inf),
+        one_sided=flag(one_sided, "one_sided"),
+        form=form,
+        test=test,
+    )
+    return claim._least_refuted(observed, real(level, "level", least=_SMALLEST, below=1))  # noqa: SLF001
+
+
+def unexplained(counts: CountOptions, level: float) -> bool:
+    """Return whether even a mechanism that tells all rarely allows so many correct guesses.
+
+    Their mean is at most m, and of guesses of "member" at most m/2, whatever the mechanism. Such a
+    count says that coins were not fair, or that luck was great, and nothing about privacy.
+    """
+    most = counts["m"] / 2 if counts["one_sided"] else counts["m"]
+    return level * counts["correct"] >= most
