@@ -16,6 +16,7 @@ from scipy import stats as scipy_stats
 import leakbound as lb
 from leakbound import validity
 from leakbound.audits.one_run.audit import audit_coins
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.validity.catalogue import pure_policies
 from leakbound.validity.games import log_odds
 
@@ -83,10 +84,12 @@ def test_the_scan_spends_what_it_is_given() -> None:
 
 
 def test_the_scan_errs_as_often_as_it_may() -> None:
+    request = OneRunRequest(claim=lb.PureDP(), sides="member", confidence=0.9)
+
     def trial(seed: int) -> bool:
         rng = np.random.default_rng(seed)
         scores, right = rng.random(400), rng.random(400) < 0.73
-        result = audit_coins(scores, right, claim=lb.PureDP(), sides="member", confidence=0.9)
+        result = audit_coins(scores, right, request)
         return result.bound > log_odds(0.73)
 
     assert sum(map(trial, range(1000))) >= scipy_stats.binom.ppf(1e-4, 1000, 0.8 * 0.1)

@@ -32,6 +32,9 @@ def case(**options: Any) -> validity.Case:
 
 
 OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("leakbound.ApproxDP.lower_bound", "one_sided"): lambda **x: lb.ApproxDP(
+        delta=1e-5
+    ).lower_bound(9, 10, 10, 0.05, **x),
     ("leakbound.Panoramia", "union"): lambda **x: lb.Panoramia(GaussianCopula(), **x),
     ("leakbound.Panoramia", "conditional"): lambda **x: lb.Panoramia(GaussianCopula(), **x),
     ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(

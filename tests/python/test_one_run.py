@@ -1,8 +1,10 @@
 """One-run audits: what the bound is made of, and what it does not depend on."""
 
+import inspect
 import math
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 import leakbound as lb
 from leakbound import stats
 from leakbound._base.streams import Purpose
+from leakbound.audits.one_run.request import OneRunRequest
 
 Game = tuple[np.ndarray, np.ndarray]
 BETA = 0.05
@@ -360,3 +363,12 @@ def test_the_scores_are_copied_once() -> None:
     tracemalloc.stop()
     assert result.m == 1_000_000
     assert scores.nbytes < peak < 1.5 * scores.nbytes
+
+
+def test_a_request_has_the_options_of_the_audit_and_their_defaults() -> None:
+    options = inspect.signature(lb.audit_one_run).parameters
+    asked = {one.name: one.default for one in fields(OneRunRequest) if one.init}
+    assert list(asked) == [name for name in options if name not in {"scores", "member"}]
+    assert [name for name in asked if asked[name] is MISSING] == ["claim", "confidence"]
+    for name in asked.keys() - {"claim", "confidence"}:
+        assert asked[name] == options[name].default, name

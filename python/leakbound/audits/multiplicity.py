@@ -1,19 +1,22 @@
-"""Several attacks audited together: each at its share of the level, and the best wins."""
+"""Several attacks, or claims, audited together: each at its share of the level."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.types import ArrayInput, FloatArray, JsonValue
-from leakbound._base.validation import check_length, check_scores
-from leakbound.audits.policies.f_dp import FamilyPolicy
-from leakbound.errors import ShapeError
-from leakbound.results import ScoreAudit
+from leakbound._base.records import Lazy
+from leakbound._base.types import ArrayInput, FloatArray, JsonValue, Kind
+from leakbound._base.validation import check_length, check_scores, complement, instance
+from leakbound.audits.policies.f_dp import FamilyPolicy, in_parameter
+from leakbound.claims import CLAIMS, Claim
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.errors import OptionError, ShapeError
+from leakbound.results import AuditResult, ScoreAudit
 
-__all__ = ["Attacks", "Proof", "Proved"]
+__all__ = ["Attacks", "Proof", "Proved", "simultaneous_results"]
 
 
 class Proved(Protocol):
@@ -27,61 +30,58 @@ class Proved(Protocol):
     def strength(self) -> float:
         """What proofs are compared by: larger is more, 0 is nothing."""
 
-    def told(self, more: dict[str, JsonValue]) -> Self:
-        """Return the same with more to say in the options."""
+    def with_options(self, more: dict[str, JsonValue]) -> Self:
+        """Return the same with more options to report."""
 
 
 P = TypeVar("P", bound=Proved)
+R = TypeVar("R", bound=AuditResult)
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What one attack proves, and how.
+    """What one attack proves, and how; `family` is what bounded a family of trade-off functions."""
 
-    Parameters
-    ----------
-    audit : ScoreAudit
-        The bound and where it comes from.
-    kind, method : str
-        What the bound is, and how it is valid.
-    options : dict
-        What is to be said of the choice of policy.
-    family : FamilyPolicy or None
-        What bounded a family of trade-off functions; bounds are then strengths.
-    """
-
-    audit: ScoreAudit
-    kind: Any
+    strengths: ScoreAudit
+    kind: Kind
     method: str
     options: dict[str, JsonValue]
     family: FamilyPolicy | None = None
 
     @property
+    def audit(self) -> ScoreAudit:
+        """The bounds, on the claim's parameter."""
+        return self.strengths if self.family is None else in_parameter(self.strengths, self.family)
+
+    @property
     def bound(self) -> float:
         """The bound on the claim's parameter."""
-        return (
-            self.strength if self.family is None else self.family.claim.at_strength(self.strength)
-        )
+        return self.audit.bound
 
     @property
     def strength(self) -> float:
         """What proofs are compared by."""
-        return self.audit.bound
+        return self.strengths.bound
 
-    def told(self, more: dict[str, JsonValue]) -> "Proof":
-        """Return the same with more to say in the options."""
+    @property
+    def rejected(self) -> TradeOff | None:
+        """The curve of a family that is rejected."""
+        return None if self.family is None else self.family.rejected(self.strength)
+
+    @property
+    def rejectable(self) -> Lazy[TradeOff | None]:
+        """The curve that a perfect attack would have rejected."""
+        family = self.family
+        return Lazy(lambda: None if family is None else family.rejected(self.strengths.ceiling))
+
+    def with_options(self, more: dict[str, JsonValue]) -> "Proof":
+        """Return the same with more options to report."""
         return replace(self, options=self.options | more)
 
 
 @dataclass(frozen=True, eq=False)
 class Attacks:
-    """The scores of one attack or of several, by name.
-
-    Parameters
-    ----------
-    scores : dict of str to ndarray of float64, each of shape (m,)
-        Validated scores, all in one order; the name of an attack that is alone is empty.
-    """
+    """The scores of one attack or of several, by name; alone, an attack has an empty name."""
 
     scores: dict[str, FloatArray]
 
@@ -89,27 +89,7 @@ class Attacks:
     def read(
         cls, scores: ArrayInput | Mapping[str, ArrayInput], order: ExampleOrder | None = None
     ) -> "Attacks":
-        """Read one vector of scores, rows of them, or a mapping from names.
-
-        Parameters
-        ----------
-        scores : array-like of shape (m,) or (A, m), or mapping
-            Real numbers, higher for likelier members.
-        order : ExampleOrder, optional
-            What is known of the ids; scores that carry their own are joined.
-
-        Returns
-        -------
-        Attacks
-            Scores by name.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, NaNScoresError, LengthMismatchError
-            If scores cannot be read, or are not all about the same examples.
-        UnmatchedIdsError, DuplicateIdsError
-            If scores have different ids.
-        """
+        """Read one vector of scores, rows of them, or a mapping from names; ids are joined."""
         known = ExampleOrder() if order is None else order
         if isinstance(scores, Mapping):
             return cls._of(dict(scores), known)
@@ -157,17 +137,7 @@ class Attacks:
     def prove(self, beta: float, prove: Callable[[FloatArray, float], P]) -> P:
         """Audit every attack at its share of the level and keep the best; on equality the first.
 
-        Parameters
-        ----------
-        beta : float
-            Probability of error of all together.
-        prove : callable
-            Audits scores at a level.
-
-        Returns
-        -------
-        Proof
-            The winner; its options tell which it is and what the others cost.
+        The options of the winner name it, and what the others cost.
         """
         share = beta / len(self.scores)
         proofs = {name: prove(values, share) for name, values in self.scores.items()}
@@ -177,7 +147,7 @@ class Attacks:
             return winner
         alone = prove(self.scores[best], beta)
         cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
-        return winner.told(
+        return winner.with_options(
             {
                 "attack": best,
                 "attacks": {name: proof.bound for name, proof in proofs.items()},
@@ -193,3 +163,21 @@ def _has_rows(scores: Any) -> bool:
         return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
     shape: tuple[int, ...] = getattr(scores, "shape", ())
     return len(shape) == 2 and shape[1] != 1
+
+
+def simultaneous_results(
+    claims: Sequence[Claim], confidence: float, audit: Callable[[Claim, float], R]
+) -> tuple[R, ...]:
+    """Audit every claim at its share of the probability of error, so that all bounds hold together.
+
+    The options of the results have the joint confidence.
+    """
+    if not claims:
+        message = "claim is an empty sequence: name at least one claim"
+        raise OptionError(message)
+    for index, one in enumerate(claims):
+        instance(one, f"claim[{index}]", CLAIMS)
+    share = complement(confidence) / len(claims)
+    joint: dict[str, JsonValue] = {"claims": len(claims), "confidence": float(confidence)}
+    results = [audit(claim, 1 - share) for claim in claims]
+    return tuple(replace(one, options=one.options | {"joint": joint}) for one in results)

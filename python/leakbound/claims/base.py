@@ -149,7 +149,8 @@ class Guarantee(ABC):
         >>> round(ApproxDP(delta=1e-5).lower_bound(75, 80, 1000, 0.05), 4)
         1.9277
         """
-        return _lower_bound(self, correct, guesses, m, level, form, test, one_sided)
+        members_only = flag(one_sided, "one_sided")  # 1 would be a hit of the cache for True
+        return _lower_bound(self, correct, guesses, m, level, form, test, members_only)
 
     @abstractmethod
     def _least_refuted(self, observed: Observation, level: float) -> float:
@@ -176,7 +177,7 @@ def _lower_bound(
         correct=integer(correct, "correct", least=0, most=made),
         guesses=made,
         m=real(m, "m", above=0, below=math.inf),
-        one_sided=flag(one_sided, "one_sided"),
+        one_sided=one_sided,
         form=form,
         test=test,
     )

@@ -1,12 +1,14 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, Unpack, overload
+from typing import TypedDict, Unpack, overload
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ApproxBound,
     ArrayInput,
+    BoolArray,
     Design,
     FdpTest,
     FloatArray,
@@ -14,21 +16,21 @@ from leakbound._base.types import (
     JsonValue,
     Sides,
 )
-from leakbound._base.validation import check_ids, choice, complement, instance, integer, shown
-from leakbound.audits._jointly import jointly
+from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import provenance
 from leakbound.audits.engine.ranking import audit_scores, untied
 from leakbound.audits.engine.warnings import delta_warnings
-from leakbound.audits.multiplicity import Attacks, Proof
+from leakbound.audits.multiplicity import Attacks, Proof, simultaneous_results
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
 from leakbound.audits.policies.biased_coins import check_prior, describe, prior_policy
-from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy, of_family
+from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.score_adaptive import adaptive_policy
-from leakbound.claims import CLAIMS, FAMILIES, ApproxDP, Claim, PureDP
+from leakbound.claims import FAMILIES, ApproxDP, Claim, PureDP
 from leakbound.cuts import (
-    CUT_POLICIES,
     CutPolicy,
+    Fixed,
     KLScan,
     PathPolicy,
     ScoreAdaptive,
@@ -221,196 +223,148 @@ def audit_one_run(
     >>> result.check(epsilon=0.5)
     'refuted'
     """
+
+    def audit(one: Claim, confidence: float) -> AuditResult:
+        request = OneRunRequest(
+            claim=one,
+            confidence=confidence,
+            cuts=cuts,
+            sides=sides,
+            bound=bound,
+            test=test,
+            prior=prior,
+            design=design,
+            assume=assume,
+            ids=ids,
+            seed=seed,
+        )
+        return audit_coins(scores, member, request, declared=True)
+
     if isinstance(claim, Sequence):
-
-        def alone(one: Claim, confidence: float) -> AuditResult:
-            return audit_one_run(
-                scores,
-                member,
-                claim=one,
-                confidence=confidence,
-                cuts=cuts,
-                sides=sides,
-                bound=bound,
-                test=test,
-                prior=prior,
-                design=design,
-                assume=assume,
-                ids=ids,
-                seed=seed,
-            )
-
-        return jointly(claim, confidence, alone)
-    return audit_coins(
-        scores,
-        member,
-        claim=claim,
-        confidence=confidence,
-        cuts=cuts,
-        sides=sides,
-        bound=bound,
-        test=test,
-        prior=prior,
-        design=design,
-        assume=assume,
-        ids=ids,
-        seed=seed,
-        declared=True,
-    )
+        return simultaneous_results(claim, confidence, audit)
+    return audit(claim, confidence)
 
 
 def audit_coins(
     scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
+    request: OneRunRequest,
     *,
-    claim: Claim,
-    confidence: float,
-    cuts: CutPolicy | None = None,
-    sides: Sides = "both",
-    bound: ApproxBound = "auto",
-    test: FdpTest = "tight",
-    prior: float | ArrayInput = 0.5,
-    design: Design = "coins",
-    assume: str | None = None,
-    ids: ArrayInput | None = None,
-    seed: int = 0,
     declared: bool = False,
 ) -> AuditResult:
     """Audit one claim as `audit_one_run` does, or as a step of another audit.
 
-    Parameters
-    ----------
-    scores, member, claim, confidence, cuts, sides, bound, test, prior, design, assume, ids, seed
-        As for `audit_one_run`.
-    declared : bool
-        Whether coins are what the caller declared, so that the number of members must be one that
-        they can give. Other audits ask this of their own design, before they come here.
-
-    Returns
-    -------
-    AuditResult
-        The bound.
-
-    Raises
-    ------
-    LeakboundError
-        As for `audit_one_run`.
+    `declared` says that coins are what the caller declared, so that the number of members must be
+    one that they can give. Other audits ask this of their own design, before they come here.
     """
-    instance(claim, "claim", CLAIMS)
-    if cuts is not None:
-        instance(cuts, "cuts", CUT_POLICIES)
-    choice(sides, "sides", Sides)
-    choice(bound, "bound", ApproxBound)
-    choice(test, "test", FdpTest)
-    choice(design, "design", Design)
-    _refuse_assumptions(assume)
-    beta = complement(confidence)
-    seed = integer(seed, "seed", least=0)
-    if isinstance(claim, FAMILIES):
-        _no_form(bound, claim)
-    order = ExampleOrder(ids)
+    claim, seed = request.claim, request.seed
+    order = ExampleOrder(request.ids)
     attacks = Attacks.read(scores, order)
     included = order.member(member, attacks.examples)
-    if ids is not None:
-        check_ids(ids, included)
-    chances = _chances(order.placed(prior, "prior"), attacks.examples, claim, bound)
+    if request.ids is not None:
+        check_ids(request.ids, included)
+    chances = _chances(request, order.placed(request.prior, "prior"), attacks.examples)
     count = MemberCount.of_coins(int(included.sum()), included.size, chances)
     if declared:
-        count.refuse(design)
-
-    def prove(values: FloatArray, beta: float) -> Proof:
-        def audit(policy: CutPolicy | PathPolicy, **more: Any) -> ScoreAudit:
-            return audit_scores(
-                values,
-                included,
-                cuts=policy,
-                sides=sides,
-                beta=beta,
-                seed=seed,
-                break_ties=not isinstance(claim, PureDP) or chances is not None,
-                **more,
-            )
-
-        if chances is not None:
-            ranks = untied(values, seed)
-            biased = prior_policy(cuts, ranks, included, chances, sides=sides)
-            return Proof(audit(biased), biased.kind, biased.method, {})
-        if isinstance(claim, FAMILIES):
-            if isinstance(cuts, ScoreAdaptive):
-                family: FamilyPolicy
-                family, more = adaptive_policy(cuts, claim, test, values, sides)
-            else:
-                family, more = family_policy(
-                    cuts, claim, test, examples=values.size, sides=sides, beta=beta
-                )
-            asked = cuts if isinstance(cuts, Split) else family
-            proved = audit(asked, one_cut=family)
-            return Proof(proved, family.kind, family.method, more, family)
-        policy, more = _policy(cuts, claim, bound, examples=values.size, sides=sides, beta=beta)
-        if isinstance(policy, ApproxPolicy):
-            more = {**more, "bound_at_delta_0": audit(policy.base).bound}
-        return Proof(audit(policy), policy.kind, policy.method, more)
-
-    proof = attacks.prove(beta, prove)
+        count.refuse(request.design)
+    proof = attacks.prove(
+        request.level, lambda values, level: _proof(request, values, included, chances, level)
+    )
     audit = proof.audit
-    told: dict[str, JsonValue] = {
-        "sides": sides,
-        "prior": describe(chances),
-        "design": design,
-        "seed": seed,
-    }
-    proved = vars(audit) if proof.family is None else of_family(audit, proof.family)
-    fields = proved | {
-        "options": audit.options | told | proof.options,
-        "warnings": audit.warnings
-        + (count.warnings() if declared else ())
-        + ((_FIXED_SIZE,) if design == "fixed_size" else ())
-        + delta_warnings(claim.delta, attacks.examples),
-    }
     return AuditResult(
-        **fields,
+        bound=audit.bound,
+        reason=audit.reason,
+        m=audit.m,
+        members=audit.members,
+        guesses=audit.guesses,
+        correct=audit.correct,
+        path=audit.path,
+        auc=audit.auc,
+        options={
+            **audit.options,
+            "sides": request.sides,
+            "prior": describe(chances),
+            "design": request.design,
+            "seed": seed,
+            **proof.options,
+        },
+        warnings=(
+            *audit.warnings,
+            *(count.warnings() if declared else ()),
+            *((_FIXED_SIZE,) if request.design == "fixed_size" else ()),
+            *delta_warnings(claim.delta, attacks.examples),
+        ),
         kind=proof.kind,
         claim=claim,
-        confidence=float(confidence),
+        confidence=request.confidence,
         theorem=_theorem(claim, chances) + proof.method,
-        assumptions=_assumptions(claim, design, chances, count, attacks.others),
+        assumptions=_assumptions(claim, request.design, chances, count, attacks.others),
+        rejected=proof.rejected,
+        _ceiling=Lazy(lambda: audit.ceiling),
+        _curve=Lazy(lambda: audit.curve),
+        _roc=Lazy(lambda: audit.roc),
+        _histogram=Lazy(lambda: audit.histogram),
+        _rejectable=proof.rejectable,
         _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
     )
 
 
-def _refuse_assumptions(assume: str | None) -> None:
-    if assume is None:
-        return
-    message = (
-        f"assume={shown(assume)} has no bound here: under pure DP independent guesses are what the "
-        "certified bound already allows for, and under other claims a product of channels says "
-        "nothing about examples that abstain; leave it out"
-    )
-    raise IncompatibleOptionsError(message)
+def _proof(
+    request: OneRunRequest,
+    values: FloatArray,
+    member: BoolArray,
+    chances: FloatArray | None,
+    level: float,
+) -> Proof:
+    """Return what one attack proves at a level."""
+    claim, cuts, sides, seed = request.claim, request.cuts, request.sides, request.seed
+
+    def audit(policy: CutPolicy | PathPolicy, one_cut: Fixed | FamilyPolicy) -> ScoreAudit:
+        return audit_scores(
+            values,
+            member,
+            cuts=policy,
+            sides=sides,
+            beta=level,
+            seed=seed,
+            break_ties=not isinstance(claim, PureDP) or chances is not None,
+            one_cut=one_cut,
+        )
+
+    one_cut = Fixed(1)
+    if chances is not None:
+        biased = prior_policy(cuts, untied(values, seed), member, chances, sides=sides)
+        return Proof(audit(biased, one_cut), biased.kind, biased.method, {})
+    if isinstance(claim, FAMILIES):
+        family, more = (
+            adaptive_policy(cuts, claim, request.test, values, sides)
+            if isinstance(cuts, ScoreAdaptive)
+            else family_policy(
+                cuts, claim, request.test, examples=values.size, sides=sides, beta=level
+            )
+        )
+        proved = audit(cuts if isinstance(cuts, Split) else family, family)
+        return Proof(proved, family.kind, family.method, more, family)
+    policy, more = _policy(request, values.size, level)
+    if isinstance(policy, ApproxPolicy):
+        more = {**more, "bound_at_delta_0": audit(policy.base, one_cut).bound}
+    return Proof(audit(policy, one_cut), policy.kind, policy.method, more)
 
 
-def _chances(
-    prior: float | ArrayInput, examples: int, claim: Claim, bound: ApproxBound
-) -> FloatArray | None:
+def _chances(request: OneRunRequest, prior: float | ArrayInput, examples: int) -> FloatArray | None:
     """Return the probabilities of the coins, or None if all are fair."""
     chances = check_prior(prior, examples)
     if chances is None:
         return None
-    if not isinstance(claim, PureDP):
+    if not isinstance(request.claim, PureDP):
         message = (
-            f"prior other than 1/2 is for PureDP(): under {claim.name} which guesses a failure "
-            "can make right depends on the scores, and the bounds here need coins that are fair"
+            f"prior other than 1/2 is for PureDP(): under {request.claim.name} which guesses a "
+            "failure can make right depends on the scores, and the bounds here need coins that "
+            "are fair"
         )
         raise IncompatibleOptionsError(message)
-    _no_form(bound, claim)
+    request.check_bound()
     return chances
-
-
-def _no_form(bound: ApproxBound, claim: Claim) -> None:
-    if bound != "auto":
-        named = type(claim).__name__
-        message = f'bound="{bound}" is for claims with delta > 0: leave it out for {named}'
-        raise IncompatibleOptionsError(message)
 
 
 def _digested(chances: FloatArray | None) -> dict[str, FloatArray]:
@@ -426,18 +380,13 @@ def _theorem(claim: Claim, chances: FloatArray | None) -> str:
 
 
 def _policy(
-    cuts: CutPolicy | None,
-    claim: Claim,
-    bound: ApproxBound,
-    *,
-    examples: int,
-    sides: Sides,
-    beta: float,
+    request: OneRunRequest, examples: int, level: float
 ) -> tuple[CutPolicy | ApproxPolicy, dict[str, JsonValue]]:
     """Return the policy in force, fixed before labels are seen, and what to say of the choice."""
+    claim, cuts, sides = request.claim, request.cuts, request.sides
     if isinstance(claim, ApproxDP):
-        return approx_policy(cuts, claim, bound, examples=examples, sides=sides, beta=beta)
-    _no_form(bound, claim)
+        return approx_policy(cuts, claim, request.bound, examples=examples, sides=sides, beta=level)
+    request.check_bound()
     if isinstance(cuts, Weighted) and sides == "both":
         message = 'cuts=Weighted() guesses members only: set sides="member"'
         raise IncompatibleOptionsError(message)

@@ -6,7 +6,7 @@ else the inverse of the parameter. A strength of 0 means that nothing is rejecte
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from leakbound.cuts.base import ORDERS, Best, CurvePoints, PathPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 
-__all__ = ["FamilyPolicy", "family_policy", "of_family", "plan_family"]
+__all__ = ["FamilyPolicy", "family_policy", "in_parameter", "plan_family"]
 
 
 _TESTS: dict[FdpTest, str] = {
@@ -313,35 +313,19 @@ def _planned(
     return best_fixed(examples, reference.curve(sides), bound)
 
 
-def of_family(audit: ScoreAudit, policy: FamilyPolicy) -> dict[str, Any]:
-    """Return the fields of a result, with bounds on the claim's parameter in place of strengths.
-
-    Parameters
-    ----------
-    audit : ScoreAudit
-        Its bounds are strengths.
-    policy : FamilyPolicy
-        What bounded them.
-
-    Returns
-    -------
-    dict
-        Fields of an `AuditResult`, the rejected curves among them.
-    """
+def in_parameter(audit: ScoreAudit, policy: FamilyPolicy) -> ScoreAudit:
+    """Return an audit with bounds on the claim's parameter in place of strengths."""
     at_strength = policy.claim.at_strength
 
     def curve() -> Curve:
-        bounds = [
-            x if np.isnan(x) else policy.claim.at_strength(float(x)) for x in audit.curve.bound
-        ]
+        bounds = [x if np.isnan(x) else at_strength(float(x)) for x in audit.curve.bound]
         return replace(audit.curve, bound=np.array(bounds))
 
     doubt = policy.reason(audit.guesses, audit.correct, audit.options["level"])
-    return vars(audit) | {
-        "reason": audit.reason and (doubt or audit.reason),
-        "bound": at_strength(audit.bound),
-        "rejected": policy.rejected(audit.bound),
-        "_ceiling": Lazy(lambda: at_strength(audit.ceiling)),
-        "_rejectable": Lazy(lambda: policy.rejected(audit.ceiling)),
-        "_curve": Lazy(curve),
-    }
+    return replace(
+        audit,
+        reason=audit.reason and (doubt or audit.reason),
+        bound=at_strength(audit.bound),
+        _ceiling=Lazy(lambda: at_strength(audit.ceiling)),
+        _curve=Lazy(curve),
+    )

@@ -29,11 +29,11 @@ from leakbound._base.types import (
     ZeroRunVariant,
 )
 from leakbound._base.validation import check_ids, choice, complement, flag, instance, integer, real
-from leakbound.audits._jointly import jointly
 from leakbound.audits.engine.evidence import histogram, provenance
 from leakbound.audits.engine.warnings import delta_warnings
-from leakbound.audits.multiplicity import Attacks
+from leakbound.audits.multiplicity import Attacks, simultaneous_results
 from leakbound.audits.one_run.audit import audit_coins
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.zero_run.assumptions import conditions, shift_warnings
 from leakbound.audits.zero_run.cross_fitting import Fold, Folds
 from leakbound.audits.zero_run.proof import ShiftedProof
@@ -283,7 +283,7 @@ def audit_zero_run(
             result: ZeroRunResult = audit_zero_run(scores, member, given, claim=one, **shared)
             return result
 
-        return jointly(claim, confidence, alone)
+        return simultaneous_results(claim, confidence, alone)
     instance(claim, "claim", CLAIMS)
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
@@ -316,11 +316,7 @@ def audit_zero_run(
         uncorrected = audit_coins(
             attacks.given,
             included,
-            claim=claim,
-            confidence=confidence,
-            sides=sides,
-            test=test,
-            seed=seed,
+            OneRunRequest(claim=claim, confidence=confidence, sides=sides, test=test, seed=seed),
         )
         return replace(uncorrected, kind="invalid", theorem=_NAIVE + uncorrected.theorem)
 

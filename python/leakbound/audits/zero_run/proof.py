@@ -128,8 +128,8 @@ class ShiftedProof:
         share = study.level if self.replicates is None else self.replicates.p
         return ShiftedProof.of(other, "tamper", p=share, method=method).bound
 
-    def told(self, more: dict[str, JsonValue]) -> ShiftedProof:
-        """Return the same with more to say in the options."""
+    def with_options(self, more: dict[str, JsonValue]) -> ShiftedProof:
+        """Return the same with more options to report."""
         return replace(self, options=self.options | more)
 
 

@@ -14,6 +14,7 @@ from leakbound._base.records import Lazy
 from leakbound.audits.engine.evidence import POINTS, histogram, roc
 from leakbound.audits.engine.warnings import inverted_warnings, tie_warnings
 from leakbound.audits.one_run.audit import audit_coins
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.approximate_dp import plan_fixed
 from leakbound.audits.policies.f_dp import plan_family
 from leakbound.claims import ApproxDP, PureDP
@@ -122,12 +123,14 @@ class Study:
         return audit_coins(
             scores,
             member,
-            claim=self.claim,
-            confidence=confidence_of(self.level),
-            cuts=cuts,
-            sides=self.sides,
-            test=self.test,
-            seed=self.seed,
+            OneRunRequest(
+                claim=self.claim,
+                confidence=confidence_of(self.level),
+                cuts=cuts,
+                sides=self.sides,
+                test=self.test,
+                seed=self.seed,
+            ),
         )
 
     def planned(self, examples: int) -> int:
