@@ -11,7 +11,7 @@ import leakbound as lb
 from leakbound import errors, simulate, stats
 from leakbound.audits.policies.f_dp import plan_family
 from leakbound.cli import app
-from leakbound.results.words import DELTA, claim_sentence, headline, shown
+from leakbound.results.words import DELTA
 
 GAME = simulate.gaussian(1000, 1.0, seed=0)
 SIGMA = lb.TradeOffFamily(
@@ -107,7 +107,7 @@ def test_noise_proves_nothing_and_says_so() -> None:
         assert "chance explains" in result.reason
         assert type(result).from_json(result.to_json()) == result
         assert result.check(epsilon=0.1, delta=1e-5) == "not refuted"
-        assert "Nothing could be refuted" in headline(result)
+        assert "Nothing could be refuted" in result.headline()
 
 
 def test_the_plan_sees_no_label() -> None:
@@ -180,9 +180,9 @@ def test_several_claims_hold_together() -> None:
 @pytest.mark.parametrize("claim", [lb.GaussianDP(), SIGMA], ids=lambda claim: claim.name)
 def test_words_and_figures(claim: Any, tmp_path: Path) -> None:
     result = audit(claim)
-    assert shown(result) == result.epsilon(DELTA)
-    assert f"{claim.name} with (ε, 1e-05)-DP" in headline(result)
-    assert "is refuted" in claim_sentence(result, epsilon=1.0)
+    assert result.epsilon_bound == result.epsilon(DELTA)
+    assert f"{claim.name} with (ε, 1e-05)-DP" in result.headline()
+    assert "is refuted" in result.answer(epsilon=1.0)
     assert "converted" in result._repr_html_()
     axes = result.plot("bound")
     assert axes.get_ylabel() == "lower bound on ε"

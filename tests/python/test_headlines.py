@@ -11,8 +11,7 @@ import leakbound as lb
 from leakbound import report
 from leakbound._base import formatting
 from leakbound.errors import OptionError
-from leakbound.results import words as wording
-from leakbound.results.words import headline, headline_of_many
+from leakbound.report import headline_of_many, joint_confidence
 
 MODELS, REPORTS, BETA = 20, 200, 0.05
 
@@ -47,7 +46,7 @@ def test_the_headline_on_innocent_models_accuses_at_its_level() -> None:
         apart = innocents(number, 1 - BETA)
         together += headline_of_many(innocents(number, 1 - BETA / MODELS))[:7] != "Nothing"
         joined += headline_of_many(apart)[:7] != "Nothing"
-        singly += any(headline(one)[:7] != "Nothing" for one in apart.values())
+        singly += any(one.headline()[:7] != "Nothing" for one in apart.values())
     assert joined == 0  # 20 bounds at 95 % leave no confidence for all of them
     assert scipy_stats.binom.sf(together - 1, REPORTS, BETA) > 1e-3
     # any of 20 bounds at 95 % is above 0 in 1 - 0.956^20 = 59 % of the reports
@@ -70,7 +69,7 @@ def test_an_estimate_takes_no_share_of_the_confidence() -> None:
     member = rng.random(500) < 0.5
     scores = rng.normal(size=(2, 500)) + member
     estimate = lb.audit_panoramia(scores[0], scores[1], member)
-    assert wording.joint_confidence([audit(3.0), estimate, estimate]) == pytest.approx(0.95)
+    assert joint_confidence([audit(3.0), estimate, estimate]) == pytest.approx(0.95)
 
 
 def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:

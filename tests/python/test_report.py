@@ -20,8 +20,7 @@ from leakbound._base.formatting import number
 from leakbound.errors import OptionError
 from leakbound.report import figures as plots
 from leakbound.report.kinds import KINDS
-from leakbound.results import words as wording
-from leakbound.results.zero_run_figures import plots_of
+from leakbound.results.panoramia import why_zero
 
 Result = lb.AuditResult | lb.PanoramiaResult
 
@@ -125,9 +124,9 @@ def page(html: str) -> Page:
 
 def test_the_headline_says_what_the_kind_of_result_allows(name: str, page: Page) -> None:
     result = RESULTS[name]
-    assert re.fullmatch(HEADLINES[name], wording.headline(result))
-    assert wording.headline(result) in page.text
-    assert wording.explanation(result) in page.text
+    assert re.fullmatch(HEADLINES[name], result.headline())
+    assert result.headline() in page.text
+    assert all(text in page.text for text in result.evidence())
 
 
 def test_the_document_is_well_formed(page: Page) -> None:
@@ -159,7 +158,7 @@ def test_nothing_is_fetched_from_anywhere(html: str, page: Page) -> None:
 
 def test_all_figures_are_inside_and_described(name: str, page: Page) -> None:
     figures = page.all("svg")
-    assert len(figures) == len(plots_of(RESULTS[name]))
+    assert len(figures) == len(RESULTS[name].figures())
     for attributes in figures:
         assert attributes["role"] == "img"
         assert len(attributes["aria-label"] or "") > 40
@@ -268,7 +267,7 @@ def test_a_conditional_bound_stands_beside_the_estimate() -> None:
         "Privacy Auditing with Zero (0) Training Run",
     ):
         assert words in page.text
-    assert len(page.all("svg")) == len(plots_of(beside(3.0))) + 2
+    assert len(page.all("svg")) == len(beside(3.0).figures()) + 2
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     nothing = Page(report.render(beside(0.0)))
@@ -281,7 +280,7 @@ def test_a_refuted_propensity_model_is_named() -> None:
     assert found.conditional.falsification is not None
     refuted = replace(found.conditional.falsification, p_value=2e-5, refuted=True)
     withheld = replace(found.conditional, bound=0.0, withheld=True, falsification=refuted)
-    words = wording.conditional_words(replace(found, conditional=withheld))
+    words = replace(found, conditional=withheld).evidence()[-1]
     assert "proves nothing" in words
     assert "was refuted (p = 2e-05)" in words
 
@@ -296,7 +295,7 @@ def test_the_reasons_of_a_zero_come_with_numbers() -> None:
     at_most = number(result.attack.ceiling - result.c_lb)
     assert f"which leaves ε̃ at most {at_most}" in page.text
     assert "this is not the reason" not in page.text
-    leaks = wording.why_zero(0.5, 6.0, "RM;RN proves ε ≥ 1.00")
+    leaks = why_zero(0.5, 6.0, "RM;RN proves ε ≥ 1.00")
     assert leaks[0].endswith("RM;RN proves ε ≥ 1.00: then this is not the reason.")
 
 
@@ -354,20 +353,20 @@ def test_the_worst_model_is_shown_first_hand() -> None:
 def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
     leaks, invalid, estimate = (RESULTS[name] for name in ("leaks", "invalid", "estimate"))
     assert invalid.bound > 0
-    words = wording.headline_of_many({"a": leaks, "b": invalid, "c": estimate})
+    words = report.headline_of_many({"a": leaks, "b": invalid, "c": estimate})
     assert words.startswith("1 of 3 models leak. The worst is “a”")
-    assert wording.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
-    nothing = wording.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
+    assert report.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
+    nothing = report.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
     assert nothing == "Nothing could be refuted on any of the 2 models."
 
 
 def test_a_tiny_bound_is_stated_and_not_called_a_leak() -> None:
     tiny = replace(RESULTS["leaks"], bound=0.00123)
-    assert wording.verdict(tiny) == "at least 0.001"
-    assert wording.headline(tiny).startswith("ε is at least 0.001 (95 % confidence)")
+    assert tiny.verdict == "at least 0.001"
+    assert tiny.headline().startswith("ε is at least 0.001 (95 % confidence)")
     both = {"a": tiny, "b": RESULTS["leaks"]}
-    assert wording.headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
-    little = wording.headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
+    assert report.headline_of_many(both).startswith("1 of 2 models leak. The worst is “b”")
+    little = report.headline_of_many({"a": tiny, "b": RESULTS["nothing"]})
     assert "ε is at least 0.001 on “a”" in little
     page = Page(report.render(tiny))
     assert "leaks" not in page.text

@@ -88,7 +88,13 @@ def test_damaged_counts_are_refused(tmp_path: Path) -> None:
     validity.run([played, case(Coin(), "other")], repetitions=250, checkpoint=tmp_path)
     first, second = sorted(tmp_path.glob("*.npz"))
     whole = first.read_bytes()
-    for damaged in (b"", b"[]", whole[:-1], whole.replace(b"counts", b"caunts"), second.read_bytes()):
+    for damaged in (
+        b"",
+        b"[]",
+        whole[:-1],
+        whole.replace(b"counts", b"caunts"),
+        second.read_bytes(),
+    ):
         first.write_bytes(damaged)
         with pytest.raises(CheckpointError, match="remove it to redo its work"):
             validity.run([played, case(Coin(), "other")], repetitions=250, checkpoint=tmp_path)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, Verdict
     from leakbound.claims import Claim
     from leakbound.results import AuditResult
-    from leakbound.results.words import Result
+    from leakbound.results.base import Result
 
 _ABOUT_DATA = (
     AbstentionError,

@@ -103,9 +103,8 @@ def _of_shifted(found: ShiftedReport) -> str:
 
 def _naive(row: ShiftedRow) -> str:
     from leakbound._base.formatting import number
-    from leakbound.results.words import shown
 
-    return number(shown(row.result.naive))
+    return number(row.result.naive.epsilon_bound)
 
 
 def _accuracy(row: DigitsRow) -> str:
@@ -233,7 +232,7 @@ def _write(demo: _Demo, found: Report, out: Path) -> None:
 
 def _show(demo: _Demo, found: Report) -> None:
     from leakbound._base.formatting import number
-    from leakbound.results.words import headline_of_many, leaks, reachable, shown, verdict
+    from leakbound.report import headline_of_many
 
     headings = (demo.heading, "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
     table = output.grid(
@@ -247,10 +246,10 @@ def _show(demo: _Demo, found: Report) -> None:
             f"{row.auc:.3f}",
             f"{result.guesses:,}",
             f"{result.correct:,}",
-            number(shown(result)),
-            number(reachable(result)),
-            verdict(result),
-            style="bold" if leaks(result) else None,
+            number(result.epsilon_bound),
+            number(result.epsilon_ceiling),
+            result.verdict,
+            style="bold" if result.leaks else None,
         )
     output.say(table)
     output.say("")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from leakbound._base.formatting import number, percent
 from leakbound.cli.ending import (
     BAD_INPUT,
     BROKEN_PIPE,
@@ -23,23 +22,7 @@ from leakbound.cli.ending import (
     tell,
 )
 from leakbound.errors import InternalError, LeakboundError
-from leakbound.report import figures as plots
-from leakbound.report.kinds import KINDS
-from leakbound.results import PanoramiaResult
-from leakbound.results.words import (
-    DELTA,
-    HOW,
-    claim_sentence,
-    conditional_words,
-    contradicted,
-    explanation,
-    figure_of,
-    headline,
-    is_family,
-    reachable,
-    shown,
-)
-from leakbound.results.zero_run_figures import plots_of
+from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leakbound._base.types import Verdict
-    from leakbound.results.words import Result
+    from leakbound.results.base import Result
 
 _CODES: Mapping[Verdict, int] = {
     "not refuted": 0,
@@ -136,24 +119,24 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
 
     Parameters
     ----------
-    result : AuditResult or PanoramiaResult
+    result : Result
         What to print.
     epsilon, c : float or None
         The claim, if one was given.
     """
-    say(headline(result), "bold red" if result.kind in {"estimate", "invalid"} else "bold")
+    tone = "bold red" if result.kind in {"estimate", "invalid"} else "bold"
+    say(result.headline(), tone)
     if epsilon is not None:
-        say(claim_sentence(result, epsilon=epsilon, c=c), "bold")
-    say(explanation(result))
-    if isinstance(result, PanoramiaResult) and result.conditionals:
-        say(conditional_words(result))
+        say(result.answer(epsilon=epsilon, c=c), "bold")
+    for text in result.evidence():
+        say(text)
     table = grid([("", False), ("", True), ("", False)])
     table.show_header = False
-    for row in _key_numbers(result):
-        table.add_row(*row)
+    for metric in result.numbers():
+        table.add_row(metric.name, metric.value, metric.note)
     say("")
     say(table)
-    for one in contradicted(result):
+    for one in result.contradicted():
         say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
         say(f"warning: {text}", "yellow")
@@ -206,7 +189,7 @@ def write_bundle(
     ----------
     folder : Path
         Where to write; it must exist.
-    result : AuditResult or PanoramiaResult
+    result : Result
         What to write.
     title : str
         Title of the report.
@@ -220,8 +203,8 @@ def write_bundle(
     result.to_json(folder / "result.json")
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
-    for kind, plot in plots_of(result).items():
-        write_text(figures / f"{kind}.svg", svg.svg(plot, result))
+    for figure in result.figures():
+        write_text(figures / f"{figure.name}.svg", svg.svg(figure))
     report.write(folder / "report.html", result, title=title, epsilon=epsilon, c=c)
 
 
@@ -236,25 +219,5 @@ def prepare(folder: Path) -> None:
         If the folder cannot be made.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with plots.house_style():
+    with house_style():
         pass
-
-
-def _key_numbers(result: Result) -> Iterator[tuple[str, str, str]]:
-    yield "bound", figure_of(result), KINDS[result.kind].tag
-    if isinstance(result, PanoramiaResult):
-        both = f"{result.correct:,} of {result.guesses:,} guesses right"
-        alone = f"{result.baseline.correct:,} of {result.baseline.guesses:,} guesses right"
-        yield "attack", f"c + ε ≥ {number(result.c_plus_epsilon_lb)}", both
-        yield "baseline", f"c ≥ {number(result.c_lb)}", alone
-        for found in result.conditionals:
-            note = f"{KINDS[found.kind].tag}, {HOW[found.correction]}"
-            yield "Zero-Run", figure_of(found), f"{note}{', withheld' * found.withheld}"
-    else:
-        if is_family(result):
-            yield "ε", f"ε ≥ {number(shown(result))}", f"converted, at δ = {DELTA:g}"
-        yield "ceiling", f"ε = {number(reachable(result))}", "a perfect attack on these examples"
-        yield "right guesses", f"{result.correct:,} of {result.guesses:,}", result.path
-    yield "AUC", f"{result.auc:.3f}", ""
-    yield "examples", f"{result.m:,}", f"{result.members:,} members"
-    yield "confidence", percent(result.confidence), ""

@@ -15,15 +15,8 @@ from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
 from leakbound.panoramia.options import Helper
 from leakbound.panoramia.report.losses import Losses
-from leakbound.panoramia.report.report import (
-    HEADINGS,
-    NOTE,
-    PanoramiaReport,
-    PanoramiaRow,
-    Saturation,
-    Spread,
-    headline,
-)
+from leakbound.panoramia.report.report import PanoramiaReport, headline
+from leakbound.panoramia.report.table import HEADINGS, NOTE, PanoramiaRow, Saturation, Spread
 from leakbound.panoramia.run import Panoramia
 from leakbound.panoramia.scores import GameScores
 

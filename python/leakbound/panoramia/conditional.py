@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns, refits
 from leakbound.propensity import LogisticPropensity
-from leakbound.results.zero_run import ZeroRunResult
 
 if TYPE_CHECKING:
     from leakbound._base.checkpoints import Arrays
     from leakbound._base.types import FloatArray
+    from leakbound.results import ZeroRunResult
 
 __all__ = ["CORRECTIONS", "Conditional", "shown_of", "withheld_together"]
 
-T = TypeVar("T")
 Conditional: TypeAlias = Literal["Zero-Run, match", "Zero-Run, Poisson-binomial"]
 
 CORRECTIONS: dict[Conditional, PairCorrection] = {
@@ -33,27 +32,24 @@ _OTHER_SEED = (
 )
 
 
-def withheld_together(results: tuple[T, ...]) -> tuple[T, ...]:
+def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:
     """Withhold the bounds of all seeds if the propensities of any were refuted.
 
     Parameters
     ----------
-    results : tuple
-        Of one target under one audit; those that are not of Zero-Run are left alone.
+    results : tuple of ZeroRunResult
+        Of one target under one audit.
 
     Returns
     -------
-    tuple
+    tuple of ZeroRunResult
         As many. Withholding can only lower a bound, so that none becomes invalid.
     """
-    found = [result for result in results if isinstance(result, ZeroRunResult)]
-    if not any(result.withheld for result in found):
+    if not any(result.withheld for result in results):
         return results
     return tuple(
-        replace(result, bound=0.0, reason=_OTHER_SEED, withheld=True)
-        if isinstance(result, ZeroRunResult) and not result.withheld
-        else result
-        for result in results
+        one if one.withheld else replace(one, bound=0.0, reason=_OTHER_SEED, withheld=True)
+        for one in results
     )
 
 

@@ -30,14 +30,11 @@ from leakbound.panoramia.game import Game, Parts, Side
 from leakbound.panoramia.options import Helper, Trained, each_helper
 from leakbound.panoramia.report.extremes import ends_of, warnings_of_ends
 from leakbound.panoramia.report.losses import fallen, helper_name, losses_of
-from leakbound.panoramia.report.report import (
-    Audit,
-    PanoramiaReport,
-    PanoramiaRow,
-    Saturation,
-    warnings_of,
-)
+from leakbound.panoramia.report.report import PanoramiaReport
+from leakbound.panoramia.report.table import Audit, PanoramiaRow, Saturation
+from leakbound.panoramia.report.warnings import warnings_of
 from leakbound.panoramia.scores import GameScores
+from leakbound.results import ZeroRunResult
 
 if TYPE_CHECKING:
     from torch import nn
@@ -45,10 +42,9 @@ if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
     from leakbound.audits.panoramia.conditional import Shown
     from leakbound.panoramia.report.extremes import FeatureExtreme
-    from leakbound.panoramia.report.report import Result
+    from leakbound.panoramia.report.table import Result
     from leakbound.panoramia.run import Panoramia
     from leakbound.results import PanoramiaResult
-    from leakbound.results.zero_run import ZeroRunResult
 
 __all__ = ["Progress", "Run"]
 
@@ -409,10 +405,12 @@ class Run:
         for target in self.targets:
             for audit, result_of in self._audits(target, seen).items():
                 try:
-                    results = withheld_together(tuple(map(result_of, scores, shown)))
+                    results = tuple(map(result_of, scores, shown))
                 except NoOverlapError as error:
                     without.append(f"there is no row ({target!r}, {audit!r}): {error}")
                     continue
+                if audit in CORRECTIONS:
+                    results = withheld_together(ZeroRunResult.among(results))
                 rows.append(PanoramiaRow(target=target, audit=audit, results=results))
         return tuple(rows), tuple(without)
 

@@ -1,17 +1,9 @@
-"""Reports: one HTML page for one result or many, and the figures on it."""
+"""Reports: one HTML page for one result or many, and the figures on it.
 
-from typing import TYPE_CHECKING, Any
+Nothing here knows a type of result: results hand over what they say, in the parts of `contents`.
+"""
 
-if TYPE_CHECKING:
-    from leakbound.report.page import environment, render, write
+from leakbound.report.page import environment, render, write
+from leakbound.report.several import headline_of_many, joint_confidence
 
-__all__ = ["environment", "render", "write"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from leakbound.report import page
-
-        return getattr(page, name)
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+__all__ = ["environment", "headline_of_many", "joint_confidence", "render", "write"]

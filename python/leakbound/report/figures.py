@@ -1,4 +1,6 @@
-"""Figures of an audit: each function takes a result, draws one figure and returns its Axes.
+"""Figures of an audit: each function takes what it draws from, draws one figure, returns its Axes.
+
+A result has all the parts that `Drawable` names, and so has anything else that is to be drawn.
 
 The figures share one style, applied while they are drawn and never left in matplotlib's settings.
 The colours are told apart by colour-blind readers and in grey; every line is also named in words.
@@ -12,7 +14,7 @@ Precision against recall with the precision that each recall needs for the same 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -31,16 +33,13 @@ from leakbound.report.style import (
     name_axes,
     new_axes,
 )
-from leakbound.results import PanoramiaResult
-from leakbound.results.words import is_family, symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from leakbound._base.types import IntArray
+    from leakbound._base.types import IntArray, Kind
+    from leakbound.report.contents import Drawable, Profile, Series
     from leakbound.report.parts import Histogram, Roc
-    from leakbound.results import AuditResult, ScoreAudit
-    from leakbound.results.words import Result
 
 __all__ = [
     "ALERT",
@@ -67,26 +66,16 @@ _PATCH = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none",
 class Plot(Protocol):
     """A function that draws one figure of a result."""
 
-    def __call__(self, result: Result, ax: Axes | None = None) -> Axes:
+    def __call__(self, result: Drawable, ax: Axes | None = None) -> Axes:
         """Draw on `ax`, or on new axes, and return them."""
 
 
-class _Series(NamedTuple):
-    """One ranking to draw: what it and its bound are called, and its colour."""
-
-    name: str
-    symbol: str
-    prefix: str
-    colour: str
-    audit: ScoreAudit
-
-
-def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
+def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
     """Draw the bound that every cut would give, with the final bound and the ceiling.
 
     Parameters
     ----------
-    result : AuditResult or PanoramiaResult
+    result : AuditResult, PanoramiaResult or Drawable
         For PANORAMIA both rankings are drawn: c from the baseline, c + ε from the attack.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
@@ -102,35 +91,35 @@ def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
     MissingExtraError
         If matplotlib is not installed.
     """
-    if is_family(result):
-        return plot_profile(result, ax)
+    if result.profile is not None:
+        return plot_profile(result.profile, ax)
     with house_style():
         ax = new_axes(ax)
-        series = _series(result)
+        series = result.series
         for one in series:
-            tested = np.isfinite(one.audit.curve.bound)
+            tested = np.isfinite(one.ranking.curve.bound)
             marker = "o" if np.count_nonzero(tested) <= _FEW else ""
             ax.plot(
-                one.audit.curve.guesses[tested],
-                one.audit.curve.bound[tested],
+                one.ranking.curve.guesses[tested],
+                one.ranking.curve.bound[tested],
                 color=one.colour,
                 marker=marker,
                 markersize=3,
             )
-            ax.axhline(one.audit.bound, color=one.colour, linewidth=0.9, linestyle=(0, (4, 2)))
-            if one.audit.bound > 0:
+            ax.axhline(one.ranking.bound, color=one.colour, linewidth=0.9, linestyle=(0, (4, 2)))
+            if one.ranking.bound > 0:
                 ax.plot(
-                    one.audit.guesses,
-                    one.audit.bound,
+                    one.ranking.guesses,
+                    one.ranking.bound,
                     "o",
                     color=one.colour,
                     markersize=5,
                     zorder=4,
                 )
-        ceiling = _ceiling(result)
+        ceiling = series[0].ranking.ceiling
         ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
-        _logarithmic_counts(ax, max(int(one.audit.curve.guesses[-1]) for one in series))
-        _frame_levels(ax, ceiling, series, _relation(result))
+        _logarithmic_counts(ax, max(int(one.ranking.curve.guesses[-1]) for one in series))
+        _frame_levels(ax, ceiling, series, _relation(result.kind))
         name_axes(
             ax,
             "Bound against guesses",
@@ -141,12 +130,12 @@ def plot_bound(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_profile(result: AuditResult, ax: Axes | None = None) -> Axes:
+def plot_profile(result: Profile, ax: Axes | None = None) -> Axes:
     """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling.
 
     Parameters
     ----------
-    result : AuditResult
+    result : AuditResult or Profile
         Of a family of trade-off functions.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
@@ -180,7 +169,7 @@ def plot_profile(result: AuditResult, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
+def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
     """Draw precision against recall, with the precision that every recall needs for the same bound.
 
     The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
@@ -188,7 +177,7 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    result : AuditResult or PanoramiaResult
+    result : AuditResult, PanoramiaResult or Drawable
         For PANORAMIA both rankings are drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
@@ -205,23 +194,23 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series = _series(result)
+        series = result.series
         ax.axhline(0.5, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
         for one in series:
-            recall, precision = one.audit.curve.recall, one.audit.curve.precision
+            recall, precision = one.ranking.curve.recall, one.ranking.curve.precision
             ax.plot(recall, precision, color=one.colour, label=one.name)
-            if is_family(result):
-                chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
+            if result.profile is not None:
+                chosen = np.flatnonzero(one.ranking.curve.guesses == one.ranking.guesses)
                 ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
-            elif one.audit.bound > 0:
-                end = _draw_iso_bound(ax, one, _relation(result))
-                chosen = np.flatnonzero(one.audit.curve.guesses == one.audit.guesses)
+            elif one.ranking.bound > 0:
+                end = _draw_iso_bound(ax, one, _relation(result.kind))
+                chosen = np.flatnonzero(one.ranking.curve.guesses == one.ranking.guesses)
                 ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
                 if len(series) == 1:
-                    _name_end(ax, end, f"ε {_relation(result)} {number(one.audit.bound)}")
+                    _name_end(ax, end, f"ε {_relation(result.kind)} {one.bound}")
         _name_chance(ax, series)
         low = min(
-            float(one.audit.curve.precision[one.audit.curve.guesses >= 10].min(initial=0.5))
+            float(one.ranking.curve.precision[one.ranking.curve.guesses >= 10].min(initial=0.5))
             for one in series
         )
         ax.set_ylim(low - 0.06, 1.06)
@@ -233,7 +222,7 @@ def plot_precision_recall(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
+def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve on logarithmic axes, with the most that ε-DP allows at the bound.
 
     An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
@@ -242,7 +231,7 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    result : AuditResult or PanoramiaResult
+    result : AuditResult, PanoramiaResult or Drawable
         For PANORAMIA the line is e^c FPR for the baseline and e^(c + ε) FPR for the attack.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
@@ -260,21 +249,20 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        series = _series(result)
-        floor = min(_smallest_step(one.audit.roc) for one in series)
+        series = result.series
+        floor = min(_smallest_step(one.ranking.roc) for one in series)
         grid = np.geomspace(floor, 1.0, 400)
         for one in series:
-            rates = (one.audit.roc.false_positive_rate, one.audit.roc.true_positive_rate)
+            rates = (one.ranking.roc.false_positive_rate, one.ranking.roc.true_positive_rate)
             false_positive, true_positive = (np.maximum([0.0, *rate], floor) for rate in rates)
             ax.plot(false_positive, true_positive, color=one.colour, label=one.name)
         for one in series:
-            if is_family(result):
-                most = None if result.rejected is None else 1 - result.rejected.f(grid)
-                figure = result.rounded(result.bound)
+            if result.profile is not None:
+                rejected = result.profile.rejected
+                most = None if rejected is None else 1 - rejected.f(grid)
             else:
-                above = one.audit.bound > 0
-                most = most_true_positives(grid, one.audit.bound) if above else None
-                figure = number(one.audit.bound)
+                above = one.ranking.bound > 0
+                most = most_true_positives(grid, one.ranking.bound) if above else None
             if most is not None:
                 ax.plot(
                     grid,
@@ -282,7 +270,7 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
                     color=one.colour,
                     linewidth=0.9,
                     linestyle=(0, (4, 2)),
-                    label=f"most for {one.symbol} = {figure}",
+                    label=f"most for {one.symbol} = {one.bound}",
                 )
         ax.plot(grid, grid, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)), label="coin toss")
         for axis in ("x", "y"):
@@ -292,12 +280,12 @@ def plot_roc(result: Result, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
+def plot_histogram(result: Drawable, ax: Axes | None = None) -> Axes:
     """Draw the scores of members and of non-members.
 
     Parameters
     ----------
-    result : AuditResult or PanoramiaResult
+    result : AuditResult, PanoramiaResult or Drawable
         For PANORAMIA the attack's scores are drawn.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
@@ -315,9 +303,7 @@ def plot_histogram(result: Result, ax: Axes | None = None) -> Axes:
     """
     with house_style():
         ax = new_axes(ax)
-        histogram = (
-            result.attack.histogram if isinstance(result, PanoramiaResult) else result.histogram
-        )
+        histogram = result.histogram
         first = _first_bins(histogram)
         edges = np.append(histogram.edges[first], histogram.edges[-1])
         counts = (histogram.members, histogram.non_members)
@@ -335,43 +321,30 @@ PLOTS: dict[str, Plot] = {
 }
 
 
-def _series(result: Result) -> tuple[_Series, ...]:
-    if isinstance(result, PanoramiaResult):
-        return (
-            _Series("with the model", "c + ε", "with the model: ", MEMBER, result.attack),
-            _Series("baseline", "c", "baseline: ", OTHER, result.baseline),
-        )
-    return (_Series("this model", symbol(result), "", MEMBER, result),)
+def _relation(kind: Kind) -> str:
+    return "=" if kind == "invalid" else "≥"
 
 
-def _ceiling(result: Result) -> float:
-    return result.attack.ceiling if isinstance(result, PanoramiaResult) else result.ceiling
-
-
-def _relation(result: Result) -> str:
-    return "=" if result.kind == "invalid" else "≥"
-
-
-def _draw_iso_bound(ax: Axes, series: _Series, relation: str) -> tuple[float, float]:
+def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float]:
     """Draw the precision needed for the final bound; return where it ends."""
-    level = iso_bound_precision(series.audit.curve, series.audit.bound)
+    level = iso_bound_precision(series.ranking.curve, series.ranking.bound)
     known = np.isfinite(level)
-    recall, level = series.audit.curve.recall[known], level[known]
+    recall, level = series.ranking.curve.recall[known], level[known]
     ax.plot(
         recall,
         level,
         color=series.colour,
         linewidth=0.9,
         linestyle=(0, (4, 2)),
-        label=f"{series.symbol} {relation} {number(series.audit.bound)}",
+        label=f"{series.symbol} {relation} {series.bound}",
     )
     return float(recall[-1]), float(level[-1])
 
 
-def _frame_levels(ax: Axes, ceiling: float, series: tuple[_Series, ...], relation: str) -> None:
+def _frame_levels(ax: Axes, ceiling: float, series: tuple[Series, ...], relation: str) -> None:
     """Choose the frame, and name the horizontal lines at the left, where curves are low."""
     name = f"ceiling {number(ceiling)}: a perfect attack"
-    highest = max(one.audit.bound for one in series)
+    highest = max(one.ranking.bound for one in series)
     if 0 < 4 * highest < ceiling:
         frame = 2.2 * highest
         levels = [(frame, f"↑ {name}", MUTED)]
@@ -380,12 +353,12 @@ def _frame_levels(ax: Axes, ceiling: float, series: tuple[_Series, ...], relatio
         levels = [(ceiling, name, MUTED)]
     ax.set_ylim(-0.03 * frame, 1.15 * frame)
     for one in series:
-        text = f"{one.prefix}{one.symbol} {relation} {number(one.audit.bound)}"
-        if one.audit.bound <= 0:
+        text = f"{one.prefix}{one.symbol} {relation} {one.bound}"
+        if one.ranking.bound <= 0:
             text += ": nothing refuted"
         elif len(series) == 1:
-            text += f" from {one.audit.correct:,} of {one.audit.guesses:,} guesses"
-        levels.append((one.audit.bound, text, one.colour))
+            text += f" from {one.ranking.correct:,} of {one.ranking.guesses:,} guesses"
+        levels.append((one.ranking.bound, text, one.colour))
     levels.sort(key=lambda level: -level[0])
     above = np.inf
     for height, text, colour in levels:
@@ -450,10 +423,10 @@ def _name_end(ax: Axes, end: tuple[float, float], text: str) -> None:
     )
 
 
-def _name_chance(ax: Axes, series: tuple[_Series, ...]) -> None:
+def _name_chance(ax: Axes, series: tuple[Series, ...]) -> None:
     """Name the line at ½ at its right end, on the side that the curves leave free."""
     ends = [
-        one.audit.curve.precision[one.audit.curve.recall >= 0.7 * one.audit.curve.recall[-1]]
+        one.ranking.curve.precision[one.ranking.curve.recall >= 0.7 * one.ranking.curve.recall[-1]]
         for one in series
     ]
     above = float(np.mean(np.concatenate(ends))) < 0.5
@@ -469,16 +442,18 @@ def _name_chance(ax: Axes, series: tuple[_Series, ...]) -> None:
     )
 
 
-def _scale_recall(ax: Axes, series: tuple[_Series, ...]) -> None:
+def _scale_recall(ax: Axes, series: tuple[Series, ...]) -> None:
     """Recall is linear, unless a chosen cut would disappear at the left edge."""
     chosen = [
-        float(np.interp(one.audit.guesses, one.audit.curve.guesses, one.audit.curve.recall))
+        float(np.interp(one.ranking.guesses, one.ranking.curve.guesses, one.ranking.curve.recall))
         for one in series
     ]
-    if min(chosen) >= 0.03 or max(one.audit.bound for one in series) <= 0:
+    if min(chosen) >= 0.03 or max(one.ranking.bound for one in series) <= 0:
         ax.set_xlim(-0.01, 1.01)
         return
-    smallest = min(float(one.audit.curve.recall[one.audit.curve.recall > 0][0]) for one in series)
+    smallest = min(
+        float(one.ranking.curve.recall[one.ranking.curve.recall > 0][0]) for one in series
+    )
     ax.set_xscale("log")
     ax.set_xlim(smallest, 1.05)
     powers = range(int(np.ceil(np.log10(smallest) - 1e-9)), 1)

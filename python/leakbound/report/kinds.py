@@ -17,6 +17,8 @@ class KindWords:
 
     tag: str
     meaning: str
+    proves: bool = True
+    """Whether the number bounds something from below, so that it may refute a claim."""
 
 
 KINDS: dict[Kind, KindWords] = {
@@ -35,10 +37,12 @@ KINDS: dict[Kind, KindWords] = {
     "estimate": KindWords(
         "estimate, not a lower bound",
         "The difference of two lower bounds: it may exceed the true leakage.",
+        proves=False,
     ),
     "invalid": KindWords(
         "invalid, not a bound",
         "The best of many cuts was picked without paying for the choice; the stated confidence "
         "does not hold.",
+        proves=False,
     ),
 }

@@ -1,7 +1,7 @@
 """Results to one self-contained HTML file: no script, no network, light and dark, on paper too.
 
-Nothing is computed here but the layout: every number is a field of a result, and every sentence of
-judgement comes from one place.
+Nothing is computed here but the layout: every number and every sentence of judgement comes from the
+results; only what is said of several of them together is said here.
 """
 
 from __future__ import annotations
@@ -16,25 +16,7 @@ from leakbound._base.formatting import number, percent
 from leakbound.errors import OptionError
 from leakbound.report import svg
 from leakbound.report.kinds import KINDS
-from leakbound.results import PanoramiaResult, ZeroRunResult
-from leakbound.results.words import (
-    DELTA,
-    HOW,
-    claim_sentence,
-    conditional_words,
-    explanation,
-    figure_of,
-    headline,
-    headline_of_many,
-    is_family,
-    joint_confidence,
-    leaks,
-    reachable,
-    shown,
-    symbol,
-    verdict,
-    why_zero,
-)
+from leakbound.report.several import headline_of_many, joint_confidence
 
 if TYPE_CHECKING:
     import os
@@ -42,19 +24,19 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.results.words import Result
+    from leakbound.report.contents import Meaning, Metric, Reportable, Section, Summary
 
 __all__ = ["environment", "render", "write"]
 
 
 def write(
     path: str | os.PathLike[str],
-    results: Result | Mapping[str, Result],
+    results: Reportable | Mapping[str, Reportable],
     *,
     title: str = "Privacy audit",
     summary: str = "",
     columns: Mapping[str, Mapping[str, str]] | None = None,
-    simultaneous: Mapping[str, Result] | None = None,
+    simultaneous: Mapping[str, Reportable] | None = None,
     epsilon: float | None = None,
     c: float | None = None,
 ) -> None:
@@ -89,12 +71,12 @@ def write(
 
 
 def render(
-    results: Result | Mapping[str, Result],
+    results: Reportable | Mapping[str, Reportable],
     *,
     title: str = "Privacy audit",
     summary: str = "",
     columns: Mapping[str, Mapping[str, str]] | None = None,
-    simultaneous: Mapping[str, Result] | None = None,
+    simultaneous: Mapping[str, Reportable] | None = None,
     epsilon: float | None = None,
     c: float | None = None,
 ) -> str:
@@ -133,7 +115,8 @@ def render(
     if not named:
         message = "a report needs at least one result, got an empty mapping"
         raise OptionError(message)
-    top = _scale(named, epsilon)
+    ends = [result.levels() for result in named.values()]
+    top = 1.12 * max(*(max(end.first, end.second) for end in ends), epsilon or 0.0, 0.1)
     models = [
         _Model.of(name, result, ident=f"m{i}", top=top, epsilon=epsilon, c=c)
         for i, (name, result) in enumerate(named.items())
@@ -142,7 +125,7 @@ def render(
     if spoken.keys() != named.keys():
         message = "simultaneous must have one result for each model in results, by the same names"
         raise OptionError(message)
-    lead = max(models, key=lambda model: _rank(spoken[model.name]))
+    lead = max(models, key=lambda model: _rank(spoken[model.name].summary()))
     return (
         environment()
         .get_template("report.html.j2")
@@ -154,21 +137,9 @@ def render(
             lead=lead,
             several=len(named) > 1,
             columns=columns or {},
-            panoramia=any(isinstance(result, PanoramiaResult) for result in named.values()),
-            zero_run=any(
-                model.beside or isinstance(model.result, ZeroRunResult) for model in models
-            ),
+            papers={paper for model in models for paper in model.summary.papers},
         )
     )
-
-
-@dataclass(frozen=True)
-class _Fact:
-    """One key number: its name, its value, and a note below it."""
-
-    name: str
-    value: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -188,6 +159,26 @@ class _Range:
         """The bar for those who do not see it."""
         return "; ".join(self.names.values())
 
+    @classmethod
+    def of(cls, result: Reportable, top: float, epsilon: float | None) -> _Range:
+        """Place the levels of a result on an axis that ends at `top`."""
+        levels = result.levels()
+        first, second = levels.first, levels.second
+        there = {"first": first > 0, "second": second > first, "rest": True}
+        return cls(
+            first=100 * first / top,
+            second=100 * second / top,
+            low=number(first) if there["first"] else "",
+            high=number(second) if there["second"] else "",
+            names={
+                part: text
+                for (part, drawn), text in zip(there.items(), levels.names, strict=True)
+                if drawn
+            },
+            claimed=None if epsilon is None else 100 * epsilon / top,
+            claim="" if epsilon is None else f"claimed {epsilon:g}",
+        )
+
 
 @dataclass(frozen=True)
 class _Verdict:
@@ -199,7 +190,7 @@ class _Verdict:
     headline: str
 
     @classmethod
-    def of(cls, spoken: Mapping[str, Result], lead: _Model) -> _Verdict:
+    def of(cls, spoken: Mapping[str, Reportable], lead: _Model) -> _Verdict:
         """Put the verdict in words."""
         result = spoken[lead.name]
         confidence, over = result.confidence, ""
@@ -209,26 +200,25 @@ class _Verdict:
         return cls(
             tone=_tone(result) if confidence > 0 else result.kind.replace("_", "-"),
             tag=lead.tag,
-            terms=f"{result.claim.name}, {percent(confidence)} confidence{over}",
+            terms=f"{result.summary().claim}, {percent(confidence)} confidence{over}",
             headline=headline_of_many(spoken) if over else lead.headline,
         )
 
 
-def _rank(result: Result) -> tuple[bool, float]:
-    """Return what makes a model the worst of several: proven leakage, then the number."""
-    return leaks(result), shown(result)
+def _rank(summary: Summary) -> tuple[bool, float]:
+    """Return what makes a model the worst of several: leakage that is proved, then the number."""
+    return summary.leaks, summary.epsilon
 
 
-def _tone(result: Result) -> str:
-    return "leaks" if leaks(result) else result.kind.replace("_", "-")
+def _tone(result: Reportable) -> str:
+    return "leaks" if result.summary().leaks else result.kind.replace("_", "-")
 
 
 @dataclass(frozen=True)
-class _Beside:
-    """Zero-Run on the same examples: its words, its assumptions and its figures."""
+class _Grounds:
+    """A section of grounds, its figures drawn."""
 
-    words: str
-    result: Result
+    section: Section
     figures: tuple[svg.Drawn, ...]
 
 
@@ -238,21 +228,20 @@ class _Model:
 
     ident: str
     name: str
-    result: Result
+    result: Reportable
+    summary: Summary
     tag: str
     tone: str
     headline: str
-    explanation: str
+    evidence: tuple[str, ...]
     claim: str
-    verdict: str
     bound: str
     ceiling: str
-    facts: tuple[_Fact, ...]
-    sign: str
+    metrics: tuple[Metric, ...]
     range: _Range
+    meaning: Meaning
     figures: tuple[svg.Drawn, ...]
-    beside: _Beside | None
-    reasons: tuple[str, ...]
+    grounds: tuple[_Grounds, ...]
     options: dict[str, str]
     provenance: dict[str, str]
 
@@ -260,145 +249,38 @@ class _Model:
     def of(
         cls,
         name: str,
-        result: Result,
+        result: Reportable,
         *,
         ident: str,
         top: float,
         epsilon: float | None,
         c: float | None,
     ) -> _Model:
-        """Put one result in words, numbers and figures."""
+        """Collect what one result says, and draw its figures."""
+        summary = result.summary()
         return cls(
             ident=ident,
             name=name,
             result=result,
+            summary=summary,
             tag=KINDS[result.kind].tag,
             tone=_tone(result),
-            headline=headline(result),
-            explanation=explanation(result),
-            claim="" if epsilon is None else claim_sentence(result, epsilon=epsilon, c=c),
-            verdict=verdict(result),
-            bound=number(shown(result)),
-            ceiling=number(reachable(result)),
-            facts=tuple(_facts(result)),
-            sign=figure_of(result),
-            range=_range(result, top, epsilon),
-            figures=svg.draw(result, ident),
-            beside=_beside(result, ident),
-            reasons=_reasons(result),
+            headline=result.headline(),
+            evidence=result.evidence(),
+            claim="" if epsilon is None else result.answer(epsilon=epsilon, c=c),
+            bound=number(summary.epsilon),
+            ceiling=number(result.epsilon_ceiling),
+            metrics=result.metrics(),
+            range=_Range.of(result, top, epsilon),
+            meaning=result.meaning(),
+            figures=svg.draw(result.figures(), ident),
+            grounds=tuple(
+                _Grounds(section, svg.draw(section.figures, f"{ident}-{i}"))
+                for i, section in enumerate(result.sections())
+            ),
             options=dict(_flat(result.options)),
             provenance=_provenance(result),
         )
-
-
-def _beside(result: Result, ident: str) -> _Beside | None:
-    if not isinstance(result, PanoramiaResult) or result.conditional is None:
-        return None
-    figures = svg.draw(result.conditional, f"{ident}-z", only=("overlap", "bootstrap"))
-    return _Beside(conditional_words(result), result.conditional, figures)
-
-
-def _reasons(result: Result) -> tuple[str, ...]:
-    """Return why an estimate is 0, if it is one."""
-    if not isinstance(result, PanoramiaResult) or result.kind != "estimate" or result.bound:
-        return ()
-    known = result.conditional
-    certified = ""
-    if known is not None and known.bound > 0:
-        certified = f"If its propensities are right, Zero-Run proves ε ≥ {number(shown(known))}"
-    return why_zero(result.c_lb, result.attack.ceiling, certified)
-
-
-def _facts(result: Result) -> Iterator[_Fact]:
-    members = f"{result.members:,} members, {result.m - result.members:,} not"
-    if isinstance(result, PanoramiaResult):
-        if result.lower_bound is None:
-            yield _Fact("Estimate ε̃", number(result.bound), KINDS[result.kind].tag)
-        else:
-            yield _Fact("ε at least", number(result.bound), KINDS[result.kind].tag)
-        yield _Fact("c + ε at least", number(result.c_plus_epsilon_lb), "attack, with the model")
-        yield _Fact("c at least", number(result.c_lb), "baseline, without the model")
-        for found in result.conditionals:
-            yield _Fact(
-                "Conditionally, ε at least",
-                number(shown(found)),
-                "withheld: propensities refuted" if found.withheld else HOW[found.correction],
-            )
-        auc = f"baseline {result.baseline.auc:.3f}"
-    else:
-        at = ""
-        if is_family(result):
-            at = f" at δ = {DELTA:g}"
-            limit = "at most" if result.bounds_above else "at least"
-            rounded = result.rounded(result.bound)
-            yield _Fact(f"{symbol(result)} {limit}", rounded, result.claim.name)
-        name = "ε at least" if result.kind.endswith("lower_bound") else "ε"
-        yield _Fact(name + at, number(shown(result)), KINDS[result.kind].tag)
-        yield _Fact("Ceiling" + at, number(reachable(result)), "a perfect attack, same examples")
-        yield _Fact("Right guesses", f"{result.correct:,} of {result.guesses:,}", _path(result))
-        auc = "0.5 is guessing"
-    yield _Fact("AUC", f"{result.auc:.3f}", auc)
-    yield _Fact("Examples", f"{result.m:,}", members)
-    yield _Fact("Confidence", percent(result.confidence), "over the coins of membership")
-
-
-def _path(result: Result) -> str:
-    return {
-        "member": "of membership, highest scores first",
-        "members": "of membership, upper half",
-        "non-members": "of non-membership, lower half",
-        "interleaved": "both ways, in turn",
-    }[result.path]
-
-
-def _scale(named: Mapping[str, Result], epsilon: float | None) -> float:
-    """Return the right end of the axis that all ranges share."""
-    ends = [max(_levels(result)) for result in named.values()]
-    return 1.12 * max(*ends, epsilon or 0.0, 0.1)
-
-
-def _levels(result: Result) -> tuple[float, float]:
-    """Return the two levels that divide the axis: bound and ceiling; for PANORAMIA c and c + ε."""
-    if isinstance(result, PanoramiaResult) and result.lower_bound is None:
-        return result.c_lb, max(result.c_lb, result.c_plus_epsilon_lb)
-    return shown(result), max(shown(result), reachable(result))
-
-
-def _range(result: Result, top: float, epsilon: float | None) -> _Range:
-    first, second = _levels(result)
-    low, high = number(first), number(second)
-    if isinstance(result, PanoramiaResult) and result.lower_bound is None:
-        total = number(result.c_plus_epsilon_lb)
-        names = {
-            "first": f"c, proved for the generator: up to {low}",
-            "second": f"ε̃ = {number(result.bound)}, an estimate; c + ε is at least {total}",
-            "rest": "not proved by this audit",
-        }
-    elif result.kind == "invalid":
-        names = {
-            "first": f"claimed without proof: ε below {low}",
-            "second": f"up to the ceiling, {high}",
-            "rest": "beyond the ceiling",
-        }
-    else:
-        names = {
-            "first": f"ruled out: ε below {low}",
-            "second": f"not ruled out, though within reach: up to {high}",
-            "rest": f"out of reach of this audit: ε of {high} and more",
-        }
-    if first <= 0:
-        del names["first"]
-    if second <= first:
-        del names["second"]
-    return _Range(
-        first=100 * first / top,
-        second=100 * second / top,
-        low=low if first > 0 else "",
-        high=high if second > first else "",
-        names=names,
-        claimed=None if epsilon is None else 100 * epsilon / top,
-        claim="" if epsilon is None else f"claimed {epsilon:g}",
-    )
 
 
 def _flat(options: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -415,7 +297,7 @@ def _shown(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _provenance(result: Result) -> dict[str, str]:
+def _provenance(result: Reportable) -> dict[str, str]:
     source = result.provenance
     return {
         "leakbound": source.leakbound,

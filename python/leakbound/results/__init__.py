@@ -2,7 +2,8 @@
 
 from leakbound._base.types import Kind
 from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
-from leakbound.results.one_run import AuditResult, ScoreAudit
+from leakbound.results.base import ScoreAudit
+from leakbound.results.one_run import AuditResult
 from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.zero_run import Bootstrap, ZeroRunResult
 

@@ -1,227 +1,32 @@
-"""What an audit with random inclusion returns; the public names are those of `leakbound.results`.
+"""What an audit with random inclusion returns; the public name is that of the package."""
 
-Parts that cost time (ceiling, curve, ROC, histogram, provenance) are computed when first asked
-for, from the arrays that were audited, and kept.
-"""
-
-import html
-import math
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast, get_args
 
-import numpy as np
-
-from leakbound._base.formatting import down, up
-from leakbound._base.records import Lazy, Record
-from leakbound._base.types import Design, Kind, PathName, Verdict
-from leakbound._base.validation import real, shown
+from leakbound._base.formatting import down, number, percent, up
+from leakbound._base.records import Lazy
+from leakbound._base.types import Kind, Verdict
+from leakbound._base.validation import real
 from leakbound.claims import FAMILIES, Claim
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import IncompatibleOptionsError, OptionError
-from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.report.contents import Figure, Metric, Profile, Series
+from leakbound.report.kinds import KINDS
+from leakbound.report.parts import Assumption, Provenance
+from leakbound.report.style import MEMBER
+from leakbound.results import captions
+from leakbound.results.base import (
+    ROUNDING,
+    Result,
+    ScoreAudit,
+    check_delta,
+    flaw_of_options,
+    judged,
+    sign_of,
+    tight_percent,
+)
+from leakbound.results.words import DELTA, PATHS, symbol
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_ROUNDING = 1e-9
-"""Share of the ceiling by which rounding may put a bound above it."""
-
-__all__ = [
-    "AuditResult",
-    "Result",
-    "ScoreAudit",
-    "check_delta",
-    "flaw_of_options",
-    "judged",
-    "percent",
-    "sign_of",
-]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ScoreAudit(Record):
-    """What one ranking of the examples proves about the odds of its guesses.
-
-    Parameters
-    ----------
-    bound : float
-        Lower bound on the largest log-odds that a guess is right, at least 0.
-    reason : str
-        Why the bound is 0; empty if it is not.
-    m, members : int
-        Examples tested and the members among them.
-    guesses, correct : int
-        Guesses made at the chosen cut and those that were right.
-    path : {"member", "members", "non-members", "interleaved"}
-        Which guesses: "member" takes all examples from the highest score down as members,
-        "members" the upper half so, "non-members" the lower half upwards as non-members, and
-        "interleaved" both halves in turn.
-    auc : float
-        Probability that a member scores above a non-member, ties counting half.
-    options : dict
-        Every option in force, defaults filled in.
-    warnings : tuple of str
-        What a reader should know; none of it changes the bound.
-    """
-
-    bound: float
-    reason: str
-    m: int
-    members: int
-    guesses: int
-    correct: int
-    path: PathName
-    auc: float
-    options: dict[str, Any]
-    warnings: tuple[str, ...]
-    _ceiling: Lazy[float] = field(repr=False)
-    _curve: Lazy[Curve] = field(repr=False)
-    _roc: Lazy[Roc] = field(repr=False)
-    _histogram: Lazy[Histogram] = field(repr=False)
-
-    @property
-    def ceiling(self) -> float:
-        """The bound that a perfect attack would have reached with the same examples and cuts."""
-        return self._ceiling.value
-
-    @property
-    def curve(self) -> Curve:
-        """The winning path and its bound, cut by cut."""
-        return self._curve.value
-
-    @property
-    def roc(self) -> Roc:
-        """The ranking as a membership test."""
-        return self._roc.value
-
-    @property
-    def histogram(self) -> Histogram:
-        """The scores of members and of non-members."""
-        return self._histogram.value
-
-    def _flaw(self) -> str:
-        if not 0 <= self.correct <= self.guesses <= self.m or not 0 <= self.members <= self.m:
-            return (
-                f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
-                f"members ({self.members}) <= m do not hold"
-            )
-        if not 0 <= self.auc <= 1:
-            return f"auc is {self.auc:g}, outside [0, 1]"
-        if self.bound < 0 or not self._within_reach():
-            return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
-        if self.reason and 0 < self.bound < math.inf:
-            return f"reason says why the bound is 0, and it is {self.bound:g}"
-        return _flaw_of_figures(self)
-
-    def _within_reach(self) -> bool:
-        return self.bound <= self.ceiling + _ROUNDING * abs(self.ceiling) < math.inf
-
-    def __repr__(self) -> str:
-        return f"ScoreAudit(log-odds >= {down(self.bound)}, {_counts(self)})"
-
-
-class Result(Record, ABC):
-    """What every result offers: what its number is, figures and a report."""
-
-    claim: Claim
-    bound: float
-    warnings: tuple[str, ...]
-    _provenance: Lazy[Provenance]
-
-    @property
-    def provenance(self) -> Provenance:
-        """Versions, seed and digests of the inputs, taken when this is first read."""
-        return self._provenance.value
-
-    def epsilon(self, delta: float = 0.0) -> float:
-        """Return the bound as an ε of (ε, δ)-differential privacy.
-
-        Parameters
-        ----------
-        delta : float
-            δ, at most that of the claim: what refutes (ε, δ) refutes (ε, δ') for every δ' < δ. A
-            bound on pure DP speaks of 0 only.
-
-        Returns
-        -------
-        float
-            ε, in nats.
-
-        Raises
-        ------
-        OptionError
-            If `delta` is outside [0, 1).
-        IncompatibleOptionsError
-            If the claim says nothing about this δ.
-        """
-        check_delta(delta, self.claim)
-        return self.bound
-
-    def plot(self, kind: str = "bound", ax: "Axes | None" = None) -> "Axes":
-        """Draw one figure of the result.
-
-        Parameters
-        ----------
-        kind : {"bound", "precision_recall", "roc", "histogram"}
-            Which figure; "true_positives" too for PANORAMIA, and for Zero-Run those of its own.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; new axes if None.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The axes drawn on.
-
-        Raises
-        ------
-        OptionError
-            If there is no such figure.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from leakbound.results.zero_run_figures import plots_of
-
-        result = cast("Any", self)
-        plots = plots_of(result)
-        if kind not in plots:
-            message = f"kind must be one of {', '.join(plots)}, got {kind!r}"
-            raise OptionError(message)
-        return plots[kind](result, ax=ax)
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a self-contained HTML report, all of it or nothing.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            File to write.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        OSError
-            If the file cannot be written.
-        """
-        from leakbound import report
-
-        report.write(path, cast("Any", self))
-
-    @abstractmethod
-    def _rows(self) -> dict[str, str]:
-        """Return what the HTML table shows."""
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in self._rows().items()
-        )
-        notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
-        return f"<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+__all__ = ["AuditResult"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -277,7 +82,7 @@ class AuditResult(Result, ScoreAudit):
 
     def _within_reach(self) -> bool:
         if self.bounds_above:
-            return self.bound >= self.ceiling - _ROUNDING * abs(self.ceiling)
+            return self.bound >= self.ceiling - ROUNDING * abs(self.ceiling)
         return super()._within_reach()
 
     @property
@@ -385,7 +190,7 @@ class AuditResult(Result, ScoreAudit):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.parameter} {self.rounded(self.bound)} @ "
-            f"{percent(self.confidence)}, {self.claim.name}, {_counts(self)}, {self.kind})"
+            f"{tight_percent(self.confidence)}, {self.claim.name}, {self._counts}, {self.kind})"
         )
 
     def rounded(self, value: float) -> str:
@@ -403,6 +208,154 @@ class AuditResult(Result, ScoreAudit):
         """
         return up(value) if self.bounds_above else down(value)
 
+    @property
+    def _ranking(self) -> ScoreAudit:
+        return self
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """The ranking, as figures show it."""
+        bound = self.rounded(self.bound) if self.is_family else number(self.bound)
+        return (Series("this model", symbol(self.claim), "", MEMBER, bound, self),)
+
+    @property
+    def profile(self) -> Profile | None:
+        """What figures draw of a family of trade-off functions: its rejected curves."""
+        return self if self.is_family else None
+
+    @property
+    def epsilon_bound(self) -> float:
+        """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
+        return self._at(self.rejected) if self.is_family else self.bound
+
+    @property
+    def epsilon_ceiling(self) -> float:
+        """The ceiling as an ε, as `epsilon_bound` is."""
+        return self._at(self.rejectable) if self.is_family else self.ceiling
+
+    def _at(self, curve: TradeOff | None) -> float:
+        """Return ε at `DELTA`, failures of the claim on top, which no ε covers."""
+        failures = self.claim.delta
+        return 0.0 if curve is None else float(curve.epsilon(DELTA + (1 - DELTA) * failures))
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in words: ε-DP, (ε, 1e-05)-DP at one δ, or a family's name with it."""
+        return f"{self.claim.name} with (ε, {DELTA:g})-DP" if self.is_family else super().guarantee
+
+    @property
+    def formula(self) -> str:
+        """The bound with its sign, and its kind where it proves nothing by itself."""
+        if not self.is_family or not KINDS[self.kind].proves:
+            return super().formula
+        return self._formula(self.bound)
+
+    def _formula(self, bound: float) -> str:
+        sign = "≤" if self.bounds_above else "≥"
+        return f"{symbol(self.claim)} {sign} {self.rounded(bound)}"
+
+    def _evidence(self) -> tuple[str, ...]:
+        if self.proves:
+            fixed = self.options["cuts"]["type"] == "Fixed"
+            search = "" if fixed else ", the search over the cuts of the ranking included"
+            return (
+                (
+                    f"{self.correct:,} of {self.guesses:,} guesses about membership were right. "
+                    f"Were the model {self.guarantee} for a smaller ε, evidence this strong would "
+                    f"have a chance of at most {percent(1 - self.confidence)}{search}."
+                ),
+            )
+        if self.epsilon_ceiling > 0:
+            return (
+                (
+                    "This is not evidence of privacy: a stronger attack, better scores or planted "
+                    "canaries may still reveal leakage."
+                ),
+            )
+        return ("This is not evidence of privacy: audit more examples.",)
+
+    def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:  # noqa: ARG002 (none here)
+        delta = DELTA if self.is_family else self.claim.delta
+        at = f" with δ = {delta:g}" if delta else ""
+        return self.check(epsilon=epsilon, delta=delta), f"ε = {epsilon:g}{at}"
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the key numbers, each with a note.
+
+        Returns
+        -------
+        tuple of Metric
+            Bound, ceiling, counts, AUC, examples and confidence.
+        """
+        at, family = "", list[Metric]()
+        if self.is_family:
+            at = f" at δ = {DELTA:g}"
+            limit = "at most" if self.bounds_above else "at least"
+            bound = self.rounded(self.bound)
+            family.append(Metric(f"{symbol(self.claim)} {limit}", bound, self.claim.name))
+        kind = KINDS[self.kind]
+        return (
+            *family,
+            Metric(
+                ("ε at least" if kind.proves else "ε") + at, number(self.epsilon_bound), kind.tag
+            ),
+            Metric("Ceiling" + at, number(self.epsilon_ceiling), "a perfect attack, same examples"),
+            Metric("Right guesses", f"{self.correct:,} of {self.guesses:,}", PATHS[self.path]),
+            *self._common_metrics("0.5 is guessing"),
+        )
+
+    def _numbers(self) -> tuple[Metric, ...]:
+        epsilon = f"ε ≥ {number(self.epsilon_bound)}"
+        converted = Metric("ε", epsilon, f"converted, at δ = {DELTA:g}")
+        return (
+            *((converted,) if self.is_family else ()),
+            Metric(
+                "ceiling",
+                f"ε = {number(self.epsilon_ceiling)}",
+                "a perfect attack on these examples",
+            ),
+            Metric("right guesses", f"{self.correct:,} of {self.guesses:,}", self.path),
+        )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures, none of them drawn yet.
+
+        Returns
+        -------
+        tuple of Figure
+            The bound, precision and recall, the ROC and the scores.
+        """
+        return captions.figures(
+            self,
+            self,
+            self._bound_caption(),
+            refuted=self.epsilon_bound > 0,
+            family=self.is_family,
+        )
+
+    def _bound_caption(self) -> captions.Caption:
+        if self.is_family:
+            return captions.Caption(
+                "ε against δ",
+                lambda: (
+                    "Privacy loss ε against δ of the rejected curve: "
+                    f"{number(self.epsilon_bound)} at δ = {DELTA:g}; a perfect attack would reach "
+                    f"{number(self.epsilon_ceiling)}."
+                ),
+                "The ε that the least private rejected curve of the family has at each δ, and "
+                "dotted the curve that a perfect attack would have rejected.",
+            )
+        return captions.Caption(captions.BOUND, self._bound_words, captions.CUTS)
+
+    def _bound_words(self) -> str:
+        reach = f"a perfect attack would reach {number(self.ceiling)}."
+        if self.bound > 0:
+            return (
+                "Lower bound on ε against number of guesses. It is highest, "
+                f"{number(self.bound)}, at {self.guesses:,} guesses; {reach}"
+            )
+        return f"Lower bound on ε against number of guesses. It is 0 throughout; {reach}"
+
     def _rows(self) -> dict[str, str]:
         family = {}
         if self.is_family:
@@ -412,7 +365,7 @@ class AuditResult(Result, ScoreAudit):
             self.parameter: f"{self.rounded(self.bound)} ({nature})",
             **family,
             **({"because": self.reason} if self.reason else {}),
-            "confidence": percent(self.confidence),
+            "confidence": tight_percent(self.confidence),
             "right guesses": f"{self.correct} of {self.guesses} ({self.path})",
             "examples": f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
@@ -420,64 +373,6 @@ class AuditResult(Result, ScoreAudit):
         }
 
 
-def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
-    """Return the verdict on a claim: what is refuted, what could have been."""
-    if kind == "invalid":
-        return "inconclusive"
-    if refuted:
-        return "refuted"
-    return "not refuted" if refutable() else "inconclusive"
-
-
 def _converted(curve: TradeOff | None, delta: float) -> float:
     checked = real(delta, "delta", least=0, below=1)
     return 0.0 if curve is None else float(curve.epsilon(checked))
-
-
-def check_delta(delta: float, claim: Claim) -> None:
-    """Check that a bound on the claim speaks of a δ."""
-    if real(delta, "delta", least=0, below=1) > claim.delta:
-        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
-        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
-        raise IncompatibleOptionsError(message)
-
-
-def sign_of(kind: Kind) -> str:
-    """Return what stands between ε and a number of a kind."""
-    return ">=" if kind.endswith("lower_bound") else "~"
-
-
-def percent(share: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * share:.10g}%"
-
-
-def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:
-    """Return which options of a result that was read cannot be; empty if all can."""
-    cuts, design = options.get("cuts"), options.get("design", "coins")
-    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
-        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
-    if design not in get_args(Design):
-        return f"options.design is {shown(design)}, which is no design"
-    return ""
-
-
-def _flaw_of_figures(audit: ScoreAudit) -> str:
-    """Return what arrays that were read cannot be; empty if all can."""
-    curve, roc, bins = audit.curve, audit.roc, audit.histogram
-    lengths = [[part.size for part in vars(figure).values()] for figure in (curve, roc)]
-    lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
-    if any(len(set(sizes)) > 1 for sizes in lengths):
-        return "the arrays of curve, roc or histogram differ in length"
-    shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
-    if not all(((part >= 0) & (part <= 1)).all() for part in shares):
-        return "a share of curve or roc is outside [0, 1]"
-    counts = [bins.members, bins.non_members, curve.correct, roc.members]
-    counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
-    if not all(((part >= 0) & (part <= audit.m)).all() for part in counts):
-        return "a count of curve, roc or histogram is outside what it is part of"
-    return "an edge of histogram is no number" if np.isnan(bins.edges).any() else ""
-
-
-def _counts(audit: ScoreAudit) -> str:
-    return f"m={audit.m}, guesses={audit.guesses}, correct={audit.correct}"

@@ -1,26 +1,34 @@
 """What an audit against generated non-members returns; the public name is that of the package."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from leakbound._base.formatting import down
+from leakbound._base.formatting import down, number
 from leakbound._base.records import Lazy
 from leakbound._base.types import Kind, PathName, Verdict
 from leakbound._base.validation import real
 from leakbound.claims import ApproxDP, PureDP
+from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Series
+from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
-from leakbound.results.one_run import (
+from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
+from leakbound.results import captions
+from leakbound.results.base import (
     Result,
     ScoreAudit,
     check_delta,
     flaw_of_options,
     judged,
-    percent,
     sign_of,
+    tight_percent,
 )
-from leakbound.results.zero_run import ZeroRunResult
+from leakbound.results.zero_run import HOW, ZeroRunResult
 
-__all__ = ["PanoramiaResult"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PanoramiaResult", "plot_true_positives", "why_zero"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -210,12 +218,278 @@ class PanoramiaResult(Result):
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
         )
 
+    @property
+    def _ranking(self) -> ScoreAudit:
+        return self.attack
+
+    def _parts(self) -> tuple[Result, ...]:
+        return (self, *self.conditionals)
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Both rankings, as figures show them."""
+        return tuple(
+            Series(name, symbol, f"{name}: ", colour, number(audit.bound), audit)
+            for name, symbol, colour, audit in (
+                ("with the model", "c + ε", MEMBER, self.attack),
+                ("baseline", "c", OTHER, self.baseline),
+            )
+        )
+
+    profile: ClassVar[None] = None
+    """What figures draw of a family of trade-off functions: none is audited here."""
+
+    @property
+    def epsilon_ceiling(self) -> float:
+        """The ceiling, in units of ε."""
+        return self.ceiling
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The papers behind this audit, besides those that every report cites."""
+        return ("PANORAMIA", "Zero-Run") if self.conditional is not None else ("PANORAMIA",)
+
+    def headline(self) -> str:
+        """Return the verdict in one sentence.
+
+        Returns
+        -------
+        str
+            What is estimated or, with an upper limit on c, proved.
+        """
+        if self.kind != "estimate":
+            return super().headline()
+        if self.bound > 0:
+            return f"Estimated leakage: ε̃ = {number(self.bound)}. This is not a lower bound on ε."
+        return (
+            "No leakage estimated: the attack with the model proves no more than the baseline "
+            "proves without it."
+        )
+
+    def evidence(self) -> tuple[str, ...]:
+        """Return the paragraphs below the headline.
+
+        Returns
+        -------
+        tuple of str
+            The evidence and, with features, what Zero-Run says of the same examples.
+        """
+        beside = self._conditional_words()
+        return (*super().evidence(), *((beside,) if beside else ()))
+
+    def _evidence(self) -> tuple[str, ...]:
+        both = (
+            f"c ≥ {number(self.c_lb)} (what the baseline proves without the model) and "
+            f"c + ε ≥ {number(self.c_plus_epsilon_lb)} (what the attack proves with it)"
+        )
+        if self.c_upper is not None:
+            source = "real non-members" if self.c_upper == 0 else f"c at most {self.c_upper:g}"
+            return (f"The audit finds {both}. Given {source}, the bound on ε is certified.",)
+        if self.bound > 0:
+            return (
+                (
+                    f"The audit finds {both}. If c is no larger than {number(self.c_lb)}, this "
+                    f"model is not ε-DP for any ε below {number(self.bound)}; if c is larger, part "
+                    "or all of the difference is the generator's doing, not the model's."
+                ),
+            )
+        return (
+            (
+                f"The audit finds {both}. Either the generated points are too easily told from "
+                "real ones, or the attack is too weak, or the model leaks little. This is not "
+                "evidence of privacy."
+            ),
+        )
+
+    def _conditional_words(self) -> str:
+        """Return what Zero-Run says of the same examples, and what that rests on."""
+        found = self.conditionals
+        if not found:
+            return ""
+        model = str(found[0].options["propensity"])
+        if any(one.withheld for one in found):
+            refused = [one.falsification for one in found if one.withheld and one.falsification]
+            by = next((f" (p = {one.p_value:.2g})" for one in refused if one.refuted), "")
+            return (
+                f"Zero-Run on the same examples proves nothing: the {model}, was refuted{by}, so "
+                "the examples say more of their coins than it knows."
+            )
+        if not any(one.bound for one in found):
+            return (
+                "Zero-Run on the same examples proves nothing either: what the examples say of "
+                "their coins by themselves, and chance, explain all right guesses, if the "
+                f"{model}, is right."
+            )
+        bounds = " and ".join(
+            f"ε ≥ {number(one.epsilon_bound)} {HOW[one.correction]}" for one in found
+        )
+        doubt = found[0].falsification
+        tried = "" if doubt is None else f" A sceptic did not refute it (p = {doubt.p_value:.2g})."
+        return (
+            f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
+            f"the propensity model is right, a {model}.{tried}"
+        )
+
+    def answer(self, *, epsilon: float, c: float | None = None) -> str:
+        """Return what the audit says about a claimed guarantee, in one sentence.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed ε, at least 0.
+        c : float, optional
+            The claimed closeness of the generator.
+
+        Returns
+        -------
+        str
+            The verdict and what it means.
+        """
+        if self.kind == "estimate" and c is None:
+            _, claim = self._judged(epsilon, c)
+            return (
+                f"The claimed {claim} cannot be tested alone: an estimate refutes nothing. Claim c "
+                "and ε together."
+            )
+        return super().answer(epsilon=epsilon, c=c)
+
+    def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:
+        claim = f"ε = {epsilon:g}"
+        together = claim if c is None else f"c = {c:g} with {claim}"
+        return self.check(epsilon=epsilon, c=c), together
+
+    def levels(self) -> Levels:
+        """Return what the bar from 0 to the ceiling shows.
+
+        Returns
+        -------
+        Levels
+            For an estimate c and c + ε.
+        """
+        if self.lower_bound is not None:
+            return super().levels()
+        low, high = number(self.c_lb), number(self.c_plus_epsilon_lb)
+        return Levels(
+            self.c_lb,
+            max(self.c_lb, self.c_plus_epsilon_lb),
+            (
+                f"c, proved for the generator: up to {low}",
+                f"ε̃ = {number(self.bound)}, an estimate; c + ε is at least {high}",
+                "not proved by this audit",
+            ),
+        )
+
+    def meaning(self) -> Meaning:
+        """Return what the number says, what it does not, and why an estimate is 0.
+
+        Returns
+        -------
+        Meaning
+            Sentences.
+        """
+        found = super().meaning()
+        if self.kind != "estimate" or self.bound:
+            return found
+        known, certified = self.conditional, ""
+        if known is not None and known.bound > 0:
+            proof = f"ε ≥ {number(known.epsilon_bound)}"
+            certified = f"If its propensities are right, Zero-Run proves {proof}"
+        reasons = why_zero(self.c_lb, self.attack.ceiling, certified)
+        return replace(found, why_zero=reasons)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the key numbers, each with a note.
+
+        Returns
+        -------
+        tuple of Metric
+            The estimate or the bound, both bounds behind it, conditional ones, and counts.
+        """
+        estimated = self.lower_bound is None
+        name = "Estimate ε̃" if estimated else "ε at least"
+        return (
+            Metric(name, number(self.bound), KINDS[self.kind].tag),
+            Metric("c + ε at least", number(self.c_plus_epsilon_lb), "attack, with the model"),
+            Metric("c at least", number(self.c_lb), "baseline, without the model"),
+            *(
+                Metric(
+                    "Conditionally, ε at least",
+                    number(one.epsilon_bound),
+                    "withheld: propensities refuted" if one.withheld else HOW[one.correction],
+                )
+                for one in self.conditionals
+            ),
+            *self._common_metrics(f"baseline {self.baseline.auc:.3f}"),
+        )
+
+    def _numbers(self) -> tuple[Metric, ...]:
+        both = f"{self.correct:,} of {self.guesses:,} guesses right"
+        alone = f"{self.baseline.correct:,} of {self.baseline.guesses:,} guesses right"
+        return (
+            Metric("attack", f"c + ε ≥ {number(self.c_plus_epsilon_lb)}", both),
+            Metric("baseline", f"c ≥ {number(self.c_lb)}", alone),
+            *(
+                Metric(
+                    "Zero-Run",
+                    one.formula,
+                    f"{KINDS[one.kind].tag}, {HOW[one.correction]}{', withheld' * one.withheld}",
+                )
+                for one in self.conditionals
+            ),
+        )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures, none of them drawn yet.
+
+        Returns
+        -------
+        tuple of Figure
+            Those of every audit, for both rankings, and the true positives.
+        """
+        bound = captions.Caption(captions.BOUND, self._bound_words, captions.CUTS)
+        found = Figure(
+            "true_positives",
+            "True positives",
+            partial(plot_true_positives, self),
+            lambda: (
+                f"Right guesses against guesses: {self.correct:,} of {self.guesses:,} with the "
+                f"model, {self.baseline.correct:,} of {self.baseline.guesses:,} by the baseline, "
+                "at the cuts that prove most."
+            ),
+            "Members found among the first guesses, as the propositions count them. Between the "
+            "dotted lines lies what is possible beyond a coin toss.",
+        )
+        shared = captions.figures(self, self.attack, bound, refuted=True, pair=True)
+        return (*shared, found)
+
+    def _bound_words(self) -> str:
+        return (
+            f"Lower bound against number of guesses. The baseline reaches c = {number(self.c_lb)} "
+            f"at {self.baseline.guesses:,} guesses, the attack c + ε = "
+            f"{number(self.c_plus_epsilon_lb)} at {self.guesses:,}."
+        )
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the grounds: why the bounds hold, and what they assume.
+
+        Returns
+        -------
+        tuple of Section
+            With features a second one, of the conditional lower bound.
+        """
+        own, beside = super().sections(), self.conditional
+        if beside is None:
+            return own
+        shown = tuple(one for one in beside.figures() if one.name in {"overlap", "bootstrap"})
+        title = "The conditional lower bound"
+        return (*own, beside.grounds(title, self._conditional_words(), figures=shown))
+
     def __repr__(self) -> str:
         known = "" if self.c_upper is None else f"c <= {self.c_upper:g} given, "
         nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
         return (
             f"PanoramiaResult(epsilon {sign_of(self.kind)} {down(self.bound)} @ "
-            f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
+            f"{tight_percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
             f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}"
             f"{''.join(map(_beside, self.conditionals))})"
         )
@@ -225,7 +499,7 @@ class PanoramiaResult(Result):
         return {
             f"epsilon {sign_of(self.kind)}": f"{down(self.bound)} ({nature.replace('_', ' ')})",
             **({"because": self.reason} if self.reason else {}),
-            "confidence": percent(self.confidence),
+            "confidence": tight_percent(self.confidence),
             "c >=": f"{down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
             "c + epsilon >=": f"{down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
             **{
@@ -247,3 +521,81 @@ def _beside(found: ZeroRunResult) -> str:
     name = found.correction.replace("_", "-")
     withheld = ", withheld" if found.withheld else ""
     return f"; conditional lower bound by {name}: epsilon >= {down(found.bound)}{withheld}"
+
+
+def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str, str]:
+    """Return the three possible reasons of an estimate of 0 (Kazmi et al. 2024, appendix D.5).
+
+    Parameters
+    ----------
+    c_lb, ceiling : float
+        What the baseline proves, and what a perfect attack on these examples would.
+    certified : str
+        What another audit of the same model proves, in words; empty if nothing.
+
+    Returns
+    -------
+    tuple of str
+        Sentences, with what speaks for or against each.
+    """
+    room = number(max(0.0, ceiling - c_lb))
+    little = "The target model leaks too little for any attack to see."
+    if certified:
+        little += f" {certified}: then this is not the reason."
+    easy = (
+        "The generated points are so easy to tell from real ones that the baseline already "
+        f"explains what the attack finds. Here it proves c ≥ {number(c_lb)} of the "
+        f"{number(ceiling)} that a perfect attack reaches, which leaves ε̃ at most {room}."
+    )
+    return (
+        little,
+        easy,
+        "The attack is too weak, or has too few examples, to use what the model reveals.",
+    )
+
+
+def plot_true_positives(result: PanoramiaResult, ax: "Axes | None" = None) -> "Axes":
+    """Draw how many members attack and baseline find among their first guesses.
+
+    Parameters
+    ----------
+    result : PanoramiaResult
+        The result.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Guesses of "member" against right ones, both rankings, with the cuts that the bounds come
+        from, and the line of guesses that are all right.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    References
+    ----------
+    Kazmi et al. 2024 (arXiv 2402.09477), Figure 10.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        for name, audit, colour in (
+            ("with the model", result.attack, MEMBER),
+            ("baseline", result.baseline, OTHER),
+        ):
+            ax.plot(audit.curve.guesses, audit.curve.correct, color=colour, label=name)
+            if audit.bound > 0:
+                ax.plot(audit.guesses, audit.correct, "o", color=colour, markersize=5)
+        members = result.attack.members
+        possible = ([0, members, result.m], [0, members, members])
+        for guesses, right in (possible, ([0, result.m], [0, members])):
+            ax.plot(guesses, right, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        ax.annotate("all right  ", (members, members), color=MUTED, ha="right", va="top")
+        ax.annotate("coin toss", (0.6 * result.m, 0.55 * members), color=MUTED, va="top")
+        ax.set_xlim(0, result.m)
+        ax.set_ylim(bottom=0)
+        ax.legend(loc="lower right")
+        name_axes(ax, "True positives", "guesses made", "right guesses", result.kind)
+    return ax

@@ -1,14 +1,40 @@
-"""What a Zero-Run audit returns; the public name is that of the package."""
+"""What a Zero-Run audit returns, and its own figures; the public name is that of the package."""
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from leakbound._base.formatting import number
 from leakbound._base.records import Lazy
 from leakbound._base.types import BootstrapMethod, Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, Overlap
+from leakbound.propensity.overlap import plot_overlap
+from leakbound.report.contents import Figure
+from leakbound.report.style import ALERT, MEMBER, MUTED, house_style, name_axes, new_axes
 from leakbound.results.one_run import AuditResult
+from leakbound.results.words import symbol
 
-__all__ = ["Bootstrap", "ShiftCurve", "ZeroRunResult"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["HOW", "Bootstrap", "ShiftCurve", "ZeroRunResult", "plot_bootstrap", "plot_shift"]
+
+HOW: dict[Correction, str] = {
+    "match": "after matching",
+    "poisson_binomial": "by each example's own odds",
+    "tamper": "after tampering",
+    "composition": "by composition",
+}
+"""How each correction comes to its bound, in a few words."""
+_TAKEN_OUT: dict[Correction, str] = {
+    "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
+    "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
+    "tamper": "guesses that features make likely were dropped at random, among {m:,} examples",
+    "composition": "the worst that features of any of {m:,} examples may tell was taken off",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +82,16 @@ class ShiftCurve:
     examples: IntArray
     bound: FloatArray
     naive: FloatArray
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """Its points in words."""
+        bounds, naive = (map(number, values.tolist()) for values in (self.bound, self.naive))
+        points = zip(self.max_log_odds, self.examples.tolist(), bounds, naive, strict=True)
+        return tuple(
+            f"{limit:.2g}: {left:,} examples, bound {one}, naive {other}"
+            for limit, left, one, other in points
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -138,6 +174,111 @@ class ZeroRunResult(AuditResult):
         """How the bound moves as examples are left out; None if the bound is withheld."""
         return self._shift_curve.value
 
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The papers behind this audit, besides those that every report cites."""
+        return ("Zero-Run",)
+
+    def headline(self) -> str:
+        """Return the verdict in one sentence.
+
+        Returns
+        -------
+        str
+            What is proved, or that nothing is.
+        """
+        if self.withheld and self.kind != "invalid":
+            return (
+                "Withheld: the propensities were refuted, so that right guesses may owe to "
+                "features alone. It proves nothing."
+            )
+        return super().headline()
+
+    def _evidence(self) -> tuple[str, ...]:
+        """Say how shift was taken out, what is left, and what would have been claimed without."""
+        naive = (
+            "An audit that takes no account of the features would have claimed ε = "
+            f"{number(self.naive.epsilon_bound)}, which proves nothing here."
+        )
+        tested = self.falsification
+        if self.withheld and tested is not None and tested.refuted:
+            return (
+                (
+                    "An independent model predicts membership better than the propensities allow "
+                    f"(p = {tested.p_value:.2g}): fit a richer one, or to more examples. {naive}"
+                ),
+            )
+        if self.withheld and (doubts := self.contradicted()):
+            return (f"{doubts[0].statement} {naive}",)
+        how = _TAKEN_OUT[self.correction].format(kept=self.kept, m=self.m)
+        said = [f"{self.correct:,} of {self.guesses:,} guesses count as right; {how}."]
+        if self.by_tampering is not None:
+            said.append(
+                "Tampering with guesses in place of matching proves "
+                f"{self._formula(self.by_tampering)}; to pick the larger is not paid for."
+            )
+        if self.epsilon_bound <= 0:
+            said.append("This is not evidence of privacy.")
+        return (" ".join([*said, naive]),)
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures, none of them drawn yet.
+
+        Returns
+        -------
+        tuple of Figure
+            Those of every audit; the overlap; bounds against shift, unless the bound is withheld;
+            and, if there are replicates of the propensities, the bounds under them.
+        """
+        overlap = Figure(
+            "overlap",
+            "Overlap",
+            lambda ax: plot_overlap(self.overlap, ax),
+            lambda: (
+                f"Histogram of the propensities of {self.m:,} examples, which are worth "
+                f"{self.overlap.m_eff:,.0f}."
+            ),
+            "How likely features alone make each example a member. Where members and non-members "
+            "overlap, a right guess says something about the model.",
+        )
+        shift = () if self.withheld else (self._shift_figure(),)
+        replicated = () if self.bootstrap is None else (self._bootstrap_figure(self.bootstrap),)
+        return (*super().figures(), overlap, *shift, *replicated)
+
+    def _shift_figure(self) -> Figure:
+        def curve() -> ShiftCurve:
+            assert self.shift_curve is not None
+            return self.shift_curve
+
+        estimated = ", at the estimate of the propensities" if self.bootstrap is not None else ""
+        return Figure(
+            "shift",
+            "Bounds against shift",
+            lambda ax: plot_shift(curve(), self.bound, symbol(self.claim), ax),
+            lambda: (
+                f"Bound on {symbol(self.claim)} by the largest absolute log-odds left. "
+                f"{'; '.join(curve().points)}."
+            ),
+            "Leaving out examples whose features say much about membership trades number for "
+            f"likeness. Each point is an audit of its own{estimated}. Fix max_log_odds before the "
+            "audit: the best of these points is not a bound at the stated confidence. What the "
+            "naive audit loses on the way to the left was shift.",
+        )
+
+    def _bootstrap_figure(self, bootstrap: Bootstrap) -> Figure:
+        bounds = bootstrap.bounds
+        return Figure(
+            "bootstrap",
+            "Uncertain propensities",
+            partial(plot_bootstrap, bootstrap, self.bound),
+            lambda: (
+                f"Histogram of the bound under {bounds.size:,} replicates of the propensities, "
+                f"from {bounds.min():.3g} to {bounds.max():.3g}."
+            ),
+            "The propensities are known only roughly: the bound that is reported is low among "
+            "those under refitted propensities, and the estimate alone is not used.",
+        )
+
     def _rows(self) -> dict[str, str]:
         more = {
             "correction": self.correction.replace("_", "-"),
@@ -153,3 +294,91 @@ class ZeroRunResult(AuditResult):
         if self.by_tampering is None:
             return ""
         return f"{self.parameter} {self.rounded(self.by_tampering)}"
+
+
+def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: "Axes | None" = None) -> "Axes":
+    """Draw how a Zero-Run bound moves with the propensities.
+
+    Parameters
+    ----------
+    bootstrap : Bootstrap
+        The bounds under replicates of the propensities.
+    reported : float
+        The bound that is reported.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bound against number of replicates, with the estimate and what is reported.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        finite = bootstrap.bounds[np.isfinite(bootstrap.bounds)]
+        ax.hist(finite, bins=30, color=MEMBER, alpha=0.35, linewidth=0)
+        ax.axvline(reported, color=MEMBER, linestyle="--", label="reported")
+        ax.axvline(bootstrap.estimate, color=MUTED, linestyle=":", label="at the estimate")
+        ax.legend(frameon=False)
+        title = f"Bound under {bootstrap.bounds.size:,} replicates of the propensities"
+        name_axes(ax, title, "bound", "replicates per bin")
+    return ax
+
+
+def plot_shift(
+    curve: ShiftCurve, reported: float, parameter: str, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw how the bound moves as examples that features tell much about are left out.
+
+    Parameters
+    ----------
+    curve : ShiftCurve
+        Bounds of ever larger shares of the examples.
+    reported : float
+        The bound that is reported.
+    parameter : str
+        What is bounded.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Bound against the largest |λ| left, with the naive bound and what is reported.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    with house_style():
+        ax = new_axes(ax)
+        places = np.arange(curve.examples.size)
+        for values, name, colour in (
+            (curve.naive, "naive: shift not corrected for", ALERT),
+            (curve.bound, "corrected", MEMBER),
+        ):
+            shown = np.where(np.isfinite(values), values, np.nan)
+            ax.plot(places, shown, color=colour, marker="o", markersize=3, label=name)
+        if np.isfinite(reported):
+            ax.axhline(reported, color=MUTED, linestyle="--", label="reported")
+        labels = [
+            f"{limit:.2g}\n{left:,}"
+            for limit, left in zip(curve.max_log_odds, curve.examples.tolist(), strict=True)
+        ]
+        ax.set_xticks(places, labels)
+        ax.set_ylim(bottom=0)
+        ax.legend(frameon=False)
+        name_axes(
+            ax,
+            "Bound as examples of large |log-odds| are left out",
+            "largest |log-odds| left, and number of examples left",
+            f"bound on {parameter}",
+            tag="exploratory: choosing among these is not paid for",
+        )
+    return ax

@@ -6,56 +6,83 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound.errors import OptionError
+from leakbound.panoramia.report.losses import helper_name, is_helper
 from leakbound.report import figures as plots
+from leakbound.report.contents import Figure
 from leakbound.report.style import house_style, name_axes, new_axes
-from leakbound.results import PanoramiaResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from leakbound.panoramia.report.losses import Losses
-    from leakbound.panoramia.report.report import PanoramiaReport, PanoramiaRow
+    from leakbound.panoramia.report.table import PanoramiaRow, Saturation
 
-__all__ = ["draw", "estimates", "plot_losses", "plot_saturation", "plot_targets"]
+__all__ = [
+    "loss_figure",
+    "plot_losses",
+    "plot_saturation",
+    "plot_targets",
+    "saturation_figure",
+    "target_figure",
+]
 
 _LOOKS = ((plots.MEMBER, "-"), (plots.OTHER, "--"), (plots.INK, ":"))
 
 
-def draw(found: PanoramiaReport, kind: str, model: str | None, ax: Axes | None) -> Axes:
-    """Draw one figure of a run.
+def saturation_figure(saturation: Saturation) -> Figure:
+    """Return c against the baseline's training data, as a page shows it."""
+    spreads = zip(saturation.examples, saturation.spreads, strict=True)
+    grown = ", ".join(f"{spread.mean:.2f} at {examples:,}" for examples, spread in spreads)
+    return Figure(
+        "saturation",
+        "c against training data",
+        lambda ax: plot_saturation(saturation, ax),
+        lambda: f"Lower bound on c against training examples of the baseline: {grown}.",
+        "Each grey line is a seed, the dots their mean. Where the line still rises at the right "
+        "end, c is larger than shown, and ε̃ smaller.",
+    )
 
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-    kind, model, ax
-        As for `PanoramiaReport.plot`.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
+def target_figure(rows: Sequence[PanoramiaRow]) -> Figure:
+    """Return estimates target by target, as a page shows them."""
+    targets = "; ".join(f"{row.target}: {row.epsilon_tilde}" for row in rows)
+    return Figure(
+        "targets",
+        "c and ε̃ by target",
+        lambda ax: plot_targets(rows, ax),
+        lambda: f"Estimates by target: {targets}.",
+        "Grey: what the baseline proves without the model. Blue: what the attack proves beyond it. "
+        "Grey that fills the axis is a generator that is easily told from real data, and leaves no "
+        "room for ε̃.",
+    )
 
-    Raises
-    ------
-    OptionError
-        If there is no such figure or model.
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    models = {one.model: one for one in found.losses}
-    if kind == "losses" and (model is None or model in models):
-        return plot_losses(models[model] if model else found.losses[0], ax)
-    if kind == "losses":
-        message = f"model must be one of {', '.join(map(repr, models))}, got {model!r}"
-        raise OptionError(message)
-    shared = {"targets": plot_targets, "saturation": plot_saturation}
-    if kind not in shared:
-        message = f"kind must be one of {', '.join([*shared, 'losses'])}, got {kind!r}"
-        raise OptionError(message)
-    with house_style():
-        return shared[kind](found, new_axes(ax))
+
+def loss_figure(losses: Losses) -> Figure:
+    """Return the losses under a target, or under a helper, as a page shows them."""
+    medians = ", ".join(f"{side} {value:.3g}" for side, value in losses.medians.items())
+    name, of = "losses", "the model"
+    caption = (
+        "What the attack learns from: members whose losses are smaller than those of real "
+        "non-members were learnt by heart. Where generated examples differ from real non-members, "
+        "it is the generator that shows."
+    )
+    if is_helper(losses.model):
+        name = f"losses-{losses.model.replace(' ', '-')}"
+        of = "the helper" if losses.model == helper_name(0) else losses.model
+        caption = (
+            "What the baseline learns from. The helper saw no member that is audited: where "
+            "generated examples differ from the others, they can be told from real data, and c is "
+            "large."
+        )
+    return Figure(
+        name,
+        f"Losses under {of}",
+        lambda ax: plot_losses(losses, ax),
+        lambda: f"Histograms of losses under {of}; medians in nats: {medians}.",
+        caption,
+    )
 
 
 def plot_losses(losses: Losses, ax: Axes | None = None) -> Axes:
@@ -98,75 +125,35 @@ def plot_losses(losses: Losses, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_saturation(found: PanoramiaReport, ax: Axes) -> Axes:
-    """Draw c_lb against the training data of the baseline, one line for each seed and their mean.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
-    """
-    saturation = found.saturation
-    for line in saturation.c_lb:
-        ax.plot(saturation.examples, line, color=plots.MUTED, linewidth=0.8)
-    means = [spread.mean for spread in saturation.spreads]
-    ax.plot(saturation.examples, means, color=plots.OTHER, marker="o", markersize=3.5)
-    ax.set_ylim(0, max(0.2, 1.15 * float(np.max(saturation.c_lb))))
-    ax.set_xlim(0, None)
-    ax.set_title("c against training data")
-    ax.set_xlabel("examples that train the baseline")
-    ax.set_ylabel("lower bound on c")
+def plot_saturation(saturation: Saturation, ax: Axes | None = None) -> Axes:
+    """Draw c_lb against the training data of the baseline: every seed, and their mean."""
+    with house_style():
+        ax = new_axes(ax)
+        for line in saturation.c_lb:
+            ax.plot(saturation.examples, line, color=plots.MUTED, linewidth=0.8)
+        means = [spread.mean for spread in saturation.spreads]
+        ax.plot(saturation.examples, means, color=plots.OTHER, marker="o", markersize=3.5)
+        ax.set_ylim(0, max(0.2, 1.15 * float(np.max(saturation.c_lb))))
+        ax.set_xlim(0, None)
+        ax.set_title("c against training data")
+        ax.set_xlabel("examples that train the baseline")
+        ax.set_ylabel("lower bound on c")
     return ax
 
 
-def plot_targets(found: PanoramiaReport, ax: Axes) -> Axes:
-    """Draw c_lb and what the attack proves beyond it, target by target.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-    ax : matplotlib.axes.Axes
-        Where to draw.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The axes drawn on.
-    """
-    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
-    for place, row in enumerate(rows):
-        pairs = [(r.c_lb, r.c_plus_epsilon_lb) for r in estimates(row)]
-        c, both = np.mean(pairs, axis=0)
-        ax.barh(place, c, height=0.5, color=plots.RULE)
-        ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=plots.MEMBER)
-        ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=plots.INK)
-    ax.set_yticks(range(len(rows)), [row.target for row in rows])
-    ax.invert_yaxis()
-    ax.set_xlim(0, None)
-    ax.set_title("c and ε̃ by target")
-    ax.set_xlabel("c proved by the baseline, then ε̃; marks: c + ε of each seed")
+def plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
+    """Draw c_lb and what the attack proves beyond it, target by target."""
+    with house_style():
+        ax = new_axes(ax)
+        for place, row in enumerate(rows):
+            pairs = [(one.c_lb, one.c_plus_epsilon_lb) for one in row.estimates]
+            c, both = np.mean(pairs, axis=0)
+            ax.barh(place, c, height=0.5, color=plots.RULE)
+            ax.barh(place, max(0.0, both - c), left=c, height=0.5, color=plots.MEMBER)
+            ax.plot([value for _, value in pairs], [place] * len(pairs), "|", color=plots.INK)
+        ax.set_yticks(range(len(rows)), [row.target for row in rows])
+        ax.invert_yaxis()
+        ax.set_xlim(0, None)
+        ax.set_title("c and ε̃ by target")
+        ax.set_xlabel("c proved by the baseline, then ε̃; marks: c + ε of each seed")
     return ax
-
-
-def estimates(row: PanoramiaRow) -> list[PanoramiaResult]:
-    """Return the results of a row of PANORAMIA.
-
-    Parameters
-    ----------
-    row : PanoramiaRow
-        A target under an audit.
-
-    Returns
-    -------
-    list of PanoramiaResult
-        One for each seed.
-    """
-    return [result for result in row.results if isinstance(result, PanoramiaResult)]

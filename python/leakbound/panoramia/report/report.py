@@ -1,167 +1,50 @@
-"""What a run finds: every seed's result, their spread, and how the baseline grew."""
+"""What a run finds, in a table, in words, and as figures and a page."""
 
-import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.records import Record, unstored
-from leakbound._base.types import FloatArray, IntArray
-from leakbound.audits.engine.warnings import saturation_warnings
 from leakbound.errors import OptionError
-from leakbound.panoramia.conditional import CORRECTIONS, Conditional
+from leakbound.panoramia.conditional import CORRECTIONS
 from leakbound.panoramia.report.extremes import FeatureExtreme
-from leakbound.panoramia.report.losses import Losses
+from leakbound.panoramia.report.figures import (
+    loss_figure,
+    plot_losses,
+    plot_saturation,
+    plot_targets,
+    saturation_figure,
+    target_figure,
+)
+from leakbound.panoramia.report.losses import Losses, is_helper
+from leakbound.panoramia.report.page import Target, write
+from leakbound.panoramia.report.table import (
+    CONDITION,
+    HEADINGS,
+    NOTE,
+    Audit,
+    PanoramiaRow,
+    Saturation,
+    estimate,
+)
 from leakbound.panoramia.scores import GameScores, NonMembers
-from leakbound.results import AuditResult, PanoramiaResult
-from leakbound.results.zero_run import ZeroRunResult
+from leakbound.report.contents import Figure, Meaning, Section
+from leakbound.results import PanoramiaResult, ZeroRunResult
+from leakbound.results.panoramia import why_zero
+from leakbound.results.words import meaning_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Audit", "PanoramiaReport", "PanoramiaRow", "Result", "Saturation", "Spread"]
+__all__ = ["PanoramiaReport", "headline"]
 
-Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
-Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
-
-GROWTH = 0.05
-"""Gain of c_lb from the last doubling of the training data that is still growth."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The mean over seeds, and how far seeds scatter.
-
-    Parameters
-    ----------
-    mean : float
-        Over seeds.
-    half_width : float or None
-        Half of the 95 % t-interval around it; None with one seed. It says how much splits, coins
-        and training matter: it is not the confidence of a bound, which every seed has by itself.
-    """
-
-    mean: float
-    half_width: float | None
-
-    @classmethod
-    def of(cls, values: list[float]) -> "Spread":
-        """Summarise one value for each seed.
-
-        Parameters
-        ----------
-        values : list of float
-            Finite; at least one.
-
-        Returns
-        -------
-        Spread
-            Mean and interval.
-
-        Examples
-        --------
-        >>> print(Spread.of([1.0, 2.0, 3.0]))
-        2.00 ± 2.48
-        """
-        mean = float(np.mean(values))
-        if len(values) == 1:
-            return cls(mean, None)
-        from scipy.special import stdtrit
-
-        error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-        return cls(mean, float(stdtrit(len(values) - 1, 0.975)) * error)
-
-    def __str__(self) -> str:
-        if self.half_width is None:
-            return number(self.mean)
-        return f"{number(self.mean)} ± {self.half_width:.2f}"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PanoramiaRow(Record):
-    """One target under one audit, with every seed's result.
-
-    Parameters
-    ----------
-    target : str
-        Name of the target.
-    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
-        Against generated non-members; the same scores with the paper's union bound over all cuts;
-        the same attack against real non-members; or guessing members and non-members by the loss,
-        less that at initialisation where it is known. "Zero-Run, match" and "Zero-Run,
-        Poisson-binomial" are conditional lower bounds from the scores of the first.
-    results : tuple of PanoramiaResult, ZeroRunResult or AuditResult
-        One for each seed, each at its own confidence.
-    """
-
-    target: str
-    audit: Audit
-    results: tuple[Result, ...]
-
-    @property
-    def m(self) -> int:
-        """Examples tested with each seed."""
-        return self.results[0].m
-
-    @property
-    def c_lb(self) -> Spread | None:
-        """Lower bounds on c, for PANORAMIA."""
-        return self._of(lambda result: result.c_lb) if self._estimated else None
-
-    @property
-    def c_plus_epsilon_lb(self) -> Spread | None:
-        """Lower bounds on c + ε; None where there is none, for O(1) and Zero-Run."""
-        if not (self._estimated or self.audit == "RM;RN"):
-            return None
-        return self._of(lambda result: result.c_plus_epsilon_lb)
-
-    @property
-    def epsilon_tilde(self) -> Spread | None:
-        """Estimates of ε, for PANORAMIA."""
-        return self._of(lambda result: result.epsilon_tilde) if self._estimated else None
-
-    @property
-    def epsilon(self) -> Spread | None:
-        """Lower bounds on ε; None for PANORAMIA, which gives an estimate."""
-        return None if self._estimated else self._of(lambda result: result.bound)
-
-    @property
-    def _estimated(self) -> bool:
-        return self.audit.startswith("PANORAMIA")
-
-    def _of(self, value: Callable[[Any], float]) -> Spread:
-        return Spread.of([value(result) for result in self.results])
-
-
-@dataclass(frozen=True, eq=False)
-class Saturation:
-    """How c_lb grows with the training data of the baseline.
-
-    Parameters
-    ----------
-    examples : ndarray of int64, shape (k,)
-        Training examples, half of them members, increasing.
-    c_lb : tuple of ndarray of float64, shape (k,)
-        For each seed the bound on c of a baseline trained on so many, on the same test data.
-    """
-
-    examples: IntArray
-    c_lb: tuple[FloatArray, ...]
-
-    @property
-    def spreads(self) -> list[Spread]:
-        """Mean and interval at each size."""
-        return [Spread.of(column.tolist()) for column in np.stack(self.c_lb).T]
-
-    @property
-    def growth(self) -> float:
-        """Mean gain of c_lb from the last step to the whole training data; 0 with one size."""
-        table = np.stack(self.c_lb)
-        return float((table[:, -1] - table[:, -2]).mean()) if table.shape[1] > 1 else 0.0
+SHOWN = 3
+"""Extremes that are printed below the table; the page has more."""
+TRIFLE = 0.05
+"""Mean of a bound below which it does not speak against a target that leaks little."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -342,9 +225,18 @@ class PanoramiaReport(Record):
         MissingExtraError
             If matplotlib is not installed.
         """
-        from leakbound.panoramia.report.figures import draw
-
-        return draw(self, kind, model, ax)
+        models = {one.model: one for one in self.losses}
+        if kind == "losses" and (model is None or model in models):
+            return plot_losses(models[model] if model else self.losses[0], ax)
+        if kind == "losses":
+            message = f"model must be one of {', '.join(map(repr, models))}, got {model!r}"
+            raise OptionError(message)
+        if kind == "targets":
+            return plot_targets(self._estimated, ax)
+        if kind == "saturation":
+            return plot_saturation(self.saturation, ax)
+        message = f"kind must be one of targets, saturation, losses, got {kind!r}"
+        raise OptionError(message)
 
     @property
     def extreme_words(self) -> tuple[str, ...]:
@@ -371,9 +263,154 @@ class PanoramiaReport(Record):
         OSError
             If the file cannot be written.
         """
-        from leakbound.panoramia.report.page import write
+        losses = {one.model: one for one in self.losses}
+        none = self._without
+        write(
+            path,
+            title=title or "PANORAMIA",
+            summary=summary,
+            confidence=self._lead.confidence,
+            headline=self.headline(),
+            evidence=self.evidence(),
+            warnings=self.warnings,
+            headings=HEADINGS,
+            table=self.table(),
+            note=self.note,
+            figures=self.figures(),
+            meaning=self.meaning(),
+            none_for=", ".join(row.target for row in none) if len(self._estimated) > 1 else "",
+            extremes=self.extremes,
+            targets=[
+                Target.of(row.target, row.estimates[0], losses.get(row.target))
+                for row in self._estimated
+            ],
+            sections=self.sections(),
+            papers=("PANORAMIA", "Zero-Run") if self._conditional else ("PANORAMIA",),
+            options={**self.sizes, **self.options},
+            version=self._lead.provenance.leakbound,
+        )
 
-        write(path, self, title=title or "PANORAMIA", summary=summary)
+    @property
+    def _estimated(self) -> list[PanoramiaRow]:
+        return [row for row in self.rows if row.audit == "PANORAMIA"]
+
+    @property
+    def _largest(self) -> PanoramiaRow:
+        """The target with the largest estimate."""
+        return max(self._estimated, key=estimate)
+
+    @property
+    def _lead(self) -> PanoramiaResult:
+        return self._largest.estimates[0]
+
+    @property
+    def _without(self) -> list[PanoramiaRow]:
+        """The targets whose estimate is 0 for every seed."""
+        return [row for row in self._estimated if estimate(row) == 0]
+
+    @property
+    def _conditional(self) -> ZeroRunResult | None:
+        """The first seed's result by Zero-Run, of the largest estimate's target if it has one."""
+        rows = sorted(self.rows, key=lambda row: row.target != self._largest.target)
+        return next((result for row in rows for result in row.conditional), None)
+
+    def headline(self) -> str:
+        """Return what the run found in a sentence or two.
+
+        Returns
+        -------
+        str
+            The largest estimate, and what it is not.
+        """
+        rows, lead = self._estimated, self._largest
+        if estimate(lead) <= 0:
+            return (
+                "No leakage estimated: the attack with the model proves no more than the baseline "
+                "proves without it."
+            )
+        of = "" if len(rows) == 1 else f" for “{lead.target}”, the largest of {len(rows)} targets"
+        return (
+            f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in the mean over "
+            f"{len(self.seeds)} seeds. This is not a lower bound on ε."
+        )
+
+    def evidence(self) -> tuple[str, ...]:
+        """Return the paragraph below the headline.
+
+        Returns
+        -------
+        tuple of str
+            What baseline and attack find, and what other audits say of the same target.
+        """
+        lead = self._largest
+        said = [
+            (
+                f"Without the model the baseline proves c ≥ {lead.c_lb}, with it the attack proves "
+                f"c + ε ≥ {lead.c_plus_epsilon_lb}."
+            )
+        ]
+        rows = {row.audit: row for row in self.rows if row.target == lead.target}
+        if proved := [f"{rows[name].epsilon} by {name}" for name in CORRECTIONS if name in rows]:
+            said.append(
+                "If the baseline's score says all that an example says of its coin, ε is at least "
+                f"{' and '.join(proved)}, on the same examples."
+            )
+        if "RM;RN" in rows:
+            said.append(
+                "Against real non-members, where c = 0, the same kind of attack proves ε ≥ "
+                f"{rows['RM;RN'].epsilon}, and guesses of members and non-members by the loss "
+                f"alone ε ≥ {rows['O(1)'].epsilon}."
+            )
+        return (" ".join(said),)
+
+    def meaning(self) -> Meaning:
+        """Return what the numbers say, what they do not, and why some estimates are 0.
+
+        Returns
+        -------
+        Meaning
+            Sentences.
+        """
+        found, rows = meaning_of("estimate", refuted=False), self._without
+        if not rows:
+            return found
+        pairs = [(one.c_lb, one.attack.ceiling) for row in rows for one in row.estimates]
+        c_lb, ceiling = np.mean(pairs, axis=0).tolist()
+        targets = {row.target for row in rows}
+        proofs = [
+            f"{row.audit} proves ε ≥ {row.epsilon} of “{row.target}”"
+            for row in self.rows
+            if row.target in targets and row.epsilon is not None and row.epsilon.mean > TRIFLE
+        ]
+        return replace(found, why_zero=why_zero(c_lb, ceiling, "; ".join(proofs)))
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures about all targets, none of them drawn yet.
+
+        Returns
+        -------
+        tuple of Figure
+            c against training data, estimates by target, and the losses of helpers.
+        """
+        helpers = (loss_figure(one) for one in self.losses if is_helper(one.model))
+        return (
+            saturation_figure(self.saturation),
+            target_figure(self._estimated),
+            *helpers,
+        )
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the grounds: why the bounds hold, and what they assume.
+
+        Returns
+        -------
+        tuple of Section
+            With Zero-Run a second one, of the conditional lower bounds.
+        """
+        own, beside = self._lead.grounds("Grounds"), self._conditional
+        if beside is None:
+            return (own,)
+        return (own, beside.grounds("Grounds of the conditional lower bounds"))
 
     def __str__(self) -> str:
         lines = [HEADINGS, *self.table()]
@@ -390,21 +427,6 @@ class PanoramiaReport(Record):
         return f"PanoramiaReport(targets={targets}, rows={len(self.rows)}, seeds={self.seeds})"
 
 
-SHOWN = 3
-"""Extremes that are printed below the table; the page has more."""
-HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
-NOTE = (
-    "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
-    "what the attack proves beyond the baseline, put down to the model."
-)
-
-
-CONDITION = (
-    " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
-    "example says of its coin, and 0 is reported where that is refuted with any seed."
-)
-
-
 def headline(found: PanoramiaReport) -> str:
     """Return what a run found in a sentence or two.
 
@@ -418,109 +440,4 @@ def headline(found: PanoramiaReport) -> str:
     str
         The largest estimate, and what it is not.
     """
-    rows = [row for row in found.rows if row.audit == "PANORAMIA"]
-    lead = max(rows, key=estimate)
-    if estimate(lead) <= 0:
-        return (
-            "No leakage estimated: the attack with the model proves no more than the baseline "
-            "proves without it."
-        )
-    of = "" if len(rows) == 1 else f" for “{lead.target}”, the largest of {len(rows)} targets"
-    return (
-        f"Estimated leakage{of}: ε̃ = {number(estimate(lead))} in the mean over "
-        f"{len(found.seeds)} seeds. This is not a lower bound on ε."
-    )
-
-
-def estimate(row: PanoramiaRow) -> float:
-    """Return the mean of ε̃ over seeds.
-
-    Parameters
-    ----------
-    row : PanoramiaRow
-        A target under an audit.
-
-    Returns
-    -------
-    float
-        At least 0; 0 for an audit that gives bounds.
-    """
-    return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
-
-
-def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple[str, ...]:
-    """Return what a reader should know of baseline and generator.
-
-    Parameters
-    ----------
-    rows : tuple of PanoramiaRow
-        All rows.
-    saturation : Saturation
-        The growth of c_lb.
-
-    Returns
-    -------
-    tuple of str
-        Sentences.
-    """
-    return (*_growing(saturation), *_crowded(rows), *_contradicted(rows), *_refuted(rows))
-
-
-def _refuted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
-    """Say where a sceptic found what the propensity model does not know."""
-    refuted = [
-        result.falsification is not None and result.falsification.refuted
-        for row in rows
-        for result in row.results
-        if isinstance(result, ZeroRunResult)
-    ]
-    if not any(refuted):
-        return ()
-    note = (
-        f"the propensity model was refuted in {sum(refuted)} of {len(refuted)} audits by Zero-Run, "
-        "and the bounds of all seeds are withheld: examples say more of their coin than the "
-        "baseline's score does, so that c_lb is not tight either"
-    )
-    return (note,)
-
-
-def _growing(saturation: Saturation) -> tuple[str, ...]:
-    if saturation.growth <= GROWTH:
-        return ()
-    before, last = saturation.examples[-2:]
-    note = (
-        f"c_lb still grows with the baseline's training data: by {saturation.growth:.2f} from "
-        f"{before:,} to {last:,} examples; with more of it c_lb would be larger and ε̃ smaller"
-    )
-    return (note,)
-
-
-def _crowded(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
-    audits = [row for row in rows if row.audit == "PANORAMIA"]
-    pairs = [
-        (result.c_lb, result.baseline.ceiling)
-        for row in audits[:1]
-        for result in row.results
-        if isinstance(result, PanoramiaResult)
-    ]
-    c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
-    return saturation_warnings(c_lb, lambda: ceiling)
-
-
-def _contradicted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
-    """Say where a baseline tells real non-members from members, which it should not."""
-    audits = [row for row in rows if row.audit == "RM;RN"]
-    bounds = [
-        result.baseline.bound
-        for row in audits[:1]
-        for result in row.results
-        if isinstance(result, PanoramiaResult)
-    ]
-    if not bounds or float(np.median(bounds)) <= 0:
-        return ()
-    note = (
-        "the real non-members are not like the members: a baseline without the model tells them "
-        f"apart (c >= {number(float(np.median(bounds)))} in the median over seeds), so that RM;RN "
-        "and O(1) overstate ε; draw both from one distribution"
-    )
-    return (note,)
+    return found.headline()

@@ -1,0 +1,197 @@
+"""The table of a run: every seed's result, their spread, and how the baseline grew."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from leakbound._base.formatting import number
+from leakbound._base.records import Record
+from leakbound._base.types import FloatArray, IntArray
+from leakbound.panoramia.conditional import Conditional
+from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
+
+__all__ = [
+    "CONDITION",
+    "HEADINGS",
+    "NOTE",
+    "Audit",
+    "PanoramiaRow",
+    "Result",
+    "Saturation",
+    "Spread",
+    "estimate",
+]
+
+Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
+Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
+
+HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
+NOTE = (
+    "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
+    "what the attack proves beyond the baseline, put down to the model."
+)
+CONDITION = (
+    " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
+    "example says of its coin, and 0 is reported where that is refuted with any seed."
+)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The mean over seeds, and how far seeds scatter.
+
+    Parameters
+    ----------
+    mean : float
+        Over seeds.
+    half_width : float or None
+        Half of the 95 % t-interval around it; None with one seed. It says how much splits, coins
+        and training matter: it is not the confidence of a bound, which every seed has by itself.
+    """
+
+    mean: float
+    half_width: float | None
+
+    @classmethod
+    def of(cls, values: list[float]) -> "Spread":
+        """Summarise one value for each seed.
+
+        Parameters
+        ----------
+        values : list of float
+            Finite; at least one.
+
+        Returns
+        -------
+        Spread
+            Mean and interval.
+
+        Examples
+        --------
+        >>> print(Spread.of([1.0, 2.0, 3.0]))
+        2.00 ± 2.48
+        """
+        mean = float(np.mean(values))
+        if len(values) == 1:
+            return cls(mean, None)
+        from scipy.special import stdtrit
+
+        error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+        return cls(mean, float(stdtrit(len(values) - 1, 0.975)) * error)
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return number(self.mean)
+        return f"{number(self.mean)} ± {self.half_width:.2f}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PanoramiaRow(Record):
+    """One target under one audit, with every seed's result.
+
+    Parameters
+    ----------
+    target : str
+        Name of the target.
+    audit : {"PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"} or a correction of Zero-Run
+        Against generated non-members; the same scores with the paper's union bound over all cuts;
+        the same attack against real non-members; or guessing members and non-members by the loss,
+        less that at initialisation where it is known. "Zero-Run, match" and "Zero-Run,
+        Poisson-binomial" are conditional lower bounds from the scores of the first.
+    results : tuple of PanoramiaResult, ZeroRunResult or AuditResult
+        One for each seed, each at its own confidence.
+    """
+
+    target: str
+    audit: Audit
+    results: tuple[Result, ...]
+
+    @property
+    def estimates(self) -> tuple[PanoramiaResult, ...]:
+        """Those of its results that are by PANORAMIA."""
+        return PanoramiaResult.among(self.results)
+
+    @property
+    def conditional(self) -> tuple[ZeroRunResult, ...]:
+        """Those of its results that are by Zero-Run."""
+        return ZeroRunResult.among(self.results)
+
+    @property
+    def m(self) -> int:
+        """Examples tested with each seed."""
+        return self.results[0].m
+
+    @property
+    def c_lb(self) -> Spread | None:
+        """Lower bounds on c, for PANORAMIA."""
+        return self._of(lambda result: result.c_lb) if self._estimated else None
+
+    @property
+    def c_plus_epsilon_lb(self) -> Spread | None:
+        """Lower bounds on c + ε; None where there is none, for O(1) and Zero-Run."""
+        if not (self._estimated or self.audit == "RM;RN"):
+            return None
+        return self._of(lambda result: result.c_plus_epsilon_lb)
+
+    @property
+    def epsilon_tilde(self) -> Spread | None:
+        """Estimates of ε, for PANORAMIA."""
+        return self._of(lambda result: result.epsilon_tilde) if self._estimated else None
+
+    @property
+    def epsilon(self) -> Spread | None:
+        """Lower bounds on ε; None for PANORAMIA, which gives an estimate."""
+        return None if self._estimated else self._of(lambda result: result.bound)
+
+    @property
+    def _estimated(self) -> bool:
+        return self.audit.startswith("PANORAMIA")
+
+    def _of(self, value: Callable[[Any], float]) -> Spread:
+        return Spread.of([value(result) for result in self.results])
+
+
+@dataclass(frozen=True, eq=False)
+class Saturation:
+    """How c_lb grows with the training data of the baseline.
+
+    Parameters
+    ----------
+    examples : ndarray of int64, shape (k,)
+        Training examples, half of them members, increasing.
+    c_lb : tuple of ndarray of float64, shape (k,)
+        For each seed the bound on c of a baseline trained on so many, on the same test data.
+    """
+
+    examples: IntArray
+    c_lb: tuple[FloatArray, ...]
+
+    @property
+    def spreads(self) -> list[Spread]:
+        """Mean and interval at each size."""
+        return [Spread.of(column.tolist()) for column in np.stack(self.c_lb).T]
+
+    @property
+    def growth(self) -> float:
+        """Mean gain of c_lb from the last step to the whole training data; 0 with one size."""
+        table = np.stack(self.c_lb)
+        return float((table[:, -1] - table[:, -2]).mean()) if table.shape[1] > 1 else 0.0
+
+
+def estimate(row: PanoramiaRow) -> float:
+    """Return the mean of ε̃ over seeds.
+
+    Parameters
+    ----------
+    row : PanoramiaRow
+        A target under an audit.
+
+    Returns
+    -------
+    float
+        At least 0; 0 for an audit that gives bounds.
+    """
+    return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean

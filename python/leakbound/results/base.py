@@ -1,0 +1,566 @@
+"""What all results have in common; the public names are those of `leakbound.results`.
+
+Parts that cost time (ceiling, curve, ROC, histogram, provenance) are computed when first asked
+for, from the arrays that were audited, and kept.
+"""
+
+import html
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+import numpy as np
+
+from leakbound._base.formatting import down, number, percent
+from leakbound._base.records import Lazy, Record
+from leakbound._base.types import Design, Kind, PathName, Verdict
+from leakbound._base.validation import real, shown
+from leakbound.claims import Claim
+from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.report import write
+from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary
+from leakbound.report.kinds import KINDS
+from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.results.words import FORMS, INVALID, SMALL, meaning_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROUNDING = 1e-9
+"""Share of the ceiling by which rounding may put a bound above it."""
+
+__all__ = [
+    "Result",
+    "ScoreAudit",
+    "check_delta",
+    "flaw_of_options",
+    "judged",
+    "sign_of",
+    "tight_percent",
+]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoreAudit(Record):
+    """What one ranking of the examples proves about the odds of its guesses.
+
+    Parameters
+    ----------
+    bound : float
+        Lower bound on the largest log-odds that a guess is right, at least 0.
+    reason : str
+        Why the bound is 0; empty if it is not.
+    m, members : int
+        Examples tested and the members among them.
+    guesses, correct : int
+        Guesses made at the chosen cut and those that were right.
+    path : {"member", "members", "non-members", "interleaved"}
+        Which guesses: "member" takes all examples from the highest score down as members,
+        "members" the upper half so, "non-members" the lower half upwards as non-members, and
+        "interleaved" both halves in turn.
+    auc : float
+        Probability that a member scores above a non-member, ties counting half.
+    options : dict
+        Every option in force, defaults filled in.
+    warnings : tuple of str
+        What a reader should know; none of it changes the bound.
+    """
+
+    bound: float
+    reason: str
+    m: int
+    members: int
+    guesses: int
+    correct: int
+    path: PathName
+    auc: float
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+    _ceiling: Lazy[float] = field(repr=False)
+    _curve: Lazy[Curve] = field(repr=False)
+    _roc: Lazy[Roc] = field(repr=False)
+    _histogram: Lazy[Histogram] = field(repr=False)
+
+    @property
+    def ceiling(self) -> float:
+        """The bound that a perfect attack would have reached with the same examples and cuts."""
+        return self._ceiling.value
+
+    @property
+    def curve(self) -> Curve:
+        """The winning path and its bound, cut by cut."""
+        return self._curve.value
+
+    @property
+    def roc(self) -> Roc:
+        """The ranking as a membership test."""
+        return self._roc.value
+
+    @property
+    def histogram(self) -> Histogram:
+        """The scores of members and of non-members."""
+        return self._histogram.value
+
+    @property
+    def _counts(self) -> str:
+        return f"m={self.m}, guesses={self.guesses}, correct={self.correct}"
+
+    def _flaw(self) -> str:
+        if not 0 <= self.correct <= self.guesses <= self.m or not 0 <= self.members <= self.m:
+            return (
+                f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
+                f"members ({self.members}) <= m do not hold"
+            )
+        if not 0 <= self.auc <= 1:
+            return f"auc is {self.auc:g}, outside [0, 1]"
+        if self.bound < 0 or not self._within_reach():
+            return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
+        if self.reason and 0 < self.bound < math.inf:
+            return f"reason says why the bound is 0, and it is {self.bound:g}"
+        return _flaw_of_figures(self)
+
+    def _within_reach(self) -> bool:
+        return self.bound <= self.ceiling + ROUNDING * abs(self.ceiling) < math.inf
+
+    def __repr__(self) -> str:
+        return f"ScoreAudit(log-odds >= {down(self.bound)}, {self._counts})"
+
+
+class Result(Record, ABC):
+    """What every result offers: what its number is, in words, figures and a report.
+
+    `headline`, `evidence`, `answer`, `metrics`, `figures` and `sections` are what reports lay out.
+    """
+
+    kind: Kind
+    claim: Claim
+    bound: float
+    reason: str
+    confidence: float
+    theorem: str
+    assumptions: tuple[Assumption, ...]
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+    _provenance: Lazy[Provenance]
+
+    @property
+    def provenance(self) -> Provenance:
+        """Versions, seed and digests of the inputs, taken when this is first read."""
+        return self._provenance.value
+
+    @classmethod
+    def among(cls, results: Iterable["Result"]) -> tuple[Self, ...]:
+        """Return those results that are of this type, in their order."""
+        return tuple(one for one in results if isinstance(one, cls))
+
+    @property
+    @abstractmethod
+    def _ranking(self) -> ScoreAudit:
+        """The ranking that the bound comes from."""
+
+    @property
+    def epsilon_bound(self) -> float:
+        """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
+        return self.bound
+
+    @property
+    @abstractmethod
+    def epsilon_ceiling(self) -> float:
+        """The ceiling as an ε, as `epsilon_bound` is."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether something is refuted: the number is a bound of some sort, and above 0."""
+        return KINDS[self.kind].proves and self.epsilon_bound > 0
+
+    @property
+    def leaks(self) -> bool:
+        """Whether leakage worth the word is proved: a bound, and not a tiny one."""
+        return self.proves and self.epsilon_bound >= SMALL
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in words: ε-DP, or (ε, 1e-05)-DP at one δ."""
+        return f"(ε, {self.claim.delta:g})-DP" if self.claim.delta else "ε-DP"
+
+    @property
+    def formula(self) -> str:
+        """The bound with its sign, and its kind where it proves nothing by itself."""
+        sign, tail = FORMS.get(self.kind, ("ε ≥", ""))
+        return f"{sign} {number(self.epsilon_bound)}{tail}"
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in a word or two: "leaks", "nothing refuted", "estimate", "invalid"."""
+        if not KINDS[self.kind].proves:
+            return self.kind
+        if self.leaks:
+            return "leaks"
+        return f"at least {number(self.epsilon_bound)}" if self.proves else "nothing refuted"
+
+    def headline(self) -> str:
+        """Return the verdict in one sentence.
+
+        Returns
+        -------
+        str
+            What is proved, or that nothing is.
+        """
+        bound, confidence = number(self.epsilon_bound), percent(self.confidence)
+        if self.kind == "invalid":
+            return (
+                f"Invalid: ε = {bound} is the best of many cuts, and the choice was not paid for. "
+                "It proves nothing."
+            )
+        if self.leaks:
+            condition = "This"
+            if self.kind == "conditional_lower_bound":
+                condition = "If the propensities are right, this"
+            return (
+                f"{condition} model leaks: no {self.guarantee} guarantee with ε < {bound} is "
+                f"compatible with this audit ({confidence} confidence)."
+            )
+        if self.proves:
+            return (
+                f"ε is at least {bound} ({confidence} confidence): this audit proves little, and a "
+                "stronger one may prove more."
+            )
+        examples = f"with these {self._ranking.m:,} examples"
+        if self.epsilon_ceiling > 0:
+            return (
+                "Nothing could be refuted. A perfect attack would have reached "
+                f"ε = {number(self.epsilon_ceiling)} {examples}, so the audit could have shown "
+                "leakage: this attack did not."
+            )
+        return (
+            f"Nothing could be refuted, and nothing could have been: {examples} even a perfect "
+            f"attack proves nothing at {confidence} confidence."
+        )
+
+    def evidence(self) -> tuple[str, ...]:
+        """Return the paragraphs below the headline.
+
+        Returns
+        -------
+        tuple of str
+            The evidence, or what is missing.
+        """
+        if self.kind == "invalid":
+            return (INVALID,)
+        return self._evidence()
+
+    @abstractmethod
+    def _evidence(self) -> tuple[str, ...]:
+        """Return the evidence of a valid audit."""
+
+    def answer(self, *, epsilon: float, c: float | None = None) -> str:
+        """Return what the audit says about a claimed guarantee, in one sentence.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed ε, at least 0; for a family of trade-off functions, at δ = 1e-5.
+        c : float, optional
+            The claimed closeness of a generator, for PANORAMIA.
+
+        Returns
+        -------
+        str
+            The verdict and what it means.
+        """
+        verdict, claim = self._judged(epsilon, c)
+        sure = f"({percent(self.confidence)} confidence)"
+        if verdict == "refuted":
+            return f"The claimed {claim} is refuted {sure}."
+        if verdict == "not refuted":
+            return (
+                f"The claimed {claim} is not refuted, though this audit could have refuted it "
+                f"{sure}."
+            )
+        if self.kind == "invalid":
+            return f"The claimed {claim} cannot be tested: this audit is invalid."
+        return (
+            f"Inconclusive: the claimed {claim} is out of reach, since with these "
+            f"{self._ranking.m:,} examples even a perfect attack could not refute it."
+        )
+
+    @abstractmethod
+    def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:
+        """Return the verdict on a claim, and the claim in words."""
+
+    def contradicted(self) -> tuple[Assumption, ...]:
+        """Return the assumptions that the data contradict, those of conditional bounds included.
+
+        Returns
+        -------
+        tuple of Assumption
+            Often none; each once.
+        """
+        found = (one for part in self._parts() for one in part.assumptions)
+        return tuple(dict.fromkeys(one for one in found if one.status == "contradicted"))
+
+    def _parts(self) -> tuple["Result", ...]:
+        """Return the results that this one is made of, itself first."""
+        return (self,)
+
+    def summary(self) -> Summary:
+        """Return the result in a few values, for tables of several.
+
+        Returns
+        -------
+        Summary
+            The bound, its verdict, and the counts behind it.
+        """
+        ranking = self._ranking
+        return Summary(
+            claim=self.claim.name,
+            guarantee=self.guarantee,
+            epsilon=self.epsilon_bound,
+            formula=self.formula,
+            verdict=self.verdict,
+            leaks=self.leaks,
+            guesses=ranking.guesses,
+            correct=ranking.correct,
+            auc=ranking.auc,
+            papers=self.papers,
+        )
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The papers behind this audit, besides those that every report cites."""
+        return ()
+
+    def levels(self) -> Levels:
+        """Return what the bar from 0 to the ceiling shows.
+
+        Returns
+        -------
+        Levels
+            Bound and ceiling, and what the parts of the axis between them are.
+        """
+        first, second = self.epsilon_bound, max(self.epsilon_bound, self.epsilon_ceiling)
+        low, high = number(first), number(second)
+        if self.kind == "invalid":
+            names = (
+                f"claimed without proof: ε below {low}",
+                f"up to the ceiling, {high}",
+                "beyond the ceiling",
+            )
+        else:
+            names = (
+                f"ruled out: ε below {low}",
+                f"not ruled out, though within reach: up to {high}",
+                f"out of reach of this audit: ε of {high} and more",
+            )
+        return Levels(first, second, names)
+
+    def meaning(self) -> Meaning:
+        """Return what the number says, and what it does not.
+
+        Returns
+        -------
+        Meaning
+            Sentences, by the kind of the bound and by whether anything was refuted.
+        """
+        return meaning_of(self.kind, refuted=self.proves)
+
+    @abstractmethod
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the key numbers, each with a note."""
+
+    def numbers(self) -> tuple[Metric, ...]:
+        """Return the key numbers as a terminal shows them."""
+        ranking = self._ranking
+        return (
+            Metric("bound", self.formula, KINDS[self.kind].tag),
+            *self._numbers(),
+            Metric("AUC", f"{ranking.auc:.3f}", ""),
+            Metric("examples", f"{ranking.m:,}", f"{ranking.members:,} members"),
+            Metric("confidence", percent(self.confidence), ""),
+        )
+
+    @abstractmethod
+    def _numbers(self) -> tuple[Metric, ...]:
+        """Return those that not every audit has."""
+
+    def _common_metrics(self, auc: str) -> tuple[Metric, ...]:
+        ranking = self._ranking
+        members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
+        return (
+            Metric("AUC", f"{ranking.auc:.3f}", auc),
+            Metric("Examples", f"{ranking.m:,}", members),
+            Metric("Confidence", percent(self.confidence), "over the coins of membership"),
+        )
+
+    @abstractmethod
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures, none of them drawn yet."""
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the grounds: why the bound holds, and what it assumes.
+
+        Returns
+        -------
+        tuple of Section
+            One for each bound that stands on grounds of its own.
+        """
+        return (self.grounds("Why it holds"),)
+
+    def grounds(self, title: str, *before: str, figures: tuple[Figure, ...] = ()) -> Section:
+        """Return why this bound holds, and what it assumes.
+
+        Parameters
+        ----------
+        title : str
+            Of the section.
+        *before : str
+            Paragraphs above.
+        figures : tuple of Figure
+            Figures below.
+
+        Returns
+        -------
+        Section
+            The grounds.
+        """
+        because = (f"The bound is 0 because {self.reason}.",) if self.reason else ()
+        return Section(title, (*before, self.theorem, *because), self.assumptions, figures)
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """Return the bound as an ε of (ε, δ)-differential privacy.
+
+        Parameters
+        ----------
+        delta : float
+            δ, at most that of the claim: what refutes (ε, δ) refutes (ε, δ') for every δ' < δ. A
+            bound on pure DP speaks of 0 only.
+
+        Returns
+        -------
+        float
+            ε, in nats.
+
+        Raises
+        ------
+        OptionError
+            If `delta` is outside [0, 1).
+        IncompatibleOptionsError
+            If the claim says nothing about this δ.
+        """
+        check_delta(delta, self.claim)
+        return self.bound
+
+    def plot(self, kind: str = "bound", ax: "Axes | None" = None) -> "Axes":
+        """Draw one figure of the result.
+
+        Parameters
+        ----------
+        kind : {"bound", "precision_recall", "roc", "histogram"}
+            Which figure; "true_positives" too for PANORAMIA, and for Zero-Run those of its own.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes if None.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+
+        Raises
+        ------
+        OptionError
+            If there is no such figure.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        drawings = {one.name: one.draw for one in self.figures()}
+        if kind not in drawings:
+            message = f"kind must be one of {', '.join(drawings)}, got {kind!r}"
+            raise OptionError(message)
+        return drawings[kind](ax)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a self-contained HTML report, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
+        """
+        write(path, self)
+
+    @abstractmethod
+    def _rows(self) -> dict[str, str]:
+        """Return what the HTML table shows."""
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows().items()
+        )
+        notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
+        return f"<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
+    """Return the verdict on a claim: what is refuted, what could have been."""
+    if kind == "invalid":
+        return "inconclusive"
+    if refuted:
+        return "refuted"
+    return "not refuted" if refutable() else "inconclusive"
+
+
+def check_delta(delta: float, claim: Claim) -> None:
+    """Check that a bound on the claim speaks of a δ."""
+    if real(delta, "delta", least=0, below=1) > claim.delta:
+        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
+        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
+        raise IncompatibleOptionsError(message)
+
+
+def sign_of(kind: Kind) -> str:
+    """Return what stands between ε and a number of a kind."""
+    return ">=" if KINDS[kind].proves else "~"
+
+
+def tight_percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * share:.10g}%"
+
+
+def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:
+    """Return which options of a result that was read cannot be; empty if all can."""
+    cuts, design = options.get("cuts"), options.get("design", "coins")
+    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
+        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
+    if design not in get_args(Design):
+        return f"options.design is {shown(design)}, which is no design"
+    return ""
+
+
+def _flaw_of_figures(audit: ScoreAudit) -> str:
+    """Return what arrays that were read cannot be; empty if all can."""
+    curve, roc, bins = audit.curve, audit.roc, audit.histogram
+    lengths = [[part.size for part in vars(figure).values()] for figure in (curve, roc)]
+    lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
+    if any(len(set(sizes)) > 1 for sizes in lengths):
+        return "the arrays of curve, roc or histogram differ in length"
+    shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
+    if not all(((part >= 0) & (part <= 1)).all() for part in shares):
+        return "a share of curve or roc is outside [0, 1]"
+    counts = [bins.members, bins.non_members, curve.correct, roc.members]
+    counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
+    if not all(((part >= 0) & (part <= audit.m)).all() for part in counts):
+        return "a count of curve, roc or histogram is outside what it is part of"
+    return "an edge of histogram is no number" if np.isnan(bins.edges).any() else ""

@@ -1,0 +1,119 @@
+"""Captions of the figures that every audit has: what they show, and how to read them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from leakbound.report.contents import Figure
+from leakbound.report.figures import PLOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from leakbound.report.contents import Drawable
+    from leakbound.results.base import ScoreAudit
+
+__all__ = ["BOUND", "CUTS", "Caption", "figures"]
+
+BOUND = "Bound against guesses"
+CUTS = (
+    "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
+    "line is the final bound, the dotted line what a perfect attack would have reached."
+)
+
+
+class Caption(NamedTuple):
+    """The title of a figure, what it shows, and how to read it."""
+
+    title: str
+    words: Callable[[], str]
+    text: str
+
+
+def figures(
+    result: Drawable,
+    ranking: ScoreAudit,
+    bound: Caption,
+    *,
+    refuted: bool,
+    family: bool = False,
+    pair: bool = False,
+) -> tuple[Figure, ...]:
+    """Return the figures that every audit has.
+
+    Parameters
+    ----------
+    result : Drawable
+        What they are drawn from.
+    ranking : ScoreAudit
+        The ranking that the bound comes from.
+    bound : Caption
+        Of the first of them.
+    refuted, family, pair : bool
+        Whether the number is above 0, whether a family of trade-off functions was audited, and
+        whether there are two rankings.
+
+    Returns
+    -------
+    tuple of Figure
+        One for each of `leakbound.report.figures.PLOTS`.
+    """
+    captions = (
+        bound,
+        Caption(
+            "Precision and recall",
+            lambda: (
+                f"Share of right guesses against recall. {ranking.correct:,} of "
+                f"{ranking.guesses:,} guesses are right at the chosen cut."
+            ),
+            _precision(family=family, refuted=refuted or pair),
+        ),
+        Caption(
+            "ROC on logarithmic axes",
+            lambda: (
+                "True-positive rate against false-positive rate on logarithmic axes; area under "
+                f"the curve {ranking.auc:.3f}."
+            ),
+            _roc(family=family, refuted=refuted or pair),
+        ),
+        Caption(
+            "Scores",
+            lambda: (
+                f"Histogram of the scores of {ranking.members:,} members and "
+                f"{ranking.m - ranking.members:,} non-members."
+            ),
+            f"The scores {'the attack ' if pair else ''}ranked by. Leakage shows where one group "
+            "stands alone, most often in the right tail. The outermost bins hold everything "
+            "beyond.",
+        ),
+    )
+    return tuple(
+        Figure(name, one.title, partial(plot, result), one.words, one.text)
+        for (name, plot), one in zip(PLOTS.items(), captions, strict=True)
+    )
+
+
+def _precision(*, family: bool, refuted: bool) -> str:
+    if family:
+        return "The marked cut is the one tested."
+    if refuted:
+        return (
+            "Every point of a dashed line has the same bound as the result. The measured curve "
+            "touches it at the chosen cut and stays below it elsewhere."
+        )
+    return "With no cut far enough above ½, no bound above 0 follows."
+
+
+def _roc(*, family: bool, refuted: bool) -> str:
+    if not refuted:
+        return "The dotted line is guessing. Rates of 0 are drawn at the edge."
+    if family:
+        return (
+            "The dashed line is the rejected trade-off curve: a mechanism that obeyed it would lie "
+            "below, but for chance, which the bound accounts for."
+        )
+    return (
+        "The dashed line is the most that the guarantee allows: TPR = exp(ε) · FPR and its "
+        "mirror image. Single points may pass it by chance; the bound accounts for that."
+    )
