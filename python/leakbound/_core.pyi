@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._typing import CountOptions, FdpTest, TailOptions
+from leakbound._base.types import CountOptions, FdpTest, TailOptions
 
 __all__ = [
     "Bound",

@@ -33,7 +33,7 @@ from leakbound.panoramia.report.losses import losses_of
 from memory import Memory
 
 if TYPE_CHECKING:
-    from leakbound.panoramia.report.report import Audit
+    from leakbound.panoramia.report.table import Audit
 
 MEMBERS = 1000
 
