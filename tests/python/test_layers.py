@@ -23,9 +23,9 @@ FLOORS = (
     ("propensity", "generators", "simulate"),
     ("stats",),
     ("claims", "cuts", "report", "torch", "attacks"),
+    ("_core",),
     ("_base",),
     ("errors",),
-    ("_core",),
 )
 """The rooms of the package: each imports only from floors below its own."""
 RANK = {room: -floor for floor, rooms in enumerate(FLOORS) for room in rooms}
