@@ -196,9 +196,9 @@ class GaussianDP(FamilyClaim):
         """
         return TradeOff.gaussian(theta, self.delta)
 
-    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.curve`: the curve is its own mirror image."""
-        return self.tradeoff(theta)
+        return _of_sides(self.tradeoff(theta), sides)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         return _core.fdp_critical_mu(counts, self.delta, level, test)
@@ -240,9 +240,9 @@ class LaplaceDP(FamilyClaim):
         """
         return TradeOff.laplace(theta)
 
-    def curve(self, theta: float, sides: Sides) -> TradeOff:  # noqa: ARG002
+    def curve(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.curve`: the curve is its own mirror image."""
-        return self.tradeoff(theta)
+        return _of_sides(self.tradeoff(theta), sides)
 
     def _critical(self, counts: CountOptions, level: float, test: FdpTest) -> float | None:
         return _core.fdp_critical_laplace(counts, level, test)
@@ -424,7 +424,11 @@ class TradeOffFamily(FamilyClaim):
         """See `FamilyClaim.curve`: guesses of both sides may do what f or f⁻¹ allows."""
         curve = self.tradeoff(theta)
         instance(curve, f"tradeoff({theta:g})", TradeOff)
-        return curve if sides == "member" else curve.symmetrized()
+        return _of_sides(curve, sides)
+
+
+def _of_sides(curve: TradeOff, sides: Sides) -> TradeOff:
+    return curve if sides == "member" else curve.symmetrized()
 
 
 AnyFamily: TypeAlias = GaussianDP | LaplaceDP | SubsampledGaussianDP | TradeOffFamily

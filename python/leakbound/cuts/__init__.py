@@ -1,23 +1,24 @@
 """Cut policies: which cuts of a path are tested, and how their number is paid for.
 
 A path is the sequence of guesses in visiting order; a cut keeps its first guesses and abstains on
-the rest. A policy turns a path and a probability of error into the best bound on log-odds.
+the rest. A policy turns scores, membership and a level into the best bound on log-odds.
 """
 
-from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, PathPolicy
+from typing import TypeAlias
+
+from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Policy
+from leakbound.cuts.paths import PathPolicy
 from leakbound.cuts.policies import (
-    CUT_POLICIES,
-    CutPolicy,
     EqualLevelScan,
     Fixed,
     KLScan,
-    Split,
     Uncorrected,
     UnionBound,
     VilleMixture,
-    Weighted,
 )
 from leakbound.cuts.score_adaptive import ScoreAdaptive
+from leakbound.cuts.split import Split
+from leakbound.cuts.weighted import Weighted
 
 __all__ = [
     "CUT_POLICIES",
@@ -26,9 +27,12 @@ __all__ = [
     "CurvePoints",
     "CutPolicy",
     "EqualLevelScan",
+    "Finding",
     "Fixed",
+    "Game",
     "KLScan",
     "PathPolicy",
+    "Policy",
     "ScoreAdaptive",
     "Split",
     "Uncorrected",
@@ -36,3 +40,27 @@ __all__ = [
     "VilleMixture",
     "Weighted",
 ]
+
+CutPolicy: TypeAlias = (
+    KLScan
+    | EqualLevelScan
+    | UnionBound
+    | Fixed
+    | ScoreAdaptive
+    | Split
+    | VilleMixture
+    | Weighted
+    | Uncorrected
+)
+"""Any policy that an audit takes."""
+CUT_POLICIES = (
+    KLScan,
+    EqualLevelScan,
+    UnionBound,
+    Fixed,
+    ScoreAdaptive,
+    Split,
+    VilleMixture,
+    Weighted,
+    Uncorrected,
+)

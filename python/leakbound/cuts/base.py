@@ -1,27 +1,54 @@
-"""What every cut policy that works on whole paths offers.
-
-The public names are those of `leakbound.cuts`.
-"""
+"""What every cut policy answers: what scores and membership prove at a level."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import FloatArray, IntArray, Kind, PathOrder, Sides
+from leakbound._base.records import Lazy
+from leakbound._base.streams import Purpose
+from leakbound._base.types import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    JsonValue,
+    Kind,
+    PathName,
+    PathOrder,
+    Sides,
+)
+from leakbound.errors import AbstentionError
 
-__all__ = ["ORDERS", "Best", "BestCut", "CurvePoints", "PathPolicy"]
+__all__ = [
+    "ORDERS",
+    "PATH_NAMES",
+    "Best",
+    "BestCut",
+    "CurvePoints",
+    "Finding",
+    "Game",
+    "Policy",
+    "untied",
+]
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
-"""Guesses, right guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
+"""Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
 
 ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
     "member": ("member",),
     "both": ("member_half", "nonmember_half", "interleaved"),
 }
 """The paths of a ranking that serve a choice of sides, the longest last."""
+PATH_NAMES: dict[PathOrder, PathName] = {
+    "member": "member",
+    "member_half": "members",
+    "nonmember_half": "non-members",
+    "interleaved": "interleaved",
+}
+"""How results call the paths."""
 
 
 class BestCut(Protocol):
@@ -29,7 +56,7 @@ class BestCut(Protocol):
 
     @property
     def logit(self) -> float:
-        """The bound: on the log-odds of a right guess, or what `strength` says; not clipped."""
+        """The bound: on the log-odds of a correct guess, or what `strength` says; not clipped."""
 
     @property
     def cut(self) -> int:
@@ -37,7 +64,7 @@ class BestCut(Protocol):
 
     @property
     def successes(self) -> int:
-        """Guesses right."""
+        """Correct guesses."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +76,75 @@ class Best:
     successes: int
 
 
-class PathPolicy(ABC):
-    """A policy that works on whole paths: every one but `Split`."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Game:
+    """Scores and membership, checked, and how they are audited whatever the policy.
+
+    `break_ties` says that ties are broken at random, from the seed, instead of staying together;
+    `recall` is the largest share of the examples that a tested cut guesses, in (0, 1].
+    """
+
+    scores: FloatArray
+    member: BoolArray
+    sides: Sides
+    seed: int = 0
+    name: str = "scores"
+    break_ties: bool = False
+    recall: float = 1.0
+
+    @property
+    def examples(self) -> int:
+        """How many examples are audited."""
+        return self.scores.size
+
+    def part(self, rows: BoolArray, name: str) -> "Game":
+        """Return the game of some of the examples."""
+        return replace(self, scores=self.scores[rows], member=self.member[rows], name=name)
+
+    def without_ties(self) -> "Game":
+        """Return the game with ties broken from the seed."""
+        return replace(self, scores=untied(self.scores, self.seed))
+
+    def ranking(self) -> _core.Ranking:
+        """Rank the examples; raise AbstentionError if the scores order nothing."""
+        ranking = _core.Ranking(self.scores, self.member)
+        if ranking.blocks == 1:
+            message = (
+                f"all {self.scores.size} {self.name} are equal, so every example abstains: use a "
+                "score that differs between examples"
+            )
+            raise AbstentionError(message)
+        return ranking
+
+
+def untied(scores: FloatArray, seed: int) -> FloatArray:
+    """Return the ranks of scores, ties broken by a permutation that membership has no part in."""
+    draw = Purpose.TIES.rng(seed).permutation(scores.size)
+    ranks = np.empty(scores.size)
+    ranks[np.lexsort((draw, scores))] = np.arange(scores.size)
+    return ranks
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Finding:
+    """What a policy finds in a game: the best bound, the cut that gave it, and what led there.
+
+    `reason` says why nothing is proved, if nothing is; `points` samples so many cuts of the path.
+    """
+
+    game: Game
+    ranking: _core.Ranking
+    order: PathOrder
+    best: BestCut
+    reason: str
+    options: dict[str, JsonValue]
+    warnings: tuple[str, ...]
+    ceiling: Lazy[float]
+    points: Callable[[int], CurvePoints]
+
+
+class Policy(ABC):
+    """Which cuts of a ranking are tested, and how their number is paid for."""
 
     kind: ClassVar[Kind] = "lower_bound"
     """What its bounds are."""
@@ -61,207 +155,8 @@ class PathPolicy(ABC):
         """How the bound is valid, in a sentence of the result."""
 
     @abstractmethod
-    def bound(self, path: _core.Path, level: float) -> BestCut:
-        """Return the best bound on the log-odds of a right guess, wrong with probability `level`.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-        level : float
-            Probability of error, in (0, 1).
-
-        Returns
-        -------
-        BestCut
-            The bound, with the cut that gave it.
-        """
-
-    @abstractmethod
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
-        """Return what the policy would report at each of some cuts, had it been the best one.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-        level : float
-            Probability of error, in (0, 1).
-        points : int
-            The most cuts to return, picked without looking at which guesses are right.
-
-        Returns
-        -------
-        tuple of ndarray
-            Guesses, right guesses and bounds on the log-odds.
-        """
-
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """Return the paths that are tried, the longest last.
-
-        Parameters
-        ----------
-        sides : {"both", "member"}
-            Whether non-members are guessed too.
-
-        Returns
-        -------
-        tuple of str
-            Names of paths of a ranking.
-        """
-        return ORDERS[sides]
-
-    def path(self, ranking: _core.Ranking, order: PathOrder) -> _core.Path:
-        """Return a path as the policy visits it.
-
-        Parameters
-        ----------
-        ranking : Ranking
-            The ranked examples.
-        order : str
-            Name of the path.
-
-        Returns
-        -------
-        Path
-            Guesses in visiting order.
-        """
-        return ranking.path(order)
-
-    def along(self, order: PathOrder) -> "PathPolicy":  # noqa: ARG002 (most treat all paths alike)
-        """Return the policy for one path.
-
-        Parameters
-        ----------
-        order : str
-            Name of the path.
-
-        Returns
-        -------
-        PathPolicy
-            The policy that bounds it.
-        """
-        return self
-
-    def perfect(
-        self, order: PathOrder, examples: int, level: float, most: int | None = None
-    ) -> float:
-        """Return what a perfect attack proves on as many members as non-members.
-
-        Parameters
-        ----------
-        order : str
-            Name of the path.
-        examples : int
-            m.
-        level : float
-            Probability of error, in (0, 1).
-        most : int, optional
-            The most guesses of a cut that is tested; any if None.
-
-        Returns
-        -------
-        float
-            The bound on the log-odds of a right guess; not clipped.
-        """
-        half = examples // 2
-        right = examples if order == "interleaved" else half
-        successes = np.zeros(half if order.endswith("half") else examples, dtype=np.bool_)
-        successes[:right] = True
-        path = _core.Path.from_successes(successes)
-        return self.bound(path if most is None else path.prefix(most), level).logit
-
-    def level(self, beta: float, paths: int) -> float:
-        """Return the probability of error of each path.
-
-        Parameters
-        ----------
-        beta : float
-            Probability of error of the audit.
-        paths : int
-            Number of paths tried.
-
-        Returns
-        -------
-        float
-            Their equal share.
-        """
-        return beta / paths
-
-    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:  # noqa: ARG002
-        """Return the cut that the bound speaks of.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-        best : BestCut
-            What `bound` returned.
-
-        Returns
-        -------
-        tuple of int
-            Guesses made and guesses right; zeros where no cut stands out.
-        """
-        return best.cut, best.successes
+    def audit(self, game: Game, level: float, /) -> Finding:
+        """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
 
     def check(self, examples: int) -> None:  # noqa: B027 (most policies suit any number)
-        """Check that the policy suits a number of examples.
-
-        Parameters
-        ----------
-        examples : int
-            m.
-
-        Raises
-        ------
-        OptionError
-            If it asks for more guesses than there are examples.
-        """
-
-    @property
-    def strength(self) -> str:
-        """What the bounds are on, by name: the larger, the less private."""
-        return "epsilon"
-
-    @property
-    def horizon(self) -> int:
-        """The most examples with which more of them may be worth asking for."""
-        return 100_000
-
-    @property
-    def fixed_guesses(self) -> int | None:
-        """The number of guesses, if it is fixed in advance."""
-        return None
-
-    def with_guesses(self, guesses: int, examples: int) -> "PathPolicy":  # noqa: ARG002
-        """Return the policy for another number of examples.
-
-        Parameters
-        ----------
-        guesses : int
-            Number of guesses of a policy that fixes it.
-        examples : int
-            m.
-
-        Returns
-        -------
-        PathPolicy
-            The same policy there.
-        """
-        return self
-
-    def settled(self, level: float) -> "PathPolicy":  # noqa: ARG002 (most depend on nothing)
-        """Return the policy with the values that stand for None filled in.
-
-        Parameters
-        ----------
-        level : float
-            Probability of error of each path.
-
-        Returns
-        -------
-        PathPolicy
-            The same policy in full.
-        """
-        return self
+        """Raise OptionError if the policy asks for more guesses than there are examples."""

@@ -1,30 +1,28 @@
-"""The cut policies: scans, fixed numbers of guesses, mixtures, splits and weights."""
+"""The policies that test cuts of paths: scans, grids, fixed numbers of guesses, mixtures."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import FloatArray, IntArray, Kind, PathOrder, Sides, Tail
 from leakbound._base.validation import choice, integer, real, shown
-from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, PathPolicy
-from leakbound.cuts.score_adaptive import ScoreAdaptive
+from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints
+from leakbound.cuts.paths import LimitPolicy, PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
 __all__ = [
-    "CUT_POLICIES",
-    "CutPolicy",
     "EqualLevelScan",
     "Fixed",
+    "GridPolicy",
     "KLScan",
-    "Split",
     "Uncorrected",
     "UnionBound",
     "VilleMixture",
-    "Weighted",
 ]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
@@ -87,50 +85,37 @@ class KLScan(PathPolicy):
         )
 
     def check(self, examples: int) -> None:
-        """Raise OptionError if `min_guesses` exceeds the number of examples.
-
-        Parameters
-        ----------
-        examples : int
-            m.
-        """
+        """Raise OptionError if `min_guesses` exceeds the number of examples."""
         _check_guesses(self.min_guesses or 1, examples, "KLScan(min_guesses=…)")
 
-    def settled(self, level: float) -> "KLScan":
-        """Return the policy with `kappa` and `min_guesses` filled in.
-
-        Parameters
-        ----------
-        level : float
-            Probability of error of each path.
-
-        Returns
-        -------
-        KLScan
-            The same policy in full.
-        """
+    def at_level(self, level: float, /) -> "KLScan":
+        """See `PathPolicy.at_level`: `kappa` and `min_guesses` are filled in."""
         kappa = math.log(1 / level) + 1 if self.kappa is None else self.kappa
         return replace(self, kappa=kappa, min_guesses=self.min_guesses or 1)
 
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
-        """See `PathPolicy.bound`."""
+    def bound(self, path: _core.Path, level: float, /, failures: float = 0.0) -> _core.Bound:
+        """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
         return _core.kl_scan(
             path,
             beta=level,
-            kappa=self.settled(level).kappa,
+            kappa=self.at_level(level).kappa,
             min_guesses=self.min_guesses or 1,
             grid=self.grid,
+            failures=failures,
         )
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
-        """See `PathPolicy.curve`."""
+    def curve(
+        self, path: _core.Path, level: float, points: int, /, failures: float = 0.0
+    ) -> CurvePoints:
+        """See `PathPolicy.curve`; failures as for `bound`."""
         return _core.kl_curve(
             path,
             beta=level,
-            kappa=self.settled(level).kappa,
+            kappa=self.at_level(level).kappa,
             min_guesses=self.min_guesses or 1,
             grid=self.grid,
             points=points,
+            failures=failures,
         )
 
 
@@ -172,13 +157,13 @@ class EqualLevelScan(PathPolicy):
             f"{self.alpha0:g}, from a boundary-crossing recursion, is inverted (Buehler 1957)."
         )
 
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
+    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
         """See `PathPolicy.bound`."""
         return _core.equal_level_scan(
             path, beta=level, alpha0=self.alpha0, min_guesses=1, grid=self.grid
         )
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`."""
         return _core.equal_level_curve(
             path,
@@ -190,8 +175,25 @@ class EqualLevelScan(PathPolicy):
         )
 
 
+class GridPolicy(PathPolicy):
+    """A policy that tests each of a few cuts by itself, at an equal share of the level."""
+
+    @property
+    @abstractmethod
+    def design(self) -> str:
+        """Which cuts are tested, in a sentence of the result."""
+
+    @abstractmethod
+    def grid_on(self, path: _core.Path) -> tuple[UnionGrid | Sequence[int], float]:
+        """Return the cuts of a path as the core takes them, and the ratio of a geometric grid."""
+
+    @abstractmethod
+    def cuts(self, length: int) -> list[int]:
+        """Return the numbers of guesses that are tested on a path of some length, increasing."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class UnionBound(PathPolicy):
+class UnionBound(GridPolicy):
     """Every cut of a grid at an equal share of the level: the papers' choice, for comparison.
 
     Parameters
@@ -238,43 +240,41 @@ class UnionBound(PathPolicy):
             "the level."
         )
 
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
+    @property
+    def design(self) -> str:
+        """See `GridPolicy.design`."""
+        grid = self.grid if isinstance(self.grid, str) else f"{len(self.grid)}-point"
+        return f"Union bound over the {grid} grid of cuts, each at an equal share."
+
+    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
         """See `PathPolicy.bound`."""
-        return _core.union_bound(
-            path, beta=level, grid=self.on(path), ratio=self.ratio, tail=self.tail
-        )
+        grid, ratio = self.grid_on(path)
+        return _core.union_bound(path, beta=level, grid=grid, ratio=ratio, tail=self.tail)
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`."""
+        grid, ratio = self.grid_on(path)
         return _core.union_curve(
-            path,
-            beta=level,
-            grid=self.on(path),
-            ratio=self.ratio,
-            tail=self.tail,
-            points=points,
+            path, beta=level, grid=grid, ratio=ratio, tail=self.tail, points=points
         )
 
-    def on(self, path: _core.Path) -> UnionGrid | Sequence[int]:
-        """Return the grid with cuts beyond a path's end moved to its end.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-
-        Returns
-        -------
-        str or list of int
-            What the core takes.
-        """
+    def grid_on(self, path: _core.Path) -> tuple[UnionGrid | Sequence[int], float]:
+        """See `GridPolicy.grid_on`: cuts beyond the end of the path move to its end."""
         if isinstance(self.grid, str):
-            return self.grid
-        return sorted({min(cut, path.guesses) for cut in self.grid})
+            return self.grid, self.ratio
+        return sorted({min(cut, path.guesses) for cut in self.grid}), self.ratio
+
+    def cuts(self, length: int) -> list[int]:
+        """See `GridPolicy.cuts`."""
+        if self.grid == "all":
+            return list(range(1, length + 1))
+        if self.grid == "geometric":
+            return _geometric(length, self.ratio)
+        return sorted({min(int(cut), length) for cut in self.grid})
 
 
 @dataclass(frozen=True)
-class Fixed(PathPolicy):
+class Fixed(GridPolicy, LimitPolicy):
     """One number of guesses, chosen in advance: Clopper-Pearson.
 
     With `sides="both"` the top ⌈r/2⌉ examples are guessed members and the bottom ⌊r/2⌋ not. A cut
@@ -306,85 +306,58 @@ class Fixed(PathPolicy):
         """How the bound is valid, in a sentence of the result."""
         return "One cut, fixed in advance: the Clopper-Pearson limit (Clopper and Pearson 1934)."
 
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """Return the one path that is cut.
-
-        Parameters
-        ----------
-        sides : {"both", "member"}
-            Whether non-members are guessed too.
-
-        Returns
-        -------
-        tuple of str
-            Its name.
-        """
-        return ORDERS[sides][-1:]
-
-    def check(self, examples: int) -> None:
-        """Raise OptionError if there are fewer examples than guesses.
-
-        Parameters
-        ----------
-        examples : int
-            m.
-        """
-        _check_guesses(self.guesses, examples, "Fixed(guesses=…)")
-
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
-        """See `PathPolicy.bound`."""
-        cut, _ = self.cut(path)
-        return _core.union_bound(path, beta=level, grid=[cut], ratio=1.5, tail="exact")
-
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:  # noqa: ARG002
-        """See `PathPolicy.curve`: no cut but the fixed one is tested."""
-        guesses, correct = path.sample(points)
-        return guesses, correct, np.full(guesses.size, np.nan)
-
-    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:  # noqa: ARG002
-        """See `PathPolicy.chosen`."""
-        return self.cut(path)
+    @property
+    def design(self) -> str:
+        """See `GridPolicy.design`."""
+        return "One cut, fixed in advance."
 
     @property
     def fixed_guesses(self) -> int:
         """The number of guesses."""
         return self.guesses
 
-    def with_guesses(self, guesses: int, examples: int) -> "Fixed":  # noqa: ARG002
-        """See `PathPolicy.with_guesses`."""
-        return Fixed(guesses)
+    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """See `PathPolicy.orders`: one path is cut."""
+        return ORDERS[sides][-1:]
 
-    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
-        """Return the Clopper-Pearson limit of each of some cuts.
+    def split_orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """See `LimitPolicy.split_orders`: all."""
+        return ORDERS[sides]
 
-        Parameters
-        ----------
-        guesses, correct : ndarray of int64, shape (k,)
-            The cuts.
-        level : float
-            Probability of error of each.
+    def check(self, examples: int) -> None:
+        """Raise OptionError if there are fewer examples than guesses."""
+        _check_guesses(self.guesses, examples, "Fixed(guesses=…)")
 
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Lower limits on the probability of a right guess.
-        """
+    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+        """See `PathPolicy.bound`."""
+        guesses, correct = self.cut(path)
+        best = _core.union_bound(path, beta=level, grid=[guesses], ratio=1.5, tail="exact")
+        return Best(best.logit, guesses, correct)
+
+    def curve(self, path: _core.Path, _level: float, points: int, /) -> CurvePoints:
+        """See `PathPolicy.curve`: no cut but the fixed one is tested."""
+        guesses, correct = path.sample(points)
+        return guesses, correct, np.full(guesses.size, np.nan)
+
+    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """See `LimitPolicy.limits`: those of Clopper and Pearson."""
         counts = correct.astype(np.uint64), guesses.astype(np.uint64)
         return _core.clopper_pearson(*counts, beta=np.full(guesses.size, level))
 
+    def with_size(self, guesses: int, _examples: int, /) -> Self:
+        """See `PathPolicy.with_size`."""
+        return replace(self, guesses=guesses)
+
+    def grid_on(self, path: _core.Path) -> tuple[list[int], float]:
+        """See `GridPolicy.grid_on`."""
+        return [self.cut(path)[0]], 1.5
+
+    def cuts(self, length: int) -> list[int]:
+        """See `GridPolicy.cuts`."""
+        return [min(self.guesses, length)]
+
     def cut(self, path: _core.Path) -> tuple[int, int]:
-        """Return the cut on a path: the first allowed one with so many guesses.
-
-        Parameters
-        ----------
-        path : Path
-            Guesses in visiting order.
-
-        Returns
-        -------
-        tuple of int
-            Guesses made and guesses right.
-        """
+        """Return guesses and correct guesses at the first allowed cut with so many guesses."""
         return path.count(min(self.guesses, path.guesses))
 
 
@@ -415,11 +388,11 @@ class VilleMixture(PathPolicy):
             "probabilities ever reaches 1/β with probability at most β (Ville 1939)."
         )
 
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
+    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
         """See `PathPolicy.bound`."""
         return _core.pointwise_bound(path, beta=level, statistic="ville")
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`."""
         return _core.pointwise_curve(path, beta=level, statistic="ville", points=points)
 
@@ -438,6 +411,8 @@ class Uncorrected(PathPolicy):
     """
 
     kind: ClassVar[Kind] = "invalid"
+    shares_level: ClassVar[bool] = False
+    """Each path has the full level: that is what is wrong."""
 
     @property
     def method(self) -> str:
@@ -446,116 +421,13 @@ class Uncorrected(PathPolicy):
             "INVALID: the best Clopper-Pearson limit over all cuts, the choice not corrected for."
         )
 
-    def level(self, beta: float, paths: int) -> float:  # noqa: ARG002 (that is what is wrong)
-        """Return the full level for each path.
-
-        Parameters
-        ----------
-        beta : float
-            Probability of error of the audit.
-        paths : int
-            Number of paths tried: ignored.
-
-        Returns
-        -------
-        float
-            `beta`.
-        """
-        return beta
-
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
+    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
         """See `PathPolicy.bound`."""
         return _core.pointwise_bound(path, beta=level, statistic="clopper-pearson")
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`."""
         return _core.pointwise_curve(path, beta=level, statistic="clopper-pearson", points=points)
-
-
-@dataclass(frozen=True)
-class Split:
-    """One cut, chosen on some of the examples and tested on the others.
-
-    Parameters
-    ----------
-    fraction : float
-        Share of the examples, drawn at random from the audit's seed, that choose the path and the
-        number of guesses, in (0, 1).
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If it is not a number between 0 and 1.
-
-    Examples
-    --------
-    >>> Split()
-    Split(fraction=0.25)
-    """
-
-    fraction: float = 0.25
-    kind: ClassVar[Kind] = "lower_bound"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "fraction", real(self.fraction, "fraction", above=0, below=1))
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "One cut, chosen on a random part of the examples and tested on the rest: the "
-            "Clopper-Pearson limit (Clopper and Pearson 1934)."
-        )
-
-
-@dataclass(frozen=True)
-class Weighted:
-    """No cut at all: every example is guessed a member, with its score in [0, 1] as a weight.
-
-    The weight of all members is compared with its largest law (Kazmi et al. 2024, Propositions 1
-    and 2, as stated). For scores that are calibrated beforehand, such as probabilities; they are
-    rounded to multiples of 1/64. Guesses are of "member" only.
-
-    Examples
-    --------
-    >>> Weighted().kind
-    'lower_bound'
-    """
-
-    kind: ClassVar[Kind] = "lower_bound"
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "One test without cuts: the weight of the members is compared with that of independent "
-            "guesses, a weighted Poisson-binomial tail."
-        )
-
-
-CutPolicy: TypeAlias = (
-    KLScan
-    | EqualLevelScan
-    | UnionBound
-    | Fixed
-    | ScoreAdaptive
-    | Split
-    | VilleMixture
-    | Weighted
-    | Uncorrected
-)
-"""Any policy that an audit takes."""
-CUT_POLICIES = (
-    KLScan,
-    EqualLevelScan,
-    UnionBound,
-    Fixed,
-    ScoreAdaptive,
-    Split,
-    VilleMixture,
-    Weighted,
-    Uncorrected,
-)
 
 
 def _check_guesses(guesses: int, examples: int, what: str) -> None:
@@ -576,3 +448,12 @@ def _cut_numbers(grid: Any) -> tuple[int, ...]:
         )
         raise OptionTypeError(message)
     return tuple(sorted({integer(cut, f"grid[{i}]", least=1) for i, cut in enumerate(grid)}))
+
+
+def _geometric(length: int, ratio: float) -> list[int]:
+    """Return the grid of a union bound: 1, then by the ratio, but by one at least, to the end."""
+    cuts, x = [], 1.0
+    while x < length:
+        cuts.append(round(x))
+        x = max(ratio * x, x + 1)
+    return [*cuts, length]

@@ -12,13 +12,14 @@ import numpy as np
 
 from leakbound._base.types import Kind
 from leakbound._base.validation import integer, shown
-from leakbound.errors import OptionError, OptionTypeError
+from leakbound.cuts.base import Finding, Game, Policy
+from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
 
 __all__ = ["ScoreAdaptive"]
 
 
 @dataclass(frozen=True)
-class ScoreAdaptive:
+class ScoreAdaptive(Policy):
     """One of a few numbers of guesses, whichever the scores suggest: for trade-off functions.
 
     Examples stand out if their score is more than 3 robust standard deviations (1.4826 times the
@@ -70,14 +71,13 @@ class ScoreAdaptive:
             "covers all of them."
         )
 
-    def check(self, examples: int) -> None:
-        """Raise OptionError if there are fewer examples than guesses.
+    def audit(self, _game: Game, _level: float, /) -> Finding:
+        """See `Policy.audit`: on its own it has no bound, whatever the game."""
+        message = "cuts=ScoreAdaptive(…) is for families of trade-off functions: take KLScan here"
+        raise IncompatibleOptionsError(message)
 
-        Parameters
-        ----------
-        examples : int
-            m.
-        """
+    def check(self, examples: int) -> None:
+        """Raise OptionError if there are fewer examples than guesses."""
         if self.levels[-1] > examples:
             message = (
                 f"cuts=ScoreAdaptive(levels=[…, {self.levels[-1]}]) asks for more guesses than "

@@ -18,12 +18,12 @@ from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, Sides
 from leakbound._base.validation import choice, complement, flag, instance, integer, real
-from leakbound.audits.engine.trial import Trial
-from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy, plan_fixed
+from leakbound.audits.policies.approximate_dp import approx_policy, plan_fixed
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy, plan_family
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy, ScoreAdaptive, Split, Weighted
+from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy
+from leakbound.cuts.paths import DerivedPolicy, Trial
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
 
@@ -519,7 +519,7 @@ def _prover(
     m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
 ) -> tuple[Callable[[_core.Ranking], float], str]:
     """Return the audit as a function of a ranking, and the name of its policy."""
-    if isinstance(cuts, ScoreAdaptive | Split | Weighted):
+    if cuts is not None and not isinstance(cuts, PathPolicy):
         message = (
             f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of the "
             "scores decides; plan with Fixed or KLScan"
@@ -529,16 +529,16 @@ def _prover(
     if isinstance(claim, GaussianDP):
         policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
     elif isinstance(claim, ApproxDP):
-        policy, _ = approx_policy(cuts, claim, "auto", examples=m, sides=sides, beta=beta)
+        policy, _ = approx_policy(cuts, claim.delta, "auto", examples=m, sides=sides, beta=beta)
     else:
         policy = KLScan() if cuts is None else cuts
     policy.check(m)
-    named = repr(policy.base if isinstance(policy, ApproxPolicy | FamilyPolicy) else policy)
-    if isinstance(policy, FamilyPolicy) and isinstance(policy.base, Fixed):
-        return _prover_at(policy.base.guesses, policy, beta), named
+    named = repr(policy.base if isinstance(policy, DerivedPolicy) else policy)
+    if isinstance(policy, FamilyPolicy) and policy.fixed_guesses is not None:
+        return _prover_at(policy.fixed_guesses, policy, beta), named
 
     def prove(ranking: _core.Ranking) -> float:
-        return max(0.0, Trial.of(ranking, policy, policy.orders(sides), beta).best.logit)
+        return max(0.0, Trial.of(ranking, policy.routes(sides), beta).best.logit)
 
     return prove, named
 

@@ -16,56 +16,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leakbound._base.types import BoolArray, FloatArray
-    from leakbound.audits.engine.trial import Trial
-    from leakbound.cuts import CurvePoints
+    from leakbound.cuts import BestCut, CurvePoints, Finding
 
-__all__ = ["POINTS", "curve", "histogram", "provenance", "roc"]
+__all__ = ["POINTS", "curve", "histogram", "provenance", "roc", "with_cut"]
 
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""
 _BINS = 60
 
 
-def curve(trial: Trial) -> Curve:
-    """Return the winning path with its bound at each cut; the chosen cut is always among them.
-
-    Parameters
-    ----------
-    trial : Trial
-        The policy and the winning path.
-
-    Returns
-    -------
-    Curve
-        At most `POINTS` cuts.
-    """
-    points = trial.cuts.along(trial.order).curve(trial.path, trial.level, POINTS - 1)
-    guesses, correct, logit = _with_chosen(points, trial)
-    ranking = trial.ranking
+def curve(found: Finding) -> Curve:
+    """Return the winning path with its bound at each cut; the chosen cut is always among them."""
+    guesses, correct, logit = with_cut(found.points(POINTS - 1), found.best)
+    ranking = found.ranking
     others = ranking.examples - ranking.members
     available = {"interleaved": ranking.examples, "nonmember_half": others}
     return Curve(
         guesses=guesses,
         correct=correct,
         precision=correct / guesses,
-        recall=correct / max(1, available.get(trial.order, ranking.members)),
-        bound=np.clip(logit, 0.0, max(0.0, trial.best.logit)),
+        recall=correct / max(1, available.get(found.order, ranking.members)),
+        bound=np.clip(logit, 0.0, max(0.0, found.best.logit)),
     )
 
 
 def roc(ranking: _core.Ranking) -> Roc:
-    """Return a ranking as a membership test.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        The ranked examples.
-
-    Returns
-    -------
-    Roc
-        At most `POINTS` thresholds.
-    """
+    """Return a ranking as a membership test."""
     guesses, members = ranking.roc(POINTS)
     return Roc(
         guesses=guesses,
@@ -76,20 +52,7 @@ def roc(ranking: _core.Ranking) -> Roc:
 
 
 def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
-    """Count members and non-members in bins of score.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (m,)
-        Not NaN.
-    member : ndarray of bool, shape (m,)
-        Membership.
-
-    Returns
-    -------
-    Histogram
-        60 bins; what lies beyond their ends counts in the end bins.
-    """
+    """Count members and non-members in 60 bins of score; those beyond count in the end bins."""
     finite = scores[np.isfinite(scores)]
     low, high = np.quantile(finite, [0.001, 0.999]) if finite.size else (0.0, 0.0)
     if low == high:
@@ -104,20 +67,7 @@ def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
 
 
 def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
-    """Return where a result comes from, its digests left until asked for.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the audit.
-    **inputs : ndarray
-        The arrays audited, by name.
-
-    Returns
-    -------
-    Lazy of Provenance
-        Versions, seed and digests.
-    """
+    """Return where a result comes from, its digests left until asked for."""
     return Lazy(
         lambda: Provenance(
             leakbound=_core.__version__,
@@ -129,18 +79,17 @@ def provenance(seed: int, **inputs: NDArray[np.generic]) -> Lazy[Provenance]:
     )
 
 
-def _with_chosen(points: CurvePoints, trial: Trial) -> CurvePoints:
+def with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
     """Put the chosen cut among the points, in place of any other value at that cut."""
     guesses, correct, logit = points
-    cut, right = trial.cut
-    if cut == 0:
+    if best.cut == 0:
         return points
-    place = int(np.searchsorted(guesses, cut))
-    rest = place + int(place < guesses.size and guesses[place] == cut)
+    place = int(np.searchsorted(guesses, best.cut))
+    rest = place + int(place < guesses.size and guesses[place] == best.cut)
     return (
-        np.concatenate([guesses[:place], [cut], guesses[rest:]]),
-        np.concatenate([correct[:place], [right], correct[rest:]]),
-        np.concatenate([logit[:place], [trial.best.logit], logit[rest:]]),
+        np.concatenate([guesses[:place], [best.cut], guesses[rest:]]),
+        np.concatenate([correct[:place], [best.successes], correct[rest:]]),
+        np.concatenate([logit[:place], [best.logit], logit[rest:]]),
     )
 
 

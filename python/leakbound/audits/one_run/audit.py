@@ -8,37 +8,24 @@ from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ApproxBound,
     ArrayInput,
-    BoolArray,
     Design,
     FdpTest,
     FloatArray,
     HasMember,
-    JsonValue,
     Sides,
 )
 from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import provenance
-from leakbound.audits.engine.ranking import audit_scores, untied
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof, simultaneous_results
+from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
-from leakbound.audits.policies.approximate_dp import ApproxPolicy, approx_policy
-from leakbound.audits.policies.biased_coins import check_prior, describe, prior_policy
-from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
-from leakbound.audits.policies.score_adaptive import adaptive_policy
-from leakbound.claims import FAMILIES, ApproxDP, Claim, PureDP
-from leakbound.cuts import (
-    CutPolicy,
-    Fixed,
-    KLScan,
-    PathPolicy,
-    ScoreAdaptive,
-    Split,
-    Weighted,
-)
+from leakbound.audits.policies.biased_coins import check_prior, describe
+from leakbound.claims import FAMILIES, Claim, PureDP
+from leakbound.cuts import CutPolicy, Game
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.results import Assumption, AuditResult, ScoreAudit
+from leakbound.results import Assumption, AuditResult
 
 __all__ = ["audit_one_run"]
 
@@ -267,9 +254,12 @@ def audit_coins(
     count = MemberCount.of_coins(int(included.sum()), included.size, chances)
     if declared:
         count.refuse(request.design)
-    proof = attacks.prove(
-        request.level, lambda values, level: _proof(request, values, included, chances, level)
-    )
+
+    def prove(scores: FloatArray, level: float) -> Proof:
+        game = Game(scores=scores, member=included, sides=request.sides, seed=seed)
+        return one_run_proof(request, game, chances, level)
+
+    proof = attacks.prove(request.level, prove)
     audit = proof.audit
     return AuditResult(
         bound=audit.bound,
@@ -309,48 +299,6 @@ def audit_coins(
     )
 
 
-def _proof(
-    request: OneRunRequest,
-    values: FloatArray,
-    member: BoolArray,
-    chances: FloatArray | None,
-    level: float,
-) -> Proof:
-    """Return what one attack proves at a level."""
-    claim, cuts, sides, seed = request.claim, request.cuts, request.sides, request.seed
-
-    def audit(policy: CutPolicy | PathPolicy, one_cut: Fixed | FamilyPolicy) -> ScoreAudit:
-        return audit_scores(
-            values,
-            member,
-            cuts=policy,
-            sides=sides,
-            beta=level,
-            seed=seed,
-            break_ties=not isinstance(claim, PureDP) or chances is not None,
-            one_cut=one_cut,
-        )
-
-    one_cut = Fixed(1)
-    if chances is not None:
-        biased = prior_policy(cuts, untied(values, seed), member, chances, sides=sides)
-        return Proof(audit(biased, one_cut), biased.kind, biased.method, {})
-    if isinstance(claim, FAMILIES):
-        family, more = (
-            adaptive_policy(cuts, claim, request.test, values, sides)
-            if isinstance(cuts, ScoreAdaptive)
-            else family_policy(
-                cuts, claim, request.test, examples=values.size, sides=sides, beta=level
-            )
-        )
-        proved = audit(cuts if isinstance(cuts, Split) else family, family)
-        return Proof(proved, family.kind, family.method, more, family)
-    policy, more = _policy(request, values.size, level)
-    if isinstance(policy, ApproxPolicy):
-        more = {**more, "bound_at_delta_0": audit(policy.base, one_cut).bound}
-    return Proof(audit(policy, one_cut), policy.kind, policy.method, more)
-
-
 def _chances(request: OneRunRequest, prior: float | ArrayInput, examples: int) -> FloatArray | None:
     """Return the probabilities of the coins, or None if all are fair."""
     chances = check_prior(prior, examples)
@@ -377,20 +325,6 @@ def _theorem(claim: Claim, chances: FloatArray | None) -> str:
     if isinstance(claim, FAMILIES):
         return _FAMILY_THEOREM
     return _APPROX_THEOREM if claim.delta else _THEOREM
-
-
-def _policy(
-    request: OneRunRequest, examples: int, level: float
-) -> tuple[CutPolicy | ApproxPolicy, dict[str, JsonValue]]:
-    """Return the policy in force, fixed before labels are seen, and what to say of the choice."""
-    claim, cuts, sides = request.claim, request.cuts, request.sides
-    if isinstance(claim, ApproxDP):
-        return approx_policy(cuts, claim, request.bound, examples=examples, sides=sides, beta=level)
-    request.check_bound()
-    if isinstance(cuts, Weighted) and sides == "both":
-        message = 'cuts=Weighted() guesses members only: set sides="member"'
-        raise IncompatibleOptionsError(message)
-    return (KLScan() if cuts is None else cuts), {}
 
 
 def _assumptions(

@@ -35,9 +35,10 @@ from leakbound._base.validation import (
 )
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import POINTS, histogram, provenance, roc
-from leakbound.audits.engine.trial import PATH_NAMES, reason
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
+from leakbound.cuts.base import PATH_NAMES
+from leakbound.cuts.paths import chance_explains
 from leakbound.errors import (
     ArrayTypeError,
     DuplicateIdsError,
@@ -343,7 +344,7 @@ class OneRunStream:
         ends, sequence = list(self._ends[1:]), self._sequences[index]
         return AuditResult(
             bound=bound,
-            reason="" if bound else reason(guesses, correct),
+            reason="" if bound else chance_explains(guesses, correct),
             m=member.size,
             members=ranking.members,
             guesses=guesses,

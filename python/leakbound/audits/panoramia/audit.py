@@ -46,8 +46,9 @@ from leakbound.cuts import (
     CUT_POLICIES,
     CutPolicy,
     Fixed,
+    Game,
     KLScan,
-    PathPolicy,
+    Policy,
     Split,
     UnionBound,
     Weighted,
@@ -236,17 +237,16 @@ def audit_panoramia(
     recall = _recall(max_recall, cuts, examples)
 
     def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
-        return audit_scores(
-            values,
-            included,
-            cuts=_policy(cuts, tail, failures, relaxation, examples),
+        game = Game(
+            scores=values,
+            member=included,
             sides="member",
-            beta=beta / 2,
             seed=seed,
             name=name,
             break_ties=failures > 0,
             recall=recall,
         )
+        return audit_scores(_policy(cuts, tail, failures, relaxation, examples), game, beta / 2)
 
     baseline = prove(baseline_values, "baseline scores", relaxed.gamma)
     attack = prove(attack_values, "scores", relaxed.together)
@@ -381,7 +381,7 @@ class _Relaxed:
 
 def _policy(
     cuts: CutPolicy | None, tail: Tail, failures: float, relaxation: Relaxation, examples: int
-) -> CutPolicy | PathPolicy:
+) -> Policy:
     """Return the policy with the limits asked for, and with failures where there may be some."""
     if tail != "exact":
         if not isinstance(cuts, UnionBound) or failures:
@@ -422,7 +422,7 @@ def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | Non
     return real(c_upper, "c_upper", least=0, below=math.inf)
 
 
-def _kind(policy: CutPolicy | PathPolicy, limit: float | None) -> Kind:
+def _kind(policy: Policy, limit: float | None) -> Kind:
     if policy.kind == "invalid":
         return "invalid"
     return "estimate" if limit is None else "lower_bound"

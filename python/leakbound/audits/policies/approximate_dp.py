@@ -5,10 +5,9 @@ is. Guesses on a path with fewer guesses than examples are all of one role.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, Self, cast
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 
@@ -16,15 +15,16 @@ import leakbound._core as _core
 from leakbound._base.types import (
     ApproxBound,
     JsonValue,
-    PathOrder,
     Relaxation,
     Sides,
     TailBound,
     TailOptions,
 )
 from leakbound.audits.policies.reference import REFERENCE, Reference, best_fixed
-from leakbound.claims import ApproxDP
 from leakbound.cuts import BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
+from leakbound.cuts.base import Best
+from leakbound.cuts.paths import DerivedPolicy
+from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
 __all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "plan_fixed", "relaxed_policy"]
@@ -70,149 +70,121 @@ class _Claim:
         return (1 if self.one_sided(path) else 2) * self.examples * self.delta / 2
 
 
+B = TypeVar("B", bound=PathPolicy)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ApproxPolicy(PathPolicy):
+class ApproxPolicy(DerivedPolicy[B]):
     """A policy with bounds that hold under (ε, δ)-DP."""
 
-    base: Fixed | KLScan | UnionBound
+    forms: ClassVar[tuple[TailBound, ...]] = get_args(TailBound)
+    """The bounds on so many correct guesses that it has."""
     claim: _Claim
 
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        how = _FORMS[self.claim.form]
-        if isinstance(self.base, Fixed):
-            return f"One cut, fixed in advance. {how}"
-        if isinstance(self.base, KLScan):
-            return f"{self.base.method} {how}"
-        grid = self.base.grid
-        named = grid if isinstance(grid, str) else f"{len(grid)}-point"
-        return f"Union bound over the {named} grid of cuts, each at an equal share. {how}"
+    @classmethod
+    def of(cls, base: B, claim: _Claim) -> Self:
+        """Return the policy with what stands for None filled in."""
+        return cls(base=base, claim=claim)
 
     @property
     def horizon(self) -> int:
         """See `PathPolicy.horizon`: beyond 1/δ failures outweigh what examples add."""
         return math.ceil(min(100_000, 1 / self.claim.delta))
 
-    @property
-    def fixed_guesses(self) -> int | None:
-        """See `PathPolicy.fixed_guesses`."""
-        return self.base.fixed_guesses
-
-    def with_guesses(self, guesses: int, examples: int) -> Self:
-        """See `PathPolicy.with_guesses`."""
-        base = Fixed(guesses) if isinstance(self.base, Fixed) else self.base
+    def with_size(self, guesses: int, examples: int, /) -> Self:
+        """See `PathPolicy.with_size`."""
+        base = self.base.with_size(guesses, examples)
         return replace(self, base=base, claim=replace(self.claim, examples=examples))
 
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """See `PathPolicy.orders`."""
-        return self.base.orders(sides)
 
-    def check(self, examples: int) -> None:
-        """See `PathPolicy.check`."""
-        self.base.check(examples)
+class _ApproxScan(ApproxPolicy[KLScan]):
+    """All cuts at once, by coupling."""
 
-    def settled(self, level: float) -> PathPolicy:
-        """See `PathPolicy.settled`."""
-        return self.base.settled(level)
+    forms: ClassVar[tuple[TailBound, ...]] = ("coupling",)
 
-    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:
-        """See `PathPolicy.chosen`."""
-        return self.base.chosen(path, best)
+    @classmethod
+    def of(cls, base: KLScan, claim: _Claim) -> Self:
+        """Return the policy from the number of guesses on that failures leave worth testing."""
+        least = base.min_guesses or min(_FEWEST, claim.examples)
+        return cls(base=replace(base, min_guesses=least), claim=claim)
 
-    def bound(self, path: _core.Path, level: float) -> _core.Bound:
-        """See `PathPolicy.bound`."""
-        if isinstance(self.base, KLScan):
-            scan = self.base.settled(level)
-            return _core.kl_scan(
-                path,
-                beta=level,
-                kappa=scan.kappa,
-                min_guesses=scan.min_guesses or 1,
-                grid=scan.grid,
-                failures=self.claim.failures(path),
-            )
-        grid, ratio = self._grid(path)
+    @property
+    def method(self) -> str:
+        return f"{self.base.method} {_FORMS[self.claim.form]}"
+
+    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+        return self.base.bound(path, level, failures=self.claim.failures(path))
+
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        return self.base.curve(path, level, points, failures=self.claim.failures(path))
+
+
+class _ApproxGrid(ApproxPolicy[GridPolicy]):
+    """A few cuts, each by the tail bound of the claim."""
+
+    @property
+    def method(self) -> str:
+        return f"{self.base.design} {_FORMS[self.claim.form]}"
+
+    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+        grid, ratio = self.base.grid_on(path)
         return _core.approx_union_bound(
             path, beta=level, grid=grid, ratio=ratio, options=self.claim.options(path)
         )
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
-        """See `PathPolicy.curve`."""
-        if isinstance(self.base, Fixed):
-            return self.base.curve(path, level, points)
-        if isinstance(self.base, KLScan):
-            scan = self.base.settled(level)
-            return _core.kl_curve(
-                path,
-                beta=level,
-                kappa=scan.kappa,
-                min_guesses=scan.min_guesses or 1,
-                grid=scan.grid,
-                points=points,
-                failures=self.claim.failures(path),
-            )
-        grid, ratio = self._grid(path)
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        grid, ratio = self.base.grid_on(path)
+        options = self.claim.options(path)
         return _core.approx_union_curve(
-            path,
-            beta=level,
-            grid=grid,
-            ratio=ratio,
-            options=self.claim.options(path),
-            points=points,
+            path, beta=level, grid=grid, ratio=ratio, options=options, points=points
         )
 
-    def _grid(self, path: _core.Path) -> tuple[Literal["all", "geometric"] | Sequence[int], float]:
-        if isinstance(self.base, Fixed):
-            return [self.base.cut(path)[0]], 1.5
-        union = cast("UnionBound", self.base)
-        return union.on(path), union.ratio
+
+class _ApproxFixed(_ApproxGrid):
+    """One cut, which no other one is shown beside."""
+
+    base: Fixed
+
+    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+        return Best(super().bound(path, level).logit, *self.base.cut(path))
+
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        return self.base.curve(path, level, points)
+
+
+_BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
+    Fixed: _ApproxFixed,
+    KLScan: _ApproxScan,
+    UnionBound: _ApproxGrid,
+}
+"""The policies that have a form under δ > 0, and which."""
+
+
+def _derived(cuts: CutPolicy) -> type[ApproxPolicy[Any]] | None:
+    return next((form for kind, form in _BY_CUTS.items() if isinstance(cuts, kind)), None)
 
 
 def approx_policy(
     cuts: CutPolicy | None,
-    claim: ApproxDP,
+    delta: float,
     bound: ApproxBound,
     *,
     examples: int,
     sides: Sides,
     beta: float,
-) -> tuple[ApproxPolicy, dict[str, JsonValue]]:
-    """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen.
+) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
+    """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
-    Parameters
-    ----------
-    cuts : CutPolicy or None
-        What was asked for; planned if None.
-    claim : ApproxDP
-        The claim.
-    bound : {"auto", "exact", "steinke", "coupling"}
-        Which bound on so many right guesses.
-    examples : int
-        m.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    beta : float
-        Probability of error, in (0, 1).
-
-    Returns
-    -------
-    tuple of ApproxPolicy and dict
-        The policy, and what planning has to say in the options.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the policy or its tail has no form under δ > 0, or `bound` does not go with it.
+    Without `cuts` it is planned. Raise IncompatibleOptionsError if the policy or its tail has no
+    form under δ > 0, or `bound` does not go with it.
     """
     planned: dict[str, JsonValue] = {}
     if cuts is None and bound in {"auto", "exact"}:
-        cuts, planned = plan_cuts(examples, beta, claim.delta, sides)
+        cuts, planned = plan_cuts(examples, beta, delta, sides)
     elif cuts is None:
-        cuts = (
-            KLScan() if bound == "coupling" else plan_fixed(examples, beta, claim.delta, sides)[0]
-        )
-    if not isinstance(cuts, Fixed | KLScan | UnionBound):
+        cuts = KLScan() if bound == "coupling" else plan_fixed(examples, beta, delta, sides)[0]
+    derived = _derived(cuts)
+    if derived is None:
         message = (
             f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take Fixed, KLScan or "
             "UnionBound"
@@ -224,66 +196,37 @@ def approx_policy(
             'is what bound="exact", "steinke" or "coupling" names'
         )
         raise IncompatibleOptionsError(message)
-    form = _form(cuts, bound)
-    context = _Claim(delta=claim.delta, examples=examples, sides=sides, form=form)
-    return ApproxPolicy(base=_started(cuts, examples), claim=context), {"bound": form, **planned}
+    form = derived.forms[0] if bound == "auto" else bound
+    if form not in derived.forms:
+        message = (
+            f'bound="{bound}" is for Fixed and UnionBound: a scan under delta > 0 is by coupling'
+        )
+        raise IncompatibleOptionsError(message)
+    context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
+    return derived.of(cuts, context), {"bound": form, **planned}
 
 
 def relaxed_policy(
     cuts: CutPolicy | None, failures: float, relaxation: Relaxation, *, examples: int
-) -> ApproxPolicy:
+) -> ApproxPolicy[PathPolicy]:
     """Return the policy for guesses of "member" about members and generated points.
 
-    Parameters
-    ----------
-    cuts : CutPolicy or None
-        What was asked for; `KLScan()`, or for the published form `UnionBound()`, if None.
-    failures : float
-        γ + δ - γδ, in (0, 1).
-    relaxation : {"knapsack", "published"}
-        Which bound on so many right guesses.
-    examples : int
-        m.
-
-    Returns
-    -------
-    ApproxPolicy
-        The policy.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the policy has no form with failures, or not the published one.
+    Without `cuts` it is `KLScan()`, or for the published form `UnionBound()`; `failures` is
+    γ + δ - γδ. Raise IncompatibleOptionsError if the policy has no such form.
     """
     form: TailBound = "coupling" if relaxation == "knapsack" else "panoramia"
     if cuts is None:
         cuts = KLScan() if form == "coupling" else UnionBound()
-    allowed = (Fixed, UnionBound) if form == "panoramia" else (Fixed, KLScan, UnionBound)
-    if not isinstance(cuts, allowed):
-        listed = ", ".join(policy.__name__ for policy in allowed)
+    derived = _derived(cuts)
+    if derived is None or form not in derived.forms:
+        listed = ", ".join(kind.__name__ for kind, one in _BY_CUTS.items() if form in one.forms)
         message = (
             f"cuts={type(cuts).__name__} has no {relaxation} form: with gamma or delta above 0 "
             f"take one of {listed}"
         )
         raise IncompatibleOptionsError(message)
     context = _Claim(delta=failures, examples=examples, sides="member", form=form)
-    return ApproxPolicy(base=_started(cuts, examples), claim=context)
-
-
-def _started(cuts: Fixed | KLScan | UnionBound, examples: int) -> Fixed | KLScan | UnionBound:
-    """Return the policy with the smallest number of guesses that failures leave worth testing."""
-    if isinstance(cuts, KLScan) and cuts.min_guesses is None:
-        return replace(cuts, min_guesses=min(_FEWEST, examples))
-    return cuts
-
-
-def _form(cuts: Fixed | KLScan | UnionBound, bound: ApproxBound) -> TailBound:
-    if not isinstance(cuts, KLScan):
-        return "exact" if bound == "auto" else bound
-    if bound in {"auto", "coupling"}:
-        return "coupling"
-    message = f'bound="{bound}" is for Fixed and UnionBound: a scan under delta > 0 is by coupling'
-    raise IncompatibleOptionsError(message)
+    return derived.of(cuts, context)
 
 
 def plan_cuts(
@@ -291,22 +234,7 @@ def plan_cuts(
 ) -> tuple[Fixed | KLScan, dict[str, JsonValue]]:
     """Choose between one number of guesses and a scan, by what each would prove at a reference.
 
-    Parameters
-    ----------
-    examples : int
-        m.
-    beta : float
-        Probability of error, in (0, 1).
-    delta : float
-        δ.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-
-    Returns
-    -------
-    tuple of CutPolicy and dict
-        The better policy, and what both would prove if members' scores were N(½, 1) and others'
-        N(-½, 1).
+    The options tell what both would prove if members' scores were N(½, 1) and others' N(-½, 1).
     """
     fixed, alone = plan_fixed(examples, beta, delta, sides)
     scan = KLScan(min_guesses=min(_FEWEST, examples))
@@ -323,26 +251,7 @@ def plan_cuts(
 def plan_fixed(
     examples: int, beta: float, delta: float, sides: Sides, reference: Reference = REFERENCE
 ) -> tuple[Fixed, float]:
-    """Return the number of guesses that proves most at the reference, and what it proves there.
-
-    Parameters
-    ----------
-    examples : int
-        m.
-    beta : float
-        Probability of error, in (0, 1).
-    delta : float
-        δ.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    reference : Reference
-        The truth that is planned for.
-
-    Returns
-    -------
-    tuple of Fixed and float
-        The policy and its mean bound on ε.
-    """
+    """Return the number of guesses that proves most at the reference, and what it proves there."""
     options: TailOptions = {
         "bound": "exact",
         "m": examples,
@@ -363,7 +272,7 @@ def _scan_at_reference(
 ) -> float:
     """Return what a scan proves if each count of right guesses is the one expected."""
     claim = _Claim(delta=delta, examples=examples, sides=sides, form="coupling")
-    policy = ApproxPolicy(base=scan, claim=claim)
+    policy = _ApproxScan(base=scan, claim=claim)
     share, right = REFERENCE.curve(sides)
 
     def path(guesses: int, examples: int) -> _core.Path:

@@ -5,16 +5,19 @@ e^ε πᵢ/(1 - πᵢ) and one of "non-member" of at most e^ε (1 - πᵢ)/πᵢ
 other coins. So guess i is right with probability at most σ(ε + tᵢ logit πᵢ), tᵢ = ±1 its sign.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound._base.validation import check_length, numbers, real, vector
-from leakbound.cuts import ORDERS, BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
+from leakbound.cuts import ORDERS, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
 from leakbound.cuts.base import Best
+from leakbound.cuts.paths import DerivedPolicy
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
 __all__ = ["PriorPolicy", "check_prior", "describe", "prior_policy"]
@@ -25,25 +28,7 @@ _FARTHEST = 300.0
 
 
 def check_prior(prior: float | ArrayInput, examples: int) -> FloatArray | None:
-    """Read prior probabilities of membership.
-
-    Parameters
-    ----------
-    prior : float or array-like, shape (m,)
-        One for all, or one for each example, strictly between 0 and 1.
-    examples : int
-        m.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,), or None
-        One for each example; None if all coins are fair.
-
-    Raises
-    ------
-    OptionError, OptionTypeError, ArrayTypeError, ShapeError, LengthMismatchError
-        If they are not such numbers, or not as many as examples.
-    """
+    """Read probabilities of membership, one for all or one each; None if all are ½."""
     if isinstance(prior, float | int | np.floating | np.integer):
         chance = real(prior, "prior", above=0, below=1)
         return None if chance == _HALF else np.full(examples, chance)
@@ -61,18 +46,7 @@ def check_prior(prior: float | ArrayInput, examples: int) -> FloatArray | None:
 
 
 def describe(prior: FloatArray | None) -> JsonValue:
-    """Return prior probabilities as options show them.
-
-    Parameters
-    ----------
-    prior : ndarray of float64, shape (m,), or None
-        As `check_prior` returned it.
-
-    Returns
-    -------
-    float or dict
-        The one value, or the range and the mean.
-    """
+    """Return prior probabilities as options show them: the one value, or the range and the mean."""
     if prior is None:
         return _HALF
     low, high = float(prior.min()), float(prior.max())
@@ -87,27 +61,16 @@ class _Visit:
     offsets: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class PriorPolicy(PathPolicy):
-    """A policy with bounds that hold where guesses have unlike chances.
+B = TypeVar("B", bound=PathPolicy)
 
-    Parameters
-    ----------
-    base : KLScan or Fixed
-        The policy.
-    visits : mapping
-        The paths that it visits.
-    member : ndarray of bool, shape (m,)
-        Membership, for the attack that knows it.
-    log_odds : ndarray of float64, shape (m,)
-        logit πᵢ.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    order : str, optional
-        Name of the path that is bounded.
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PriorPolicy(DerivedPolicy[B]):
+    """A policy with bounds that hold where guesses have unlike chances, on one path of several.
+
+    `member` and `log_odds`, logit πᵢ, are those of the examples, for the attack that knows them.
     """
 
-    base: KLScan | Fixed
     visits: Mapping[PathOrder, _Visit]
     member: BoolArray
     log_odds: FloatArray
@@ -115,81 +78,93 @@ class PriorPolicy(PathPolicy):
     order: PathOrder = "member"
 
     @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        if isinstance(self.base, Fixed):
-            return (
-                "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli "
-                "variables is rarely so large (Poisson binomial)."
-            )
-        return f"{self.base.method} Steps of the walk have unlike probabilities."
-
-    @property
-    def fixed_guesses(self) -> int | None:
-        """See `PathPolicy.fixed_guesses`."""
-        return self.base.fixed_guesses
-
-    @property
     def horizon(self) -> int:
         """See `PathPolicy.horizon`: examples like these are repeated so often at most."""
         return 10 * self.member.size
 
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """See `PathPolicy.orders`."""
-        return self.base.orders(sides)
+    def routes(self, sides: Sides) -> dict[PathOrder, PathPolicy]:
+        """See `PathPolicy.routes`."""
+        return {order: replace(self, order=order) for order in self.orders(sides)}
 
-    def check(self, examples: int) -> None:
-        """See `PathPolicy.check`."""
-        self.base.check(examples)
-
-    def settled(self, level: float) -> PathPolicy:
-        """See `PathPolicy.settled`."""
-        settled = self.base.settled(level)
-        return replace(settled, grid="all") if isinstance(settled, KLScan) else settled
-
-    def chosen(self, path: _core.Path, best: BestCut) -> tuple[int, int]:
-        """See `PathPolicy.chosen`."""
-        return self.base.chosen(path, best)
-
-    def path(self, ranking: _core.Ranking, order: PathOrder) -> _core.Path:  # noqa: ARG002
+    def path(self, _ranking: _core.Ranking, order: PathOrder, /) -> _core.Path:
         """See `PathPolicy.path`: roles part at the expected number of members."""
         return self.visits[order].path
 
-    def along(self, order: PathOrder) -> "PriorPolicy":
-        """See `PathPolicy.along`."""
-        return replace(self, order=order)
-
-    def bound(self, path: _core.Path, level: float) -> BestCut:
+    def bound(self, path: _core.Path, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
-        return _bound(self.base, _Visit(path, self.visits[self.order].offsets), level)
+        return self._bound(_Visit(path, self.visits[self.order].offsets), level)
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:  # noqa: ARG002
+    @abstractmethod
+    def _bound(self, visit: _Visit, level: float) -> Best:
+        """Return a bound on ε in the place of one on log-odds."""
+
+    def curve(self, path: _core.Path, _level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`: only the chosen cut has a bound of its own."""
         guesses, correct = path.sample(points)
         return guesses, correct, np.full(guesses.size, np.nan)
 
     def perfect(
-        self,
-        order: PathOrder,  # noqa: ARG002
-        examples: int,  # noqa: ARG002
-        level: float,
-        most: int | None = None,  # noqa: ARG002
+        self, _order: PathOrder, _examples: int, level: float, _most: int | None, /
     ) -> float:
         """See `PathPolicy.perfect`: all members first, the least likely of them at the top."""
         sign = np.where(self.member, 1.0, -1.0)
         scores = 3 * _FARTHEST * sign - self.log_odds
-        orders = self.base.orders(self.sides)
+        orders = self.orders(self.sides)
         visits = _visits(scores, self.member, self.log_odds, orders, sides=self.sides)
-        return max(_bound(self.base, visit, level).logit for visit in visits.values())
+        return max(self._bound(visit, level).logit for visit in visits.values())
 
-    def with_guesses(self, guesses: int, examples: int) -> "PriorPolicy":
-        """See `PathPolicy.with_guesses`: examples like these, as often as it takes."""
+    def with_size(self, guesses: int, examples: int, /) -> Self:
+        """See `PathPolicy.with_size`: examples like these, as often as it takes."""
         return replace(
             self,
-            base=Fixed(guesses) if isinstance(self.base, Fixed) else self.base,
+            base=self.base.with_size(guesses, examples),
             member=np.resize(self.member, examples),
             log_odds=np.resize(self.log_odds, examples),
         )
+
+
+class _PriorFixed(PriorPolicy[Fixed]):
+    """One cut, by the Poisson-binomial tail."""
+
+    @property
+    def method(self) -> str:
+        return (
+            "One cut, fixed in advance: the largest ε at which a sum of unlike Bernoulli "
+            "variables is rarely so large (Poisson binomial)."
+        )
+
+    def _bound(self, visit: _Visit, level: float) -> Best:
+        guesses, correct = self.base.cut(visit.path)
+        epsilon = _core.poisson_binomial_epsilon(
+            visit.offsets[:guesses], np.array([correct]), beta=level, counts=None
+        )
+        return Best(float(epsilon[0]), guesses, correct)
+
+
+class _PriorScan(PriorPolicy[KLScan]):
+    """All cuts at once, by a walk of unlike steps."""
+
+    @property
+    def method(self) -> str:
+        return f"{self.base.method} Steps of the walk have unlike probabilities."
+
+    def at_level(self, level: float, /) -> KLScan:
+        return replace(self.base.at_level(level), grid="all")
+
+    def _bound(self, visit: _Visit, level: float) -> Best:
+        scan = self.base.at_level(level)
+        best = _core.kl_scan_offsets(
+            visit.path,
+            visit.offsets,
+            beta=level,
+            kappa=scan.kappa,
+            min_guesses=scan.min_guesses or 1,
+        )
+        return Best(best.epsilon, best.cut, best.successes)
+
+
+_BY_CUTS: dict[type[PathPolicy], type[PriorPolicy[Any]]] = {Fixed: _PriorFixed, KLScan: _PriorScan}
+"""The policies that have a form for unlike guesses, and which."""
 
 
 def prior_policy(
@@ -199,34 +174,14 @@ def prior_policy(
     prior: FloatArray,
     *,
     sides: Sides,
-) -> PriorPolicy:
-    """Return the policy of an audit of pure DP with coins that are not fair.
+) -> PriorPolicy[PathPolicy]:
+    """Return the policy of an audit of pure DP with coins that are not fair; scores are distinct.
 
-    Parameters
-    ----------
-    cuts : CutPolicy or None
-        What was asked for; `KLScan()` if None.
-    scores : ndarray of float64, shape (m,)
-        Distinct scores.
-    member : ndarray of bool, shape (m,)
-        Membership.
-    prior : ndarray of float64, shape (m,)
-        πᵢ.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-
-    Returns
-    -------
-    PriorPolicy
-        The policy.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the policy has no form for unlike guesses.
+    Without `cuts` it is `KLScan()`. Raise IncompatibleOptionsError if there is no such form.
     """
     base = KLScan() if cuts is None else cuts
-    if not isinstance(base, KLScan | Fixed):
+    derived = next((form for kind, form in _BY_CUTS.items() if isinstance(base, kind)), None)
+    if derived is None:
         message = (
             f"cuts={type(base).__name__} needs guesses that are all alike: with a prior other than "
             "1/2 take KLScan or Fixed"
@@ -236,7 +191,7 @@ def prior_policy(
     log_odds = np.log(prior) - np.log1p(-prior)
     log_odds = np.clip(log_odds, -_FARTHEST, _FARTHEST)
     visits = _visits(scores, member, log_odds, ORDERS[sides], sides=sides)
-    return PriorPolicy(base, visits, member, log_odds, sides)
+    return derived(base=base, visits=visits, member=member, log_odds=log_odds, sides=sides)
 
 
 def _visits(
@@ -269,22 +224,3 @@ def _visits(
         order: _Visit(_core.Path.from_successes(right[rows[order]]), offsets[rows[order]])
         for order in orders
     }
-
-
-def _bound(base: KLScan | Fixed, visit: _Visit, level: float) -> Best:
-    """Return a bound on ε in the place of one on log-odds."""
-    if isinstance(base, Fixed):
-        guesses, right = base.cut(visit.path)
-        epsilon = _core.poisson_binomial_epsilon(
-            visit.offsets[:guesses], np.array([right]), beta=level, counts=None
-        )
-        return Best(float(epsilon[0]), guesses, right)
-    settled = base.settled(level)
-    best = _core.kl_scan_offsets(
-        visit.path,
-        visit.offsets,
-        beta=level,
-        kappa=settled.kappa,
-        min_guesses=settled.min_guesses or 1,
-    )
-    return Best(best.epsilon, best.cut, best.successes)

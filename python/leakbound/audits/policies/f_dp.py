@@ -26,8 +26,10 @@ from leakbound.audits.policies.reference import REFERENCE, Reference, best_fixed
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import unexplained
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import CutPolicy, Fixed, Split, UnionBound
-from leakbound.cuts.base import ORDERS, Best, CurvePoints, PathPolicy
+from leakbound.cuts import CutPolicy, Fixed, UnionBound
+from leakbound.cuts.base import ORDERS, Best, CurvePoints
+from leakbound.cuts.paths import DerivedPolicy, LimitPolicy
+from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 
@@ -48,11 +50,10 @@ _TESTS: dict[FdpTest, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class FamilyPolicy(PathPolicy):
+class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
     """A policy whose bounds are on a family of trade-off functions."""
 
     kind: ClassVar[Kind] = "family_lower_bound"
-    base: Fixed | UnionBound
     claim: AnyFamily
     examples: int
     sides: Sides
@@ -61,12 +62,7 @@ class FamilyPolicy(PathPolicy):
     @property
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
-        test = _TESTS[self.test]
-        if isinstance(self.base, Fixed):
-            return f"One cut, fixed in advance. {test}"
-        grid = self.base.grid
-        named = grid if isinstance(grid, str) else f"{len(grid)}-point"
-        return f"Union bound over the {named} grid of cuts, each at an equal share. {test}"
+        return f"{self.base.design} {_TESTS[self.test]}"
 
     @property
     def strength(self) -> str:
@@ -74,36 +70,22 @@ class FamilyPolicy(PathPolicy):
         named = self.claim.parameter
         return named if self.claim.order == "increasing" else f"1/{named}"
 
-    @property
-    def fixed_guesses(self) -> int | None:
-        """See `PathPolicy.fixed_guesses`."""
-        return self.base.fixed_guesses
-
-    def with_guesses(self, guesses: int, examples: int) -> Self:
-        """See `PathPolicy.with_guesses`."""
-        base = Fixed(guesses) if isinstance(self.base, Fixed) else self.base
-        return replace(self, base=base, examples=examples)
+    def with_size(self, guesses: int, examples: int, /) -> Self:
+        """See `PathPolicy.with_size`."""
+        return replace(self, base=self.base.with_size(guesses, examples), examples=examples)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """See `PathPolicy.orders`: the one path that guesses of both sides, or of one, take."""
         return ORDERS[sides][-1:]
 
-    def check(self, examples: int) -> None:
-        """See `PathPolicy.check`."""
-        self.base.check(examples)
-
-    def settled(self, level: float) -> PathPolicy:
-        """See `PathPolicy.settled`."""
-        return self.base.settled(level)
-
-    def bound(self, path: _core.Path, level: float) -> Best:
+    def bound(self, path: _core.Path, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
         guesses, correct = self._cuts(path)
         strength = self.limits(guesses, correct, level / guesses.size)
         top = int(np.argmax(strength))
         return Best(float(strength[top]), int(guesses[top]), int(correct[top]))
 
-    def curve(self, path: _core.Path, level: float, points: int) -> CurvePoints:
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         """See `PathPolicy.curve`; tested cuts are among the points."""
         tested, _ = self._cuts(path)
         others, _ = path.sample(max(1, points - tested.size))
@@ -116,21 +98,8 @@ class FamilyPolicy(PathPolicy):
             strength[cut] = self.limits(guesses[cut], correct[cut], level / tested.size)
         return guesses, correct, strength
 
-    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
-        """Return the strength that each of some cuts rejects, 0 where another rejects more.
-
-        Parameters
-        ----------
-        guesses, correct : ndarray of int64, shape (k,)
-            The cuts.
-        level : float
-            Probability of error of each.
-
-        Returns
-        -------
-        ndarray of float64, shape (k,)
-            Strengths, at least 0; the largest is exact.
-        """
+    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """See `LimitPolicy.limits`: strengths, 0 where another cut rejects more."""
         found, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
@@ -143,18 +112,7 @@ class FamilyPolicy(PathPolicy):
         return found
 
     def rejected(self, strength: float) -> TradeOff | None:
-        """Return the curve of a strength that ε is converted from, None for 0.
-
-        Parameters
-        ----------
-        strength : float
-            At least 0.
-
-        Returns
-        -------
-        TradeOff or None
-            The curve.
-        """
+        """Return the curve of a strength that ε is converted from, None for 0."""
         if not strength:
             return None
         return self.claim.attained(self.claim.at_strength(strength), self.sides)
@@ -182,24 +140,9 @@ class FamilyPolicy(PathPolicy):
         }
 
     def _cuts(self, path: _core.Path) -> tuple[IntArray, IntArray]:
-        if isinstance(self.base, Fixed):
-            cuts: tuple[int, ...] = (self.base.guesses,)
-        elif self.base.grid == "geometric":
-            cuts = tuple(_geometric(path.guesses, self.base.ratio))
-        else:
-            cuts = tuple(int(cut) for cut in self.base.grid)
-        pairs = [path.count(cut) for cut in sorted({min(cut, path.guesses) for cut in cuts})]
+        pairs = [path.count(cut) for cut in self.base.cuts(path.guesses)]
         guesses, correct = np.array(pairs, dtype=np.int64).T
         return guesses, correct
-
-
-def _geometric(length: int, ratio: float) -> list[int]:
-    """Return the grid of a union bound: 1, then by the ratio, but by one at least, to the end."""
-    cuts, x = [], 1.0
-    while x < length:
-        cuts.append(round(x))
-        x = max(ratio * x, x + 1)
-    return [*cuts, length]
 
 
 def family_policy(
@@ -211,38 +154,12 @@ def family_policy(
     sides: Sides,
     beta: float,
 ) -> tuple[FamilyPolicy, dict[str, JsonValue]]:
-    """Return the policy of an audit of a family, fixed before labels are seen.
+    """Return the policy of an audit of a family, fixed before labels are seen, and options.
 
-    Parameters
-    ----------
-    cuts : CutPolicy or None
-        What was asked for; planned if None.
-    claim : FamilyClaim
-        The family.
-    test : {"tight", "recursion"}
-        Which test of the counts.
-    examples : int
-        m.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    beta : float
-        Probability of error, in (0, 1).
-
-    Returns
-    -------
-    tuple of FamilyPolicy and dict
-        The policy, with one guess where a split will choose the number, and what planning has to
-        say in the options.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the policy has no form for families.
+    Without `cuts` it is planned. Raise IncompatibleOptionsError if there is no form for families.
     """
     more: dict[str, JsonValue] = {"test": test}
-    if isinstance(cuts, Split):
-        cuts = Fixed(1)
-    elif cuts is None:
+    if cuts is None:
         cuts, proved = plan_family(examples, beta, claim, sides)
         more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
     if not isinstance(cuts, Fixed | UnionBound):
@@ -269,24 +186,8 @@ def plan_family(
 ) -> tuple[Fixed, float]:
     """Return the number of guesses that proves most at the reference, and what it proves there.
 
-    Parameters
-    ----------
-    examples : int
-        m.
-    beta : float
-        Probability of error, in (0, 1).
-    claim : FamilyClaim
-        The family; one that is neither Gaussian nor Laplace is planned as Gaussian.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    reference : Reference
-        The truth that is planned for.
-
-    Returns
-    -------
-    tuple of Fixed and float
-        The policy, and its mean bound on μ or ε, by the recursion: the tight test, which costs
-        more, prefers the same numbers.
+    Families other than Gaussian and Laplace are planned as Gaussian, and all by the recursion: the
+    tight test, which costs more, prefers the same numbers.
     """
     known = claim if isinstance(claim, GaussianDP | LaplaceDP) else GaussianDP()
     return _planned(examples, beta, known, sides, reference)

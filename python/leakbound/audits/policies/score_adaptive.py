@@ -57,15 +57,7 @@ class Thresholds:
     def at(self, theta: float) -> IntArray:
         """Return the counts at a value of the parameter, given where the search stands.
 
-        Parameters
-        ----------
-        theta : float
-            The value, between the last one rejected and the last one kept.
-
-        Returns
-        -------
-        ndarray of int64
-            One count for each level; above the level where none suffices.
+        One for each level, above the level where none suffices.
         """
         policy = self.policy
         curve = policy.claim.curve(theta, policy.sides).core
@@ -77,22 +69,7 @@ class Thresholds:
         return counts if self.rejected is None else np.maximum(counts, self.rejected)
 
     def refuted(self, theta: float, level: int, correct: int) -> bool:
-        """Return whether a value is rejected, and remember its counts.
-
-        Parameters
-        ----------
-        theta : float
-            The value.
-        level : int
-            Index of the level of the audit.
-        correct : int
-            Right guesses there.
-
-        Returns
-        -------
-        bool
-            True if it is.
-        """
+        """Return whether a value is rejected, and remember its counts; `level` is an index."""
         counts = self.at(theta)
         if correct >= counts[level]:
             self.rejected = counts
@@ -127,11 +104,11 @@ class AdaptivePolicy(FamilyPolicy):
         """See `PathPolicy.horizon`: what else to ask for is other levels."""
         return 1
 
-    def with_guesses(self, guesses: int, examples: int) -> Self:  # noqa: ARG002
-        """See `PathPolicy.with_guesses`."""
+    def with_size(self, _guesses: int, examples: int, /) -> Self:
+        """See `PathPolicy.with_size`."""
         return replace(self, examples=examples)
 
-    def limits(self, guesses: IntArray, correct: IntArray, level: float) -> FloatArray:
+    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
         """See `FamilyPolicy.limits`: a cut at none of the levels rejects nothing."""
         limit = _remembered if isinstance(self.claim, GaussianDP | LaplaceDP) else _searched
         found = np.zeros(guesses.size)
@@ -154,32 +131,9 @@ _remembered = lru_cache(maxsize=1024)(_searched)
 def adaptive_policy(
     cuts: ScoreAdaptive, claim: AnyFamily, test: FdpTest, scores: FloatArray, sides: Sides
 ) -> tuple[AdaptivePolicy, dict[str, JsonValue]]:
-    """Return the policy of an audit whose number of guesses the scores choose.
+    """Return the policy of an audit whose number of guesses the scores choose, and options.
 
-    Parameters
-    ----------
-    cuts : ScoreAdaptive
-        The levels.
-    claim : FamilyClaim
-        The family.
-    test : {"tight", "recursion"}
-        Must be "tight".
-    scores : ndarray of float64, shape (m,)
-        Not NaN.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-
-    Returns
-    -------
-    tuple of AdaptivePolicy and dict
-        The policy, and what the choice has to say in the options.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the test is the recursion, which has no form for several levels.
-    OptionError
-        If there are fewer examples than guesses.
+    Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
     """
     if test != "tight":
         message = f'cuts=ScoreAdaptive(…) has no form for test="{test}": take test="tight"'
@@ -202,20 +156,7 @@ def adaptive_policy(
 
 
 def outlying(scores: FloatArray, sides: Sides) -> int:
-    """Count the scores that stand out, whoever is a member.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (m,)
-        Not NaN.
-    sides : {"both", "member"}
-        Whether low scores count too.
-
-    Returns
-    -------
-    int
-        How many.
-    """
+    """Count the scores that stand out, low ones too where both sides are guessed."""
     median = float(np.median(scores))
     if not np.isfinite(median):
         apart = scores > median if sides == "member" else scores != median

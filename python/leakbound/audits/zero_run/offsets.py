@@ -90,7 +90,7 @@ def correct_by_offsets(study: Study) -> Corrected:
             successes=path.successes,
             ceiling=lambda: _ceiling(study, level),
             options={
-                "cuts": encode(_policy(study).settled(level)),
+                "cuts": encode(_policy(study).at_level(level)),
                 "paths": [one.name for one in paths],
                 "level": level,
             },

@@ -12,13 +12,13 @@ import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound.audits.engine.evidence import POINTS, histogram, roc
-from leakbound.audits.engine.warnings import inverted_warnings, tie_warnings
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.approximate_dp import plan_fixed
 from leakbound.audits.policies.f_dp import plan_family
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed
+from leakbound.cuts.warnings import inverted_warnings, tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, tamper_probability

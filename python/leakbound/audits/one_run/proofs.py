@@ -1,0 +1,84 @@
+"""What one attack proves of one claim, by the form that the claim has of the cut policy."""
+
+from dataclasses import replace
+from functools import singledispatch
+from typing import TypeAlias
+
+from leakbound._base.types import FdpTest, FloatArray, JsonValue
+from leakbound.audits.engine.ranking import audit_scores
+from leakbound.audits.multiplicity import Proof
+from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.policies.approximate_dp import approx_policy
+from leakbound.audits.policies.biased_coins import prior_policy
+from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
+from leakbound.audits.policies.score_adaptive import adaptive_policy
+from leakbound.claims import AnyFamily, ApproxDP, PureDP
+from leakbound.cuts import CutPolicy, Fixed, Game, KLScan, Policy, ScoreAdaptive, Split
+from leakbound.cuts.base import untied
+from leakbound.cuts.split import SplitTest
+
+__all__ = ["one_run_proof"]
+
+FamilyChoice: TypeAlias = tuple[Policy, FamilyPolicy, dict[str, JsonValue]]
+
+
+def one_run_proof(
+    request: OneRunRequest, game: Game, chances: FloatArray | None, level: float
+) -> Proof:
+    """Audit the scores of one attack; `chances` are those of the coins, None if all are fair."""
+    if chances is not None:
+        ranks = untied(game.scores, game.seed)
+        biased = prior_policy(request.cuts, ranks, game.member, chances, sides=game.sides)
+        return _proof(biased, replace(game, break_ties=True), level, {})
+    claim = request.claim
+    if isinstance(claim, PureDP):
+        request.check_bound()
+        return _proof(KLScan() if request.cuts is None else request.cuts, game, level, {})
+    game = replace(game, break_ties=True)
+    if isinstance(claim, ApproxDP):
+        return _of_approximate_dp(claim, request, game, level)
+    policy, test, options = _family_choice(request.cuts, claim, request.test, game, level)
+    audit = audit_scores(policy, game, level)
+    return Proof(audit, test.kind, test.method, options, test)
+
+
+def _proof(policy: Policy, game: Game, level: float, options: dict[str, JsonValue]) -> Proof:
+    return Proof(audit_scores(policy, game, level), policy.kind, policy.method, options)
+
+
+def _of_approximate_dp(claim: ApproxDP, request: OneRunRequest, game: Game, level: float) -> Proof:
+    policy, options = approx_policy(
+        request.cuts,
+        claim.delta,
+        request.bound,
+        examples=game.examples,
+        sides=game.sides,
+        beta=level,
+    )
+    options["bound_at_delta_0"] = audit_scores(policy.base, game, level).bound
+    return _proof(policy, game, level, options)
+
+
+@singledispatch
+def _family_choice(
+    cuts: CutPolicy | None, claim: AnyFamily, test: FdpTest, game: Game, level: float
+) -> FamilyChoice:
+    """Return the policy of an audit, the test of its cuts, and what options say of the choice."""
+    policy, options = family_policy(
+        cuts, claim, test, examples=game.examples, sides=game.sides, beta=level
+    )
+    return policy, policy, options
+
+
+@_family_choice.register
+def _(cuts: Split, claim: AnyFamily, test: FdpTest, game: Game, level: float) -> FamilyChoice:
+    _, one_cut, options = _family_choice(Fixed(1), claim, test, game, level)
+    return SplitTest(cuts, one_cut), one_cut, options
+
+
+@_family_choice.register
+def _(
+    cuts: ScoreAdaptive, claim: AnyFamily, test: FdpTest, game: Game, _level: float
+) -> FamilyChoice:
+    policy, options = adaptive_policy(cuts, claim, test, game.scores, game.sides)
+    return policy, policy, options

@@ -1,0 +1,284 @@
+"""Policies that test cuts of whole paths, and the trial of a ranking by one of them."""
+
+import math
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.formatting import down
+from leakbound._base.records import Lazy, encode
+from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
+from leakbound.cuts.base import (
+    ORDERS,
+    PATH_NAMES,
+    BestCut,
+    CurvePoints,
+    Finding,
+    Game,
+    Policy,
+)
+from leakbound.cuts.warnings import inverted_warnings, tie_warnings, tied_share
+
+__all__ = ["DerivedPolicy", "LimitPolicy", "PathPolicy", "Trial", "chance_explains"]
+
+_NEAR = 0.9
+"""Share of the ceiling from which more examples may prove more."""
+_REFERENCE = 1.0
+"""The ε that a perfect attack should at least be able to refute."""
+_FEW = 1000
+"""With more examples than this a perfect attack refutes the reference."""
+
+
+class PathPolicy(Policy):
+    """A policy that tests cuts of paths, each by itself, and keeps the best."""
+
+    shares_level: ClassVar[bool] = True
+    """Whether paths have equal shares of the probability of error."""
+
+    @abstractmethod
+    def bound(self, path: _core.Path, level: float, /) -> BestCut:
+        """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
+
+    @abstractmethod
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        """Return what would be reported at each of some cuts, had it been the best one.
+
+        At most so many are picked, without looking at which guesses are correct.
+        """
+
+    def audit(self, game: Game, level: float, /) -> Finding:
+        """See `Policy.audit`: the best of all paths that serve the sides."""
+        self.check(game.examples)
+        ranking, notes = game.ranking(), tuple[str, ...]()
+        if game.break_ties and ranking.tied:
+            notes = tie_warnings(ranking)
+            ranking = game.without_ties().ranking()
+        return Trial.of(ranking, self.routes(game.sides), level, game.recall).finding(game, notes)
+
+    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """Return the names of the paths that are tried, the longest last."""
+        return ORDERS[sides]
+
+    def routes(self, sides: Sides) -> Mapping[PathOrder, "PathPolicy"]:
+        """Return the policy of each path that is tried."""
+        return dict.fromkeys(self.orders(sides), self)
+
+    def path(self, ranking: _core.Ranking, order: PathOrder, /) -> _core.Path:
+        """Return a path as the policy visits it."""
+        return ranking.path(order)
+
+    def perfect(self, order: PathOrder, examples: int, level: float, most: int | None, /) -> float:
+        """Return what a perfect attack proves on as many members as non-members; not clipped.
+
+        Cuts of more than `most` guesses are left out.
+        """
+        half = examples // 2
+        right = examples if order == "interleaved" else half
+        successes = np.zeros(half if order.endswith("half") else examples, dtype=np.bool_)
+        successes[:right] = True
+        path = _core.Path.from_successes(successes)
+        return self.bound(path if most is None else path.prefix(most), level).logit
+
+    @property
+    def strength(self) -> str:
+        """What the bounds are on, by name: the larger, the less private."""
+        return "epsilon"
+
+    @property
+    def horizon(self) -> int:
+        """The most examples with which more of them may be worth asking for."""
+        return 100_000
+
+    @property
+    def fixed_guesses(self) -> int | None:
+        """The number of guesses, if it is fixed in advance."""
+        return None
+
+    def with_size(self, _guesses: int, _examples: int, /) -> Self:
+        """Return the policy for other numbers: of guesses, if it fixes them, and of examples."""
+        return self
+
+    def at_level(self, _level: float, /) -> "PathPolicy":
+        """Return the policy with the values that stand for None at a level filled in."""
+        return self
+
+
+class LimitPolicy(PathPolicy):
+    """A policy with a limit for each single cut, which a split can test at its own."""
+
+    @abstractmethod
+    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """Return the limit of each of some cuts at a level of its own; the largest is exact."""
+
+    def split_orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """Return the paths that a split chooses from."""
+        return self.orders(sides)
+
+
+B = TypeVar("B", bound=PathPolicy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DerivedPolicy(PathPolicy, Generic[B]):
+    """A policy that tests the cuts of another one under another claim."""
+
+    base: B
+
+    @property
+    def fixed_guesses(self) -> int | None:
+        """See `PathPolicy.fixed_guesses`."""
+        return self.base.fixed_guesses
+
+    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """See `PathPolicy.orders`."""
+        return self.base.orders(sides)
+
+    def check(self, examples: int) -> None:
+        """See `Policy.check`."""
+        self.base.check(examples)
+
+    def at_level(self, level: float, /) -> PathPolicy:
+        """See `PathPolicy.at_level`."""
+        return self.base.at_level(level)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """A policy tested on some paths of a ranking, and the path that won."""
+
+    ranking: _core.Ranking
+    policy: PathPolicy
+    orders: tuple[PathOrder, ...]
+    level: float
+    order: PathOrder
+    path: _core.Path
+    best: BestCut
+    recall: float
+
+    @classmethod
+    def of(
+        cls,
+        ranking: _core.Ranking,
+        routes: Mapping[PathOrder, PathPolicy],
+        level: float,
+        recall: float = 1.0,
+    ) -> "Trial":
+        """Bound every path at its share of the level and keep the best; on equality the first.
+
+        Cuts of more than a share `recall` of the examples are left out.
+        """
+        if all(policy.shares_level for policy in routes.values()):
+            level /= len(routes)
+        paths = {order: policy.path(ranking, order) for order, policy in routes.items()}
+        if recall < 1:
+            most = _most(recall, ranking.examples)
+            paths = {order: path.prefix(most) for order, path in paths.items()}
+        bounds = {order: policy.bound(paths[order], level) for order, policy in routes.items()}
+        winner = max(bounds, key=lambda order: bounds[order].logit)
+        return cls(
+            ranking=ranking,
+            policy=routes[winner],
+            orders=tuple(routes),
+            level=level,
+            order=winner,
+            path=paths[winner],
+            best=bounds[winner],
+            recall=recall,
+        )
+
+    def perfect(self, policy: PathPolicy, examples: int) -> float:
+        """Return what a perfect attack proves on the longest path."""
+        most = None if self.recall == 1 else _most(self.recall, examples)
+        return policy.perfect(self.orders[-1], examples, self.level, most)
+
+    def finding(self, game: Game, notes: tuple[str, ...] = (), **more: JsonValue) -> Finding:
+        """Return what a game proves, with more warnings and more options."""
+        best = self.best
+        ceiling = Lazy(
+            lambda: max(0.0, best.logit, self.perfect(self.policy, self.ranking.examples))
+        )
+        options: dict[str, JsonValue] = {
+            "cuts": encode(self.policy.at_level(self.level)),
+            "paths": [PATH_NAMES[order] for order in self.orders],
+            "level": self.level,
+        }
+        return Finding(
+            game=game,
+            ranking=self.ranking,
+            order=self.order,
+            best=best,
+            reason=chance_explains(best.cut, best.successes),
+            options=options | more,
+            warnings=notes + self._warnings(ceiling),
+            ceiling=ceiling,
+            points=lambda most: self.policy.curve(self.path, self.level, most),
+        )
+
+    def _warnings(self, ceiling: Lazy[float]) -> tuple[str, ...]:
+        notes = (self._tied(), self._moved(), self._limit(ceiling))
+        return inverted_warnings(self.ranking) + tuple(note for note in notes if note)
+
+    def _tied(self) -> str:
+        share = tied_share(self.ranking)
+        note = "cuts fall only between blocks of ties, so a score of finer precision may prove more"
+        return share and share + note
+
+    def _moved(self) -> str:
+        guesses, fixed = self.best.cut, self.policy.fixed_guesses
+        if fixed is None or guesses == fixed:
+            return ""
+        return f"the cut moved from {fixed} to {guesses} guesses, the end of a block of tied scores"
+
+    def _limit(self, ceiling: Lazy[float]) -> str:
+        best, fixed = self.best, self.policy.fixed_guesses is not None
+        if (fixed or self.ranking.examples <= _FEW) and ceiling.value <= _REFERENCE:
+            needed = self._needed()
+            enough = (
+                f"at least {needed} {'guesses' if fixed else 'examples'}"
+                if needed
+                else "other cuts"
+            )
+            return (
+                f"even a perfect attack would reach {down(ceiling.value)} only: {enough} are "
+                f"needed to refute {self.policy.strength} = {_REFERENCE:g}"
+            )
+        if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
+            return (
+                f"the bound is close to {down(ceiling.value)}, all that a perfect attack would "
+                "have reached: more examples may prove more"
+            )
+        return ""
+
+    def _needed(self) -> int | None:
+        """Return the least number of examples, or of fixed guesses, to refute the reference."""
+
+        def suffices(size: int) -> bool:
+            examples = size if self.policy.fixed_guesses is None else 2 * size
+            return self.perfect(self.policy.with_size(size, examples), examples) > _REFERENCE
+
+        low, high = 1, 2
+        while not suffices(high):
+            if high > self.policy.horizon:
+                return None
+            low, high = high, 2 * high
+        return low + bisect_left(range(low, high + 1), True, key=suffices)  # noqa: FBT003
+
+
+def _most(recall: float, examples: int) -> int:
+    """Return the guesses of the longest cut, whose recall is so large if scores say nothing."""
+    return max(1, math.floor(recall * examples))
+
+
+def chance_explains(guesses: int, correct: int) -> str:
+    """Say why nothing is proved at the best cut; 0 guesses if no cut stands out."""
+    if guesses == 0:
+        return "no tested cut has enough right guesses to count against chance"
+    return (
+        f"chance explains every tested cut: at the best one {correct} of {guesses} "
+        "guesses are right"
+    )

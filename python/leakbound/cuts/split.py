@@ -1,0 +1,121 @@
+"""One cut, chosen on some of the examples and tested on the others."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.records import encode
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, Kind, PathOrder, Sides
+from leakbound._base.validation import real
+from leakbound.cuts.base import Finding, Game, Policy
+from leakbound.cuts.paths import LimitPolicy, Trial
+from leakbound.cuts.policies import Fixed
+from leakbound.errors import OptionError
+
+__all__ = ["Split", "SplitTest"]
+
+_POINTS = 2000
+"""The most cuts of a path that are compared."""
+
+
+@dataclass(frozen=True)
+class Split(Policy):
+    """One cut, chosen on some of the examples and tested on the others.
+
+    Parameters
+    ----------
+    fraction : float
+        Share of the examples, drawn at random from the audit's seed, that choose the path and the
+        number of guesses, in (0, 1).
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If it is not a number between 0 and 1.
+
+    Examples
+    --------
+    >>> Split()
+    Split(fraction=0.25)
+    """
+
+    fraction: float = 0.25
+    kind: ClassVar[Kind] = "lower_bound"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction", real(self.fraction, "fraction", above=0, below=1))
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return (
+            "One cut, chosen on a random part of the examples and tested on the rest: the "
+            "Clopper-Pearson limit (Clopper and Pearson 1934)."
+        )
+
+    def audit(self, game: Game, level: float, /) -> Finding:
+        """See `Policy.audit`: the cut is tested by its Clopper-Pearson limit."""
+        return SplitTest(self, Fixed(1)).audit(game, level)
+
+
+@dataclass(frozen=True)
+class SplitTest(Policy):
+    """A split whose cut, whatever its number of guesses, is tested by another policy."""
+
+    split: Split
+    test: LimitPolicy
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return self.test.method
+
+    def audit(self, game: Game, level: float, /) -> Finding:
+        """See `Policy.audit`: choose path and guesses on one part, test them on the other."""
+        if game.break_ties:
+            game = game.without_ties()
+        chosen = _draw(game.examples, self.split.fraction, game.seed)
+        part = game.part(chosen, f"{game.name} that choose the cut").ranking()
+        tested = game.part(~chosen, f"{game.name} that test the cut")
+        ranking = tested.ranking()
+        order, guesses = self._choice(part, ranking.examples, game.sides, level)
+        guesses = min(guesses, ranking.path(order).guesses)
+        routes = {order: self.test.with_size(guesses, ranking.examples)}
+        return Trial.of(ranking, routes, level).finding(
+            tested,
+            cuts=encode(self.split),
+            chosen_guesses=guesses,
+            choosing_examples=part.examples,
+        )
+
+    def _choice(
+        self, part: _core.Ranking, examples: int, sides: Sides, level: float
+    ) -> tuple[PathOrder, int]:
+        """Return path and guesses with the best limit, if the other part were like this one."""
+        scale = examples / part.examples
+        test = self.test.with_size(1, examples)
+        found: list[tuple[float, PathOrder, int]] = []
+        for order in test.split_orders(sides):
+            guesses, correct = part.path(order).sample(_POINTS)
+            expected = np.maximum(1, np.rint(guesses * scale)).astype(np.int64)
+            right = np.minimum(expected, np.rint(correct * scale).astype(np.int64))
+            limit = test.limits(expected, right, level)
+            top = int(np.argmax(limit))
+            found.append((float(limit[top]), order, int(expected[top])))
+        _, order, chosen = max(found, key=lambda one: one[0])
+        return order, chosen
+
+
+def _draw(examples: int, fraction: float, seed: int) -> BoolArray:
+    """Draw the part that chooses, without looking at scores or membership."""
+    if examples < 4:
+        message = f"Split needs at least 2 examples in each part, got {examples} in all"
+        raise OptionError(message)
+    size = min(max(2, round(fraction * examples)), examples - 2)
+    chosen = np.zeros(examples, dtype=np.bool_)
+    rows = Purpose.SPLIT.rng(seed).choice(examples, size, replace=False, shuffle=False)
+    chosen[rows] = True
+    return chosen

@@ -1,0 +1,100 @@
+"""One test without cuts: every example is guessed a member, with a weight."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.records import Lazy, encode
+from leakbound._base.types import Kind
+from leakbound._base.validation import numbers
+from leakbound.cuts.base import Best, CurvePoints, Finding, Game, Policy
+from leakbound.errors import AbstentionError, IncompatibleOptionsError
+
+__all__ = ["Weighted"]
+
+_STEPS = 64
+"""Weights are rounded to multiples of one over this, which keeps the tail exact and quick."""
+
+
+@dataclass(frozen=True)
+class Weighted(Policy):
+    """No cut at all: every example is guessed a member, with its score in [0, 1] as a weight.
+
+    The weight of all members is compared with its largest law (Kazmi et al. 2024, Propositions 1
+    and 2, as stated). For scores that are calibrated beforehand, such as probabilities; they are
+    rounded to multiples of 1/64. Guesses are of "member" only.
+
+    Examples
+    --------
+    >>> Weighted().kind
+    'lower_bound'
+    """
+
+    kind: ClassVar[Kind] = "lower_bound"
+
+    @property
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+        return (
+            "One test without cuts: the weight of the members is compared with that of independent "
+            "guesses, a weighted Poisson-binomial tail."
+        )
+
+    def audit(self, game: Game, level: float, /) -> Finding:
+        """See `Policy.audit`: bound the odds by the weight that members have in all.
+
+        If each example is a member with probability at most p, given the scores and the coins
+        before, the weight of the members is dominated by Σ t_i S'_i, S' independent Bernoulli(p).
+        The bound is the largest p at which that is so large with probability at most `level`.
+        """
+        if game.sides == "both":
+            message = 'cuts=Weighted() guesses members only: set sides="member"'
+            raise IncompatibleOptionsError(message)
+        scores, member = game.scores, game.member
+        numbers(scores, f"{game.name}, which are weights,", least=0, most=1)
+        steps = np.rint(scores * _STEPS).astype(np.int64)
+        guessed = steps > 0
+        if not guessed.any():
+            message = (
+                f"all {game.name} round to 0, so every example abstains: some weight must be larger"
+            )
+            raise AbstentionError(message)
+        steps //= np.gcd.reduce(steps)
+        weights, weight = steps[guessed].astype(np.uint64), int(steps[member].sum())
+        log_odds = -math.inf
+        if weight:
+            fair, threshold = np.zeros(weights.size), np.array([weight], dtype=np.int64)
+            log_odds = float(
+                _core.weighted_epsilon(fair, threshold, beta=level, weights=weights)[0]
+            )
+        ranking = _core.Ranking(scores, member)
+        share = weight / int(weights.sum())
+        return Finding(
+            game=game,
+            ranking=ranking,
+            order="member",
+            best=Best(log_odds, int(guessed.sum()), int((guessed & member).sum())),
+            reason=f"members have {share:.3f} of the weight, which chance explains",
+            options={"cuts": encode(self), "paths": ["member"], "level": level},
+            warnings=(),
+            ceiling=Lazy(lambda: max(0.0, log_odds, _perfect(scores.size // 2, level))),
+            points=lambda most: _untested(ranking, most),
+        )
+
+
+def _untested(ranking: _core.Ranking, points: int) -> CurvePoints:
+    """Return cuts of the ranking; only the set of all guesses has a bound."""
+    guesses, correct = ranking.path("member").sample(points)
+    return guesses, correct, np.full(guesses.size, np.nan)
+
+
+def _perfect(members: int, level: float) -> float:
+    """Return the bound where all members have weight 1, and nothing else has any."""
+    if members == 0:
+        return 0.0
+    count = np.array([members], dtype=np.uint64)
+    p = float(_core.clopper_pearson(count, count, beta=np.array([level]))[0])
+    return math.log(p) - math.log1p(-p)

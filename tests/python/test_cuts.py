@@ -1,0 +1,88 @@
+"""Every cut policy answers the same question: what do scores and membership prove at a level?"""
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy
+from leakbound.cuts.paths import PathPolicy
+from leakbound.errors import IncompatibleOptionsError
+
+LEVEL = 0.05
+POLICIES: tuple[CutPolicy, ...] = (
+    lb.KLScan(),
+    lb.EqualLevelScan(),
+    lb.UnionBound(grid="geometric"),
+    lb.Fixed(60),
+    lb.Split(),
+    lb.VilleMixture(),
+    lb.Weighted(),
+    lb.Uncorrected(),
+)
+each = pytest.mark.parametrize("policy", POLICIES, ids=repr)
+
+
+def game(*, leak: float = 2.0, digits: int = 12) -> Game:
+    rng = np.random.default_rng(5)
+    member = rng.random(400) < 0.5
+    scores = np.round(1 / (1 + np.exp(-rng.normal(size=400) - leak * (member - 0.5))), digits)
+    return Game(scores=scores, member=member, sides="member", seed=3)
+
+
+def test_the_policies_here_are_all_of_them() -> None:
+    assert {type(one) for one in POLICIES} | {lb.ScoreAdaptive} == set(CUT_POLICIES)
+    assert all(issubclass(kind, Policy) for kind in CUT_POLICIES)
+
+
+@each
+def test_an_audit_reports_what_its_policy_finds(policy: CutPolicy) -> None:
+    played = game()
+    found = policy.audit(played, LEVEL)
+    result = lb.audit_one_run(
+        played.scores, played.member, cuts=policy, sides="member", seed=played.seed
+    )
+    assert found.best.logit == result.bound > 0
+    assert (found.best.cut, found.best.successes) == (result.guesses, result.correct)
+    assert found.ceiling.value == result.ceiling >= result.bound
+    assert found.warnings == result.warnings
+    assert result.theorem.endswith(policy.method)
+
+
+@each
+def test_the_chosen_cut_is_on_the_curve_once_with_its_bound(policy: CutPolicy) -> None:
+    played = game()
+    curve = lb.audit_one_run(played.scores, played.member, cuts=policy, sides="member").curve
+    found = policy.audit(Game(scores=played.scores, member=played.member, sides="member"), LEVEL)
+    (place,) = np.flatnonzero(curve.guesses == found.best.cut)
+    assert curve.correct[place] == found.best.successes
+    assert curve.bound[place] == found.best.logit
+    assert np.all(np.diff(curve.guesses) > 0)
+
+
+@pytest.mark.parametrize("cuts", [lb.Fixed(60), lb.KLScan(), lb.VilleMixture()], ids=repr)
+@pytest.mark.parametrize("leak", [0.0, 2.0])
+def test_ties_move_a_cut_to_the_end_of_their_block(cuts: PathPolicy, leak: float) -> None:
+    played = game(leak=leak, digits=1)
+    found = cuts.audit(played, LEVEL)
+    ends = np.cumsum(np.unique(-played.scores, return_counts=True)[1])
+    if isinstance(cuts, lb.Fixed):
+        assert found.best.cut == ends[ends >= cuts.guesses][0]
+        assert f"the cut moved from 60 to {found.best.cut} guesses" in " ".join(found.warnings)
+    elif found.best.logit > 0:
+        assert found.best.cut in ends
+
+
+def test_a_number_that_scores_choose_has_no_bound_on_log_odds() -> None:
+    with pytest.raises(IncompatibleOptionsError, match="families of trade-off functions"):
+        lb.ScoreAdaptive([10, 20]).audit(game(), LEVEL)
+
+
+@each
+def test_what_a_level_leaves_open_is_filled_in_and_nothing_else(policy: CutPolicy) -> None:
+    if isinstance(policy, PathPolicy):
+        full = policy.at_level(LEVEL)
+        assert type(full) is type(policy)
+        assert full.at_level(LEVEL / 2) == full
+        assert full.bound(path := game().ranking().path("member"), LEVEL).logit == (
+            policy.bound(path, LEVEL).logit
+        )
