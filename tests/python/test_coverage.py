@@ -15,10 +15,10 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import validity
+from leakbound._base.odds import logit
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.validity.catalogue import pure_policies
-from leakbound.validity.games import log_odds
 
 Sides = Literal["both", "member"]
 SIDES: tuple[Sides, ...] = ("both", "member")
@@ -65,7 +65,7 @@ def error_curve(cuts: Any, sides: Sides, scores: np.ndarray, truths: np.ndarray)
         upper = np.arange(SMALL) < ends[np.argmin(np.abs(ends - SMALL / 2))]
     right = (everyone == upper).sum(axis=1)
     return np.array(
-        [(p**right * (1 - p) ** (SMALL - right))[bounds > log_odds(p)].sum() for p in truths]
+        [(p**right * (1 - p) ** (SMALL - right))[bounds > logit(p)].sum() for p in truths]
     )
 
 
@@ -90,7 +90,7 @@ def test_the_scan_errs_as_often_as_it_may() -> None:
         rng = np.random.default_rng(seed)
         scores, right = rng.random(400), rng.random(400) < 0.73
         result = audit_coins(scores, right, request)
-        return result.bound > log_odds(0.73)
+        return result.bound > logit(0.73)
 
     assert sum(map(trial, range(1000))) >= scipy_stats.binom.ppf(1e-4, 1000, 0.8 * 0.1)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.validation import (
     check_length,
@@ -275,7 +276,7 @@ class ConfidenceSet:
             columns.append(np.arange(member.size) < self.reference)
         design = np.column_stack(columns).astype(np.float64)
         scores = design @ self.coefficients + offsets
-        return features, design, 1 / (1 + np.exp(-scores))
+        return features, design, expit(scores)
 
     @property
     def labels(self) -> BoolArray:

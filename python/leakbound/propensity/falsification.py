@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
@@ -258,7 +259,7 @@ def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
     offsets = guess * claimed[chosen]
     correct = int((labels[chosen] == (guess > 0)).sum())
     tail = poisson_binomial_tail_offsets(correct, offsets, 0.0, log=True)
-    return _Bet(float(tail), chosen.size, correct, float(_expit(offsets).sum()))
+    return _Bet(float(tail), chosen.size, correct, float(expit(offsets).sum()))
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -274,11 +275,11 @@ def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArra
     tuple of ndarray
         Indices, such that the evidence expected is largest, and guesses +1 or -1.
     """
-    chance = _expit(claimed)
-    excess = np.where(believed == claimed, 0.0, _expit(believed) - chance)
+    chance = expit(claimed)
+    excess = np.where(believed == claimed, 0.0, expit(believed) - chance)
     # What is expected is expected by the sceptic: a claim near 0 or 1 does not make it certain.
     variance = np.maximum(
-        chance * _expit(-claimed), np.maximum(_expit(believed) * _expit(-believed), 1e-300)
+        chance * expit(-claimed), np.maximum(expit(believed) * expit(-believed), 1e-300)
     )
     ranked = np.argsort(-np.abs(excess) / variance, kind="stable")
     ranked = ranked[excess[ranked] != 0]
@@ -305,12 +306,6 @@ def fisher(log_tails: list[float]) -> float:
     x = -sum(log_tails)
     series = sum(x**j / math.factorial(j) for j in range(len(log_tails)))
     return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
-
-
-def _expit(x: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        values: FloatArray = 1.0 / (1.0 + np.exp(-x))
-    return values
 
 
 def default_sceptics() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checkpoints import Checkpoints
+from leakbound._base.odds import expit
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
 from leakbound._base.validation import flag, integer, real
 from leakbound.propensity.blocks import BLOCK, run_blocks
@@ -100,9 +101,7 @@ class PropensityFit:
         ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
             As for `log_odds`.
         """
-        with np.errstate(over="ignore"):
-            values: FloatArray = 1.0 / (1.0 + np.exp(-self.log_odds(X)))
-        return values
+        return expit(self.log_odds(X))
 
     def bootstrap(
         self,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.report.style import draw_classes, house_style, name_axes, new_axes
@@ -116,8 +117,7 @@ def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
     Overlap(m=4, m_eff=2, effective members 1 of 2, non-members 1 of 2)
     """
     size = np.abs(log_odds)
-    smaller = 1.0 / (1.0 + np.exp(np.minimum(size, 700.0)))
-    smaller[np.isinf(size)] = 0.0
+    smaller = expit(-size)
     propensity = np.where(log_odds > 0, 1.0 - smaller, smaller)
     edges = np.linspace(0.0, 1.0, BINS + 1)
     counts = [np.histogram(propensity[member == one], edges)[0] for one in (True, False)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, Design, FloatArray
 from leakbound._base.validation import choice, integer, real
@@ -244,7 +245,7 @@ def noisy_sum(
         guarantee=f"{mu:g}-GDP under adding or removing an example, shift {population.ratio:g}",
         _profile=gaussian_profile(mu),
         log_odds=log_odds,
-        propensity=1 / (1 + np.exp(-log_odds)),
+        propensity=expit(log_odds),
         features=first * math.sqrt(size),
         holdout_features=outside * math.sqrt(size),
         holdout_member=others,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -304,7 +305,7 @@ def residual_scores(
     check_length(odds, values.size, "log_odds")
     shift = odds.astype(np.float64, copy=False)
     if prior is None:
-        share = 1.0 / (1.0 + np.exp(-np.clip(shift, -700.0, 700.0)))
+        share = expit(shift)
     else:
         share = np.full(values.size, real(prior, "prior", above=0, below=1))
     finite = np.isfinite(values)

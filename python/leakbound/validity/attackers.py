@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.claims import PureDP
@@ -64,7 +65,7 @@ class Informed:
         rng = Purpose.KNOWING_ATTACKER.rng(seed)
         features = rng.normal(size=(self.m, self.d))
         odds = self._odds(features)
-        member = rng.random(self.m) < 1 / (1 + np.exp(-odds))
+        member = rng.random(self.m) < expit(odds)
         told, truth = self._told(rng, member)
         scores = {
             "odds": odds + told,
@@ -74,9 +75,7 @@ class Informed:
             "posterior": odds + told,
         }[self.knows]
         none = features[:0]
-        return ShiftedGame(
-            scores, member, 1 / (1 + np.exp(-odds)), truth, features, none, none[:, 0] > 0
-        )
+        return ShiftedGame(scores, member, expit(odds), truth, features, none, none[:, 0] > 0)
 
     def _odds(self, features: FloatArray) -> FloatArray:
         along = features.sum(axis=1) / math.sqrt(self.d)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from leakbound import simulate
+from leakbound._base.odds import logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import Sides
 from leakbound._base.validation import integer, real
@@ -39,7 +40,6 @@ from leakbound.validity.games import (
     Play,
     Response,
     UserGame,
-    log_odds,
 )
 from leakbound.validity.learnt import learnt_cases
 from leakbound.validity.nuisance import nuisance_cases
@@ -256,8 +256,8 @@ _JOINT: dict[str, dict[str, Any]] = {
 }
 _PAIRS = ((0.5, 0.5), (0.5, 0.73), (0.6, 0.8), (0.8, 0.8), (0.73, 0.95))
 _LIMITS: dict[str, tuple[float, dict[str, Any]]] = {
-    "real-nonmembers": (log_odds(0.73), {"real_nonmembers": True}),
-    "c-upper": (log_odds(0.73) - log_odds(0.6), {"c_upper": log_odds(0.6)}),
+    "real-nonmembers": (logit(0.73), {"real_nonmembers": True}),
+    "c-upper": (logit(0.73) - logit(0.6), {"c_upper": logit(0.6)}),
 }
 """What makes c + ε speak of ε, and the true ε, where the attack is right with probability 0.73."""
 

@@ -7,13 +7,14 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import expit, logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.errors import LeakboundError
 from leakbound.results import AuditResult, PanoramiaResult
-from leakbound.validity.games import log_odds, two_rankings
+from leakbound.validity.games import two_rankings
 from leakbound.validity.suite import CHEAP, COSTLY, DEAREST, FUTILE, Case
 from leakbound.validity.trials import ERROR
 
@@ -176,24 +177,20 @@ class _Misspecified:
         )
 
 
-def _sigmoid(x: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(-x)))
-
-
 def _steep(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Propensities whose log-odds are 2.5 times as large as they are."""
-    return _sigmoid(2.5 * x[:, 0]), _sigmoid(x[:, 0]), -x[:, 0]
+    return expit(2.5 * x[:, 0]), expit(x[:, 0]), -x[:, 0]
 
 
 def _no_product(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Propensities that lack the product of two features."""
     product = 2 * x[:, 0] * x[:, 1]
-    return _sigmoid(x[:, 0]), _sigmoid(x[:, 0] + product), product
+    return expit(x[:, 0]), expit(x[:, 0] + product), product
 
 
 def _no_feature(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Propensities that are right given two features, and ignore a third, which scores know."""
-    seen = _sigmoid(x[:, 0])
+    seen = expit(x[:, 0])
     hidden = 0.8 * np.sign(x[:, 2])
     return seen, seen + hidden * np.minimum(seen, 1 - seen), hidden + 1e-3 * x[:, 1]
 
@@ -205,7 +202,7 @@ _PROPENSITIES = {"steep": _steep, "no product": _no_product, "no feature": _no_f
 def _c_upper_too_small(seed: int) -> bool:
     """Whether a limit on c that is below c makes PANORAMIA claim leakage where there is none."""
     baseline, attack, member = two_rankings(400, 0.5, 0.8, seed)
-    limit, confidence = log_odds(0.6), _CONFIDENCE
+    limit, confidence = logit(0.6), _CONFIDENCE
     found = audit_panoramia(baseline, attack, member, c_upper=limit, confidence=confidence)
     return found.bound > 0
 

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import check_scores
@@ -21,7 +22,6 @@ __all__ = [
     "Played",
     "Response",
     "UserGame",
-    "log_odds",
     "reports",
     "two_rankings",
 ]
@@ -50,22 +50,6 @@ class Play(Protocol):
 
     def __call__(self, *, seed: int) -> Audited:
         """Play the game of a seed."""
-
-
-def log_odds(p: float) -> float:
-    """Return ln(p / (1 - p)).
-
-    Parameters
-    ----------
-    p : float
-        A probability, in (0, 1).
-
-    Returns
-    -------
-    float
-        Its log-odds.
-    """
-    return math.log(p) - math.log1p(-p)
 
 
 @dataclass(frozen=True)
@@ -124,7 +108,7 @@ class Boundary:
         if self.wavering:
             right = self._waver(right, rng.random(self.m) < 0.5 / self.p)
         upper = rng.permutation(self.m) < self.m // 2
-        return Played(np.where(upper, size, -size), upper == right, log_odds(self.p))
+        return Played(np.where(upper, size, -size), upper == right, logit(self.p))
 
     def _waver(self, right: BoolArray, kept: BoolArray) -> BoolArray:
         """Keep a right guess after a wrong one with probability 1/(2p)."""

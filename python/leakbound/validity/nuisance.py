@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound.audits import audit_zero_run
 from leakbound.claims import Claim, GaussianDP, PureDP
@@ -56,7 +57,7 @@ class NuisanceTrial:
         direction *= self.spread / np.linalg.norm(direction)
         table = rng.normal(size=(self.held_out + self.m, self.features))
         log_odds = table @ direction
-        member = rng.random(log_odds.size) < 1 / (1 + np.exp(-log_odds))
+        member = rng.random(log_odds.size) < expit(log_odds)
         learn, audited = slice(self.held_out), slice(self.held_out, None)
         fit = LogisticPropensity().fit(table[learn], member[learn])
         scores = log_odds[audited]

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
@@ -148,14 +149,14 @@ class Replayed:
         """Toss coins of other seeds, and audit scores that know the audit's."""
         rng = np.random.default_rng([seed, 1])
         odds = 2.0 * rng.normal(size=_M)
-        member = rng.random(_M) < 1 / (1 + np.exp(-odds))
+        member = rng.random(_M) < expit(odds)
         replay = np.random.default_rng(seed)
         order, drawn = replay.permutation(_M), replay.random(_M)
         uniforms = np.empty(_M)
         uniforms[order] = drawn
         scores = np.where(uniforms < np.exp(-np.abs(odds)), odds, -10 * np.sign(odds))
         how = {"confidence": 1 - ERROR, "seed": seed, "adversary": "raw", **self.options}
-        return bool(audit_zero_run(scores, member, 1 / (1 + np.exp(-odds)), **how).bound > 0)
+        return bool(audit_zero_run(scores, member, expit(odds), **how).bound > 0)
 
 
 _AUDITS: tuple[tuple[Audit, str, str, dict[str, Any]], ...] = (

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, Design, FloatArray
 from leakbound.simulate import noisy_sum
@@ -117,12 +118,12 @@ class Shifted:
         else:
             scores = member + rng.normal(size=member.size) + odds
             truth = math.sqrt(2) if fixed else 1.0
-        return ShiftedGame(scores, member, 1 / (1 + np.exp(-odds)), truth, features, others, joined)
+        return ShiftedGame(scores, member, expit(odds), truth, features, others, joined)
 
     def _people(self, rng: np.random.Generator, size: int) -> tuple[FloatArray, BoolArray]:
         features = rng.normal(size=(size, _DIRECTION.size))
         odds = self.shift * (features @ _DIRECTION)
-        return features, rng.random(size) < 1 / (1 + np.exp(-odds))
+        return features, rng.random(size) < expit(odds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.odds import logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.audits import OneRunStream, audit_panoramia
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, EqualLevelScan, Fixed, KLScan, Split, UnionBound, VilleMixture
-from leakbound.validity.games import Played, log_odds
+from leakbound.validity.games import Played
 from leakbound.validity.suite import COSTLY, DEAR, MODERATE, Case
 from leakbound.validity.trials import ERROR, Cautious, OneRun
 
@@ -117,8 +118,7 @@ class CoarsePairs:
         if self.epsilon is not None:
             return result.bound > self.epsilon
         return bool(
-            result.c_lb > log_odds(self.baseline)
-            or result.c_plus_epsilon_lb > log_odds(self.attack)
+            result.c_lb > logit(self.baseline) or result.c_plus_epsilon_lb > logit(self.attack)
         )
 
     def _scores(
@@ -261,9 +261,9 @@ def _panoramia() -> Iterator[Case]:
             options = {"gamma": gamma, "delta": delta, "cuts": policy}
             trial = CoarsePairs(150, "4", *pair, gamma, delta, options=options)
             yield row("c, c+ε", cuts, truth=f"γ={gamma:g},δ={delta:g}", trial=trial, long=DEAR)
-    together = log_odds(0.8)
+    together = logit(0.8)
     real = CoarsePairs(150, "4", 0.5, 0.8, epsilon=together, options={"real_nonmembers": True})
     yield row("ε, real-nonmembers", "kl", truth="values=4", trial=real, long=MODERATE)
-    known = {"c_upper": log_odds(0.6)}
-    limited = CoarsePairs(150, "4", *pair, epsilon=together - log_odds(0.6), options=known)
+    known = {"c_upper": logit(0.6)}
+    limited = CoarsePairs(150, "4", *pair, epsilon=together - logit(0.6), options=known)
     yield row("ε, c-upper", "kl", truth="values=4", trial=limited, long=MODERATE)

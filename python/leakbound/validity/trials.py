@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, Sides
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import FAMILIES, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity
-from leakbound.validity.games import Play, log_odds, two_rankings
+from leakbound.validity.games import Play, two_rankings
 from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
 
 __all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
@@ -135,8 +134,7 @@ class Panoramia:
         if self.epsilon is not None:
             return result.bound > self.epsilon
         return bool(
-            result.c_lb > log_odds(self.baseline)
-            or result.c_plus_epsilon_lb > log_odds(self.attack)
+            result.c_lb > logit(self.baseline) or result.c_plus_epsilon_lb > logit(self.attack)
         )
 
 
@@ -184,4 +182,4 @@ class ZeroRun:
         model = LogisticPropensity(calibration="platt" if self.platt else None)
         fit = model.fit(game.holdout_features, game.holdout_member)
         draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63, progress=False)
-        return 1 / (1 + np.exp(-draws))
+        return expit(draws)

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from leakbound._base.odds import expit
 from leakbound.errors import ImplausibleCoinsError
 from leakbound.stats import binomial_tail, poisson_binomial_tail
 
@@ -117,9 +116,9 @@ class MemberCount:
         MemberCount
             The count; of limits, those count that explain it best.
         """
-        with np.errstate(over="ignore"):
-            least, most = 1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high))
-        return cls._of(int(member.sum()), least, most, "the propensities", _PROPENSITIES)
+        return cls._of(
+            int(member.sum()), expit(low), expit(high), "the propensities", _PROPENSITIES
+        )
 
     @classmethod
     def _of(

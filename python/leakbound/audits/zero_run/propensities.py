@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._base.odds import logit
 from leakbound._base.validation import check_length, numbers, vector
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.errors import (
@@ -149,12 +150,12 @@ def read_shift(
                 "scores; each of the K rows must describe all examples"
             )
             raise LengthMismatchError(message)
-        draws = _logit(table)
+        draws = logit(table)
         point = np.median(draws, axis=0)
         return Shift(point, point, point, draws, limited=False)
     values = vector(given, "propensity")
     check_length(values, member.size, "propensity")
-    point = _logit(values)
+    point = logit(values)
     return Shift(point, point, point, None, limited=False)
 
 
@@ -324,14 +325,7 @@ def _limited(limits: tuple[Any, ...], examples: int) -> Shift:
             f"({crossed.size} such rows): pass (lower, upper)"
         )
         raise OptionError(message)
-    lower, upper = _logit(low), _logit(high)
+    lower, upper = logit(low), logit(high)
     certain = np.isinf(lower) | np.isinf(upper)
     middle = np.where(certain, np.where(np.isinf(lower), upper, lower), (lower + upper) / 2)
     return Shift(middle, lower, upper, None, limited=True)
-
-
-def _logit(values: NDArray[np.generic]) -> FloatArray:
-    p = values.astype(np.float64)
-    with np.errstate(divide="ignore"):
-        odds: FloatArray = np.log(p) - np.log1p(-p)
-    return odds

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import flag, integer
@@ -109,7 +110,7 @@ class Census:
             + np.array(PAY)[occupation]
             + np.minimum(gains, 10_000) / 4000
         )
-        high = (rng.random(n) < 1 / (1 + np.exp(-odds))) ^ (rng.random(n) < FLIPPED)
+        high = (rng.random(n) < expit(odds)) ^ (rng.random(n) < FLIPPED)
         table = np.column_stack([age, schooling, sex, occupation, hours, weight, gains])
         return Samples(table, high.astype(np.int64))
 

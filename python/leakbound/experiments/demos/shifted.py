@@ -17,6 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from leakbound._base.files import write_text
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
 from leakbound._base.validation import integer
@@ -193,7 +194,7 @@ class _People:
     def joined(self, rng: np.random.Generator) -> BoolArray:
         """Toss a coin for each, the likelier to join the better the answers fit together."""
         odds = READINESS * (self.fit - np.median(self.fit))
-        return rng.random(odds.size) < 1 / (1 + np.exp(-odds))
+        return rng.random(odds.size) < expit(odds)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.experiments.demos.glyphs import RECIPE
@@ -74,7 +75,7 @@ class ShiftedGlyphs:
     @property
     def propensity(self) -> FloatArray:
         """The probability of membership given the font."""
-        return np.asarray(1 / (1 + np.exp(-self.log_odds)))
+        return expit(self.log_odds)
 
     @classmethod
     def create(cls, m: int, *, shift: float, seed: int) -> "ShiftedGlyphs":
@@ -97,7 +98,7 @@ class ShiftedGlyphs:
         rng = Purpose.SHIFTED_GLYPHS.rng(seed)
         thin, digits = rng.integers(0, 2, 2 * m), rng.integers(0, 10, 2 * m)
         odds: FloatArray = float(1 - shift) * STRENGTH * np.where(thin, -1.0, 1.0)
-        member = rng.random(2 * m) < 1 / (1 + np.exp(-odds))
+        member = rng.random(2 * m) < expit(odds)
         images, labels = photographs(digits, PLACES[thin], rng), noisy_labels(digits, rng)
         data = TensorDataset(torch.from_numpy(images), torch.from_numpy(labels))
         chosen = torch.from_numpy(np.flatnonzero(member))

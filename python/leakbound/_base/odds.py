@@ -1,0 +1,32 @@
+"""Probabilities from log-odds and log-odds from probabilities, the ends of both included."""
+
+import math
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.types import FloatArray
+
+__all__ = ["expit", "logit"]
+
+
+def expit(log_odds: FloatArray) -> FloatArray:
+    """Return 1/(1 + e^-λ) of log-odds λ; 0 and 1 of infinite ones."""
+    with np.errstate(over="ignore"):
+        p: FloatArray = 1.0 / (1.0 + np.exp(-log_odds))
+    return p
+
+
+@overload
+def logit(p: float) -> float: ...
+@overload
+def logit(p: NDArray[np.generic]) -> FloatArray: ...
+def logit(p: float | NDArray[np.generic]) -> float | FloatArray:
+    """Return ln(p/(1 - p)) of probabilities; infinite for 0 and 1 in an array."""
+    if isinstance(p, float):
+        return math.log(p) - math.log1p(-p)
+    shares = p.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        log_odds: FloatArray = np.log(shares) - np.log1p(-shares)
+    return log_odds
