@@ -184,7 +184,7 @@ class ExampleOrder:
         return rows
 
     def _tells(self, own: _Ids | None) -> bool:
-        """Return whether ids tell whose order theirs is: a plain index does among its own."""
+        """Return whether ids tell an order: a plain index does where these numbers are ids."""
         if own is None or not own.plain:
             return own is not None
         return any(_order(known, own) is not None for known in self._known)

@@ -6,7 +6,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.scalars import choice, complement, flag, instance, integer, real, shown
+from leakbound._base.scalars import (
+    MOST_EXAMPLES,
+    choice,
+    complement,
+    flag,
+    instance,
+    integer,
+    real,
+    shown,
+)
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import (
     ArrayTypeError,
@@ -21,6 +30,7 @@ from leakbound.errors import (
 )
 
 __all__ = [
+    "MOST_EXAMPLES",
     "check_ids",
     "check_length",
     "check_membership",

@@ -28,6 +28,8 @@ __all__ = [
 
 _DOUBLINGS = 10
 """The walk through a bracket begins with steps of its length halved so often."""
+_MOST_STEPS = 10**6
+"""The law of a sum of more losses takes too much memory, and time."""
 
 
 class FamilyClaim(Guarantee):
@@ -260,7 +262,7 @@ class SubsampledGaussianDP(FamilyClaim):
     sampling_rate : float
         Probability of an example to be in a batch, in (0, 1].
     steps : int
-        Number of batches, at least 1.
+        Number of batches, at least 1 and at most 10^6.
 
     Raises
     ------
@@ -295,7 +297,7 @@ class SubsampledGaussianDP(FamilyClaim):
     def __post_init__(self) -> None:
         rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))
         object.__setattr__(self, "sampling_rate", rate)
-        object.__setattr__(self, "steps", integer(self.steps, "steps", least=1))
+        object.__setattr__(self, "steps", integer(self.steps, "steps", least=1, most=_MOST_STEPS))
 
     @property
     def name(self) -> str:

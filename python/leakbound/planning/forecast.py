@@ -17,7 +17,15 @@ from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, Sides
-from leakbound._base.validation import choice, complement, flag, instance, integer, real
+from leakbound._base.validation import (
+    MOST_EXAMPLES,
+    choice,
+    complement,
+    flag,
+    instance,
+    integer,
+    real,
+)
 from leakbound.audits.policies.approximate_dp import approx_policy, plan_fixed
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy, plan_family
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
@@ -47,6 +55,10 @@ _FEWEST = 8
 """The smallest number of canaries that is tried."""
 _NONE = 1e-9
 """A share of the examples that stands for the first of them."""
+_MOST_SIMULATIONS = 10**6
+"""More tell nothing more."""
+_COUNTED = 2**32 - 1
+"""Guesses that the core counts under (ε, δ)-DP."""
 _RATIO = 1.02
 """How closely the number of canaries is found."""
 
@@ -256,7 +268,7 @@ def best_guesses(
     Parameters
     ----------
     m : int
-        Examples, at least 1.
+        Examples, at least 1 and at most 2^32 - 1.
     confidence : float
         Confidence of the bound, in (0, 1).
     claim : PureDP, ApproxDP or GaussianDP
@@ -281,7 +293,7 @@ def best_guesses(
     >>> best_guesses(1000, truth=Gaussian(2)) < best_guesses(1000, truth=Response(2))
     True
     """
-    integer(m, "m", least=1)
+    integer(m, "m", least=1, most=_COUNTED)
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
     assumed = Gaussian(REFERENCE.mu) if truth is None else _truth(truth, claim)
@@ -305,7 +317,7 @@ def power(
     Parameters
     ----------
     m : int
-        Examples, at least 8.
+        Examples, at least 8 and at most 10^8.
     truth : float, Gaussian or Response
         What is true. A number is a value of the claim's parameter: for `PureDP` that of
         `Response`, for `ApproxDP` that of the `Gaussian` with this ε at the claim's δ, for
@@ -321,7 +333,7 @@ def power(
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     simulations : int
-        Audits to simulate, at least 1.
+        Audits to simulate, at least 1 and at most 10^6.
     seed : int
         Their seed, at least 0. The answer is the same for any number of threads.
 
@@ -343,10 +355,10 @@ def power(
     >>> found.median < 3.0 < found.ceiling
     True
     """
-    integer(m, "m", least=_FEWEST)
+    integer(m, "m", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
-    integer(simulations, "simulations", least=1)
+    integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
     stream = Purpose.POWER.derived(seed)
     goal = real(target, "target", least=0, below=math.inf)
@@ -412,9 +424,9 @@ def canaries_needed(
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     simulations : int
-        Audits to simulate for each number tried, at least 1.
+        Audits to simulate for each number tried, at least 1 and at most 10^6.
     most : int
-        The largest number tried, at least 8.
+        The largest number tried, at least 8 and at most 10^8.
     seed : int
         Seed of the simulations, at least 0.
     progress : bool
@@ -446,7 +458,7 @@ def canaries_needed(
     goal = real(target, "target", above=0, below=math.inf)
     enough = real(probability, "probability", above=0, below=1)
     flag(progress, "progress")
-    limit = integer(most, "most", least=_FEWEST)
+    limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
 
     def at(m: int) -> Power:
         return power(

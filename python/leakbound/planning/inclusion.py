@@ -14,7 +14,7 @@ from leakbound._base.archives import Archive, DamagedFileError, open_archive
 from leakbound._base.files import replacing
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, IntArray
-from leakbound._base.validation import check_ids, check_membership, integer, vector
+from leakbound._base.validation import MOST_EXAMPLES, check_ids, check_membership, integer, vector
 from leakbound.errors import (
     ArrayTypeError,
     LeakboundError,
@@ -124,7 +124,7 @@ class InclusionPlan:
         Parameters
         ----------
         n : int
-            Number of examples, at least 1.
+            Number of examples, at least 1 and at most 10^8.
         seed : int, optional
             Seed of the coins, at least 0, to toss the same again; by default a new one from the
             system's entropy.
@@ -148,7 +148,7 @@ class InclusionPlan:
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
         array([0, 1, 1, 1, 1, 0, 1, 0])
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         seed = secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
         words = Purpose.COINS.philox(seed).random_raw(-(-n // 64)).astype("<u8")
         bits = np.unpackbits(words.view(np.uint8), count=n, bitorder="little")

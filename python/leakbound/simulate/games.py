@@ -11,7 +11,8 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound._base.validation import integer, real
+from leakbound._base.validation import MOST_EXAMPLES, integer, real
+from leakbound.errors import OptionError
 from leakbound.simulate.profiles import Profile, gaussian_profile, smallest_epsilon
 
 __all__ = ["Game", "Parameter", "Reconstruction", "gaussian", "mixture", "null"]
@@ -170,7 +171,7 @@ def null(m: int, *, seed: int) -> Game:
     Parameters
     ----------
     m : int
-        Examples, at least 1.
+        Examples, at least 1 and at most 10^8.
     seed : int
         Seed of coins and noise, at least 0.
 
@@ -190,7 +191,7 @@ def null(m: int, *, seed: int) -> Game:
     0.0
     """
     rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
-    member = coins(rng, integer(m, "m", least=1))
+    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     return Game(
         scores=rng.normal(size=m),
         member=member,
@@ -214,13 +215,14 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
     Parameters
     ----------
     m : int
-        Canaries, at least 1.
+        Canaries, at least 1 and at most 10^8.
     mu : float
         μ, at least 0: the length of a canary over the standard deviation of the noise, 1/σ.
     seed : int
         Seed of coins and noise, at least 0.
     k : int
-        Equally likely values of each canary, at least 2; 2 is membership.
+        Equally likely values of each canary, at least 2; 2 is membership. Beyond, m times k is at
+        most 10^8.
 
     Returns
     -------
@@ -254,9 +256,15 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
     Reconstruction(m=1000, k=4, mu=1)
     """
     rng = Purpose.GAUSSIAN_GAME.rng(integer(seed, "seed", least=0))
-    integer(m, "m", least=1)
+    integer(m, "m", least=1, most=MOST_EXAMPLES)
     mu = real(mu, "mu", least=0, below=math.inf)
     if integer(k, "k", least=2) > 2:
+        if m * k > MOST_EXAMPLES:
+            message = (
+                f"m times k must be at most {MOST_EXAMPLES}, one number for each value of each "
+                f"canary, got m={m} and k={k}: take fewer canaries or values"
+            )
+            raise OptionError(message)
         return _reconstruction(rng, m, mu, k)
     member = coins(rng, m)
     return Game(
@@ -300,7 +308,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     Parameters
     ----------
     m : int
-        Canaries, at least 1.
+        Canaries, at least 1 and at most 10^8.
     mu : float
         μ, at least 0.
     dependence : float
@@ -346,7 +354,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     (1.0, 4.377)
     """
     rng = Purpose.MIXTURE_GAME.rng(integer(seed, "seed", least=0))
-    member = coins(rng, integer(m, "m", least=1))
+    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, below=math.nextafter(1, 2))
     common, own = rng.normal(), rng.normal(size=m)

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, Design, FloatArray
-from leakbound._base.validation import choice, integer, real
-from leakbound.errors import IncompatibleOptionsError
+from leakbound._base.validation import MOST_EXAMPLES, choice, integer, real
+from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import gaussian_profile
 
 __all__ = ["NoisySum", "noisy_sum"]
 
+_MOST_COORDINATES = 10**11
+"""Coordinates of all members at most: drawn twice, they take half an hour."""
 _BLOCK = 2**23
 """Coordinates of members drawn at a time: 32 MiB in single precision."""
 
@@ -142,6 +144,18 @@ class _Population:
         return total + np.log(width)
 
 
+def _check_size(m: int, dimension: int, features: int, holdout: int) -> None:
+    """Check that a game can be drawn, and its features be held."""
+    drawn, shown = m * dimension, (m + holdout) * features
+    if drawn > _MOST_COORDINATES or shown > MOST_EXAMPLES:
+        message = (
+            f"m times dimension must be at most {_MOST_COORDINATES}, and m and holdout times "
+            f"features at most {MOST_EXAMPLES}, got {drawn} and {shown}: take fewer examples, or a "
+            "smaller dimension"
+        )
+        raise OptionError(message)
+
+
 _NODES = 200
 """Points of x₁ at which λ is integrated; between them a polynomial, as λ is analytic and smooth."""
 _DEGREE = 24
@@ -166,7 +180,7 @@ def noisy_sum(
     Parameters
     ----------
     m : int
-        Audited examples, at least 2.
+        Audited examples, at least 2 and at most 10^8.
     mu : float
         μ, positive: one over the standard deviation of the noise.
     shift : float
@@ -216,10 +230,12 @@ def noisy_sum(
     True
     """
     rng = Purpose.NOISY_SUM.rng(integer(seed, "seed", least=0))
-    integer(m, "m", least=2)
+    integer(m, "m", least=2, most=MOST_EXAMPLES)
     mu = real(mu, "mu", above=0, below=math.inf)
-    shown = integer(features, "features", least=1)
-    size = m if dimension is None else integer(dimension, "dimension", least=1)
+    shown = integer(features, "features", least=1, most=MOST_EXAMPLES)
+    size = m if dimension is None else integer(dimension, "dimension", least=1, most=MOST_EXAMPLES)
+    held = integer(holdout, "holdout", least=0, most=MOST_EXAMPLES)
+    _check_size(m, size, shown, held)
     if size < shown + 2:
         message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
         raise IncompatibleOptionsError(message)
@@ -234,7 +250,7 @@ def noisy_sum(
     first, scores = np.empty((m, shown)), np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)
-    others = np.arange(integer(holdout, "holdout", least=0)) % 2 == 0
+    others = np.arange(held) % 2 == 0
     outside, _ = population.draw(rng, others)
     log_odds = population.log_odds(first[:, 0])
     return NoisySum(

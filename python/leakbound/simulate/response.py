@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import integer, real
+from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import response_profile
 
@@ -23,7 +23,7 @@ def randomized_response(
     Parameters
     ----------
     m : int
-        Examples, at least 1.
+        Examples, at least 1 and at most 10^8.
     epsilon : float
         ε, at least 0.
     fraction : float
@@ -60,7 +60,7 @@ def randomized_response(
     (1.5, True)
     """
     rng = Purpose.RESPONSE_GAME.rng(integer(seed, "seed", least=0))
-    member = coins(rng, integer(m, "m", least=1))
+    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     share = real(fraction, "fraction", above=0, below=math.nextafter(1, 2))

@@ -10,12 +10,12 @@ from leakbound._base.types import CountOptions, FdpTest
 from leakbound._base.validation import choice, flag, instance, integer, real
 from leakbound.claims import FAMILIES, AnyFamily
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import IncompatibleOptionsError, OptionError
 
 __all__ = ["fdp_lower_bound", "fdp_p_value", "fdp_rejects"]
 
-_MOST = 2**53
-"""The core counts right guesses in doubles."""
+_MOST = 10**8
+"""The recursion takes steps as the square root of the guesses: seconds at so many."""
 
 
 def fdp_rejects(
@@ -36,7 +36,7 @@ def fdp_rejects(
     correct : int
         Right guesses c, in [0, guesses].
     guesses : int
-        Guesses c', fixed in advance, at least 1.
+        Guesses c', fixed in advance, at least 1 and at most 10^8.
     m : float
         Examples, guessed or not; positive. After weighting, their effective number.
     tradeoff : TradeOff
@@ -51,7 +51,7 @@ def fdp_rejects(
         Whether no guess but "member" is ever made: m/2 then stands for m.
     test : {"tight", "recursion"}
         The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
-        Algorithm 3 alone, which is faster.
+        Algorithm 3 alone, which is faster and stands for both beyond ten million guesses.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def fdp_p_value(
     correct : int
         Right guesses c, in [0, guesses].
     guesses : int
-        Guesses c', fixed in advance, at least 1.
+        Guesses c', fixed in advance, at least 1 and at most 10^8.
     m : float
         Examples, guessed or not; positive.
     tradeoff : TradeOff
@@ -111,7 +111,7 @@ def fdp_p_value(
         Whether no guess but "member" is ever made.
     test : {"tight", "recursion"}
         The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
-        Algorithm 3 alone, which is faster.
+        Algorithm 3 alone, which is faster and stands for both beyond ten million guesses.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def fdp_lower_bound(
     correct : int
         Right guesses c, in [0, guesses].
     guesses : int
-        Guesses c', fixed in advance, at least 1.
+        Guesses c', fixed in advance, at least 1 and at most 10^8.
     m : float
         Examples, guessed or not; positive.
     claim : GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
@@ -169,7 +169,7 @@ def fdp_lower_bound(
         Whether no guess but "member" is ever made.
     test : {"tight", "recursion"}
         The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
-        Algorithm 3 alone, which is faster.
+        Algorithm 3 alone, which is faster and stands for both beyond ten million guesses.
 
     Returns
     -------
@@ -199,7 +199,13 @@ def fdp_lower_bound(
 
 
 def _counts(correct: int, guesses: int, m: float, k: int, *, one_sided: bool) -> CountOptions:
-    made = integer(guesses, "guesses", least=1, most=_MOST)
+    made = integer(guesses, "guesses", least=1)
+    if made > _MOST:
+        message = (
+            f"guesses must be at most {_MOST} under f-DP, got {made}: fix fewer guesses in "
+            "advance, such as those about a part of the examples that is drawn by lot"
+        )
+        raise OptionError(message)
     members_only = flag(one_sided, "one_sided")
     if integer(k, "k", least=2, most=2**32 - 1) > 2 and members_only:
         message = f"one_sided=True is for membership, k=2, got k={k}: leave it out, or set k=2"

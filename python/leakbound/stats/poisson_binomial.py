@@ -27,6 +27,8 @@ __all__ = [
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
 
+_MOST_TERMS = 200_000
+"""Terms of what takes time as their square: ten seconds at so many."""
 _LARGEST = 2**53
 """The largest count: beyond it a double misses whole numbers."""
 
@@ -264,7 +266,8 @@ def poisson_binomial_pmf(p: ArrayInput) -> FloatArray:
     Parameters
     ----------
     p : array-like, shape (n,)
-        Probabilities in [0, 1], at least one. Cost grows as n²: a second at n = 60,000.
+        Probabilities in [0, 1], at least one and at most 200,000. Cost grows as n²: a second at
+        n = 60,000.
 
     Returns
     -------
@@ -276,7 +279,7 @@ def poisson_binomial_pmf(p: ArrayInput) -> FloatArray:
     ArrayTypeError, ShapeError
         If `p` is not a vector of numbers.
     OptionError
-        If a probability is outside [0, 1] or NaN.
+        If a probability is outside [0, 1] or NaN, or there are too many.
 
     Notes
     -----
@@ -288,7 +291,9 @@ def poisson_binomial_pmf(p: ArrayInput) -> FloatArray:
     >>> poisson_binomial_pmf([0.5, 0.5, 1.0]).tolist()
     [0.0, 0.25, 0.5, 0.25]
     """
-    return _core.poisson_binomial_pmf(_vector(p, "p"))
+    values = _vector(p, "p")
+    _few_terms(values.size, "p")
+    return _core.poisson_binomial_pmf(values)
 
 
 def poisson_binomial_tail_bound(
@@ -350,7 +355,7 @@ def poisson_binomial_prefix_tails(
     v : array-like of int, shape (n,)
         A threshold for each prefix.
     offsets : array-like, shape (n,)
-        a_i in nats, finite, within 300 of the middle of their range.
+        a_i in nats, finite, within 300 of the middle of their range; at most 200,000.
     epsilon : float
         ε, finite, in nats.
     log : bool
@@ -366,7 +371,7 @@ def poisson_binomial_prefix_tails(
     ArrayTypeError, ShapeError, LengthMismatchError
         If `v` and `offsets` are not vectors of numbers of one length.
     OptionError, OptionTypeError
-        If an offset or `epsilon` is not finite, or a threshold not whole.
+        If an offset or `epsilon` is not finite, a threshold not whole, or there are too many.
 
     Notes
     -----
@@ -381,6 +386,7 @@ def poisson_binomial_prefix_tails(
     in_logs, values = flag(log, "log"), _vector(offsets, "offsets")
     thresholds = _thresholds(vector(v, "v"))
     _same_length(thresholds, values.size, "v", "offsets")
+    _few_terms(values.size, "offsets")
     logs = _core.poisson_binomial_prefix_tails(thresholds, values, _epsilon(epsilon))
     return logs if in_logs else np.exp(logs)
 
@@ -514,6 +520,15 @@ def _without_counts(counts: ArrayInput | None) -> None:
     if counts is not None:
         message = "counts and weights cannot be combined; repeat the terms of each weight instead"
         raise IncompatibleOptionsError(message)
+
+
+def _few_terms(terms: int, name: str) -> None:
+    if terms > _MOST_TERMS:
+        message = (
+            f"{name} must have at most {_MOST_TERMS} values, got {terms}: the cost grows as the "
+            "square; ask poisson_binomial_tail for single thresholds"
+        )
+        raise OptionError(message)
 
 
 def _same_length(values: NDArray[Any], terms: int, name: str, like: str) -> None:

@@ -59,6 +59,10 @@ Walk: TypeAlias = tuple[IntArray, IntArray]
 
 _PURE_DP = PureDP()
 _SHARES = (1.0, 0.25, 0.0625)
+_MOST_SHARES = 100
+"""Shares at most: each is a sequence of its own on each side, looked at after every block."""
+_MOMENTS = 2**22
+"""Counts held at a time: those of all sequences after some blocks."""
 _SCHEMA = 2
 """Number of the file layout, raised whenever an array or the bound of a stream changes meaning."""
 
@@ -101,7 +105,7 @@ class _Sequence:
         made = np.append(0, guesses[:stop])
         right = np.append(0, correct[:stop])
         blocks = {"member_half": walk[0], "nonmember_half": walk[1]}
-        visited = np.minimum(blocks.get(self.order, np.arange(1, walk[0].size + 1)), stop)
+        visited = np.minimum(blocks.get(self.order, walk[0] + walk[1]), stop)
         return made[visited], right[visited]
 
 
@@ -161,9 +165,9 @@ class OneRunStream:
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     shares : sequence of float
-        Parts of each batch, in (0, 1], that are guessed: the most confident ones. Each share, with
-        each side, is a sequence of guesses of its own, and the mean over all of them counts. A
-        large share is for weak and broad signals, a small one for few sure guesses.
+        Up to 100 parts of each batch, in (0, 1], that are guessed: the most confident ones. Each
+        share, with each side, is a sequence of guesses of its own, and the mean over all of them
+        counts. A large share is for weak and broad signals, a small one for few sure guesses.
 
     Raises
     ------
@@ -473,12 +477,15 @@ class OneRunStream:
             guesses, correct = path.sample(path.guesses)
             paths[order] = guesses, correct
         walk = _walk(paths)
-        stood = [sequence.within(paths, walk) for sequence in self._sequences]
-        # moments, guesses or right guesses, sequences
-        moments = self._ends[-1] + np.stack(stood).transpose(2, 1, 0)
-        found = _bound(moments, self._level)
-        if found is not None and found[1] > self._best.logit:
-            self._best = _Moment(found[1], moments[found[0]])
+        before, step = self._ends[-1], max(1, _MOMENTS // len(self._sequences))
+        for start in range(0, walk[0].size, step):
+            part = walk[0][start : start + step], walk[1][start : start + step]
+            stood = [sequence.within(paths, part) for sequence in self._sequences]
+            # moments, guesses or right guesses, sequences
+            moments = before + np.stack(stood).transpose(2, 1, 0)
+            found = _bound(moments, self._level)
+            if found is not None and found[1] > self._best.logit:
+                self._best = _Moment(found[1], moments[found[0]])
         self._ends.append(moments[-1])
 
     def _perfect(self, examples: int) -> float:
@@ -565,6 +572,12 @@ def _checked(shares: Sequence[float]) -> tuple[float, ...]:
     values = tuple(real(share, "shares", above=0, below=math.inf) for share in listed)
     if not values or max(values) > 1 or len(set(values)) < len(values):
         message = f"shares must be different numbers in (0, 1], at least one; got {shown(shares)}"
+        raise OptionError(message)
+    if len(values) > _MOST_SHARES:
+        message = (
+            f"shares must be at most {_MOST_SHARES}, got {len(values)}: the bound is that of their "
+            "mean, so that a few far apart say as much"
+        )
         raise OptionError(message)
     return values
 

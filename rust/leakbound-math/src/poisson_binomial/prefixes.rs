@@ -90,7 +90,11 @@ pub fn prefix_log_tails(offsets: &[f64], v: &[i64], epsilon: f64) -> Result<Vec<
         if let Some(window) = &mut window {
             window.take_in();
         }
-        if v <= 0 || usize::try_from(v).is_ok_and(|v| v > i) {
+        if v <= 0 || v as u64 > i as u64 + 1 {
+            logs.push(if v <= 0 { 0.0 } else { f64::NEG_INFINITY });
+            continue;
+        }
+        if v as u64 == i as u64 + 1 {
             logs.push(terms.prefix(i + 1).tail(v, epsilon - terms.shift).log);
             continue;
         }

@@ -27,6 +27,8 @@ const ROUGH: f64 = 1e-2;
 const FEW: usize = 64;
 /// ln b of a first set to start from.
 const LN_FIRST: f64 = -10.0;
+/// The most guesses for which a certificate is looked for: as many take seconds.
+const MOST_GUESSES: u64 = 10_000_000;
 
 /// A proof of an upper bound on the probability of so many correct guesses.
 ///
@@ -50,7 +52,8 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// A certificate for P(W ≥ c) under f-DP.
+    /// A certificate for P(W ≥ c) under f-DP. It proves nothing for more than ten million guesses,
+    /// where [`recursion`](crate::fdp::recursion) alone is quick.
     ///
     /// # Errors
     /// An interruption.
@@ -66,7 +69,7 @@ impl Certificate {
             order: Order::alternating(edges_above(counts)),
             ln_first: LN_FIRST,
         };
-        if counts.correct() > 0 {
+        if counts.correct() > 0 && counts.guesses() <= MOST_GUESSES {
             certificate.improve(curve, certificate.epsilon_survey(curve), ROUGH, interrupt)?;
             certificate.refine(curve, FEW, ROUGH, interrupt)?;
             certificate.refine(curve, line_count(counts), CLOSE, interrupt)?;

@@ -1,0 +1,215 @@
+"""Absurd numbers of guesses, examples and repetitions: an answer, or an error with the limit."""
+
+import os
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors, planning, simulate, stats
+from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
+from leakbound.tradeoff import TradeOff
+
+ENORMOUS = [2**53, 2**127]
+MOST = 10**8
+"""Guesses under f-DP."""
+SECONDS, MEMORY = 30, 4 << 30
+"""Of one processor, and bytes of address space, that a call below may take."""
+
+
+def limited() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def alone(program: str) -> str:
+    """Run a program with little time and memory and return what it prints."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"import numpy as np\nimport leakbound as lb\n{program}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limited,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("guesses", [MOST + 1, *ENORMOUS])
+@pytest.mark.parametrize("test", ["tight", "recursion"])
+def test_guesses_under_f_dp_have_a_limit(guesses: int, test: Any) -> None:
+    counts = guesses // 4 * 3, guesses, float(guesses)
+    with pytest.raises(errors.OptionError, match=f"guesses must be at most {MOST} under f-DP"):
+        stats.fdp_rejects(*counts, tradeoff=TradeOff.gaussian(0.5), test=test)
+    with pytest.raises(errors.OptionError, match="fix fewer guesses in advance"):
+        stats.fdp_p_value(*counts, tradeoff=TradeOff.gaussian(0.5), test=test)
+    with pytest.raises(errors.OptionError, match="drawn by lot"):
+        stats.fdp_lower_bound(*counts, claim=GaussianDP(), test=test)
+    with pytest.raises(errors.OptionError, match="at most"):
+        stats.composition_bound(*counts, claim=GaussianDP(), epsilon_ds=0.1, test=test)
+
+
+def test_most_guesses_under_f_dp_take_seconds() -> None:
+    out = alone(
+        "from leakbound import stats\n"
+        "from leakbound.tradeoff import TradeOff\n"
+        "n = 10**8\n"
+        "for mu in (0.0, 0.5):\n"
+        "    curve = TradeOff.gaussian(mu)\n"
+        "    for correct in (n // 2 + 10**5, 3 * n // 4, n):\n"
+        "        stats.fdp_rejects(correct, n, n, tradeoff=curve)\n"
+        "print(stats.fdp_p_value(n // 2 + 10_000, n, n, tradeoff=TradeOff.gaussian(0.0)) < 0.05)\n"
+        "print(stats.fdp_lower_bound(3 * n // 4, n, n, claim=lb.GaussianDP()) > 0.4)\n"
+        "print(stats.fdp_p_value(3 * n // 4, n, 1e300, tradeoff=TradeOff.gaussian(0.5)))"
+    )
+    assert out.splitlines()[:2] == ["True", "True"]
+
+
+def test_beyond_ten_million_guesses_the_recursion_stands_for_the_tight_test() -> None:
+    curve = TradeOff.gaussian(0.0)
+    for guesses, same in ((10_000_000, False), (10_000_001, True)):
+        counts = guesses // 2 + 3000, guesses, guesses
+        tight = stats.fdp_p_value(*counts, tradeoff=curve)
+        recursion = stats.fdp_p_value(*counts, tradeoff=curve, test="recursion")
+        assert (tight == recursion) is same
+        assert tight <= recursion < 0.05
+    counts = 6_100_000, 10_000_001, 10_000_001
+    for claim in (GaussianDP(), LaplaceDP()):
+        tight = stats.fdp_lower_bound(*counts, claim=claim)
+        assert tight == stats.fdp_lower_bound(*counts, claim=claim, test="recursion") > 0
+
+
+@pytest.mark.parametrize("bound", ["steinke", "coupling", "zero_run", "panoramia", "exact"])
+def test_every_form_takes_the_most_guesses(bound: str) -> None:
+    out = alone(
+        "from leakbound import stats\n"
+        "n = 2**32 - 1\n"
+        "for correct in (n, 3 * (n // 4), n // 2 + 10**6, 1, 0):\n"
+        f"    options = dict(delta=1e-12, bound={bound!r})\n"
+        "    p = stats.one_run_p_value(correct, n, n, epsilon=1.0, **options)\n"
+        "    assert 0 < p <= 1\n"
+        "    print(stats.one_run_epsilon(correct, n, n, beta=0.05, **options))"
+    )
+    found = [float(line) for line in out.splitlines()]
+    assert found[0] > 15
+    assert found[1] == pytest.approx(1.0986, abs=1e-3)
+    assert found[2:] == sorted(found[2:], reverse=True)
+    assert 0 < found[2] < 1e-3
+    assert found[3:] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("m", [10**8 + 1, *ENORMOUS])
+def test_games_have_a_largest_size(m: int) -> None:
+    for play in (
+        lambda: simulate.null(m, seed=0),
+        lambda: simulate.gaussian(m, 1.0, seed=0),
+        lambda: simulate.gaussian(m, 1.0, seed=0, k=3),
+        lambda: simulate.gaussian(3, 1.0, seed=0, k=m),
+        lambda: simulate.mixture(m, seed=0),
+        lambda: simulate.randomized_response(m, 1.0, seed=0),
+        lambda: simulate.noisy_sum(m, seed=0),
+        lambda: simulate.noisy_sum(m, dimension=3, seed=0),
+        lambda: simulate.noisy_sum(10, dimension=m, seed=0),
+        lambda: simulate.noisy_sum(10, features=m, seed=0),
+        lambda: simulate.noisy_sum(10, holdout=m, seed=0),
+        lambda: simulate.noisy_sum(10**6, seed=0),
+        lambda: simulate.noisy_sum(10, holdout=10**8, features=2, dimension=9, seed=0),
+        lambda: lb.InclusionPlan.create(m),
+        lambda: planning.power(m, 1.0),
+        lambda: planning.power(m, 1.0, claim=ApproxDP(delta=1e-5)),
+        lambda: planning.power(m, 1.0, claim=GaussianDP()),
+        lambda: planning.canaries_needed(2.0, 3.0, most=m),
+    ):
+        with pytest.raises(errors.OptionError, match="at most 100000000"):
+            play()
+
+
+@pytest.mark.parametrize("size", [10**6 + 1, *ENORMOUS])
+def test_simulations_have_a_largest_number(size: int) -> None:
+    with pytest.raises(errors.OptionError, match="and at most 1000000, got"):
+        planning.power(100, 1.0, simulations=size)
+    with pytest.raises(errors.OptionError, match="and at most 1000000, got"):
+        planning.canaries_needed(2.0, 3.0, simulations=size)
+
+
+@pytest.mark.parametrize("m", [2**32, *ENORMOUS])
+@pytest.mark.parametrize("claim", [lb.PureDP(), ApproxDP(delta=1e-5), GaussianDP()])
+def test_planned_guesses_are_those_that_can_be_counted(m: int, claim: Any) -> None:
+    with pytest.raises(errors.OptionError, match="and at most 4294967295, got"):
+        planning.best_guesses(m, claim=claim)
+    if claim != lb.PureDP():
+        with pytest.raises(errors.OptionError, match="at most"):
+            planning.ceiling(m, m, 0.95, claim)
+
+
+@pytest.mark.parametrize("steps", [10**6 + 1, *ENORMOUS])
+def test_steps_of_dp_sgd_have_a_largest_number(steps: int) -> None:
+    with pytest.raises(errors.OptionError, match="steps must be at least 1 and at most 1000000"):
+        lb.SubsampledGaussianDP(sampling_rate=0.01, steps=steps)
+
+
+def test_what_takes_time_as_the_square_of_its_terms_takes_few() -> None:
+    many = np.full(200_001, 0.5)
+    with pytest.raises(errors.OptionError, match="p must have at most 200000 values, got 200001"):
+        stats.poisson_binomial_pmf(many)
+    with pytest.raises(errors.OptionError, match="offsets must have at most 200000 values"):
+        stats.poisson_binomial_prefix_tails(np.ones(many.size), many, 0.0)
+
+
+def test_thresholds_out_of_reach_cost_nothing() -> None:
+    out = alone(
+        "from leakbound.stats import poisson_binomial_prefix_tails as tails\n"
+        "a = np.zeros(200_000)\n"
+        "far, sure = np.full(a.size, 2**53), -np.arange(a.size)\n"
+        "print(tails(far, a, 0.0).max(), tails(sure, a, 0.0).min())"
+    )
+    assert out == "0.0 1.0\n"
+
+
+def test_shares_of_a_stream_are_few() -> None:
+    with pytest.raises(errors.OptionError, match="shares must be at most 100, got 100000"):
+        lb.OneRunStream(shares=[(i + 1) / 100_000 for i in range(100_000)])
+
+
+def test_a_long_batch_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = simulate.gaussian(500, 1.5, seed=3)
+    shares = [(i + 1) / 100 for i in range(100)]
+    for sides in ("both", "member"):
+        whole = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
+        with monkeypatch.context() as patch:
+            patch.setattr("leakbound.audits.stream._MOMENTS", 1000)
+            parts = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
+        assert parts.bound == whole.bound > 0
+        assert parts.result() == whole.result()
+
+
+INTERRUPTED = """
+import os, signal, threading
+from leakbound import stats
+
+n = 2**32 - 1
+counts = 3 * (n // 4), n, n
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        stats.one_run_epsilon(*counts, delta=1e-12, beta=0.05, bound={bound!r})
+except KeyboardInterrupt:
+    print("interrupted", stats.one_run_epsilon(90, 100, 100, delta=0, beta=0.05) > 0)
+"""
+
+
+@pytest.mark.parametrize("bound", ["zero_run", "coupling"])
+def test_ctrl_c_ends_a_form_that_goes_through_counts(bound: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(bound=bound)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.stdout == "interrupted True\n", run.stderr
