@@ -19,6 +19,7 @@ from leakbound.errors import (
     ArrayTypeError,
     LeakboundError,
     LengthMismatchError,
+    OptionError,
     OptionTypeError,
     PlanFormatError,
 )
@@ -148,7 +149,10 @@ class InclusionPlan:
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
         array([0, 1, 1, 1, 1, 0, 1, 0])
         """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
+        n = integer(n, "n", least=1)
+        if n > MOST_EXAMPLES:
+            message = f"n must be at most {MOST_EXAMPLES} coins, held in memory with ids, got {n}"
+            raise OptionError(message)
         seed = secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
         words = Purpose.COINS.philox(seed).random_raw(-(-n // 64)).astype("<u8")
         bits = np.unpackbits(words.view(np.uint8), count=n, bitorder="little")
