@@ -305,6 +305,14 @@ def test_numbers_that_used_to_panic_or_to_be_nan() -> None:
     guessed = [True, False, False] + [True] * 12
     walk = stats.kl_scan_offsets(guessed, 96.0858345784158 * signs, beta=1 - 2**-53, kappa=10.0)
     assert not np.isnan(walk.epsilon)
+    # As many successes as there are terms whose odds dwarf all others: the secant went astray.
+    dwarfed = [-46.30986026289544, 5.758453124160948, 2.6758800677564265, -35.66622012848761]
+    dwarfed += [15.615510570852383, 3.734482795764158, 27.00690313532706, -24.534066147370446]
+    dwarfed += [70.82056317056046, -46.02215900541035]
+    often = [65, 54, 87, 20, 87, 41, 94, 56, 5, 29]
+    found = stats.poisson_binomial_epsilon(5, dwarfed, beta=0.7, counts=often)
+    assert stats.poisson_binomial_tail_offsets(5, dwarfed, found, counts=often) <= 0.7
+    assert stats.poisson_binomial_tail_offsets(5, dwarfed, found + 1e-9, counts=often) > 0.7
     with pytest.raises(errors.OptionError, match="v must be a whole number"):
         stats.poisson_binomial_tail(np.array([np.inf], dtype=np.float16), [0.5])
 

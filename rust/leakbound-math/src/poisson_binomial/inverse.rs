@@ -8,9 +8,12 @@ use super::terms::Terms;
 use super::tilted::{LogTail, Tilted};
 use crate::error::MathError;
 
-/// The secant roughly squares its error once near, and the bracket halves otherwise: 3000 in θ down
-/// to 10⁻¹⁶ of it is 65 halvings.
+/// The secant roughly squares its error once near. Where rounding leads it astray the bracket is
+/// halved from [`MOST_SECANTS`] on: 3000 in θ down to the narrowest is 73 halvings.
 const MOST_STEPS: u32 = 200;
+const MOST_SECANTS: u32 = 100;
+/// A bracket about θ = 0 is narrow enough where it would be about this θ.
+const SMALLEST_THETA: f64 = 1e-3;
 /// No ε that is looked for is lower: β is above e^−745, the largest odds above e^−576 and 2⁵³ trials
 /// add 37.
 const LOWEST_EPSILON: f64 = -2000.0;
@@ -239,7 +242,7 @@ fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
     let (mut low, mut high) = law.range(LOWEST_EPSILON);
     let mut theta = guess.clamp(low, high);
     let (mut earlier, mut slope) = (None, law.deviation());
-    for _ in 0..MOST_STEPS {
+    for step in 0..MOST_STEPS {
         let deviate = level.deviate(level.same_side(law.log_tail_only(theta)));
         let lacking = target - deviate;
         if let Some((theta_before, before)) = earlier {
@@ -257,10 +260,10 @@ fn solve(law: &Tilted, level: Level, guess: f64) -> Result<f64, MathError> {
         let next = theta + lacking / slope;
         let settled = (lacking * target).abs() <= UNIT * (1.0 - level.log)
             || (next - theta).abs() <= UNIT * theta.abs();
-        if settled || high - low <= 2.0 * UNIT * theta.abs() {
+        if settled || high - low <= 2.0 * UNIT * theta.abs().max(SMALLEST_THETA) {
             return Ok(certified(law, level, theta, slope));
         }
-        theta = if low < next && next < high {
+        theta = if step < MOST_SECANTS && low < next && next < high {
             next
         } else {
             0.5 * (low + high)
@@ -321,6 +324,31 @@ mod tests {
         assert_eq!(terms.epsilon(-5, 0.1).unwrap(), f64::NEG_INFINITY);
         assert_eq!(terms.epsilon(4, 0.1).unwrap(), f64::INFINITY);
         assert!(terms.epsilon(3, 0.1).unwrap().is_finite());
+    }
+
+    #[test]
+    fn a_group_that_alone_makes_up_the_successes_is_inverted() {
+        // Found by random replicates: v is the number of terms whose odds dwarf all others.
+        let offsets = [27.006_903_135_327_06, 70.820_563_177_060_46];
+        let all = [
+            -46.309_860_262_895_44,
+            5.758_453_124_160_948,
+            2.675_880_067_756_426_5,
+            -35.666_220_128_487_61,
+            15.615_510_570_852_383,
+            3.734_482_795_764_158,
+            27.006_903_135_327_06,
+            -24.534_066_147_370_446,
+            70.820_563_177_060_46,
+            -46.022_159_005_410_35,
+        ];
+        let counts = [65, 54, 87, 20, 87, 41, 94, 56, 5, 29];
+        let terms = Terms::from_grouped_offsets(&all, Some(&counts)).unwrap();
+        let epsilon = terms.epsilon(5, 0.7).unwrap();
+        let tail = |epsilon: f64| terms.tail(5, epsilon).log.exp();
+        assert!(tail(epsilon) <= 0.7 && tail(epsilon + 1e-9) > 0.7);
+        let alike = Terms::from_grouped_offsets(&offsets, Some(&[94, 5])).unwrap();
+        assert!((alike.epsilon(5, 0.7).unwrap() - epsilon).abs() < 1e-3);
     }
 
     #[test]
