@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import cuts, errors, stats
+from leakbound._base.validation import check_successes, numbers
 
 
 def game(size: int = 300) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -59,6 +60,8 @@ def test_every_number_reads_a_mask_as_booleans() -> None:
     ).all()
     assert stats.shift_delta(scores, masked(member), 0.5) == stats.shift_delta(scores, member, 0.5)
     assert stats.poisson_binomial_tail(1, masked(np.array([True, False]))) == 1.0
+    for whole in (check_successes(masked(member)), numbers(masked(member), "member")):
+        np.testing.assert_array_equal(whole.view(np.uint8), member.astype(np.uint8))
 
 
 def test_the_core_reads_every_byte_but_0_as_true() -> None:
