@@ -12,6 +12,8 @@ import pytest
 import leakbound as lb
 from leakbound import errors, planning, simulate, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
+from leakbound.generators import ChowLiuTree, GaussianCopula, PCAMixture, SequentialCART
+from leakbound.propensity import LogisticPropensity, PropensityFit, cross_fit
 from leakbound.tradeoff import TradeOff
 
 ENORMOUS = [2**53, 2**127]
@@ -145,6 +147,27 @@ def test_planned_guesses_are_those_that_can_be_counted(m: int, claim: Any) -> No
     if claim != lb.PureDP():
         with pytest.raises(errors.OptionError, match="at most"):
             planning.ceiling(m, m, 0.95, claim)
+
+
+@pytest.mark.parametrize("n", [10**8 + 1, *ENORMOUS])
+@pytest.mark.parametrize("generator", [ChowLiuTree, GaussianCopula, PCAMixture, SequentialCART])
+def test_samples_have_a_largest_number(generator: Any, n: int) -> None:
+    fitted = generator().fit(np.random.default_rng(0).normal(size=(40, 2)))
+    with pytest.raises(errors.OptionError, match="n must be at least 1 and at most 100000000"):
+        fitted.sample(n, seed=0)
+
+
+@pytest.mark.parametrize("K", [10**6 + 1, *ENORMOUS])
+def test_replicates_have_a_largest_number(K: int) -> None:  # noqa: N803
+    rng = np.random.default_rng(0)
+    features, member = rng.normal(size=(60, 2)), rng.random(60) < 0.5
+    for fitted in (
+        LogisticPropensity().fit(features, member),
+        cross_fit(LogisticPropensity(), features, member),
+    ):
+        more: Any = (features,) if isinstance(fitted, PropensityFit) else ()
+        with pytest.raises(errors.OptionError, match="K must be at least 1 and at most 1000000"):
+            fitted.bootstrap(*more, K=K, seed=0)
 
 
 @pytest.mark.parametrize("steps", [10**6 + 1, *ENORMOUS])

@@ -10,12 +10,24 @@ import numpy as np
 
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["MOST_EXAMPLES", "choice", "complement", "flag", "instance", "integer", "real", "shown"]
+__all__ = [
+    "MOST_EXAMPLES",
+    "MOST_REPLICATES",
+    "choice",
+    "complement",
+    "flag",
+    "instance",
+    "integer",
+    "real",
+    "shown",
+]
 
 T = TypeVar("T")
 
 MOST_EXAMPLES = 10**8
 """Examples that are drawn at most: games and plans are held in memory, at tens of bytes each."""
+MOST_REPLICATES = 10**6
+"""Bootstrap replicates at most: each is a row of as many numbers as there are examples."""
 _BITS = 128
 """Of the longest integers: seeds from the system's entropy have so many."""
 _WORDS = 80

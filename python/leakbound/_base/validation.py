@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.scalars import (
     MOST_EXAMPLES,
+    MOST_REPLICATES,
     choice,
     complement,
     flag,
@@ -31,6 +32,7 @@ from leakbound.errors import (
 
 __all__ = [
     "MOST_EXAMPLES",
+    "MOST_REPLICATES",
     "check_ids",
     "check_length",
     "check_membership",

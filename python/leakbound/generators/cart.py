@@ -13,7 +13,7 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import integer
+from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.generators.protocol import Samples
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
@@ -156,7 +156,7 @@ class FittedSequentialCART:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.CART_SAMPLES.rng(integer(seed, "seed", least=0))
         codes = np.empty((n, len(self.steps)), np.int64)
         for j, step in enumerate(self.steps):

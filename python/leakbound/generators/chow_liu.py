@@ -16,7 +16,7 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import integer
+from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.generators.protocol import Samples
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
@@ -166,7 +166,7 @@ class FittedChowLiuTree:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.CHOW_LIU_SAMPLES.rng(integer(seed, "seed", least=0))
         bins = np.zeros((n, len(self.steps) + 1), np.int64)  # column -1 is the root's parent
         codes = np.empty((n, len(self.steps)), np.int64)

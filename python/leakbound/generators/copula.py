@@ -25,7 +25,7 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import integer
+from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.generators.protocol import Samples
 from leakbound.generators.tables import Marginal, read_table
 from leakbound.stats import normal_cdf, normal_quantile
@@ -162,7 +162,7 @@ class FittedGaussianCopula:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.COPULA_SAMPLES.rng(integer(seed, "seed", least=0))
         names = list(self.strata)
         which = rng.choice(len(names), size=n, p=list(self.shares.values()))

@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import instance, integer
+from leakbound._base.validation import MOST_EXAMPLES, instance, integer
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.principal import Principal
 from leakbound.generators.protocol import Samples
@@ -165,7 +165,7 @@ class FittedDiffusion:
         from leakbound.generators.denoiser import follow
         from leakbound.torch.placement import reproducible
 
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.DIFFUSION_SAMPLES.rng(integer(seed, "seed", least=0))
         noise = rng.standard_normal((n, self.scale.size), dtype=np.float32)
         with reproducible():

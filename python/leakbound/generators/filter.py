@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import instance, integer, real
+from leakbound._base.validation import MOST_EXAMPLES, instance, integer, real
 from leakbound.errors import IncompatibleOptionsError, TooFewSamplesError
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.protocol import Generator, Sampler, Samples
@@ -168,7 +168,7 @@ class FittedFiltered:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         seed = integer(seed, "seed", least=0)
         values, labels, kept = [], [], 0
         for attempt in range(ATTEMPTS):

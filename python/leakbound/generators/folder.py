@@ -12,7 +12,7 @@ from leakbound._base.archives import DamagedFileError, open_archive, read_array_
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import instance, integer
+from leakbound._base.validation import MOST_EXAMPLES, instance, integer
 from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.protocol import Samples
@@ -138,7 +138,7 @@ class FittedFolderOfSamples:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.FOLDER_SAMPLES.rng(integer(seed, "seed", least=0))
         if n > len(self.pool):
             message = (

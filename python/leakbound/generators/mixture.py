@@ -7,7 +7,7 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import instance, integer
+from leakbound._base.validation import MOST_EXAMPLES, instance, integer
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.principal import Principal
 from leakbound.generators.protocol import Samples
@@ -152,7 +152,7 @@ class FittedPCAMixture:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.MIXTURE_SAMPLES.rng(integer(seed, "seed", least=0))
         which = rng.choice(self.weights.size, n, p=self.weights / self.weights.sum())
         reduced = self.centres[which]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import check_ids, check_length, integer, real, vector
+from leakbound._base.validation import MOST_EXAMPLES, check_ids, check_length, integer, real, vector
 from leakbound.errors import OptionError, ReusedMembersError
 
 __all__ = ["MemberSplit"]
@@ -95,7 +95,7 @@ class MemberSplit:
         ArrayTypeError, ShapeError, LengthMismatchError, DuplicateIdsError
             If ids or documents are not one for each member, or an id occurs twice.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
         names, limits = _limits(SHARES if shares is None else shares)
         labels = np.arange(n) if ids is None else vector(ids, "ids", kinds="biufSUOT")

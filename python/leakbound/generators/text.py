@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import integer, real
+from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import (
     IncompatibleOptionsError,
     MembersError,
@@ -274,7 +274,7 @@ class FittedLanguageModel:
         from leakbound.generators.causal import continue_prompts
         from leakbound.torch.placement import reproducible
 
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.LANGUAGE_PROMPTS.rng(integer(seed, "seed", least=0))
         count, each = len(self.prompts), self.options.samples_per_prompt
         if n > count * each:

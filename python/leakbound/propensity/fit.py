@@ -14,7 +14,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.odds import expit
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
-from leakbound._base.validation import flag, integer, real
+from leakbound._base.validation import MOST_REPLICATES, flag, integer, real
 from leakbound.propensity.blocks import BLOCK, run_blocks
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import Engine
@@ -158,7 +158,7 @@ class PropensityFit:
         """
         flag(progress, "progress")
         features = self._features(X)
-        replicates = integer(K, "K", least=1)
+        replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
         seed = integer(seed, "seed", least=0)
         used = features if self._engine.replicates_need_features else features[:0]
         task = partial(self._engine.replicates, self.rows, used, seed)

@@ -13,7 +13,7 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._base.validation import check_ids, integer, vector
+from leakbound._base.validation import MOST_REPLICATES, check_ids, integer, vector
 from leakbound.propensity.data import check_features
 from leakbound.propensity.fit import PropensityFit
 from leakbound.propensity.models import as_propensity
@@ -149,7 +149,7 @@ class CrossFit:
         OptionError, OptionTypeError, ClassMissingError, PropensityFitError, CheckpointError
             As for `PropensityFit.bootstrap`.
         """
-        draws = np.empty((integer(K, "K", least=1), self.fold.size))
+        draws = np.empty((integer(K, "K", least=1, most=MOST_REPLICATES), self.fold.size))
         for number, (rows, fit) in enumerate(self.parts()):
             kept = None if checkpoint is None else Path(checkpoint) / f"fold-{number}"
             draws[:, rows] = fit.bootstrap(

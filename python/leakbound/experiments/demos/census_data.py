@@ -11,7 +11,7 @@ import numpy as np
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import flag, integer
+from leakbound._base.validation import MOST_EXAMPLES, flag, integer
 from leakbound.generators import Samples
 
 __all__ = ["CATEGORICAL", "COLUMNS", "Census", "features"]
@@ -93,7 +93,7 @@ class Census:
         OptionTypeError, OptionError
             If `n` or `seed` is not an integer in its range.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.CENSUS.rng(integer(seed, "seed", least=0))
         age = np.clip(rng.normal(42, 13, n), 18, 90).round()
         schooling = np.clip(rng.normal(10, 2.6, n), 1, 16).round()

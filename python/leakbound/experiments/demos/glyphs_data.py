@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import integer
+from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.errors import MissingExtraError
 from leakbound.generators import Samples
 
@@ -90,7 +90,7 @@ class Glyphs:
         MissingExtraError
             If matplotlib, whose fonts these are, is not installed.
         """
-        n = integer(n, "n", least=1)
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.GLYPHS.rng(integer(seed, "seed", least=0))
         digits = rng.integers(0, 10, n)
         images = photographs(digits, rng.integers(0, len(FONTS), n), rng)
