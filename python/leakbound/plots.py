@@ -1,5 +1,6 @@
 """The former place of :mod:`leakbound.report.figures`."""
 
+from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.figures import (
     ALERT,
     INK,
@@ -29,6 +30,7 @@ __all__ = [
     "house_style",
     "plot_bound",
     "plot_histogram",
+    "plot_overlap",
     "plot_precision_recall",
     "plot_profile",
     "plot_roc",

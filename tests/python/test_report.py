@@ -61,12 +61,12 @@ HEADLINES = {
     "nothing": r"Nothing could be refuted\. A perfect attack would have reached ε = \d\.\d\d with "
     r"these 40 examples, so the audit could have shown leakage: this attack did not\.",
     "too_few": r"Nothing could be refuted, and nothing could have been: with these 4 examples even "
-    r"a perfect attack proves nothing at 95 % confidence\.",
-    "invalid": r"Invalid: ε = \d\.\d\d is the best of many cuts, and the choice was not paid for\. "
-    r"It proves nothing\.",
+    r"a perfect attack would refute nothing \(95 % confidence\)\.",
+    "invalid": r"Invalid: ε = \d\.\d\d is the best of many cuts, and the stated confidence does "
+    r"not cover the choice\. It is not a bound\.",
     "estimate": r"Estimated leakage: ε̃ = \d\.\d\d\. This is not a lower bound on ε\.",
-    "no_estimate": r"No leakage estimated: the attack with the model proves no more than the "
-    r"baseline proves without it\.",
+    "no_estimate": r"No leakage estimated: the attack with the model finds no more than the "
+    r"baseline finds without it\.",
     "real_nonmembers": r"This model leaks: no ε-DP guarantee with ε < \d\.\d\d is compatible.*",
 }
 
@@ -271,7 +271,7 @@ def test_a_conditional_bound_stands_beside_the_estimate() -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     nothing = Page(report.render(beside(0.0)))
-    assert "Zero-Run on the same examples proves nothing either" in nothing.text
+    assert "Zero-Run on the same examples gives no bound either" in nothing.text
 
 
 def test_a_refuted_propensity_model_is_named() -> None:
@@ -281,7 +281,7 @@ def test_a_refuted_propensity_model_is_named() -> None:
     refuted = replace(found.conditional.falsification, p_value=2e-5, refuted=True)
     withheld = replace(found.conditional, bound=0.0, withheld=True, falsification=refuted)
     words = replace(found, conditional=withheld).evidence()[-1]
-    assert "proves nothing" in words
+    assert "gives no bound" in words
     assert "was refuted (p = 2e-05)" in words
 
 
@@ -295,8 +295,8 @@ def test_the_reasons_of_a_zero_come_with_numbers() -> None:
     at_most = number(result.attack.ceiling - result.c_lb)
     assert f"which leaves ε̃ at most {at_most}" in page.text
     assert "this is not the reason" not in page.text
-    leaks = why_zero(0.5, 6.0, "RM;RN proves ε ≥ 1.00")
-    assert leaks[0].endswith("RM;RN proves ε ≥ 1.00: then this is not the reason.")
+    leaks = why_zero(0.5, 6.0, "RM;RN gives ε ≥ 1.00")
+    assert leaks[0].endswith("RM;RN gives ε ≥ 1.00: then this is not the reason.")
 
 
 def test_nothing_refuted_is_never_called_private() -> None:

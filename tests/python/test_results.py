@@ -52,7 +52,7 @@ def panoramia(game: Game) -> lb.PanoramiaResult:
 
 def test_repr_is_one_line_with_the_bound_rounded_down(result: lb.AuditResult) -> None:
     assert repr(dataclasses.replace(result, bound=2.6199, m=300, guesses=120, correct=118)) == (
-        "AuditResult(epsilon >= 2.61 @ 95%, pure DP, m=300, guesses=120, correct=118, lower_bound)"
+        "AuditResult(epsilon >= 2.61 @ 95 %, pure DP, m=300, guesses=120, correct=118, lower_bound)"
     )
 
 

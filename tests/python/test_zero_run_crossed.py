@@ -155,7 +155,9 @@ def test_tampering_is_reported_beside_matching(
     again = lb.ZeroRunResult.from_json(matched.to_json())
     assert again.by_tampering == matched.by_tampering
     assert "by tampering instead" in matched._repr_html_()
-    told = f"{words.symbol(matched.claim)} ≥ {matched.rounded(tampered.bound)}; to pick the larger"
+    told = (
+        f"{words.symbol(matched.claim)} ≥ {matched.rounded(tampered.bound)}; reporting the larger"
+    )
     if not replicates:
         assert told in matched.evidence()[0]
     assert "by tampering instead" not in tampered._repr_html_()

@@ -88,15 +88,16 @@ Cuts = Annotated[
     str,
     typer.Option(
         metavar="POLICY",
-        help="How the search over the cuts of the ranking is paid for: "
-        f"{CUTS}. The last pays nothing and proves nothing.",
+        help="How the search over the cuts of the ranking is accounted for: "
+        f"{CUTS}. The last accounts for nothing and proves nothing.",
     ),
 ]
 AttackColumns = Annotated[
     str,
     typer.Option(
         metavar="COL,COL",
-        help="Columns of scores to audit together: the best wins, the choice is paid for.",
+        help="Columns of scores to audit together: the best wins, and the stated confidence covers "
+        "the choice.",
     ),
 ]
 Seed = Annotated[
@@ -151,7 +152,9 @@ def one_run(
     ] = "0.5",
     design: Annotated[
         Literal["coins", "fixed_size"],
-        typer.Option(help="How members were drawn: by independent fair coins, or a fixed number."),
+        typer.Option(
+            help="How membership was assigned: by independent fair coins, or a fixed number."
+        ),
     ] = "coins",
     seed: Seed = 0,
     out: Out = None,

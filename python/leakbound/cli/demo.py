@@ -231,7 +231,7 @@ def _write(demo: _Demo, found: Report, out: Path) -> None:
 
 
 def _show(demo: _Demo, found: Report) -> None:
-    from leakbound._base.formatting import number
+    from leakbound._base.formatting import number, percent
     from leakbound.report import headline_of_many
 
     headings = (demo.heading, "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
@@ -256,6 +256,6 @@ def _show(demo: _Demo, found: Report) -> None:
     output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")
     confidence = found.rows[0].result.confidence
     output.say(
-        f"ε̂ is a lower bound on ε, at {100 * confidence:g} % confidence for each model by itself; "
+        f"ε̂ is a lower bound on ε, at {percent(confidence)} confidence for each model by itself; "
         "the ceiling is what a perfect attack would have proved."
     )

@@ -22,6 +22,7 @@ from leakbound.cli.ending import (
     tell,
 )
 from leakbound.errors import InternalError, LeakboundError
+from leakbound.report.kinds import KINDS
 from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
     epsilon, c : float or None
         The claim, if one was given.
     """
-    tone = "bold red" if result.kind in {"estimate", "invalid"} else "bold"
+    tone = "bold" if KINDS[result.kind].proves else "bold red"
     say(result.headline(), tone)
     if epsilon is not None:
         say(result.answer(epsilon=epsilon, c=c), "bold")
@@ -132,7 +133,7 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
         say(text)
     table = grid([("", False), ("", True), ("", False)])
     table.show_header = False
-    for metric in result.numbers():
+    for metric in result.metrics():
         table.add_row(metric.name, metric.value, metric.note)
     say("")
     say(table)

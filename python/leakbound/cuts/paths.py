@@ -27,7 +27,7 @@ from leakbound.cuts.warnings import inverted_warnings, tie_warnings, tied_share
 __all__ = ["DerivedPolicy", "LimitPolicy", "PathPolicy", "Trial", "chance_explains"]
 
 _NEAR = 0.9
-"""Share of the ceiling from which more examples may prove more."""
+"""Share of the ceiling from which more examples may show more."""
 _REFERENCE = 1.0
 """The ε that a perfect attack should at least be able to refute."""
 _FEW = 1000
@@ -225,7 +225,7 @@ class Trial:
 
     def _tied(self) -> str:
         share = tied_share(self.ranking)
-        note = "cuts fall only between blocks of ties, so a score of finer precision may prove more"
+        note = "cuts fall only between blocks of ties, so a score of finer precision may show more"
         return share and share + note
 
     def _moved(self) -> str:
@@ -250,7 +250,7 @@ class Trial:
         if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
             return (
                 f"the bound is close to {down(ceiling.value)}, all that a perfect attack would "
-                "have reached: more examples may prove more"
+                "have reached: more examples may show more"
             )
         return ""
 

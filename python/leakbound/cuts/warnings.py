@@ -9,7 +9,7 @@ __all__ = ["inverted_warnings", "tie_warnings", "tied_share"]
 _INVERTED = 3
 """Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
 _TIED = 0.1
-"""Share of tied examples from which fewer ties may prove more."""
+"""Share of tied examples from which fewer ties may show more."""
 
 
 def tied_share(ranking: _core.Ranking) -> str:
@@ -25,7 +25,7 @@ def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
     share = tied_share(ranking)
     if not share:
         return ()
-    note = "their order was drawn at random, so a score of finer precision may prove more"
+    note = "their order was drawn at random, so a score of finer precision may show more"
     return (share + note,)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Section",
     "Series",
     "Summary",
+    "Terms",
 ]
 
 
@@ -39,15 +40,50 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """What a bound refers to: guarantees, within a family or not, under a condition or not."""
+
+    guarantee: str
+    """Any of them, as in "no ε-DP guarantee"."""
+    family: str
+    """All of the guarantees that are audited, as in "some guarantee of …"."""
+    bound: str
+    """Those that are refuted, if any, as in "ε < 1.20"."""
+    however: str = "however small its ε"
+    """Which of them are most easily refuted."""
+    at: str = ""
+    """For a family, the δ at which ε is converted."""
+    condition: str = ""
+    """What has to be right, as in "if the propensities are right"."""
+
+    @property
+    def within(self) -> str:
+        """Within which family the bound holds, if in one."""
+        return f" within {self.family}" if self.at else ""
+
+    def conditional(self, sentence: str) -> str:
+        """Put the condition before a sentence."""
+        if not self.condition:
+            return sentence
+        first = sentence[0] if sentence[0] in "ε(" else sentence[0].lower()
+        return f"{self.condition.capitalize()}, {first}{sentence[1:]}"
+
+    def qualified(self, words: str) -> str:
+        """Put family and condition behind a few words."""
+        return f"{words}{self.within}" + (f", {self.condition}" if self.condition else "")
+
+
+@dataclass(frozen=True)
 class Summary:
     """One result in a few values: for tables, and for headlines about several models."""
 
     claim: str
-    guarantee: str
+    terms: Terms
     epsilon: float
     """The bound as an ε."""
     formula: str
     verdict: str
+    refutes: bool
     leaks: bool
     guesses: int
     correct: int

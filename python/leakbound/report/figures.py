@@ -185,7 +185,7 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Recall in [0, 1] against the share of right guesses in [0, 1].
+        Recall in [0, 1] against the share of correct guesses in [0, 1].
 
     Raises
     ------
@@ -218,7 +218,7 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
         _scale_recall(ax, series)
         if len(series) > 1:
             ax.legend(loc="best")
-        name_axes(ax, "Precision and recall", "recall", "share of right guesses", result.kind)
+        name_axes(ax, "Precision and recall", "recall", "share of correct guesses", result.kind)
     return ax
 
 

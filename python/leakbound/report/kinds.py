@@ -19,6 +19,8 @@ class KindWords:
     meaning: str
     proves: bool = True
     """Whether the number bounds something from below, so that it may refute a claim."""
+    condition: str = ""
+    """What has to hold for that, besides what every audit assumes; as it ends a sentence."""
 
 
 KINDS: dict[Kind, KindWords] = {
@@ -33,6 +35,7 @@ KINDS: dict[Kind, KindWords] = {
     "conditional_lower_bound": KindWords(
         "conditional lower bound",
         "It holds if the model of who became a member is right.",
+        condition="if the propensities are right",
     ),
     "estimate": KindWords(
         "estimate, not a lower bound",
@@ -41,8 +44,7 @@ KINDS: dict[Kind, KindWords] = {
     ),
     "invalid": KindWords(
         "invalid, not a bound",
-        "The best of many cuts was picked without paying for the choice; the stated confidence "
-        "does not hold.",
+        "The best of many cuts was picked, and the stated confidence does not cover the choice.",
         proves=False,
     ),
 }

@@ -93,8 +93,8 @@ def render(
     columns : mapping of str to mapping of str to str, optional
         Further columns of the table of several models: name of the column, then of the model.
     simultaneous : mapping of str to result, optional
-        The same audits of several models at higher confidence, 1 - β/n for n models: of these the
-        headline speaks, at confidence 1 - β. If None, it speaks of `results`, at the confidence
+        The same audits of several models at higher confidence, 1 - 0.05/n for n models: the
+        headline is about these, at 95 %. If None, it is about `results`, at the confidence
         that all of them hold with together: 85 % for three models at 95 %.
     epsilon, c : float, optional
         A claimed guarantee to check.
@@ -136,6 +136,7 @@ def render(
             models=models,
             lead=lead,
             several=len(named) > 1,
+            heading="ε at least" if all(KINDS[one.result.kind].proves for one in models) else "ε",
             columns=columns or {},
             papers={paper for model in models for paper in model.summary.papers},
         )

@@ -56,11 +56,11 @@ class Curve:
     Parameters
     ----------
     guesses, correct : ndarray of int64, shape (k,)
-        Guesses made and guesses right at each cut, increasing.
+        Guesses made and correct guesses at each cut, increasing.
     precision : ndarray of float64, shape (k,)
-        Share of the guesses made that are right, in [0, 1].
+        Share of the guesses made that are correct, in [0, 1].
     recall : ndarray of float64, shape (k,)
-        Right guesses as a share of all examples that the path could guess right, in [0, 1].
+        Correct guesses as a share of all that the path could make, in [0, 1].
     bound : ndarray of float64, shape (k,)
         What the policy would report had this cut been the best one, at least 0; NaN where the
         policy does not test the cut. The largest is the result's bound.

@@ -30,7 +30,7 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
     Returns
     -------
     numpy.ndarray
-        One precision in [0, 1] per cut; NaN where even all guesses right do not suffice, and at
+        One precision in [0, 1] per cut; NaN where even correct guesses alone do not suffice, and at
         cuts that the policy does not test.
     """
     known = curve.bound > 0

@@ -21,7 +21,7 @@ def joint_confidence(results: Iterable[Reportable]) -> float:
     Parameters
     ----------
     results : iterable of result
-        Their probabilities of error add up; an estimate proves nothing and adds none.
+        Their probabilities of error add up; what is no bound adds none.
 
     Returns
     -------
@@ -35,7 +35,8 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
     """Return the verdict on several models: how many leak, and which one most.
 
     To name the worst of several is a statement about all of them, so its confidence is the joint
-    one: audits at confidence 1 - β/n each let it be 1 - β.
+    one: audits at confidence 1 - 0.05/n each let it be 95 %. What any of the bounds is conditional
+    on, the headline is too.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
         name: summary
         for name, result in results.items()
         for summary in [result.summary()]
-        if KINDS[result.kind].proves and summary.epsilon > 0
+        if summary.refutes
     }
     if not proved:
         return f"Nothing could be refuted on any of the {len(results)} models."
@@ -64,19 +65,17 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
         )
     sure = f"({percent(together)} confidence, simultaneously over the {len(results)} models)"
     most = max(proved, key=lambda name: proved[name].epsilon)
-    worst = proved[most]
+    worst = proved[most].terms
+    conditional = next((one.terms for one in proved.values() if one.terms.condition), worst)
     leaking = sum(summary.leaks for summary in proved.values())
     if not leaking:
-        return (
+        return conditional.conditional(
             f"Little is proved on the {len(results)} models: at most, ε is at least "
-            f"{number(worst.epsilon)} on “{most}” {sure}."
+            f"{number(proved[most].epsilon)}{worst.at}{worst.within} on “{most}” {sure}."
         )
-    share = (
-        f"All {len(results)} models leak"
-        if leaking == len(results)
-        else f"{leaking} of {len(results)} models leak"
-    )
-    return (
-        f"{share}. The worst is “{most}”: no {worst.guarantee} guarantee with "
-        f"ε < {number(worst.epsilon)} is compatible with its audit {sure}."
+    share = "All" if leaking == len(results) else f"{leaking} of"
+    end = "; the" if conditional.condition else ". The"
+    return conditional.conditional(
+        f"{share} {len(results)} models leak{end} worst is “{most}”: no {worst.guarantee} "
+        f"with ε < {number(proved[most].epsilon)}{worst.at} is compatible with its audit {sure}."
     )

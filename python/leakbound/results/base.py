@@ -21,10 +21,10 @@ from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.report import write
-from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary
+from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
-from leakbound.results.words import FORMS, INVALID, SMALL, meaning_of
+from leakbound.results.words import FORMS, INVALID, SHIFTED, SMALL, meaning_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,6 @@ __all__ = [
     "flaw_of_options",
     "judged",
     "sign_of",
-    "tight_percent",
 ]
 
 
@@ -50,13 +49,13 @@ class ScoreAudit(Record):
     Parameters
     ----------
     bound : float
-        Lower bound on the largest log-odds that a guess is right, at least 0.
+        Lower bound on the largest log-odds that a guess is correct, at least 0.
     reason : str
         Why the bound is 0; empty if it is not.
     m, members : int
         Examples tested and the members among them.
     guesses, correct : int
-        Guesses made at the chosen cut and those that were right.
+        Guesses made at the chosen cut and those that were correct.
     path : {"member", "members", "non-members", "interleaved"}
         Which guesses: "member" takes all examples from the highest score down as members,
         "members" the upper half so, "non-members" the lower half upwards as non-members, and
@@ -172,19 +171,27 @@ class Result(Record, ABC):
         """The ceiling as an ε, as `epsilon_bound` is."""
 
     @property
-    def proves(self) -> bool:
-        """Whether something is refuted: the number is a bound of some sort, and above 0."""
-        return KINDS[self.kind].proves and self.epsilon_bound > 0
+    def refutes(self) -> bool:
+        """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
+        return KINDS[self.kind].proves and self.bound > 0
 
     @property
     def leaks(self) -> bool:
         """Whether leakage worth the word is proved: a bound, and not a tiny one."""
-        return self.proves and self.epsilon_bound >= SMALL
+        return self.refutes and self.epsilon_bound >= SMALL
 
     @property
-    def guarantee(self) -> str:
-        """The guarantee in words: ε-DP, or (ε, 1e-05)-DP at one δ."""
-        return f"(ε, {self.claim.delta:g})-DP" if self.claim.delta else "ε-DP"
+    def terms(self) -> Terms:
+        """What the bound refers to, in words that every sentence about it shares."""
+        delta = self.claim.delta
+        return Terms(
+            guarantee=f"(ε, {delta:g})-DP guarantee" if delta else "ε-DP guarantee",
+            family="ε-differential privacy"
+            if not delta
+            else f"(ε, {delta:g})-differential privacy",
+            bound=f"ε < {number(self.epsilon_bound)}",
+            condition=KINDS[self.kind].condition,
+        )
 
     @property
     def formula(self) -> str:
@@ -194,12 +201,13 @@ class Result(Record, ABC):
 
     @property
     def verdict(self) -> str:
-        """The verdict in a word or two: "leaks", "nothing refuted", "estimate", "invalid"."""
+        """The verdict in a few words: "leaks", "nothing refuted", "estimate", "invalid"."""
         if not KINDS[self.kind].proves:
             return self.kind
-        if self.leaks:
-            return "leaks"
-        return f"at least {number(self.epsilon_bound)}" if self.proves else "nothing refuted"
+        if not self.refutes:
+            return "nothing refuted"
+        said = "leaks" if self.leaks else f"at least {number(self.epsilon_bound)}"
+        return self.terms.qualified(said)
 
     def headline(self) -> str:
         """Return the verdict in one sentence.
@@ -209,35 +217,35 @@ class Result(Record, ABC):
         str
             What is proved, or that nothing is.
         """
-        bound, confidence = number(self.epsilon_bound), percent(self.confidence)
+        bound, sure = number(self.epsilon_bound), f"({percent(self.confidence)} confidence)"
+        terms = self.terms
         if self.kind == "invalid":
-            return (
-                f"Invalid: ε = {bound} is the best of many cuts, and the choice was not paid for. "
-                "It proves nothing."
+            flaw = (
+                "is the best of many cuts, and the stated confidence does not cover the choice"
+                if self._is_uncorrected
+                else "takes no account of what the features say about membership"
             )
+            return f"Invalid: ε = {bound} {flaw}. It is not a bound."
         if self.leaks:
-            condition = "This"
-            if self.kind == "conditional_lower_bound":
-                condition = "If the propensities are right, this"
-            return (
-                f"{condition} model leaks: no {self.guarantee} guarantee with ε < {bound} is "
-                f"compatible with this audit ({confidence} confidence)."
+            return terms.conditional(
+                f"This model leaks: no {terms.guarantee} with ε < {bound}{terms.at} is "
+                f"compatible with this audit {sure}."
             )
-        if self.proves:
-            return (
-                f"ε is at least {bound} ({confidence} confidence): this audit proves little, and a "
-                "stronger one may prove more."
+        if self.refutes:
+            return terms.conditional(
+                f"ε is at least {bound}{terms.at}{terms.within} {sure}: this audit proves little, "
+                "and a stronger one may prove more."
             )
         examples = f"with these {self._ranking.m:,} examples"
         if self.epsilon_ceiling > 0:
             return (
                 "Nothing could be refuted. A perfect attack would have reached "
-                f"ε = {number(self.epsilon_ceiling)} {examples}, so the audit could have shown "
-                "leakage: this attack did not."
+                f"ε = {number(self.epsilon_ceiling)}{terms.at} {examples}, so the audit could have "
+                "shown leakage: this attack did not."
             )
         return (
             f"Nothing could be refuted, and nothing could have been: {examples} even a perfect "
-            f"attack proves nothing at {confidence} confidence."
+            f"attack would refute nothing {sure}."
         )
 
     def evidence(self) -> tuple[str, ...]:
@@ -249,8 +257,12 @@ class Result(Record, ABC):
             The evidence, or what is missing.
         """
         if self.kind == "invalid":
-            return (INVALID,)
+            return (INVALID if self._is_uncorrected else SHIFTED,)
         return self._evidence()
+
+    @property
+    def _is_uncorrected(self) -> bool:
+        return bool(self.options["cuts"]["type"] == "Uncorrected")
 
     @abstractmethod
     def _evidence(self) -> tuple[str, ...]:
@@ -274,7 +286,9 @@ class Result(Record, ABC):
         verdict, claim = self._judged(epsilon, c)
         sure = f"({percent(self.confidence)} confidence)"
         if verdict == "refuted":
-            return f"The claimed {claim} is refuted {sure}."
+            return self.terms.conditional(
+                f"The claimed {claim} is refuted{self.terms.within} {sure}."
+            )
         if verdict == "not refuted":
             return (
                 f"The claimed {claim} is not refuted, though this audit could have refuted it "
@@ -317,10 +331,11 @@ class Result(Record, ABC):
         ranking = self._ranking
         return Summary(
             claim=self.claim.name,
-            guarantee=self.guarantee,
+            terms=self.terms,
             epsilon=self.epsilon_bound,
             formula=self.formula,
             verdict=self.verdict,
+            refutes=self.refutes,
             leaks=self.leaks,
             guesses=ranking.guesses,
             correct=ranking.correct,
@@ -345,13 +360,13 @@ class Result(Record, ABC):
         low, high = number(first), number(second)
         if self.kind == "invalid":
             names = (
-                f"claimed without proof: ε below {low}",
+                f"not a bound: ε below {low}",
                 f"up to the ceiling, {high}",
                 "beyond the ceiling",
             )
         else:
             names = (
-                f"ruled out: ε below {low}",
+                f"{self.terms.qualified('ruled out')}: ε below {low}{self.terms.at}",
                 f"not ruled out, though within reach: up to {high}",
                 f"out of reach of this audit: ε of {high} and more",
             )
@@ -365,26 +380,11 @@ class Result(Record, ABC):
         Meaning
             Sentences, by the kind of the bound and by whether anything was refuted.
         """
-        return meaning_of(self.kind, refuted=self.proves)
+        return meaning_of(self.kind, self.terms, refuted=self.refutes)
 
     @abstractmethod
     def metrics(self) -> tuple[Metric, ...]:
         """Return the key numbers, each with a note."""
-
-    def numbers(self) -> tuple[Metric, ...]:
-        """Return the key numbers as a terminal shows them."""
-        ranking = self._ranking
-        return (
-            Metric("bound", self.formula, KINDS[self.kind].tag),
-            *self._numbers(),
-            Metric("AUC", f"{ranking.auc:.3f}", ""),
-            Metric("examples", f"{ranking.m:,}", f"{ranking.members:,} members"),
-            Metric("confidence", percent(self.confidence), ""),
-        )
-
-    @abstractmethod
-    def _numbers(self) -> tuple[Metric, ...]:
-        """Return those that not every audit has."""
 
     def _common_metrics(self, auc: str) -> tuple[Metric, ...]:
         ranking = self._ranking
@@ -436,7 +436,7 @@ class Result(Record, ABC):
         ----------
         delta : float
             δ, at most that of the claim: what refutes (ε, δ) refutes (ε, δ') for every δ' < δ. A
-            bound on pure DP speaks of 0 only.
+            bound on pure DP refers to δ = 0 only.
 
         Returns
         -------
@@ -522,7 +522,7 @@ def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdi
 
 
 def check_delta(delta: float, claim: Claim) -> None:
-    """Check that a bound on the claim speaks of a δ."""
+    """Check that a bound on the claim refers to a δ."""
     if real(delta, "delta", least=0, below=1) > claim.delta:
         limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
         message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
@@ -532,11 +532,6 @@ def check_delta(delta: float, claim: Claim) -> None:
 def sign_of(kind: Kind) -> str:
     """Return what stands between ε and a number of a kind."""
     return ">=" if KINDS[kind].proves else "~"
-
-
-def tight_percent(share: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * share:.10g}%"
 
 
 def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:

@@ -64,8 +64,8 @@ def figures(
         Caption(
             "Precision and recall",
             lambda: (
-                f"Share of right guesses against recall. {ranking.correct:,} of "
-                f"{ranking.guesses:,} guesses are right at the chosen cut."
+                f"Share of correct guesses against recall. {ranking.correct:,} of "
+                f"{ranking.guesses:,} guesses are correct at the chosen cut."
             ),
             _precision(family=family, refuted=refuted or pair),
         ),

@@ -1,5 +1,6 @@
 """What an audit with random inclusion returns; the public name is that of the package."""
 
+import math
 from dataclasses import dataclass, field
 
 from leakbound._base.formatting import down, number, percent, up
@@ -9,7 +10,7 @@ from leakbound._base.validation import real
 from leakbound.claims import FAMILIES, Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.report.contents import Figure, Metric, Profile, Series
+from leakbound.report.contents import Figure, Metric, Profile, Series, Terms
 from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Provenance
 from leakbound.report.style import MEMBER
@@ -22,7 +23,6 @@ from leakbound.results.base import (
     flaw_of_options,
     judged,
     sign_of,
-    tight_percent,
 )
 from leakbound.results.words import DELTA, PATHS, symbol
 
@@ -190,7 +190,7 @@ class AuditResult(Result, ScoreAudit):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.parameter} {self.rounded(self.bound)} @ "
-            f"{tight_percent(self.confidence)}, {self.claim.name}, {self._counts}, {self.kind})"
+            f"{percent(self.confidence)}, {self.claim.name}, {self._counts}, {self.kind})"
         )
 
     def rounded(self, value: float) -> str:
@@ -239,9 +239,26 @@ class AuditResult(Result, ScoreAudit):
         return 0.0 if curve is None else float(curve.epsilon(DELTA + (1 - DELTA) * failures))
 
     @property
-    def guarantee(self) -> str:
-        """The guarantee in words: ε-DP, (ε, 1e-05)-DP at one δ, or a family's name with it."""
-        return f"{self.claim.name} with (ε, {DELTA:g})-DP" if self.is_family else super().guarantee
+    def refutes(self) -> bool:
+        """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
+        nothing = math.inf if self.bounds_above else 0.0
+        return KINDS[self.kind].proves and self.bound != nothing
+
+    @property
+    def terms(self) -> Terms:
+        """What the bound refers to, in words that every sentence about it shares."""
+        if not self.is_family:
+            return super().terms
+        name = symbol(self.claim)
+        sign, size = (">", "large") if self.bounds_above else ("<", "small")
+        return Terms(
+            guarantee=f"guarantee of {self.claim.name}",
+            family=self.claim.name,
+            bound=f"{name} {sign} {self.rounded(self.bound)}",
+            however=f"however {size} its {name}",
+            at=f" at δ = {DELTA:g}",
+            condition=KINDS[self.kind].condition,
+        )
 
     @property
     def formula(self) -> str:
@@ -255,16 +272,13 @@ class AuditResult(Result, ScoreAudit):
         return f"{symbol(self.claim)} {sign} {self.rounded(bound)}"
 
     def _evidence(self) -> tuple[str, ...]:
-        if self.proves:
+        if self.refutes:
             fixed = self.options["cuts"]["type"] == "Fixed"
             search = "" if fixed else ", the search over the cuts of the ranking included"
-            return (
-                (
-                    f"{self.correct:,} of {self.guesses:,} guesses about membership were right. "
-                    f"Were the model {self.guarantee} for a smaller ε, evidence this strong would "
-                    f"have a chance of at most {percent(1 - self.confidence)}{search}."
-                ),
-            )
+            any_smaller = f"Under any {self.terms.guarantee} with a smaller ε{self.terms.at}"
+            counted = f"{self.correct:,} of {self.guesses:,} guesses about membership were correct."
+            chance = f"a chance of at most {percent(1 - self.confidence)}"
+            return (f"{counted} {any_smaller}, evidence this strong has {chance}{search}.",)
         if self.epsilon_ceiling > 0:
             return (
                 (
@@ -287,34 +301,21 @@ class AuditResult(Result, ScoreAudit):
         tuple of Metric
             Bound, ceiling, counts, AUC, examples and confidence.
         """
-        at, family = "", list[Metric]()
+        at, family, kind = "", list[Metric](), KINDS[self.kind]
         if self.is_family:
             at = f" at δ = {DELTA:g}"
-            limit = "at most" if self.bounds_above else "at least"
+            limit = " at most" if self.bounds_above else " at least"
+            limit = limit if kind.proves else ""
             bound = self.rounded(self.bound)
-            family.append(Metric(f"{symbol(self.claim)} {limit}", bound, self.claim.name))
-        kind = KINDS[self.kind]
+            family.append(Metric(f"{symbol(self.claim)}{limit}", bound, self.claim.name))
         return (
             *family,
             Metric(
                 ("ε at least" if kind.proves else "ε") + at, number(self.epsilon_bound), kind.tag
             ),
             Metric("Ceiling" + at, number(self.epsilon_ceiling), "a perfect attack, same examples"),
-            Metric("Right guesses", f"{self.correct:,} of {self.guesses:,}", PATHS[self.path]),
+            Metric("Correct guesses", f"{self.correct:,} of {self.guesses:,}", PATHS[self.path]),
             *self._common_metrics("0.5 is guessing"),
-        )
-
-    def _numbers(self) -> tuple[Metric, ...]:
-        epsilon = f"ε ≥ {number(self.epsilon_bound)}"
-        converted = Metric("ε", epsilon, f"converted, at δ = {DELTA:g}")
-        return (
-            *((converted,) if self.is_family else ()),
-            Metric(
-                "ceiling",
-                f"ε = {number(self.epsilon_ceiling)}",
-                "a perfect attack on these examples",
-            ),
-            Metric("right guesses", f"{self.correct:,} of {self.guesses:,}", self.path),
         )
 
     def figures(self) -> tuple[Figure, ...]:
@@ -365,8 +366,8 @@ class AuditResult(Result, ScoreAudit):
             self.parameter: f"{self.rounded(self.bound)} ({nature})",
             **family,
             **({"because": self.reason} if self.reason else {}),
-            "confidence": tight_percent(self.confidence),
-            "right guesses": f"{self.correct} of {self.guesses} ({self.path})",
+            "confidence": percent(self.confidence),
+            "correct guesses": f"{self.correct} of {self.guesses} ({self.path})",
             "examples": f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
             "a perfect attack reaches": self.rounded(self.ceiling),

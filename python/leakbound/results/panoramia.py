@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from leakbound._base.formatting import down, number
+from leakbound._base.formatting import down, number, percent
 from leakbound._base.records import Lazy
 from leakbound._base.types import Kind, PathName, Verdict
 from leakbound._base.validation import real
@@ -21,7 +21,6 @@ from leakbound.results.base import (
     flaw_of_options,
     judged,
     sign_of,
-    tight_percent,
 )
 from leakbound.results.zero_run import HOW, ZeroRunResult
 
@@ -144,7 +143,7 @@ class PanoramiaResult(Result):
 
     @property
     def correct(self) -> int:
-        """Right guesses of the attack at its chosen cut."""
+        """Correct guesses of the attack at its chosen cut."""
         return self.attack.correct
 
     @property
@@ -185,7 +184,7 @@ class PanoramiaResult(Result):
         epsilon : float
             The claimed privacy loss, at least 0.
         delta : float
-            The claimed δ, at most that of the result's claim; a bound on pure DP speaks of 0 only.
+            The claimed δ, at most that of the result's claim; on pure DP it is 0 only.
         c : float, optional
             The claimed closeness of the generator, at least 0. Without it only a result of kind
             "lower_bound" can refute anything.
@@ -262,8 +261,8 @@ class PanoramiaResult(Result):
         if self.bound > 0:
             return f"Estimated leakage: ε̃ = {number(self.bound)}. This is not a lower bound on ε."
         return (
-            "No leakage estimated: the attack with the model proves no more than the baseline "
-            "proves without it."
+            "No leakage estimated: the attack with the model finds no more than the baseline finds "
+            "without it."
         )
 
     def evidence(self) -> tuple[str, ...]:
@@ -279,8 +278,8 @@ class PanoramiaResult(Result):
 
     def _evidence(self) -> tuple[str, ...]:
         both = (
-            f"c ≥ {number(self.c_lb)} (what the baseline proves without the model) and "
-            f"c + ε ≥ {number(self.c_plus_epsilon_lb)} (what the attack proves with it)"
+            f"c ≥ {number(self.c_lb)} (the bound of the baseline, without the model) and "
+            f"c + ε ≥ {number(self.c_plus_epsilon_lb)} (the bound of the attack, with it)"
         )
         if self.c_upper is not None:
             source = "real non-members" if self.c_upper == 0 else f"c at most {self.c_upper:g}"
@@ -311,13 +310,13 @@ class PanoramiaResult(Result):
             refused = [one.falsification for one in found if one.withheld and one.falsification]
             by = next((f" (p = {one.p_value:.2g})" for one in refused if one.refuted), "")
             return (
-                f"Zero-Run on the same examples proves nothing: the {model}, was refuted{by}, so "
+                f"Zero-Run on the same examples gives no bound: the {model}, was refuted{by}, so "
                 "the examples say more of their coins than it knows."
             )
         if not any(one.bound for one in found):
             return (
-                "Zero-Run on the same examples proves nothing either: what the examples say of "
-                "their coins by themselves, and chance, explain all right guesses, if the "
+                "Zero-Run on the same examples gives no bound either: what the examples say of "
+                "their coins by themselves, and chance, explain all correct guesses, if the "
                 f"{model}, is right."
             )
         bounds = " and ".join(
@@ -366,16 +365,16 @@ class PanoramiaResult(Result):
         Levels
             For an estimate c and c + ε.
         """
-        if self.lower_bound is not None:
+        if self.kind != "estimate":
             return super().levels()
         low, high = number(self.c_lb), number(self.c_plus_epsilon_lb)
         return Levels(
             self.c_lb,
             max(self.c_lb, self.c_plus_epsilon_lb),
             (
-                f"c, proved for the generator: up to {low}",
+                f"c of the generator: at least {low}",
                 f"ε̃ = {number(self.bound)}, an estimate; c + ε is at least {high}",
-                "not proved by this audit",
+                "not shown by this audit",
             ),
         )
 
@@ -393,7 +392,7 @@ class PanoramiaResult(Result):
         known, certified = self.conditional, ""
         if known is not None and known.bound > 0:
             proof = f"ε ≥ {number(known.epsilon_bound)}"
-            certified = f"If its propensities are right, Zero-Run proves {proof}"
+            certified = f"If its propensities are right, Zero-Run gives {proof}"
         reasons = why_zero(self.c_lb, self.attack.ceiling, certified)
         return replace(found, why_zero=reasons)
 
@@ -405,12 +404,12 @@ class PanoramiaResult(Result):
         tuple of Metric
             The estimate or the bound, both bounds behind it, conditional ones, and counts.
         """
-        estimated = self.lower_bound is None
-        name = "Estimate ε̃" if estimated else "ε at least"
+        name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(self.kind, "ε")
+        least = " at least" if self.kind != "invalid" else ""
         return (
             Metric(name, number(self.bound), KINDS[self.kind].tag),
-            Metric("c + ε at least", number(self.c_plus_epsilon_lb), "attack, with the model"),
-            Metric("c at least", number(self.c_lb), "baseline, without the model"),
+            Metric(f"c + ε{least}", number(self.c_plus_epsilon_lb), "attack, with the model"),
+            Metric(f"c{least}", number(self.c_lb), "baseline, without the model"),
             *(
                 Metric(
                     "Conditionally, ε at least",
@@ -420,22 +419,6 @@ class PanoramiaResult(Result):
                 for one in self.conditionals
             ),
             *self._common_metrics(f"baseline {self.baseline.auc:.3f}"),
-        )
-
-    def _numbers(self) -> tuple[Metric, ...]:
-        both = f"{self.correct:,} of {self.guesses:,} guesses right"
-        alone = f"{self.baseline.correct:,} of {self.baseline.guesses:,} guesses right"
-        return (
-            Metric("attack", f"c + ε ≥ {number(self.c_plus_epsilon_lb)}", both),
-            Metric("baseline", f"c ≥ {number(self.c_lb)}", alone),
-            *(
-                Metric(
-                    "Zero-Run",
-                    one.formula,
-                    f"{KINDS[one.kind].tag}, {HOW[one.correction]}{', withheld' * one.withheld}",
-                )
-                for one in self.conditionals
-            ),
         )
 
     def figures(self) -> tuple[Figure, ...]:
@@ -452,9 +435,9 @@ class PanoramiaResult(Result):
             "True positives",
             partial(plot_true_positives, self),
             lambda: (
-                f"Right guesses against guesses: {self.correct:,} of {self.guesses:,} with the "
+                f"Correct guesses against guesses: {self.correct:,} of {self.guesses:,} with the "
                 f"model, {self.baseline.correct:,} of {self.baseline.guesses:,} by the baseline, "
-                "at the cuts that prove most."
+                "at the cuts with the largest bounds."
             ),
             "Members found among the first guesses, as the propositions count them. Between the "
             "dotted lines lies what is possible beyond a coin toss.",
@@ -489,7 +472,7 @@ class PanoramiaResult(Result):
         nature = "estimate, not a lower bound" if self.kind == "estimate" else self.kind
         return (
             f"PanoramiaResult(epsilon {sign_of(self.kind)} {down(self.bound)} @ "
-            f"{tight_percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
+            f"{percent(self.confidence)}, {known}c >= {down(self.c_lb)}, "
             f"c + epsilon >= {down(self.c_plus_epsilon_lb)}, m={self.m}, {nature}"
             f"{''.join(map(_beside, self.conditionals))})"
         )
@@ -499,7 +482,7 @@ class PanoramiaResult(Result):
         return {
             f"epsilon {sign_of(self.kind)}": f"{down(self.bound)} ({nature.replace('_', ' ')})",
             **({"because": self.reason} if self.reason else {}),
-            "confidence": tight_percent(self.confidence),
+            "confidence": percent(self.confidence),
             "c >=": f"{down(self.c_lb)} (baseline, AUC {self.baseline.auc:.3f})",
             "c + epsilon >=": f"{down(self.c_plus_epsilon_lb)} (attack, AUC {self.auc:.3f})",
             **{
@@ -529,9 +512,9 @@ def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str
     Parameters
     ----------
     c_lb, ceiling : float
-        What the baseline proves, and what a perfect attack on these examples would.
+        The bound of the baseline, and that of a perfect attack on these examples.
     certified : str
-        What another audit of the same model proves, in words; empty if nothing.
+        What another audit of the same model gives, in words; empty if nothing.
 
     Returns
     -------
@@ -544,7 +527,7 @@ def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str
         little += f" {certified}: then this is not the reason."
     easy = (
         "The generated points are so easy to tell from real ones that the baseline already "
-        f"explains what the attack finds. Here it proves c ≥ {number(c_lb)} of the "
+        f"explains what the attack finds. Its bound is c ≥ {number(c_lb)}, of the "
         f"{number(ceiling)} that a perfect attack reaches, which leaves ε̃ at most {room}."
     )
     return (
@@ -567,8 +550,8 @@ def plot_true_positives(result: PanoramiaResult, ax: "Axes | None" = None) -> "A
     Returns
     -------
     matplotlib.axes.Axes
-        Guesses of "member" against right ones, both rankings, with the cuts that the bounds come
-        from, and the line of guesses that are all right.
+        Guesses of "member" against correct ones, both rankings, with the cuts that the bounds come
+        from, and the line of guesses that are all correct.
 
     Raises
     ------
@@ -590,12 +573,12 @@ def plot_true_positives(result: PanoramiaResult, ax: "Axes | None" = None) -> "A
                 ax.plot(audit.guesses, audit.correct, "o", color=colour, markersize=5)
         members = result.attack.members
         possible = ([0, members, result.m], [0, members, members])
-        for guesses, right in (possible, ([0, result.m], [0, members])):
-            ax.plot(guesses, right, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
-        ax.annotate("all right  ", (members, members), color=MUTED, ha="right", va="top")
+        for guesses, correct in (possible, ([0, result.m], [0, members])):
+            ax.plot(guesses, correct, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
+        ax.annotate("all correct  ", (members, members), color=MUTED, ha="right", va="top")
         ax.annotate("coin toss", (0.6 * result.m, 0.55 * members), color=MUTED, va="top")
         ax.set_xlim(0, result.m)
         ax.set_ylim(bottom=0)
         ax.legend(loc="lower right")
-        name_axes(ax, "True positives", "guesses made", "right guesses", result.kind)
+        name_axes(ax, "True positives", "guesses made", "correct guesses", result.kind)
     return ax

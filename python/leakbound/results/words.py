@@ -9,8 +9,19 @@ from leakbound.report.contents import Meaning
 if TYPE_CHECKING:
     from leakbound._base.types import Kind, PathName
     from leakbound.claims import Claim
+    from leakbound.report.contents import Terms
 
-__all__ = ["DELTA", "FORMS", "INVALID", "PATHS", "SMALL", "meaning_of", "symbol"]
+__all__ = [
+    "DELTA",
+    "FORMS",
+    "INVALID",
+    "MEANINGS",
+    "PATHS",
+    "SHIFTED",
+    "SMALL",
+    "meaning_of",
+    "symbol",
+]
 
 DELTA = 1e-5
 """The δ at which bounds on families of trade-off functions are put in words."""
@@ -27,6 +38,10 @@ INVALID = (
     "Searching all cuts for the most convincing one, and then testing it as if it had been "
     "fixed in advance, reports leakage where there is none. Use a valid cut policy."
 )
+SHIFTED = (
+    "Members and non-members may differ in their features, which tell them apart without the "
+    "model: an audit that does not correct for it reports leakage where there is none."
+)
 PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",
     "members": "of membership, upper half",
@@ -39,25 +54,6 @@ _SEARCH = (
     "The confidence covers the search over the cuts of the ranking: nothing was tuned after "
     "membership was revealed."
 )
-_REFUTED = (
-    (
-        "At the stated confidence, the procedure that trained this model is not ε-differentially "
-        "private for any smaller ε."
-    ),
-    "The bound is a floor. The true ε is at least this, and a better attack can only raise it.",
-    _SEARCH,
-)
-_NOTHING_REFUTED = (
-    (
-        "At the stated confidence, no guarantee of ε-differential privacy could be refuted, "
-        "however small its ε."
-    ),
-    (
-        "A guarantee with ε at or above the ceiling could not have been refuted by any attack on "
-        "these examples."
-    ),
-    _SEARCH,
-)
 _NOT_SAID = (
     "It does not say that ε is this number: no upper limit follows from any audit.",
     (
@@ -65,11 +61,11 @@ _NOT_SAID = (
         "attack would have reached."
     ),
     (
-        "It speaks of the worst case of a training procedure, shown on the examples audited; it is "
+        "It refers to the worst case of a training procedure, shown on the examples audited; it is "
         "not the risk of an average person in the data."
     ),
 )
-_OTHERS: dict[Kind, Meaning] = {
+MEANINGS: dict[Kind, Meaning] = {
     "estimate": Meaning(
         (
             (
@@ -99,7 +95,7 @@ _OTHERS: dict[Kind, Meaning] = {
         ),
     ),
     "invalid": Meaning(
-        ("How large the number becomes when the search over the cuts is not paid for.",),
+        ("How large the number becomes when the audit leaves out a correction.",),
         (
             (
                 "Anything about this model. On scores of pure noise the same procedure reports "
@@ -110,24 +106,69 @@ _OTHERS: dict[Kind, Meaning] = {
 }
 
 
-def meaning_of(kind: Kind, *, refuted: bool) -> Meaning:
+def meaning_of(kind: Kind, terms: Terms, *, refuted: bool) -> Meaning:
     """Return what a number of some kind says, and what it does not.
 
     Parameters
     ----------
     kind : str
         The kind.
+    terms : Terms
+        What a bound refers to.
     refuted : bool
-        Whether the number is above 0.
+        Whether anything was refuted.
 
     Returns
     -------
     Meaning
         Sentences.
     """
-    if kind in _OTHERS:
-        return _OTHERS[kind]
-    return Meaning(_REFUTED if refuted else _NOTHING_REFUTED, _NOT_SAID)
+    if kind in MEANINGS:
+        return MEANINGS[kind]
+    return Meaning(_refuted(terms) if refuted else _nothing_refuted(terms), _not_said(terms))
+
+
+def _refuted(terms: Terms) -> tuple[str, ...]:
+    condition = f", and {terms.condition}" if terms.condition else ""
+    floor = terms.qualified("The bound is a floor")
+    return (
+        (
+            f"At the stated confidence{condition}, no guarantee of {terms.family} with "
+            f"{terms.bound} holds for the procedure that trained this model."
+        ),
+        f"{floor}: the true leakage is at least this, and a better attack can only show more.",
+        _SEARCH,
+    )
+
+
+def _nothing_refuted(terms: Terms) -> tuple[str, ...]:
+    return (
+        (
+            f"At the stated confidence, no guarantee of {terms.family} could be refuted, "
+            f"{terms.however}."
+        ),
+        (
+            f"A guarantee with ε{terms.at} at or above the ceiling could not have been refuted by "
+            "any attack on these examples."
+        ),
+        _SEARCH,
+    )
+
+
+def _not_said(terms: Terms) -> tuple[str, ...]:
+    family = (
+        (
+            f"It bounds no ε outside {terms.family}: a procedure whose trade-off function is not "
+            "of this family may have a smaller one."
+        ),
+    )
+    condition = (
+        (
+            f"It holds only {terms.condition}: otherwise correct guesses may be "
+            "explained by the features alone."
+        ),
+    )
+    return (*_NOT_SAID, *(family if terms.at else ()), *(condition if terms.condition else ()))
 
 
 def symbol(claim: Claim) -> str:

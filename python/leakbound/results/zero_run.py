@@ -64,7 +64,8 @@ class ShiftCurve:
     """How the bound moves as examples that features tell much about are left out.
 
     For exploring, not for choosing from: each bound has the level of one audit, at the point
-    estimate of the propensities, and to report the best of them is not paid for.
+    estimate of the propensities, and reporting the best of them is not
+    covered by the stated confidence.
 
     Parameters
     ----------
@@ -164,7 +165,8 @@ class ZeroRunResult(AuditResult):
         """What tampering with guesses proves in place of matching, at the same level.
 
         Matching has no margin for propensities that are a little off; a bound that tampering does
-        not confirm deserves doubt. To pick the larger of the two is not paid for. None if the
+        not confirm deserves doubt. Reporting the larger
+        of the two is not covered by the stated confidence. None if the
         correction is another one, or the bound is withheld.
         """
         return self._by_tampering.value
@@ -189,8 +191,8 @@ class ZeroRunResult(AuditResult):
         """
         if self.withheld and self.kind != "invalid":
             return (
-                "Withheld: the propensities were refuted, so that right guesses may owe to "
-                "features alone. It proves nothing."
+                "Withheld: the propensities were refuted, so that correct guesses may be explained "
+                "by the features alone. Nothing is proved."
             )
         return super().headline()
 
@@ -198,7 +200,7 @@ class ZeroRunResult(AuditResult):
         """Say how shift was taken out, what is left, and what would have been claimed without."""
         naive = (
             "An audit that takes no account of the features would have claimed ε = "
-            f"{number(self.naive.epsilon_bound)}, which proves nothing here."
+            f"{number(self.naive.epsilon_bound)}, which is not a bound here."
         )
         tested = self.falsification
         if self.withheld and tested is not None and tested.refuted:
@@ -211,13 +213,14 @@ class ZeroRunResult(AuditResult):
         if self.withheld and (doubts := self.contradicted()):
             return (f"{doubts[0].statement} {naive}",)
         how = _TAKEN_OUT[self.correction].format(kept=self.kept, m=self.m)
-        said = [f"{self.correct:,} of {self.guesses:,} guesses count as right; {how}."]
+        said = [f"{self.correct:,} of {self.guesses:,} guesses count as correct; {how}."]
         if self.by_tampering is not None:
             said.append(
                 "Tampering with guesses in place of matching proves "
-                f"{self._formula(self.by_tampering)}; to pick the larger is not paid for."
+                f"{self._formula(self.by_tampering)}; reporting the larger is not covered by the "
+                "stated confidence."
             )
-        if self.epsilon_bound <= 0:
+        if not self.refutes:
             said.append("This is not evidence of privacy.")
         return (" ".join([*said, naive]),)
 
@@ -239,7 +242,7 @@ class ZeroRunResult(AuditResult):
                 f"{self.overlap.m_eff:,.0f}."
             ),
             "How likely features alone make each example a member. Where members and non-members "
-            "overlap, a right guess says something about the model.",
+            "overlap, a correct guess says something about the model.",
         )
         shift = () if self.withheld else (self._shift_figure(),)
         replicated = () if self.bootstrap is None else (self._bootstrap_figure(self.bootstrap),)
@@ -379,6 +382,6 @@ def plot_shift(
             "Bound as examples of large |log-odds| are left out",
             "largest |log-odds| left, and number of examples left",
             f"bound on {parameter}",
-            tag="exploratory: choosing among these is not paid for",
+            tag="exploratory: the stated confidence does not cover choosing among these",
         )
     return ax

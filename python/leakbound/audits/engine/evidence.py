@@ -1,4 +1,4 @@
-"""The parts of a result that wait until they are asked for: curve, ROC, histogram, provenance."""
+"""Parts of a result: curve, ROC, histogram and provenance, and what a family assumes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import Lazy
-from leakbound.results import Curve, Histogram, Provenance, Roc
+from leakbound.claims import FAMILIES
+from leakbound.results import Assumption, Curve, Histogram, Provenance, Roc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leakbound._base.types import BoolArray, FloatArray
+    from leakbound.claims import Claim
     from leakbound.cuts import BestCut, CurvePoints, Finding
 
-__all__ = ["POINTS", "curve", "histogram", "provenance", "roc", "with_cut"]
+__all__ = ["POINTS", "curve", "family_assumption", "histogram", "provenance", "roc", "with_cut"]
 
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""
@@ -63,6 +65,21 @@ def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
         edges=edges,
         members=np.bincount(bins[member], minlength=_BINS),
         non_members=np.bincount(bins[~member], minlength=_BINS),
+    )
+
+
+def family_assumption(claim: Claim) -> tuple[Assumption, ...]:
+    """Return what a bound on a family of trade-off functions assumes; nothing for other claims."""
+    if not isinstance(claim, FAMILIES):
+        return ()
+    return (
+        Assumption(
+            "family of trade-off functions",
+            "The trade-off function of training is a curve of the claimed family, "
+            f"{claim.name}. The bound holds within it: for a procedure of another curve, the ε "
+            "converted from the rejected one may be above the truth.",
+            "declared",
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from leakbound._base.types import (
 )
 from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
-from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.engine.evidence import family_assumption, provenance
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof, simultaneous_results
 from leakbound.audits.one_run.proofs import one_run_proof
@@ -366,4 +366,5 @@ def _assumptions(
             + ("ties are broken by the seed." if apart else "ties stay together."),
             "checked",
         ),
+        *family_assumption(claim),
     )

@@ -72,7 +72,7 @@ _RELAXED = (
     "that needs no independence). "
 )
 _NO_DIFFERENCE = (
-    "the attack proves no more than the baseline: the generated points may be too easy to tell "
+    "the attack finds no more than the baseline: the generated points may be too easy to tell "
     "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. 2024, "
     "appendix D.5)"
 )
@@ -466,7 +466,7 @@ def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]
     if limit is None or baseline.bound <= limit:
         return ()
     note = (
-        f"the baseline proves c >= {down(baseline.bound)}, above the upper limit {limit:g}: that "
+        f"the baseline gives c >= {down(baseline.bound)}, above the upper limit {limit:g}: that "
         "limit is wrong, and the lower bound with it"
     )
     return (note,)
@@ -530,5 +530,5 @@ def _about_c(
     )
     if c_lb <= limit:
         return Assumption(name, statement, "declared")
-    proved = f"{statement} But the baseline proves c >= {down(c_lb)}."
+    proved = f"{statement} But the baseline gives c >= {down(c_lb)}."
     return Assumption(name, proved, "contradicted")

@@ -29,7 +29,7 @@ from leakbound._base.types import (
     ZeroRunVariant,
 )
 from leakbound._base.validation import check_ids, choice, complement, flag, instance, integer, real
-from leakbound.audits.engine.evidence import histogram, provenance
+from leakbound.audits.engine.evidence import family_assumption, histogram, provenance
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, simultaneous_results
 from leakbound.audits.one_run.audit import audit_coins
@@ -407,7 +407,8 @@ def audit_zero_run(
         path=audit.path,
         auc=audit.auc,
         theorem=corrected.theorem,
-        assumptions=conditions(shift, count, refutation, design, limit, attacks.others),
+        assumptions=conditions(shift, count, refutation, design, limit, attacks.others)
+        + family_assumption(claim),
         options=audit.options
         | {
             "correction": kind,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Corrected", "Study", "confidence_of", "summary", "two_sided"]
 
 _NEAR = 0.9
-"""Share of right guesses, and of the ceiling, from which more examples may prove more."""
+"""Share of right guesses, and of the ceiling, from which more examples may show more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,7 +316,7 @@ def _near_ceiling(bound: float, cut: tuple[int, int], ceiling: Lazy[float]) -> t
     return (
         (
             f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
-            "reached: more examples may prove more"
+            "reached: more examples may show more"
         ),
     )
 

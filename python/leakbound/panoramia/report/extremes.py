@@ -68,7 +68,7 @@ def warnings_of_ends(ends: Sequence[FeatureExtreme], c_lb: float) -> tuple[str, 
     """
     return tuple(
         f"{end.name} gives members away at its {end.side} end: {end.beyond} of them are beyond "
-        f"{end.limit:g}, where nothing was generated, and this end alone proves c >= "
+        f"{end.limit:g}, where nothing was generated, and this end alone gives c >= "
         f"{number(end.c_lb)} of the baseline's {number(c_lb)}; with heavy tails c_lb jumps from "
         "run to run with the few largest values: generate the logarithm of the column, or cut it "
         "off for members and generated examples alike"

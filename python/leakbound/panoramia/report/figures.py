@@ -53,9 +53,9 @@ def target_figure(rows: Sequence[PanoramiaRow]) -> Figure:
         "c and ε̃ by target",
         lambda ax: plot_targets(rows, ax),
         lambda: f"Estimates by target: {targets}.",
-        "Grey: what the baseline proves without the model. Blue: what the attack proves beyond it. "
-        "Grey that fills the axis is a generator that is easily told from real data, and leaves no "
-        "room for ε̃.",
+        "Grey: the bound on c of the baseline, without the model. Blue: what the attack adds to "
+        "it. Grey that fills the axis is a generator that is easily told from real data, and "
+        "leaves no room for ε̃.",
     )
 
 
@@ -142,7 +142,7 @@ def plot_saturation(saturation: Saturation, ax: Axes | None = None) -> Axes:
 
 
 def plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
-    """Draw c_lb and what the attack proves beyond it, target by target."""
+    """Draw c_lb and what the attack finds beyond it, target by target."""
     with house_style():
         ax = new_axes(ax)
         for place, row in enumerate(rows):
@@ -155,5 +155,5 @@ def plot_targets(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
         ax.invert_yaxis()
         ax.set_xlim(0, None)
         ax.set_title("c and ε̃ by target")
-        ax.set_xlabel("c proved by the baseline, then ε̃; marks: c + ε of each seed")
+        ax.set_xlabel("c of the baseline, then ε̃; marks: c + ε of each seed")
     return ax

@@ -34,7 +34,7 @@ from leakbound.panoramia.scores import GameScores, NonMembers
 from leakbound.report.contents import Figure, Meaning, Section
 from leakbound.results import PanoramiaResult, ZeroRunResult
 from leakbound.results.panoramia import why_zero
-from leakbound.results.words import meaning_of
+from leakbound.results.words import MEANINGS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -325,8 +325,8 @@ class PanoramiaReport(Record):
         rows, lead = self._estimated, self._largest
         if estimate(lead) <= 0:
             return (
-                "No leakage estimated: the attack with the model proves no more than the baseline "
-                "proves without it."
+                "No leakage estimated: the attack with the model finds no more than the baseline "
+                "finds without it."
             )
         of = "" if len(rows) == 1 else f" for “{lead.target}”, the largest of {len(rows)} targets"
         return (
@@ -345,8 +345,8 @@ class PanoramiaReport(Record):
         lead = self._largest
         said = [
             (
-                f"Without the model the baseline proves c ≥ {lead.c_lb}, with it the attack proves "
-                f"c + ε ≥ {lead.c_plus_epsilon_lb}."
+                f"The bound of the baseline, without the model, is c ≥ {lead.c_lb}; that of the "
+                f"attack, with it, is c + ε ≥ {lead.c_plus_epsilon_lb}."
             )
         ]
         rows = {row.audit: row for row in self.rows if row.target == lead.target}
@@ -357,7 +357,7 @@ class PanoramiaReport(Record):
             )
         if "RM;RN" in rows:
             said.append(
-                "Against real non-members, where c = 0, the same kind of attack proves ε ≥ "
+                "Against real non-members, where c = 0, the same kind of attack gives ε ≥ "
                 f"{rows['RM;RN'].epsilon}, and guesses of members and non-members by the loss "
                 f"alone ε ≥ {rows['O(1)'].epsilon}."
             )
@@ -371,14 +371,14 @@ class PanoramiaReport(Record):
         Meaning
             Sentences.
         """
-        found, rows = meaning_of("estimate", refuted=False), self._without
+        found, rows = MEANINGS["estimate"], self._without
         if not rows:
             return found
         pairs = [(one.c_lb, one.attack.ceiling) for row in rows for one in row.estimates]
         c_lb, ceiling = np.mean(pairs, axis=0).tolist()
         targets = {row.target for row in rows}
         proofs = [
-            f"{row.audit} proves ε ≥ {row.epsilon} of “{row.target}”"
+            f"{row.audit} gives ε ≥ {row.epsilon} of “{row.target}”"
             for row in self.rows
             if row.target in targets and row.epsilon is not None and row.epsilon.mean > TRIFLE
         ]

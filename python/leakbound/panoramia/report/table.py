@@ -31,7 +31,7 @@ Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
 HEADINGS = ("Target", "Audit", "m", "c ≥", "c + ε ≥", "ε̃", "ε ≥")
 NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
-    "what the attack proves beyond the baseline, put down to the model."
+    "what the attack finds beyond the baseline, put down to the model."
 )
 CONDITION = (
     " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "

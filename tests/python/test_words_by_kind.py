@@ -1,0 +1,223 @@
+"""What is said of a number follows from its kind, and from whether anything was refuted.
+
+The rules are held for every kind that there is, on every surface: headline, verdict, captions,
+page, console and JSON. A kind without an example here fails the first test.
+"""
+
+import html
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from functools import cache
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import report
+from leakbound._base.types import Kind
+from leakbound.cli import output
+from leakbound.report.kinds import KINDS
+from leakbound.results.base import Result
+
+LEAK, NONE = 2.5, 0.0
+
+
+def game(leak: float) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(11)
+    member = rng.random(300) < 0.5
+    return rng.normal(size=300) + leak * member, member
+
+
+def one_run(leak: float, **options: object) -> Result:
+    scores, member = game(leak)
+    return lb.audit_one_run(scores, member, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def panoramia(leak: float, **options: object) -> Result:
+    scores, member = game(leak)
+    noise = np.random.default_rng(8).normal(size=300)
+    return lb.audit_panoramia(noise, scores, member, **options)  # type: ignore[arg-type]
+
+
+def zero_run(leak: float, **options: object) -> Result:
+    scores, member = game(leak)
+    propensity = np.full(300, 0.5)
+    return lb.audit_zero_run(scores, member, propensity, **options)  # type: ignore[call-overload,no-any-return]
+
+
+MAKERS: dict[str, Callable[[float], Result]] = {
+    "pure DP": one_run,
+    "approximate DP": lambda leak: one_run(leak, claim=lb.ApproxDP(delta=1e-5)),
+    "Gaussian DP": lambda leak: one_run(leak, claim=lb.GaussianDP()),
+    "Laplace DP": lambda leak: one_run(leak, claim=lb.LaplaceDP()),
+    "DP-SGD, whose bound is from above": lambda leak: one_run(
+        leak, claim=lb.SubsampledGaussianDP(sampling_rate=0.5, steps=4)
+    ),
+    "uncorrected": lambda leak: one_run(leak, cuts=lb.Uncorrected()),
+    "generated non-members": panoramia,
+    "real non-members": lambda leak: panoramia(leak, real_nonmembers=True),
+    "uncorrected, generated": lambda leak: panoramia(leak, cuts=lb.Uncorrected()),
+    "Zero-Run, pure": lambda leak: zero_run(leak, claim=lb.PureDP()),
+    "Zero-Run, approximate": lambda leak: zero_run(leak, claim=lb.ApproxDP(delta=1e-5)),
+    "Zero-Run, Gaussian": zero_run,
+    "Zero-Run, naive": lambda leak: zero_run(leak).naive,  # type: ignore[attr-defined]
+}
+
+
+@cache
+def made(name: str, leak: float) -> Result:
+    return MAKERS[name](leak)
+
+
+@pytest.fixture(params=[(name, leak) for name in MAKERS for leak in (LEAK, NONE)], ids=str)
+def result(request: pytest.FixtureRequest) -> Result:
+    return made(*request.param)
+
+
+def figure_words(found: Result) -> Iterator[str]:
+    for figure in found.figures():
+        yield from (figure.title, figure.words(), figure.caption)
+
+
+def console(found: Result) -> str:
+    with redirect_stdout(io.StringIO()) as said:
+        output.show(found, epsilon=0.01, c=None)
+    return said.getvalue()
+
+
+def page(found: Result) -> str:
+    text = re.sub(
+        r"<style>.*?</style>|<section class=\"references\">.*?</section>",
+        "",
+        report.render(found, epsilon=0.01),
+        flags=re.DOTALL,
+    )
+    text = html.unescape(re.sub(r"<[^>]+>", " ", text))
+    return re.sub(r"\s+", " ", text)
+
+
+@cache
+def surfaces(found: Result) -> dict[str, str]:
+    """All that is said of a result; options are what the caller wrote."""
+    said = found.to_dict() | {"options": None}
+    return {
+        "headline": found.headline(),
+        "verdict": found.verdict,
+        "evidence": " ".join(found.evidence()),
+        "answer": found.answer(epsilon=0.01),
+        "captions": " ".join(figure_words(found)),
+        "console": console(found),
+        "page": page(found),
+        "JSON": str(said),
+    }
+
+
+def headlines(found: Result) -> list[str]:
+    """Sentences that stand alone: of one model, of several, and about a claim."""
+    return [
+        found.headline(),
+        found.answer(epsilon=0.01),
+        report.headline_of_many({"a": found, "b": made("pure DP", NONE)}),
+        report.headline_of_many({"a": found, "b": found}),
+    ]
+
+
+def is_family(found: Result) -> bool:
+    return isinstance(found, lb.AuditResult) and found.is_family
+
+
+def test_every_kind_has_an_example_with_and_without_a_refutation() -> None:
+    seen = {
+        (made(name, leak).kind, made(name, leak).refutes)
+        for name in MAKERS
+        for leak in (LEAK, NONE)
+    }
+    for kind in get_args(Kind):
+        assert (kind, False) in seen
+        assert ((kind, True) in seen) == KINDS[kind].proves
+
+
+def test_the_kind_says_what_the_number_is(result: Result) -> None:
+    said = surfaces(result)
+    assert KINDS[result.kind].tag in said["page"]
+    assert KINDS[result.kind].tag in said["console"]
+    assert f"'{result.kind}'" in said["JSON"]
+
+
+def test_a_number_that_is_no_bound_is_never_said_to_prove(result: Result) -> None:
+    if KINDS[result.kind].proves:
+        pytest.skip("a bound may")
+    for surface, text in surfaces(result).items():
+        assert not re.search(r"\bprove[sdn]?\b|[Tt]his model leaks|is refuted", text), surface
+
+
+def test_an_invalid_number_is_never_written_as_a_bound(result: Result) -> None:
+    written = " ".join([result.formula, *(one.name for one in result.metrics())])
+    signs = re.findall(r"≥|≤|at least|at most", written)
+    assert bool(signs) == (result.kind != "invalid")
+
+
+def test_only_a_bound_without_condition_or_family_is_said_to_hold_for_every_procedure(
+    result: Result,
+) -> None:
+    for surface, text in surfaces(result).items():
+        assert "is not ε-differentially private" not in text, surface
+    says = " ".join(result.meaning().says)
+    plain = result.refutes and not result.terms.condition and not is_family(result)
+    assert ("The bound is a floor:" in says) == plain
+
+
+def test_a_conditional_refutation_names_its_condition(result: Result) -> None:
+    condition = KINDS[result.kind].condition
+    if not condition:
+        assert not any("propensities are right" in text for text in headlines(result))
+        return
+    if result.refutes:
+        for text in (*headlines(result), result.verdict):
+            assert condition in text.lower()
+    for text in result.meaning().says[:2] if result.refutes else ():
+        assert condition in text
+    said = surfaces(result)
+    assert "propensities" in {one.name for one in result.assumptions}
+    if result.refutes:
+        assert condition in said["page"].lower()
+        assert condition in said["console"].lower()
+
+
+def test_a_bound_on_a_family_names_the_family(result: Result) -> None:
+    names = {one.name for one in result.assumptions}
+    assert ("family of trade-off functions" in names) == is_family(result)
+    if not is_family(result):
+        return
+    said = surfaces(result)
+    family = result.claim.name
+    if result.refutes:
+        for text in (*headlines(result), result.verdict, *result.meaning().says[:2]):
+            assert family in text
+    assert (f"outside {family}" in said["page"]) == KINDS[result.kind].proves
+    assert f"the claimed family, {family}" in said["page"]
+    assert f"the claimed family, {family}" in said["JSON"]
+
+
+def test_what_refutes_nothing_accuses_nobody(result: Result) -> None:
+    if result.refutes:
+        return
+    for text in (
+        *headlines(result)[:2],
+        result.verdict,
+        *figure_words(result),
+        *result.meaning().says,
+    ):
+        assert not re.search(r"\bleaks\b|is refuted|no guarantee of .* holds", text)
+    said = surfaces(result)
+    assert "This model leaks" not in said["page"] + said["console"]
+
+
+def test_a_table_of_models_calls_all_its_numbers_bounds_only_if_they_are() -> None:
+    bounds = {"a": made("pure DP", LEAK), "b": made("Zero-Run, pure", LEAK)}
+    assert ">ε at least</th>" in report.render(bounds)
+    for other in ("generated non-members", "uncorrected"):
+        assert ">ε at least</th>" not in report.render(bounds | {"c": made(other, LEAK)})
