@@ -10,7 +10,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, simulate, stats
-from leakbound.audits.policies.f_dp import plan_family
+from leakbound.audits.policies.reference import plan_guesses
 from leakbound.cli import app
 from leakbound.results.words import DELTA
 
@@ -111,11 +111,18 @@ def test_noise_proves_nothing_and_says_so() -> None:
         assert "Nothing could be refuted" in result.headline()
 
 
+def test_families_whose_bounds_cost_much_are_planned_as_gaussian() -> None:
+    dear = lb.SubsampledGaussianDP(sampling_rate=0.01, steps=1000)
+    gaussian = plan_guesses(1000, 0.05, lb.GaussianDP(), "both")
+    assert plan_guesses(1000, 0.05, dear, "both") == gaussian
+    assert plan_guesses(1000, 0.05, lb.LaplaceDP(), "both") != gaussian
+
+
 def test_the_plan_sees_no_label() -> None:
     first = audit(lb.GaussianDP())
     second = lb.audit_one_run(-GAME.scores, GAME.member, claim=lb.GaussianDP())
     assert first.options["planned"] == second.options["planned"]
-    fixed, proved = plan_family(1000, 0.05, lb.GaussianDP(), "both")
+    fixed, proved = plan_guesses(1000, 0.05, lb.GaussianDP(), "both")
     assert first.guesses == fixed.guesses == first.options["planned"]["guesses"]
     assert 0.5 < proved < 1.0
 

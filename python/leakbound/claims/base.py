@@ -67,6 +67,11 @@ class Guarantee(ABC):
         """The bound of an audit that rejects nothing."""
         return 0.0 if self.order == "increasing" else math.inf
 
+    @property
+    def proxy(self) -> "Guarantee":
+        """The claim that stands for this one in planning, where its own bounds cost too much."""
+        return self
+
     def strength(self, bound: float) -> float:
         """Return a bound as a number that is larger the more is proved.
 

@@ -304,6 +304,11 @@ class SubsampledGaussianDP(FamilyClaim):
         """How results and reports call the claim."""
         return f"DP-SGD with sampling rate {self.sampling_rate:g} and {self.steps} steps"
 
+    @property
+    def proxy(self) -> GaussianDP:
+        """See `Guarantee.proxy`: Gaussian DP, whose bounds are quick to compute."""
+        return GaussianDP()
+
     def tradeoff(self, theta: float) -> TradeOff:
         """Return the curve at a value of the parameter, for guesses of both sides.
 
@@ -411,6 +416,11 @@ class TradeOffFamily(FamilyClaim):
     def name(self) -> str:
         """How results and reports call the claim."""
         return f"trade-off family in {self.parameter}"
+
+    @property
+    def proxy(self) -> GaussianDP:
+        """See `Guarantee.proxy`: Gaussian DP, whose bounds are quick to compute."""
+        return GaussianDP()
 
     @property
     def order(self) -> Order:

@@ -26,11 +26,11 @@ from leakbound._base.validation import (
     integer,
     real,
 )
-from leakbound.audits.policies.approximate_dp import approx_policy, plan_fixed
-from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy, plan_family
+from leakbound.audits.policies.approximate_dp import approx_policy
+from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, Fixed, KLScan, PathPolicy
+from leakbound.cuts import CutPolicy, KLScan, PathPolicy
 from leakbound.cuts.paths import DerivedPolicy, Trial
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
@@ -297,7 +297,8 @@ def best_guesses(
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
     assumed = Gaussian(REFERENCE.mu) if truth is None else _truth(truth, claim)
-    return _best(m, complement(confidence), claim, assumed, sides).guesses
+    curve = assumed._curve(sides)  # noqa: SLF001
+    return best_fixed(m, complement(confidence), claim, sides, curve)[0].guesses
 
 
 def power(
@@ -508,23 +509,6 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
         within = gaussian(1, middle, seed=0).delta(epsilon) <= delta
         low, high = (middle, high) if within else (low, middle)
     return low
-
-
-def _best(m: int, beta: float, claim: PlannedClaim, truth: Truth, sides: Sides) -> Fixed:
-    if isinstance(truth, Gaussian):
-        reference = Reference(truth.mu)
-        if isinstance(claim, ApproxDP):
-            return plan_fixed(m, beta, claim.delta, sides, reference)[0]
-        if isinstance(claim, GaussianDP):
-            return plan_family(m, beta, claim, sides, reference)[0]
-    curve = truth._curve(sides)  # noqa: SLF001
-    return best_fixed(
-        m,
-        curve,
-        lambda correct, guesses: claim.lower_bound(
-            correct, guesses, m, beta, test="recursion", one_sided=sides == "member"
-        ),
-    )[0]
 
 
 def _prover(

@@ -20,14 +20,15 @@ from leakbound._base.types import (
     TailBound,
     TailOptions,
 )
-from leakbound.audits.policies.reference import REFERENCE, Reference, best_fixed
+from leakbound.audits.policies.reference import REFERENCE, plan_guesses
+from leakbound.claims import ApproxDP
 from leakbound.cuts import BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
 from leakbound.cuts.base import Best
 from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "plan_fixed", "relaxed_policy"]
+__all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "relaxed_policy"]
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
@@ -181,8 +182,10 @@ def approx_policy(
     planned: dict[str, JsonValue] = {}
     if cuts is None and bound in {"auto", "exact"}:
         cuts, planned = plan_cuts(examples, beta, delta, sides)
+    elif cuts is None and bound == "coupling":
+        cuts = KLScan()
     elif cuts is None:
-        cuts = KLScan() if bound == "coupling" else plan_fixed(examples, beta, delta, sides)[0]
+        cuts, _ = plan_guesses(examples, beta, ApproxDP(delta=delta), sides)
     derived = _derived(cuts)
     if derived is None:
         message = (
@@ -236,7 +239,7 @@ def plan_cuts(
 
     The options tell what both would prove if members' scores were N(½, 1) and others' N(-½, 1).
     """
-    fixed, alone = plan_fixed(examples, beta, delta, sides)
+    fixed, alone = plan_guesses(examples, beta, ApproxDP(delta=delta), sides)
     scan = KLScan(min_guesses=min(_FEWEST, examples))
     together = _scan_at_reference(scan, examples, beta, delta, sides)
     planned: dict[str, JsonValue] = {
@@ -245,25 +248,6 @@ def plan_cuts(
         "scan": together,
     }
     return (fixed if alone >= together else scan), {"planned": planned}
-
-
-@lru_cache(maxsize=256)
-def plan_fixed(
-    examples: int, beta: float, delta: float, sides: Sides, reference: Reference = REFERENCE
-) -> tuple[Fixed, float]:
-    """Return the number of guesses that proves most at the reference, and what it proves there."""
-    options: TailOptions = {
-        "bound": "exact",
-        "m": examples,
-        "delta": delta,
-        "k": 2,
-        "one_sided": sides == "member",
-    }
-    return best_fixed(
-        examples,
-        reference.curve(sides),
-        lambda correct, guesses: _core.approx_epsilon(correct, guesses, beta, options),
-    )
 
 
 @lru_cache(maxsize=256)

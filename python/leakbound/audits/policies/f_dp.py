@@ -5,7 +5,6 @@ else the inverse of the parameter. A strength of 0 means that nothing is rejecte
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
@@ -22,8 +21,8 @@ from leakbound._base.types import (
     PathOrder,
     Sides,
 )
-from leakbound.audits.policies.reference import REFERENCE, Reference, best_fixed
-from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
+from leakbound.audits.policies.reference import REFERENCE, plan_guesses
+from leakbound.claims import AnyFamily
 from leakbound.claims.base import unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, UnionBound
@@ -33,7 +32,7 @@ from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 
-__all__ = ["FamilyPolicy", "family_policy", "in_parameter", "plan_family"]
+__all__ = ["FamilyPolicy", "family_policy", "in_parameter"]
 
 
 _TESTS: dict[FdpTest, str] = {
@@ -160,7 +159,7 @@ def family_policy(
     """
     more: dict[str, JsonValue] = {"test": test}
     if cuts is None:
-        cuts, proved = plan_family(examples, beta, claim, sides)
+        cuts, proved = plan_guesses(examples, beta, claim, sides)
         more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
@@ -175,43 +174,6 @@ def family_policy(
         raise IncompatibleOptionsError(message)
     policy = FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides, test=test)
     return policy, more
-
-
-def plan_family(
-    examples: int,
-    beta: float,
-    claim: AnyFamily,
-    sides: Sides,
-    reference: Reference = REFERENCE,
-) -> tuple[Fixed, float]:
-    """Return the number of guesses that proves most at the reference, and what it proves there.
-
-    Families other than Gaussian and Laplace are planned as Gaussian, and all by the recursion: the
-    tight test, which costs more, prefers the same numbers.
-    """
-    known = claim if isinstance(claim, GaussianDP | LaplaceDP) else GaussianDP()
-    return _planned(examples, beta, known, sides, reference)
-
-
-@lru_cache(maxsize=256)
-def _planned(
-    examples: int,
-    beta: float,
-    claim: GaussianDP | LaplaceDP,
-    sides: Sides,
-    reference: Reference,
-) -> tuple[Fixed, float]:
-    def bound(correct: int, guesses: int) -> float:
-        counts: CountOptions = {
-            "correct": correct,
-            "guesses": guesses,
-            "m": examples,
-            "k": 2,
-            "one_sided": sides == "member",
-        }
-        return claim.critical(counts, beta, "recursion") or 0.0
-
-    return best_fixed(examples, reference.curve(sides), bound)
 
 
 def in_parameter(audit: ScoreAudit, policy: FamilyPolicy) -> ScoreAudit:

@@ -1,17 +1,18 @@
 """What audits plan for before labels are seen: a truth, and the number of guesses best for it."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from leakbound._base.types import FloatArray, Sides
+from leakbound.claims.base import Guarantee
 from leakbound.cuts import Fixed
 from leakbound.stats import normal_cdf, normal_quantile
 
-__all__ = ["REFERENCE", "Reference", "best_fixed"]
+__all__ = ["REFERENCE", "Reference", "best_fixed", "plan_guesses"]
 
 _CANDIDATES = 60
 """Numbers of guesses that planning compares."""
@@ -24,13 +25,7 @@ Curve: TypeAlias = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Reference:
-    """Scores N(μ/2, 1) for members and N(-μ/2, 1) for others: what a μ-GDP mechanism allows.
-
-    Parameters
-    ----------
-    mu : float
-        μ, at least 0.
-    """
+    """Scores N(μ/2, 1) for members and N(-μ/2, 1) for others: what a μ-GDP mechanism allows."""
 
     mu: float = 1.0
 
@@ -40,18 +35,7 @@ class Reference:
         return f"Gaussian, mu = {self.mu:g}"
 
     def curve(self, sides: Sides) -> Curve:
-        """Return shares of all examples guessed, and guessed right, as a threshold falls.
-
-        Parameters
-        ----------
-        sides : {"both", "member"}
-            Whether non-members are guessed too.
-
-        Returns
-        -------
-        tuple of ndarray
-            The shares.
-        """
+        """Return shares of all examples guessed, and guessed right, as a threshold falls."""
         reach = 7.5 + self.mu / 2
         threshold = np.linspace(reach, 0.0 if sides == "both" else -reach, 4001)
         right = normal_cdf(self.mu / 2 - threshold)
@@ -65,27 +49,20 @@ REFERENCE = Reference()
 
 
 def best_fixed(
-    examples: int, curve: Curve, bound: Callable[[int, int], float]
+    examples: int, level: float, claim: Guarantee, sides: Sides, curve: Curve
 ) -> tuple[Fixed, float]:
     """Return the number of guesses that proves most, and what it proves on average.
 
-    Parameters
-    ----------
-    examples : int
-        m.
-    curve : tuple of ndarray
-        Shares of all examples guessed, increasing, and guessed right.
-    bound : callable
-        From right guesses and guesses to the bound.
-
-    Returns
-    -------
-    tuple of Fixed and float
-        The policy and its mean bound.
+    Counts are tested by the recursion: the tight test, which costs more, prefers the same numbers.
     """
     share, right = curve
     candidates = np.unique(np.rint(np.geomspace(1, examples, _CANDIDATES)).astype(int))
     precision = np.interp(candidates / examples, share, right / share)
+
+    def bound(correct: int, guesses: int) -> float:
+        return claim.lower_bound(
+            correct, guesses, examples, level, test="recursion", one_sided=sides == "member"
+        )
 
     def mean(guesses: int, p: float) -> float:
         counts = np.rint(guesses * p + _COUNTS * math.sqrt(guesses * p * (1 - p)))
@@ -94,3 +71,11 @@ def best_fixed(
     proved = [mean(int(r), float(p)) for r, p in zip(candidates, precision, strict=True)]
     best = int(np.argmax(proved))
     return Fixed(int(candidates[best])), proved[best]
+
+
+@lru_cache(maxsize=256)
+def plan_guesses(
+    examples: int, level: float, claim: Guarantee, sides: Sides
+) -> tuple[Fixed, float]:
+    """Return the number of guesses that proves most at the reference, and what it proves there."""
+    return best_fixed(examples, level, claim.proxy, sides, REFERENCE.curve(sides))

@@ -18,8 +18,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import CorrectionChoice, FdpTest, Sides
 from leakbound._base.validation import check_length, check_scores, choice, instance, integer, real
 from leakbound.audits.one_run.audit import audit_one_run
-from leakbound.audits.policies.approximate_dp import plan_fixed
-from leakbound.audits.policies.f_dp import plan_family
+from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.zero_run.fair_counts import middle
 from leakbound.audits.zero_run.study import confidence_of, two_sided
 from leakbound.claims import CLAIMS, ApproxDP, GaussianDP, PureDP
@@ -319,11 +318,8 @@ class _Audit:
         """Return how many guesses to make about so many examples, before any label is seen."""
         if self.guesses is not None:
             return min(self.guesses, examples)
-        if isinstance(self.claim, PureDP | ApproxDP):
-            planned = plan_fixed(examples, level, self.claim.delta, self.sides)[0].guesses
-        else:
-            planned = plan_family(examples, level, self.claim, self.sides)[0].guesses
-        return min(planned, examples)
+        planned, _ = plan_guesses(examples, level, self.claim, self.sides)
+        return min(planned.guesses, examples)
 
     def ranked(self, values: FloatArray) -> FloatArray:
         """Return distinct ranks, ties broken at random."""

@@ -14,9 +14,7 @@ from leakbound._base.records import Lazy
 from leakbound.audits.engine.evidence import POINTS, histogram, roc
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
-from leakbound.audits.policies.approximate_dp import plan_fixed
-from leakbound.audits.policies.f_dp import plan_family
-from leakbound.claims import ApproxDP, PureDP
+from leakbound.audits.policies.reference import plan_guesses
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.cuts.warnings import inverted_warnings, tie_warnings
 from leakbound.errors import IncompatibleOptionsError
@@ -136,7 +134,7 @@ class Study:
     def planned(self, examples: int) -> int:
         """Return the number of guesses of an audit of so many examples, fixed before labels."""
         if self.cuts is None:
-            return _planned(examples, self.level, self.claim, self.sides)
+            return plan_guesses(examples, self.level, self.claim, self.sides)[0].guesses
         if not isinstance(self.cuts, Fixed):
             message = (
                 f"cuts={type(self.cuts).__name__} is not for this correction: take Fixed, or None "
@@ -182,12 +180,6 @@ class Study:
             test=self.test,
             one_sided=self.sides == "member" and form == "exact" and halved,
         )
-
-
-def _planned(examples: int, level: float, claim: Claim, sides: Sides) -> int:
-    if isinstance(claim, PureDP | ApproxDP):
-        return plan_fixed(examples, level, claim.delta, sides)[0].guesses
-    return plan_family(examples, level, claim, sides)[0].guesses
 
 
 @dataclass(frozen=True, kw_only=True)
