@@ -35,10 +35,6 @@ FACES = {"leakbound", "leakbound.__main__"}
 FORMER = {"leakbound.plan", "leakbound.plots", "leakbound.tradeoff"}
 """Former places of public names, which import their new ones."""
 
-KNOWN_CIRCLES = {
-    frozenset({"leakbound.generators.causal", "leakbound.generators.text"}),
-    frozenset({"leakbound.panoramia.phases", "leakbound.panoramia.run"}),
-}
 
 HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,9 +13,6 @@ from transformers.utils import logging
 from leakbound._base.streams import Purpose
 from leakbound._base.types import IntArray
 
-if TYPE_CHECKING:
-    from leakbound.generators.text import LanguageModel
-
 __all__ = ["continue_prompts", "load", "train"]
 
 LONGEST_GRADIENT = 1.0
@@ -25,20 +21,7 @@ AT_ONCE = 256
 
 
 def load(model: str | os.PathLike[str] | PretrainedConfig, *, seed: int) -> PreTrainedModel:
-    """Return a model from a folder, or a new one of a configuration.
-
-    Parameters
-    ----------
-    model : str, os.PathLike or PretrainedConfig
-        The folder or the configuration.
-    seed : int
-        Seed of new weights; torch's own random state is changed.
-
-    Raises
-    ------
-    OSError
-        If there is no model in the folder.
-    """
+    """Return a model from a folder, or a new one of a configuration; torch's seed is changed."""
     torch.manual_seed(Purpose.LANGUAGE_WEIGHTS.derived(seed))
     if isinstance(model, PretrainedConfig):
         return AutoModelForCausalLM.from_config(model)
@@ -46,25 +29,24 @@ def load(model: str | os.PathLike[str] | PretrainedConfig, *, seed: int) -> PreT
         return AutoModelForCausalLM.from_pretrained(os.fspath(model), local_files_only=True)
 
 
-def train(network: PreTrainedModel, chunks: IntArray, options: "LanguageModel") -> None:
-    """Train on every two chunks that follow each other, each predicted token counting the same.
-
-    Parameters
-    ----------
-    network : PreTrainedModel
-        The model, left in evaluation mode.
-    chunks : ndarray of int64, shape (n, length)
-        At least two.
-    options : LanguageModel
-        Epochs, batches, learning rate, seed and device.
-    """
+def train(
+    network: PreTrainedModel,
+    chunks: IntArray,
+    *,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+    device: str,
+) -> None:
+    """Train on every two chunks that follow each other, each predicted token counting the same."""
     pairs = torch.from_numpy(np.concatenate([chunks[:-1], chunks[1:]], axis=1))
-    torch.manual_seed(Purpose.LANGUAGE_TRAINING.derived(options.seed))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=options.learning_rate)
+    torch.manual_seed(Purpose.LANGUAGE_TRAINING.derived(seed))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate)
     network.train()
-    for _ in range(options.epochs):
-        for rows in torch.split(torch.randperm(len(pairs)), options.batch_size):
-            tokens = pairs[rows].to(options.device)
+    for _ in range(epochs):
+        for rows in torch.split(torch.randperm(len(pairs)), batch_size):
+            tokens = pairs[rows].to(device)
             logits: Tensor = network(input_ids=tokens, use_cache=False).logits
             loss = nn.functional.cross_entropy(
                 logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten()
@@ -79,21 +61,7 @@ def train(network: PreTrainedModel, chunks: IntArray, options: "LanguageModel") 
 def continue_prompts(
     network: PreTrainedModel, prompts: IntArray, *, top_k: int, temperature: float, seed: int
 ) -> IntArray:
-    """Return what the model writes after each prompt, as many tokens as the prompt has.
-
-    Parameters
-    ----------
-    network : PreTrainedModel
-        The model, in evaluation mode.
-    prompts : ndarray of int64, shape (n, length)
-        Tokens.
-    top_k : int
-        How many of the likeliest tokens are drawn from.
-    temperature : float
-        What logits are divided by.
-    seed : int
-        Seed of the draws.
-    """
+    """Return what the model writes after each prompt, as many tokens as the prompt has."""
     dice = torch.Generator().manual_seed(Purpose.LANGUAGE_SAMPLES.derived(seed))
     parts = torch.split(torch.from_numpy(prompts), AT_ONCE)
     with torch.no_grad():

@@ -227,7 +227,15 @@ class LanguageModel:
         with reproducible():
             network = load(self.model, seed=self.seed).to(self.device)
             _check_capacity(network, chunks)
-            train(network, chunks[:-kept].astype(np.int64), self)
+            train(
+                network,
+                chunks[:-kept].astype(np.int64),
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                seed=self.seed,
+                device=self.device,
+            )
         return FittedLanguageModel(network, chunks[-kept:], self)
 
 

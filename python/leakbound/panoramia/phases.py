@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from leakbound.audits.panoramia.conditional import Shown
     from leakbound.panoramia.report.extremes import FeatureExtreme
     from leakbound.panoramia.report.table import Result
-    from leakbound.panoramia.run import Panoramia
+    from leakbound.panoramia.settings import Settings
     from leakbound.results import PanoramiaResult
 
 __all__ = ["Progress", "Run"]
@@ -88,7 +88,7 @@ class Run:
 
     Parameters
     ----------
-    options : Panoramia
+    options : Settings
         How.
     targets : dict of str to nn.Module
         Trained models.
@@ -104,7 +104,7 @@ class Run:
         Told of each step.
     """
 
-    options: Panoramia
+    options: Settings
     targets: dict[str, nn.Module]
     members: Examples
     nonmembers: Examples | None
@@ -115,7 +115,7 @@ class Run:
     @classmethod
     def of(
         cls,
-        options: Panoramia,
+        options: Settings,
         targets: dict[str, nn.Module],
         members: Examples,
         nonmembers: Examples | None,
@@ -534,7 +534,7 @@ def _examples(arrays: Arrays) -> Examples:
 
 
 def _teaching(
-    options: Panoramia,
+    options: Settings,
     members: int,
     ids: ArrayInput | None,
     documents: ArrayInput | None,

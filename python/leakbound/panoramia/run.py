@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leakbound._base.checkpoints import Checkpoints
-from leakbound._base.validation import complement, flag, instance, integer, real
-from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
-from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.models.attack import StackedAttack
-from leakbound.panoramia.options import Helper, each_helper
 from leakbound.panoramia.phases import Run
+from leakbound.panoramia.settings import Settings
 
 if TYPE_CHECKING:
     import os
@@ -22,8 +17,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from leakbound._base.types import ArrayInput
-    from leakbound.generators import Generator, Sampler
-    from leakbound.panoramia.options import Inputs
     from leakbound.panoramia.phases import Progress
     from leakbound.panoramia.report.report import PanoramiaReport
 
@@ -31,7 +24,7 @@ __all__ = ["Panoramia"]
 
 
 @dataclass(frozen=True)
-class Panoramia:
+class Panoramia(Settings):
     """An audit of trained models without retraining them: every phase, from members to bounds.
 
     Some members train a generator; the others are compared with what it generates. A baseline says
@@ -81,60 +74,6 @@ class Panoramia:
     >>> audit = Panoramia(GaussianCopula(), seeds=(0, 1, 2, 3, 4))
     >>> # report = audit.run(target=model, members=(x, y), nonmembers=(x_test, y_test))
     """
-
-    generator: Generator | Sampler
-    _: KW_ONLY
-    attack: StackedAttack = field(default_factory=StackedAttack)
-    helper: Helper | Sequence[Helper] | None = field(default_factory=Helper)
-    inputs: Inputs | None = None
-    generator_share: float = 0.3
-    train_share: float = 0.2
-    validation_share: float = 0.08
-    helper_examples: int | None = None
-    saturation: tuple[float, ...] = (0.125, 0.25, 0.5)
-    seeds: tuple[int, ...] = (0, 1, 2)
-    confidence: float = 0.95
-    cuts: CutPolicy = field(default_factory=KLScan)
-    union: bool = False
-    conditional: bool = False
-    columns: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not (hasattr(self.generator, "fit") or hasattr(self.generator, "sample")):
-            message = (
-                f"generator must have a method fit or sample, got {self.generator!r}; see "
-                "leakbound.generators"
-            )
-            raise OptionTypeError(message)
-        instance(self.attack, "attack", StackedAttack)
-        flag(self.union, "union")
-        flag(self.conditional, "conditional")
-        each_helper(self.helper)
-        shares = ("generator_share", "train_share", "validation_share")
-        for name in shares:
-            real(getattr(self, name), name, above=0, below=1)
-        if sum(getattr(self, name) for name in shares) >= 1:
-            message = f"{', '.join(shares)} must leave members to audit: their sum must be below 1"
-            raise IncompatibleOptionsError(message)
-        if self.helper_examples is not None:
-            integer(self.helper_examples, "helper_examples", least=20)
-        ends = [0.0, *(real(x, "saturation", above=0, below=1) for x in self.saturation)]
-        if any(high <= low for low, high in pairwise(ends)):
-            message = f"saturation must increase, got {self.saturation}"
-            raise OptionError(message)
-        seeds = [integer(seed, "seeds", least=0) for seed in self.seeds]
-        if not seeds or len(set(seeds)) < len(seeds):
-            message = f"seeds must be different, and at least one, got {self.seeds}"
-            raise OptionError(message)
-        complement(self.confidence)
-        instance(self.cuts, "cuts", CUT_POLICIES)
-        if self.conditional and self.attack.modality == "text":
-            message = (
-                "conditional bounds need features that a sceptic can bet on, and tokens are none; "
-                "pass features such as embeddings, with the scores of the report's games, to "
-                "audit_panoramia(features=...)"
-            )
-            raise IncompatibleOptionsError(message)
 
     def run(
         self,
