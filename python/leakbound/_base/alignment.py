@@ -61,28 +61,7 @@ class ExampleOrder:
             self._known = [named] if numbered is None else [named, numbered]
 
     def scores(self, values: Any, name: str) -> Any:
-        """Return scores in the order of the examples; the first ones set it.
-
-        Parameters
-        ----------
-        values : array-like, shape (m,)
-            Scores, perhaps with ids of their own. Where `ids` were passed they are the ids of these
-            rows, whatever pandas or a loader numbered them by.
-        name : str
-            What to call them in messages.
-
-        Returns
-        -------
-        array-like
-            `values` itself if nothing had to be moved.
-
-        Raises
-        ------
-        UnmatchedIdsError
-            If they have other ids than are known.
-        DuplicateIdsError
-            If rows cannot be told apart by the ids that they are to be joined by.
-        """
+        """Return scores in the order of the examples; the first ones set it."""
         own = _own(values, name)
         if not self._named or own is None:
             return self.placed(values, name)
@@ -94,27 +73,7 @@ class ExampleOrder:
         return self.placed(values, name)
 
     def member(self, member: ArrayInput | HasMember, examples: int) -> BoolArray:
-        """Return membership in the order of the examples.
-
-        Parameters
-        ----------
-        member : array-like of shape (m,), or an object with such a `member`
-            Booleans, {0, 1} or {-1, +1}; or an `InclusionPlan`.
-        examples : int
-            m.
-
-        Returns
-        -------
-        ndarray of bool, shape (m,)
-            True for members.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
-            As for `leakbound._base.validation.check_membership`.
-        UnmatchedIdsError, DuplicateIdsError
-            As for `scores`.
-        """
+        """Return membership in the order of the examples."""
         values = member.member if isinstance(member, HasMember) else member
         rows = self._rows(member, "member")
         if rows is not None:
@@ -125,28 +84,7 @@ class ExampleOrder:
         return check_membership(values, examples)
 
     def placed(self, values: Any, name: str, *, across: bool = False) -> Any:
-        """Return something about the examples in their order.
-
-        Parameters
-        ----------
-        values : array-like
-            One row for each example; if `across`, one column for each.
-        name : str
-            What to call it in messages.
-        across : bool
-            Whether examples are columns.
-
-        Returns
-        -------
-        array-like
-            `values` itself if nothing had to be moved.
-
-        Raises
-        ------
-        UnmatchedIdsError, DuplicateIdsError
-            As for `scores`; also if membership had to be moved and these have no ids, so that
-            nothing tells whose order is theirs.
-        """
+        """Return something about the examples in their order."""
         if self._moved and np.ndim(values) and not self._tells(_own(values, name, across=across)):
             message = (
                 f"scores and membership list the examples in different orders, and {name} has no "

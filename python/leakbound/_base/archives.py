@@ -100,25 +100,7 @@ class Archive:
 
 @contextmanager
 def open_archive(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Archive]:
-    """Open an .npz file.
-
-    Parameters
-    ----------
-    source : str, os.PathLike or binary file
-        The file.
-
-    Yields
-    ------
-    Archive
-        Its arrays, read when they are asked for.
-
-    Raises
-    ------
-    DamagedFileError
-        If it is no such archive, damaged, encrypted, or declares more than it holds.
-    OSError
-        If the file cannot be opened.
-    """
+    """Open an .npz file."""
     with _opened(source) as file:
         with _explained():
             size = file.seek(0, io.SEEK_END)
@@ -129,25 +111,7 @@ def open_archive(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Archive
 
 
 def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
-    """Read an .npy file.
-
-    Parameters
-    ----------
-    source : str, os.PathLike or binary file
-        The file.
-
-    Returns
-    -------
-    ndarray
-        Its array.
-
-    Raises
-    ------
-    DamagedFileError
-        If it is no such file, or does not hold the bytes that its header declares.
-    OSError
-        If the file cannot be opened.
-    """
+    """Read an .npy file."""
     with _opened(source) as file, _explained():
         size = file.seek(0, io.SEEK_END)
         file.seek(0)

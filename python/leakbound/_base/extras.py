@@ -10,25 +10,7 @@ __all__ = ["needs"]
 
 @contextmanager
 def needs(extra: str, what: str) -> Iterator[None]:
-    """Import in the block what an extra installs.
-
-    Parameters
-    ----------
-    extra : str
-        The extra.
-    what : str
-        What needs it, for the message.
-
-    Yields
-    ------
-    None
-        Nothing.
-
-    Raises
-    ------
-    MissingExtraError
-        If an import in the block fails.
-    """
+    """Import in the block what an extra installs."""
     try:
         yield
     except ImportError as error:

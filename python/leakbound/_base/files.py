@@ -16,21 +16,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The bytes go to a new file in the same folder, reach the disk, and only then get the name; a
     reader sees the old content or the new, and a block that raises leaves the old in place.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file to write or to replace. Its folder must exist.
-
-    Yields
-    ------
-    BinaryIO
-        The new file, open for writing.
-
-    Raises
-    ------
-    OSError
-        If the folder does not exist or cannot be written.
     """
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -46,20 +31,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` as UTF-8 to `path`, all of it or nothing.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file to write or to replace.
-    text : str
-        Its new content.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
+    """Write `text` as UTF-8 to `path`, all of it or nothing."""
     with replacing(path) as file:
         file.write(text.encode())
 

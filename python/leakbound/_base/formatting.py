@@ -35,34 +35,12 @@ def percent(share: float) -> str:
 
 
 def down(value: float) -> str:
-    """Return two decimals, rounded down: what is printed is never more than what was proved.
-
-    Parameters
-    ----------
-    value : float
-        Not NaN.
-
-    Returns
-    -------
-    str
-        The digits.
-    """
+    """Return two decimals, rounded down: what is printed is never more than what was proved."""
     return _rounded(value, ROUND_FLOOR)
 
 
 def up(value: float) -> str:
-    """Return two decimals, rounded up, for a bound from above.
-
-    Parameters
-    ----------
-    value : float
-        Not NaN.
-
-    Returns
-    -------
-    str
-        The digits.
-    """
+    """Return two decimals, rounded up, for a bound from above."""
     return _rounded(value, ROUND_CEILING)
 
 

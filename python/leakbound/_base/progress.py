@@ -14,24 +14,7 @@ _PATIENCE = 1.0
 
 
 def track(items: Iterable[T], what: str, *, total: int | None, shown: bool) -> Iterator[T]:
-    """Yield `items`, with a bar on standard error once the loop has lasted a second.
-
-    Parameters
-    ----------
-    items : iterable
-        What the loop runs over.
-    what : str
-        What it does, in a word or two.
-    total : int or None
-        Number of items, if known.
-    shown : bool
-        False for no bar. There is none either where standard error is not a terminal.
-
-    Yields
-    ------
-    object
-        The items.
-    """
+    """Yield `items`, with a bar on standard error once the loop has lasted a second."""
     if not shown or not sys.stderr.isatty():
         yield from items
         return

@@ -42,29 +42,7 @@ def real(
     least: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Check that an option is a real number within limits.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in messages.
-    above, least, below : float, optional
-        The limits; only `least` is itself allowed.
-
-    Returns
-    -------
-    float
-        The option.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is not a real number.
-    OptionError
-        If it is outside the limits or NaN.
-    """
+    """Check that an option is a real number within limits, `least` alone included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         message = f"{name} must be a real number, got {shown(value)}"
         raise OptionTypeError(message)
@@ -88,29 +66,7 @@ def real(
 
 
 def integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
-    """Check that an option is an integer within limits.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in messages.
-    least, most : int
-        The limits, both included.
-
-    Returns
-    -------
-    int
-        The option.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is not an integer.
-    OptionError
-        If it is outside the limits.
-    """
+    """Check that an option is an integer within limits, both included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         message = f"{name} must be an integer, got {shown(value)}"
         raise OptionTypeError(message)
@@ -126,25 +82,7 @@ def integer(value: object, name: str, *, least: int, most: int | None = None) ->
 
 
 def flag(value: object, name: str) -> bool:
-    """Check that an option is a boolean: not a number or a word, all of which Python takes for one.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    bool
-        The option.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is neither True nor False.
-    """
+    """Check that an option is a boolean, and nothing else that Python takes for one."""
     if not isinstance(value, bool | np.bool_):
         message = f"{name} must be True or False, got {shown(value)}"
         raise OptionTypeError(message)
@@ -152,22 +90,7 @@ def flag(value: object, name: str) -> bool:
 
 
 def choice(value: object, name: str, allowed: object) -> None:
-    """Check that an option is one of the values of a `Literal`.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in the message.
-    allowed : Literal
-        The allowed values.
-
-    Raises
-    ------
-    OptionError
-        If it is none of them.
-    """
+    """Check that an option is one of the values of a `Literal`."""
     values = get_args(allowed)
     if not isinstance(value, str) or value not in values:
         listed = ", ".join(map(repr, values))
@@ -176,22 +99,7 @@ def choice(value: object, name: str, allowed: object) -> None:
 
 
 def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> None:
-    """Check that an option is an object of one of some types.
-
-    Parameters
-    ----------
-    value : object
-        The option.
-    name : str
-        What to call it in the message.
-    types : type or sequence of types
-        The allowed types.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is an object of none of them.
-    """
+    """Check that an option is an object of one of some types."""
     classes = (types,) if isinstance(types, type) else tuple(types)
     if not isinstance(value, classes):
         listed = ", ".join(f"{one.__name__}(...)" for one in classes)
@@ -201,41 +109,12 @@ def instance(value: object, name: str, types: type[T] | Sequence[type[T]]) -> No
 
 
 def complement(confidence: float) -> float:
-    """Check a confidence and return one minus it, exact in decimals.
-
-    Parameters
-    ----------
-    confidence : float
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        The probability of error: 0.05 for 0.95, where ``1 - 0.95`` is a little more.
-
-    Raises
-    ------
-    OptionTypeError
-        If it is not a real number.
-    OptionError
-        If it is not strictly between 0 and 1.
-    """
+    """Check a confidence and return one minus it, exact in decimals."""
     return float(1 - Decimal(repr(real(confidence, "confidence", above=0, below=1))))
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it, whatever its repr does.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    str
-        Its repr, cut off where that is long; its type where there is none.
-    """
+    """Return a value as messages show it, whatever its repr does."""
     try:
         shown = repr(value)
     except Exception:  # a repr is anybody's code, and refuses integers of 5,000 digits

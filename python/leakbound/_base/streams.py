@@ -134,54 +134,15 @@ class Purpose(Enum):
     HALF_OF_SIX = "validity/half-of-six"
 
     def rng(self, seed: int, *further: int) -> np.random.Generator:
-        """Return the generator of a seed and further numbers.
-
-        Parameters
-        ----------
-        seed : int
-            At least 0, of any size.
-        *further : int
-            Which stream of the seed, such as the number of a replicate; each at least 0.
-
-        Returns
-        -------
-        numpy.random.Generator
-            A new generator.
-        """
+        """Return the generator of a seed and further numbers."""
         return np.random.Generator(np.random.PCG64(self._sequence(seed, *further)))
 
     def philox(self, seed: int) -> np.random.Philox:
-        """Return the counter-based bit generator of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            At least 0, of any size.
-
-        Returns
-        -------
-        numpy.random.Philox
-            A new bit generator, whose bits NumPy keeps from version to version.
-        """
+        """Return the counter-based bit generator of a seed."""
         return np.random.Philox(self._sequence(seed))
 
     def derived(self, seed: int, *further: int, bits: Literal[32, 64] = 64) -> int:
-        """Return the seed of a generator other than NumPy's.
-
-        Parameters
-        ----------
-        seed : int
-            At least 0, of any size.
-        *further : int
-            As for `rng`.
-        bits : {32, 64}
-            How many the generator takes: 64 for PyTorch and the extension, 32 for scikit-learn.
-
-        Returns
-        -------
-        int
-            From 0 to 2^bits - 1.
-        """
+        """Return the seed of a generator other than NumPy's."""
         (word,) = self._sequence(seed, *further).generate_state(1, np.uint64)
         return int(word) >> (64 - bits)
 

@@ -58,29 +58,7 @@ _WHOLE = 2.0**53
 
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
-    """Read `values` as a one-dimensional array that holds at least one element.
-
-    Parameters
-    ----------
-    values : array-like
-        Anything that NumPy reads.
-    name : str
-        What to call it in messages.
-    kinds : str
-        Codes of the dtypes allowed, as in ``numpy.dtype.kind``.
-
-    Returns
-    -------
-    ndarray
-        The values, not copied where NumPy can do without.
-
-    Raises
-    ------
-    ArrayTypeError
-        If NumPy cannot read them, or reads another kind than those allowed.
-    ShapeError
-        If they are empty or not one-dimensional.
-    """
+    """Read `values` as a one-dimensional array that holds at least one element."""
     array = _read(values, name, kinds)
     if array.ndim != 1:
         message = (
@@ -102,31 +80,7 @@ def numbers(
     most: float = math.inf,
     whole: bool = False,
 ) -> NDArray[np.generic]:
-    """Read numbers of any shape and check that all lie within limits.
-
-    Parameters
-    ----------
-    values : array-like
-        Anything that NumPy reads.
-    name : str
-        What to call them in messages.
-    least, most : float
-        The limits, both included.
-    whole : bool
-        Whether they must be whole numbers.
-
-    Returns
-    -------
-    ndarray
-        The numbers.
-
-    Raises
-    ------
-    ArrayTypeError
-        If NumPy cannot read them as real numbers.
-    OptionError
-        If one is outside the limits, NaN, or not whole.
-    """
+    """Read numbers of any shape and check that all lie within limits, both included."""
     array: NDArray[Any] = _read(values, name, _REAL)
     # As float64: a limit beyond the range of float16 would count as infinite.
     valid = (array >= np.float64(least)) & (array <= np.float64(most))
@@ -143,29 +97,7 @@ def numbers(
 
 
 def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
-    """Read scores as float64: a copy that nobody else can write to.
-
-    Parameters
-    ----------
-    scores : array-like, shape (m,)
-        Real numbers, ±inf allowed.
-    name : str
-        What to call them in messages.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        The scores.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        As for `vector`.
-    NaNScoresError
-        If a score is not a number.
-    TiedScoresError
-        If scores that differ are equal in float64.
-    """
+    """Read scores as float64: a copy that nobody else can write to."""
     given = vector(scores, name)
     with np.errstate(over="ignore"):
         values = np.array(given, dtype=np.float64)
@@ -183,76 +115,19 @@ def check_scores(scores: ArrayInput, name: str = "scores") -> FloatArray:
 
 
 def check_membership(member: ArrayInput | HasMember, examples: int) -> BoolArray:
-    """Read membership as booleans, one for each example.
-
-    Parameters
-    ----------
-    member : array-like of shape (m,), or an object with such a `member`
-        Booleans, {0, 1} or {-1, +1}; or an `InclusionPlan`.
-    examples : int
-        m, the number of scores.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-        True for members: a copy that nobody else can write to.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        As for `vector`.
-    LengthMismatchError
-        If there is not one value for each score.
-    MembershipError
-        If a value is outside the allowed sets.
-    """
+    """Read booleans, {0, 1}, {-1, +1} or a plan as booleans that nobody else can write to."""
     values = vector(member.member if isinstance(member, HasMember) else member, "member")
     check_length(values, examples, "member")
     return _booleans(values, "member")
 
 
 def check_successes(successes: ArrayInput) -> BoolArray:
-    """Read which guesses were right as booleans.
-
-    Parameters
-    ----------
-    successes : array-like, shape (m,)
-        Booleans or {0, 1}, in visiting order.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-        True for right guesses.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        As for `vector`.
-    MembershipError
-        If a value is outside the allowed sets.
-    """
+    """Read which guesses were right as booleans."""
     return _booleans(vector(successes, "successes"), "successes")
 
 
 def check_ids(ids: ArrayInput, member: BoolArray) -> None:
-    """Check that every example has an id of its own.
-
-    Parameters
-    ----------
-    ids : array-like, shape (m,)
-        Numbers or strings.
-    member : ndarray of bool, shape (m,)
-        Membership of each example.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        As for `check_membership`.
-    ConflictingIdsError
-        If an id is both a member and a non-member.
-    DuplicateIdsError
-        If an id occurs twice.
-    """
+    """Check that every example has an id of its own."""
     values = vector(ids, "ids", kinds="biufSUOT")
     check_length(values, member.size, "ids")
     try:
@@ -281,22 +156,7 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
 
 
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
-    """Check that there is one value for each example.
-
-    Parameters
-    ----------
-    values : ndarray
-        One-dimensional.
-    examples : int
-        The number of scores.
-    name : str
-        What to call the values in the message.
-
-    Raises
-    ------
-    LengthMismatchError
-        If the numbers differ.
-    """
+    """Check that there is one value for each example."""
     if values.size != examples:
         message = (
             f"{name} has {values.size} values and there are {examples} scores; both must "

@@ -11,29 +11,7 @@ __all__ = ["as_scores", "finite_table", "outside", "table"]
 
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
-    """Return values with their ids and the name of the attack.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (m,)
-        The scores.
-    ids : array-like of shape (m,) or None
-        A different number or string for each; None for 0, 1, …, m - 1.
-    attack : str
-        Its name.
-
-    Returns
-    -------
-    Scores
-        Copies of both.
-
-    Raises
-    ------
-    NaNScoresError
-        If a score is NaN.
-    LengthMismatchError, DuplicateIdsError, ArrayTypeError, ShapeError
-        If ids are not what they should be.
-    """
+    """Return values with their ids and the name of the attack."""
     scores = check_scores(values, attack)
     labels = np.arange(values.size) if ids is None else vector(ids, "ids", kinds="biufSUOT")
     check_length(labels, values.size, "ids")
@@ -42,29 +20,7 @@ def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores
 
 
 def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
-    """Read a table with one row for each model and one column for each example.
-
-    Parameters
-    ----------
-    values : array-like, shape (models, examples)
-        Numbers; one row may be given without its table.
-    name : str
-        What to call them in messages.
-    columns : int, optional
-        The number of examples there must be.
-
-    Returns
-    -------
-    ndarray of float64, shape (models, examples)
-        The numbers.
-
-    Raises
-    ------
-    ArrayTypeError, OptionError
-        If they are not real numbers, or one is NaN.
-    ShapeError, LengthMismatchError
-        If they are no such table.
-    """
+    """Read a table with one row for each model and one column for each example."""
     array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
     if array.ndim != 2 or not array.size:
         message = f"{name} must have a row for each model and a column for each example, got shape "
@@ -79,27 +35,7 @@ def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArr
 
 
 def finite_table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
-    """Read a table as `table` does, and check that all of it is finite.
-
-    Parameters
-    ----------
-    values : array-like, shape (models, examples)
-        Numbers.
-    name : str
-        What to call them in messages.
-    columns : int, optional
-        The number of examples there must be.
-
-    Returns
-    -------
-    ndarray of float64, shape (models, examples)
-        The numbers.
-
-    Raises
-    ------
-    OptionError
-        If one is infinite, and as for `table`.
-    """
+    """Read a table as `table` does, and check that all of it is finite."""
     array = table(values, name, columns)
     infinite = np.argwhere(np.isinf(array))
     if infinite.size:
@@ -112,27 +48,7 @@ def finite_table(values: ArrayInput, name: str, columns: int | None = None) -> F
 
 
 def outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
-    """Read which models were not trained on which examples.
-
-    Parameters
-    ----------
-    trained_on : array-like of bool, shape (models, examples), or None
-        Which were; None if none was on any.
-    shape : tuple of int
-        Models and examples.
-
-    Returns
-    -------
-    ndarray of bool, shape (models, examples)
-        Which were not.
-
-    Raises
-    ------
-    LengthMismatchError
-        If the shape is another.
-    OptionError
-        If an entry is neither 0 nor 1, or every model was trained on some example.
-    """
+    """Read which models were not trained on which examples."""
     if trained_on is None:
         return np.ones(shape, dtype=np.bool_)
     known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))

@@ -79,28 +79,12 @@ class Denoiser(nn.Module):
         self.register_buffer("frequencies", 2 * math.pi * torch.randn(FREQUENCIES))
 
     def forward(self, blurred: Tensor, sigma: Tensor) -> Tensor:
-        """Return D, the mean of what may have been blurred.
-
-        Parameters
-        ----------
-        blurred : Tensor, shape (batch, values)
-            Data with noise.
-        sigma : Tensor, shape (batch, 1)
-            Standard deviation of the noise.
-        """
+        """Return D, the mean of what may have been blurred."""
         total = 1 + sigma**2
         return blurred / total + sigma / total.sqrt() * self.learnt(blurred, sigma)
 
     def learnt(self, blurred: Tensor, sigma: Tensor) -> Tensor:
-        """Return F, what the network adds to the answer for normal data.
-
-        Parameters
-        ----------
-        blurred : Tensor, shape (batch, values)
-            Data with noise.
-        sigma : Tensor, shape (batch, 1)
-            Standard deviation of the noise.
-        """
+        """Return F, what the network adds to the answer for normal data."""
         angle = sigma.log() / 4 * self.frequencies
         level = self.noise(torch.cat([angle.sin(), angle.cos()], 1))
         hidden = self.enter(blurred / (1 + sigma**2).sqrt())
@@ -111,24 +95,7 @@ class Denoiser(nn.Module):
 
 
 def train(data: Tensor, *, steps: int, width: int, blocks: int, seed: int) -> Denoiser:
-    """Train a denoiser on the device of the data.
-
-    Parameters
-    ----------
-    data : Tensor of float32, shape (n, values)
-        Rows of unit variance in every coordinate.
-    steps : int
-        Batches of 256.
-    width, blocks : int
-        Size of the network.
-    seed : int
-        Seed of the weights, batches and noise; torch's own random state is changed.
-
-    Returns
-    -------
-    Denoiser
-        With the mean of the weights of about the last thousand steps.
-    """
+    """Train a denoiser on the device of the data."""
     torch.manual_seed(Purpose.DENOISER.derived(seed))
     network = Denoiser(data.shape[1], width, blocks).to(data.device)
     mean = copy.deepcopy(network)
@@ -154,20 +121,7 @@ def train(data: Tensor, *, steps: int, width: int, blocks: int, seed: int) -> De
 
 
 def follow(network: Denoiser, noise: Tensor) -> Tensor:
-    """Turn normal noise into samples, by Heun's second-order steps.
-
-    Parameters
-    ----------
-    network : Denoiser
-        A trained network.
-    noise : Tensor of float32, shape (n, values)
-        Independent standard normal values, on the device of the network.
-
-    Returns
-    -------
-    Tensor of float32, shape (n, values)
-        Samples.
-    """
+    """Turn normal noise into samples, by Heun's second-order steps."""
     share = torch.linspace(0, 1, STEPS)
     levels = (MOST ** (1 / BEND) + share * (LEAST ** (1 / BEND) - MOST ** (1 / BEND))) ** BEND
     with torch.no_grad():

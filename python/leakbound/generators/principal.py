@@ -35,24 +35,7 @@ class Principal:
     def fit(
         cls, flat: FloatArray, components: int, *, seed: int, what: str
     ) -> tuple["Principal", FloatArray]:
-        """Find the components, and return the coordinates of the rows too.
-
-        Parameters
-        ----------
-        flat : ndarray of float64, shape (n, values)
-            Rows.
-        components : int
-            Most components.
-        seed : int
-            Seed of the search.
-        what : str
-            What needs them, for the message.
-
-        Raises
-        ------
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Find the components, and return the coordinates of the rows too."""
         with needs("ml", what):
             from sklearn.decomposition import PCA
         with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
@@ -65,15 +48,7 @@ class Principal:
         return cls(pca.mean_, left.std(0), pca.components_), reduced
 
     def restore(self, reduced: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return rows with these coordinates.
-
-        Parameters
-        ----------
-        reduced : ndarray of float64, shape (n, components)
-            Coordinates.
-        rng : numpy.random.Generator
-            The noise.
-        """
+        """Return rows with these coordinates."""
         noise = rng.standard_normal((len(reduced), self.mean.size)) * self.noise
         noise -= (noise @ self.directions.T) @ self.directions
         flat: FloatArray = self.mean + reduced @ self.directions + self._scale * noise

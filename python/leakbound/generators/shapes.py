@@ -33,27 +33,11 @@ class Shape:
 
     @classmethod
     def of(cls, members: NDArray[Any]) -> "Shape":
-        """Describe members.
-
-        Parameters
-        ----------
-        members : ndarray, shape (n, ...)
-            The members.
-        """
+        """Describe members."""
         return cls(members.shape[1:], members.dtype, float(members.min()), float(members.max()))
 
     def samples(self, flat: NDArray[Any], labeler: FittedLabeler | None, seed: int) -> Samples:
-        """Return rows as samples: within the range, whole where members are, and labelled.
-
-        Parameters
-        ----------
-        flat : ndarray of floats, shape (n, values)
-            The rows.
-        labeler : FittedLabeler or None
-            What labels them.
-        seed : int
-            Seed of the labels.
-        """
+        """Return rows as samples: within the range, whole where members are, and labelled."""
         rows = np.clip(flat, self.low, self.high)
         if self.dtype.kind != "f":
             rows = np.round(rows)

@@ -73,29 +73,7 @@ class Table:
 
 
 def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
-    """Read members that are rows of numbers.
-
-    Parameters
-    ----------
-    members : array-like, shape (n, columns)
-        Finite numbers, categories as codes.
-    labels : array-like of shape (n,), optional
-        Classes.
-
-    Returns
-    -------
-    Table
-        The rows as float64.
-
-    Raises
-    ------
-    ArrayTypeError
-        If NumPy cannot read them as real numbers.
-    MembersError
-        If they are not a table of finite numbers.
-    TooFewMembersError
-        If there are fewer than 20, or fewer than 20 of one label.
-    """
+    """Read members that are rows of numbers."""
     rows = read_array(members)
     if rows.ndim != 2:
         message = (
@@ -111,27 +89,7 @@ def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
 
 
 def read_array(members: ArrayInput) -> NDArray[Any]:
-    """Read members of any one shape.
-
-    Parameters
-    ----------
-    members : array-like, shape (n, ...)
-        Finite numbers.
-
-    Returns
-    -------
-    ndarray
-        The members.
-
-    Raises
-    ------
-    ArrayTypeError
-        If NumPy cannot read them as real numbers.
-    MembersError
-        If they are not finite, or there is nothing in them.
-    TooFewMembersError
-        If there are fewer than 20.
-    """
+    """Read members of any one shape."""
     array = np.asarray(members)
     if array.dtype.kind not in "biuf":
         message = (
@@ -153,25 +111,7 @@ def read_array(members: ArrayInput) -> NDArray[Any]:
 
 
 def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None:
-    """Read class labels: integers, booleans or strings, one for each example.
-
-    Parameters
-    ----------
-    labels : array-like of shape (n,) or None
-        The labels.
-    examples : int
-        How many there must be.
-
-    Returns
-    -------
-    ndarray or None
-        The labels as an array.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        If they are not such a vector.
-    """
+    """Read class labels: integers, booleans or strings, one for each example."""
     if labels is None:
         return None
     classes = vector(labels, "labels", kinds="biufU")
@@ -239,17 +179,7 @@ class Marginal:
 
     @classmethod
     def fit(cls, column: FloatArray, *, categorical: bool, dtype: np.dtype[Any]) -> "Marginal":
-        """Learn the distribution of a column.
-
-        Parameters
-        ----------
-        column : ndarray of float64, shape (n,)
-            The values.
-        categorical : bool
-            Whether nothing lies between two values.
-        dtype : dtype
-            What they were before: it tells rounded values from others.
-        """
+        """Learn the distribution of a column."""
         values, counts = np.unique(column, return_counts=True)
         cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
         low, high = values.copy(), values.copy()
@@ -267,28 +197,14 @@ class Marginal:
         return np.searchsorted(self.values, column)
 
     def quantile(self, shares: FloatArray) -> FloatArray:
-        """Return the value below which each share of the members lies.
-
-        Parameters
-        ----------
-        shares : ndarray of float64
-            In [0, 1].
-        """
+        """Return the value below which each share of the members lies."""
         code = np.searchsorted(self.cumulative, shares, side="right") - 1
         code = np.clip(code, 0, self.values.size - 1)
         width = self.cumulative[code + 1] - self.cumulative[code]
         return self.place(code, np.clip((shares - self.cumulative[code]) / width, 0, 1))
 
     def place(self, codes: IntArray, within: FloatArray) -> FloatArray:
-        """Return points of the neighbourhoods of values.
-
-        Parameters
-        ----------
-        codes : ndarray of int64
-            Positions of the values among the distinct ones.
-        within : ndarray of float64
-            How far from the low end of the neighbourhood to the high end, in [0, 1].
-        """
+        """Return points of the neighbourhoods of values."""
         found = self.low[codes] + within * (self.high[codes] - self.low[codes])
         if self.step:
             first = self.values[0]
@@ -320,15 +236,7 @@ class Columns:
 
     @classmethod
     def fit(cls, table: Table, named: tuple[int, ...]) -> tuple["Columns", IntArray]:
-        """Learn the columns, and return the codes of the members too: shape (n, columns).
-
-        Parameters
-        ----------
-        table : Table
-            The members.
-        named : tuple of int
-            Columns that hold categories, besides those with few values.
-        """
+        """Learn the columns, and return the codes of the members too: shape (n, columns)."""
         kinds = table.categorical(named)
         marginals = [
             Marginal.fit(column, categorical=kind, dtype=table.dtype)
@@ -343,15 +251,7 @@ class Columns:
         return cls(tuple(marginals), kinds, table.dtype, classes), np.column_stack(codes)
 
     def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
-        """Return rows of codes as samples, each value somewhere in the neighbourhood of its code.
-
-        Parameters
-        ----------
-        codes : ndarray of int64, shape (n, columns)
-            The rows.
-        rng : numpy.random.Generator
-            Where in the neighbourhoods.
-        """
+        """Return rows of codes as samples, each value somewhere in its code's neighbourhood."""
         labels = None if self.classes is None else self.classes[codes[:, -1]]
         width = codes.shape[1] - (self.classes is not None)
         values = [
@@ -377,26 +277,12 @@ class Donors:
 
     @classmethod
     def fit(cls, groups: IntArray) -> "Donors":
-        """Put members into groups.
-
-        Parameters
-        ----------
-        groups : ndarray of int64, shape (n,)
-            The group of each member.
-        """
+        """Put members into groups."""
         order = np.argsort(groups, kind="stable")
         return cls(order, groups[order])
 
     def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a member of each group asked for.
-
-        Parameters
-        ----------
-        groups : ndarray of int64
-            Groups that have members.
-        rng : numpy.random.Generator
-            Which member.
-        """
+        """Draw a member of each group asked for."""
         first = np.searchsorted(self.groups, groups, side="left")
         end = np.searchsorted(self.groups, groups, side="right")
         return self.order[first + (rng.random(groups.size) * (end - first)).astype(np.intp)]

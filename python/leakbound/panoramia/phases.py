@@ -70,13 +70,7 @@ class Ticks:
         self._progress, self._total, self._done = progress, total, 0
 
     def __call__(self, what: str) -> None:
-        """Say that a step begins.
-
-        Parameters
-        ----------
-        what : str
-            The step.
-        """
+        """Say that a step begins."""
         if self._progress is not None:
             self._progress(what, min(1.0, self._done / self._total))
         self._done += 1
@@ -125,23 +119,7 @@ class Run:
         generator_ids: ArrayInput | None,
         progress: Progress | None,
     ) -> Run:
-        """Check what there is to check before hours of work.
-
-        Parameters
-        ----------
-        options, targets, members, nonmembers, initial, ids, documents, generator_ids, progress
-            As for `Panoramia.run`.
-
-        Returns
-        -------
-        Run
-            Ready to go.
-
-        Raises
-        ------
-        LeakboundError
-            As `Panoramia.run` does.
-        """
+        """Check what there is to check before hours of work."""
         if not targets:
             message = "target must be a model, or several by name, got none"
             raise OptionError(message)
@@ -196,28 +174,11 @@ class Run:
         return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))
 
     def helped_by(self, examples: Trained) -> bool:
-        """Tell whether a helper learns from such examples.
-
-        Parameters
-        ----------
-        examples : {"generated", "members", "real"}
-            Which.
-
-        Returns
-        -------
-        bool
-            Whether one does.
-        """
+        """Tell whether a helper learns from such examples."""
         return any(one.trained_on == examples for one in each_helper(self.options.helper))
 
     def made_of(self) -> dict[str, str]:
-        """Return what the outcome depends on, in words and digests.
-
-        Returns
-        -------
-        dict of str to str
-            By name.
-        """
+        """Return what the outcome depends on, in words and digests."""
         from leakbound.panoramia.models.target import fingerprint
 
         others = self.nonmembers
@@ -232,23 +193,7 @@ class Run:
         }
 
     def report(self, kept: Checkpoints) -> PanoramiaReport:
-        """Go through all phases.
-
-        Parameters
-        ----------
-        kept : Checkpoints
-            Outcomes of phases that were done before.
-
-        Returns
-        -------
-        PanoramiaReport
-            The table.
-
-        Raises
-        ------
-        LeakboundError
-            As `Panoramia.run` does.
-        """
+        """Go through all phases."""
         samples = _examples(kept.phase("generated", self._generate))
         pool = samples.take(slice(self.parts.all))
         sides = {"members": self.members.take(self.audited), "generated": pool}

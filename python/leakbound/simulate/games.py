@@ -148,20 +148,7 @@ class Reconstruction:
 
 
 def coins(rng: np.random.Generator, examples: int) -> BoolArray:
-    """Toss a fair coin for each example.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Where the coins come from.
-    examples : int
-        m.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-        The membership.
-    """
+    """Toss a fair coin for each example."""
     return rng.random(examples) < 0.5
 
 

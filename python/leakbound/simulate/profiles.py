@@ -13,18 +13,7 @@ Profile: TypeAlias = Callable[[float], float]
 
 
 def gaussian_profile(mu: float) -> Profile:
-    """Return the profile of one draw from N(μ, 1) or N(0, 1).
-
-    Parameters
-    ----------
-    mu : float
-        The distance of the means, at least 0.
-
-    Returns
-    -------
-    callable
-        Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), never rounded to 0 for μ > 0.
-    """
+    """Return the profile of one draw from N(μ, 1) or N(0, 1)."""
 
     def delta(epsilon: float) -> float:
         if mu == 0:
@@ -37,20 +26,7 @@ def gaussian_profile(mu: float) -> Profile:
 
 
 def response_profile(true_epsilon: float, failure: float) -> Profile:
-    """Return the profile of randomised response that tells the truth outright now and then.
-
-    Parameters
-    ----------
-    true_epsilon : float
-        ε of the randomised response, at least 0.
-    failure : float
-        Probability of the outright truth, in [0, 1].
-
-    Returns
-    -------
-    callable
-        failure + (1 - failure) max(0, e^ε₀ - e^ε) / (1 + e^ε₀), for ε₀ the true one.
-    """
+    """Return the profile of randomised response that tells the truth outright now and then."""
 
     def delta(epsilon: float) -> float:
         excess = max(0.0, -math.expm1(epsilon - true_epsilon)) / (1 + math.exp(-true_epsilon))
@@ -60,20 +36,7 @@ def response_profile(true_epsilon: float, failure: float) -> Profile:
 
 
 def smallest_epsilon(profile: Profile, delta: float) -> float:
-    """Return the smallest ε at which a profile is no more than δ.
-
-    Parameters
-    ----------
-    profile : callable
-        The profile.
-    delta : float
-        δ, in [0, 1).
-
-    Returns
-    -------
-    float
-        That ε, rounded up by less than 1e-12 relative; inf if there is none.
-    """
+    """Return the smallest ε at which a profile is no more than δ."""
     if profile(0.0) <= delta:
         return 0.0
     high = 1.0

@@ -45,20 +45,7 @@ class Batch:
         return len(self.inputs)
 
     def through(self, model: nn.Module, parameters: dict[str, Tensor] | None = None) -> Any:
-        """Return what `model` answers; inputs in float64 are given its precision.
-
-        Parameters
-        ----------
-        model : nn.Module
-            On the device of the batch.
-        parameters : dict of str to Tensor, optional
-            What to use in place of its parameters.
-
-        Returns
-        -------
-        object
-            Its output.
-        """
+        """Return what `model` answers; inputs in float64 are given its precision."""
         wanted = precision(model)
         others = {name: self._ready(tensor, wanted) for name, tensor in self.others.items()}
         inputs = self._ready(self.inputs, wanted)
@@ -67,13 +54,7 @@ class Batch:
         return functional_call(model, parameters, (inputs,), others)
 
     def labels(self) -> Tensor:
-        """Return the targets, on the device.
-
-        Returns
-        -------
-        Tensor
-            The targets there.
-        """
+        """Return the targets, on the device."""
         return to_device(self.targets, self.device)
 
     def _ready(self, tensor: Tensor, wanted: torch.dtype) -> Tensor:

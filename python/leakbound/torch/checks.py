@@ -56,41 +56,12 @@ _CURE = (
 
 
 def unwrapped(output: object) -> object:
-    """Return the logits of a model's output: its attribute of that name, or all of it.
-
-    Parameters
-    ----------
-    output : object
-        What the model returned.
-
-    Returns
-    -------
-    object
-        The logits, unchecked.
-    """
+    """Return the logits of a model's output: its attribute of that name, or all of it."""
     return getattr(output, "logits", output)
 
 
 def check_logits(output: object, examples: int) -> Tensor:
-    """Check that a model's output is one row of class logits for each example.
-
-    Parameters
-    ----------
-    output : object
-        What the model returned; its attribute ``logits``, if it has one, is used instead.
-    examples : int
-        Size of the batch.
-
-    Returns
-    -------
-    Tensor of floats, shape (examples, classes)
-        The logits.
-
-    Raises
-    ------
-    ShapeError
-        If they are something else.
-    """
+    """Check that a model's output is one row of class logits for each example."""
     logits = unwrapped(output)
     if (
         isinstance(logits, Tensor)
@@ -114,27 +85,7 @@ def check_logits(output: object, examples: int) -> Tensor:
 
 
 def check_token_logits(output: object, labels: Tensor) -> Tensor:
-    """Check that a model's output is one row of vocabulary logits for each token.
-
-    Parameters
-    ----------
-    output : object
-        What the model returned.
-    labels : Tensor, shape (batch, length)
-        Labels of the batch.
-
-    Returns
-    -------
-    Tensor of floats, shape (batch, length, vocabulary)
-        The logits.
-
-    Raises
-    ------
-    TargetError
-        If the labels are not one integer for each token.
-    ShapeError
-        If the logits are something else.
-    """
+    """Check that a model's output is one row of vocabulary logits for each token."""
     if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
         message = (
             "labels must be one integer for each token, in a table of shape (batch, length), got "
@@ -160,24 +111,7 @@ def check_token_logits(output: object, labels: Tensor) -> Tensor:
 def check_token_labels(
     following: Tensor, vocabulary: int, first: int, ids: NDArray[Any] | None
 ) -> None:
-    """Check that labels are tokens of the vocabulary or -100, and that each example has one.
-
-    Parameters
-    ----------
-    following : Tensor of int64, shape (batch, length)
-        Label of the next token at each position, best on the CPU.
-    vocabulary : int
-        Number of different tokens.
-    first : int
-        Row of the first example in the data.
-    ids : ndarray or None
-        Ids of all the rows.
-
-    Raises
-    ------
-    TargetError
-        If they are not.
-    """
+    """Check that labels are tokens of the vocabulary or -100, and that each example has one."""
     counted = following != IGNORED
     strange = counted & ((following < 0) | (following >= vocabulary))
     if strange.any():
@@ -198,31 +132,7 @@ def check_token_labels(
 
 
 def check_binary(output: object, targets: Tensor, first: int, ids: NDArray[Any] | None) -> Tensor:
-    """Check that a model's output is one logit for each target, and each target 0 or 1.
-
-    Parameters
-    ----------
-    output : object
-        What the model returned.
-    targets : Tensor, shape (batch, labels) or (batch,)
-        Targets of the batch, best on the CPU.
-    first : int
-        Row of the first target in the data.
-    ids : ndarray or None
-        Ids of all the rows.
-
-    Returns
-    -------
-    Tensor of floats, shape (batch, labels)
-        The logits.
-
-    Raises
-    ------
-    ShapeError
-        If the logits are something else.
-    TargetError
-        If a target is neither 0 nor 1.
-    """
+    """Check that a model's output is one logit for each target, and each target 0 or 1."""
     logits = unwrapped(output)
     if not (
         isinstance(logits, Tensor)
@@ -249,24 +159,7 @@ def check_binary(output: object, targets: Tensor, first: int, ids: NDArray[Any] 
 
 
 def check_targets(targets: Tensor, logits: Tensor, first: int, ids: NDArray[Any] | None) -> None:
-    """Check that targets are class labels which the logits have a column for.
-
-    Parameters
-    ----------
-    targets : Tensor
-        Targets of a batch, best on the CPU: reading them on a GPU waits for it.
-    logits : Tensor, shape (batch, classes)
-        Outputs of the batch.
-    first : int
-        Row of the first target in the data.
-    ids : ndarray or None
-        Ids of all the rows.
-
-    Raises
-    ------
-    TargetError
-        If they are not.
-    """
+    """Check that targets are class labels which the logits have a column for."""
     examples, classes = logits.shape
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
         message = (
@@ -287,27 +180,7 @@ def check_targets(targets: Tensor, logits: Tensor, first: int, ids: NDArray[Any]
 
 
 def check_signal(result: object, name: str, examples: int) -> Tensor:
-    """Check that a callable signal returned one real number for each example.
-
-    Parameters
-    ----------
-    result : object
-        What it returned.
-    name : str
-        What it is called.
-    examples : int
-        Size of the batch.
-
-    Returns
-    -------
-    Tensor, shape (examples,)
-        The result, without its history.
-
-    Raises
-    ------
-    ShapeError
-        If it is something else.
-    """
+    """Check that a callable signal returned one real number for each example."""
     if isinstance(result, Tensor) and result.shape == (examples,) and not result.is_complex():
         return result.detach()
     got = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
@@ -319,22 +192,7 @@ def check_signal(result: object, name: str, examples: int) -> Tensor:
 
 
 def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
-    """Check that every score is a number.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (m,)
-        The scores.
-    ids : ndarray, shape (m,)
-        Their ids.
-    name : str
-        The signal.
-
-    Raises
-    ------
-    NaNScoresError
-        If some are not, with their ids.
-    """
+    """Check that every score is a number."""
     rows = np.flatnonzero(np.isnan(values))
     if rows.size:
         message = (
@@ -349,18 +207,6 @@ def check_ties(values: FloatArray, name: str) -> None:
     """Check that rounding has not made too many scores equal.
 
     Tied examples cannot be told apart by an audit, which then reports less than there is.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (m,)
-        The scores.
-    name : str
-        The signal.
-
-    Raises
-    ------
-    TiedScoresError
-        If more than 10 % of the examples share their score with another.
     """
     tied = _tied(values)
     if tied <= _TIES_ALLOWED * values.size:

@@ -47,31 +47,7 @@ class Batches:
 
 
 def read(data: Any, *, batch_size: int) -> Batches:
-    """Prepare `data` for one pass in its own order.
-
-    Parameters
-    ----------
-    data : Dataset, DataLoader, tensors or arrays
-        As in `score`.
-    batch_size : int
-        Examples in a batch, unless `data` is a loader.
-
-    Returns
-    -------
-    Batches
-        The batches.
-
-    Raises
-    ------
-    OptionTypeError
-        If `data` is nothing of the kind.
-    ShapeError
-        If it is empty, or not all parts have a first dimension.
-    LengthMismatchError
-        If there is not one target for each input.
-    VisitOrderError
-        If a loader visits the examples in another order than that of its dataset, or not all.
-    """
+    """Prepare `data` for one pass in its own order."""
     if isinstance(data, DataLoader):
         batches = _from_loader(data)
     elif type(data) is TensorDataset:

@@ -38,27 +38,7 @@ COMPARING = ("loss_drop", "gradient_dot")
 
 
 def measure(model: nn.Module, signal: Signal, reference: nn.Module) -> Measure:
-    """Return the function that measures `signal` on a batch.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model, in evaluation mode.
-    signal : str or callable
-        As in `score`.
-    reference : nn.Module
-        What the signals that compare compare with; of no account to the others.
-
-    Returns
-    -------
-    callable
-        From a batch to a tensor of shape (batch,).
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If gradients are asked for and the two models have other parameters.
-    """
+    """Return the function that measures `signal` on a batch."""
     if callable(signal):
         name = signal_name(signal)
         return lambda batch: check_signal(
@@ -73,27 +53,7 @@ def measure(model: nn.Module, signal: Signal, reference: nn.Module) -> Measure:
 
 
 def token_losses_of(output: object, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the loss of each next token, and which of them count.
-
-    Parameters
-    ----------
-    output : object
-        What the model returned.
-    batch : Batch
-        The batch.
-
-    Returns
-    -------
-    losses : Tensor of floats, shape (batch, length)
-        Losses, 0 where none counts; on the device of the logits.
-    counted : Tensor of bool, shape (batch, length)
-        Which count; on the device of the labels.
-
-    Raises
-    ------
-    ShapeError, TargetError
-        If output or labels are not those of a language model.
-    """
+    """Return the loss of each next token, and which of them count."""
     logits = check_token_logits(output, batch.targets)
     following = shifted(batch.targets)
     check_token_labels(following, logits.shape[2], batch.first, batch.ids)

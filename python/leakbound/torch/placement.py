@@ -22,25 +22,6 @@ def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.d
 
     Gradients are switched off by `torch.no_grad` and not by inference mode: what a model caches
     during scoring then stays usable in later training.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-    device : str or torch.device
-        As in `score`.
-
-    Yields
-    ------
-    torch.device
-        Where inputs must be.
-
-    Raises
-    ------
-    OptionError
-        If the device does not exist here.
-    IncompatibleOptionsError
-        If a model spread over several devices is asked to one of them.
     """
     homes = list({tensor.device: None for tensor in chain(model.parameters(), model.buffers())})
     target = _choose(device, homes)
@@ -64,11 +45,6 @@ def reproducible() -> Iterator[None]:
     """Run on one thread, with random streams of our own: same seed, same bits.
 
     One thread is also fastest for networks this small.
-
-    Yields
-    ------
-    None
-        Nothing; threads and random state are given back after.
     """
     threads = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
@@ -80,38 +56,14 @@ def reproducible() -> Iterator[None]:
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy to `device`; to a GPU from pinned memory, so that the copy overlaps with computing.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Inputs or targets of a batch.
-    device : torch.device
-        Where they are needed.
-
-    Returns
-    -------
-    Tensor
-        The tensor there.
-    """
+    """Copy to `device`; to a GPU from pinned memory, so that the copy overlaps with computing."""
     if device.type == "cuda" and tensor.device.type == "cpu" and not tensor.is_pinned():
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
 
 
 def precision(model: nn.Module) -> torch.dtype:
-    """Return the floating dtype of a model: that of its first parameter which has one.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-
-    Returns
-    -------
-    torch.dtype
-        torch's default where no parameter is floating.
-    """
+    """Return the floating dtype of a model: that of its first parameter which has one."""
     dtypes = (parameter.dtype for parameter in model.parameters())
     return next((dtype for dtype in dtypes if dtype.is_floating_point), torch.get_default_dtype())
 

@@ -26,23 +26,7 @@ Signal: TypeAlias = Named | Callable[[Any, Any], Tensor]
 
 
 def signal_name(signal: Signal) -> str:
-    """Return the name of a signal, which says what was measured.
-
-    Parameters
-    ----------
-    signal : str or callable
-        As in `score`.
-
-    Returns
-    -------
-    str
-        The name.
-
-    Raises
-    ------
-    OptionError
-        If it is neither callable nor the name of a signal.
-    """
+    """Return the name of a signal, which says what was measured."""
     if callable(signal):
         return str(getattr(signal, "__name__", type(signal).__name__))
     choice(signal, "signal", Named)
@@ -55,18 +39,6 @@ def logit_margin(logits: Tensor, targets: Tensor) -> Tensor:
     Computed in float64 from the logits as they are, without forming a probability, so that it is
     right to a few units in the last place of the largest logit and never underflows: where the
     cross-entropy of a confident model rounds to 0, margins stay apart.
-
-    Parameters
-    ----------
-    logits : Tensor of floats, shape (batch, classes)
-        Unnormalised log-probabilities; any shift of a row gives the same margin.
-    targets : Tensor of integers, shape (batch,)
-        Class labels from 0 to classes - 1.
-
-    Returns
-    -------
-    Tensor of float64, shape (batch,)
-        Margins; infinite only where logits are.
     """
     exact = float64(logits)
     own = targets.to(exact.device, torch.int64).unsqueeze(1)
@@ -80,18 +52,6 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     The loss as torch computes it, in the precision of the logits but at least float32: the number
     that training reports. It orders examples as the logit margin does until it rounds to 0, in
     float32 from margins of about 17 on.
-
-    Parameters
-    ----------
-    logits : Tensor of floats, shape (batch, classes)
-        Unnormalised log-probabilities.
-    targets : Tensor of integers, shape (batch,)
-        Class labels from 0 to classes - 1.
-
-    Returns
-    -------
-    Tensor of float32 or float64, shape (batch,)
-        The losses.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
     targets = targets.to(logits.device, torch.int64)
@@ -103,18 +63,6 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
     Here :math:`s_l` is 1 where the label holds and -1 where it does not. Computed in float64 from
     the logits, so that it is right to a few units in the last place and does not round to 0.
-
-    Parameters
-    ----------
-    logits : Tensor of floats, shape (batch, labels)
-        Log-odds of each label.
-    targets : Tensor, shape (batch, labels)
-        0 or 1.
-
-    Returns
-    -------
-    Tensor of float64, shape (batch,)
-        The losses.
     """
     exact = float64(logits)
     signs = 2 * targets.to(exact.device, exact.dtype) - 1
@@ -122,16 +70,5 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def float64(logits: Tensor) -> Tensor:
-    """Return logits or losses in float64, on the CPU where their device (Apple's) has none.
-
-    Parameters
-    ----------
-    logits : Tensor
-        Numbers of any precision.
-
-    Returns
-    -------
-    Tensor of float64
-        The same numbers.
-    """
+    """Return logits or losses in float64, on the CPU where their device (Apple's) has none."""
     return (logits.cpu() if logits.device.type == "mps" else logits).to(torch.float64)

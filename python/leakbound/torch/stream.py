@@ -31,23 +31,6 @@ def keeping(out: str | os.PathLike[str] | None) -> Iterator[Keep]:
     """Lend a function that puts scores together, in memory or in the file `out`.
 
     The file gets its name when the block ends without an error, and not before.
-
-    Parameters
-    ----------
-    out : str, os.PathLike or None
-        As in `score`.
-
-    Yields
-    ------
-    callable
-        The function; what it returns for a file reads from the disk, and not after the block.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If `out` is not the name of a file that ends in ".npy".
-    OSError
-        If the file cannot be written.
     """
     if out is None:
         yield _collect

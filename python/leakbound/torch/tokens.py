@@ -17,25 +17,7 @@ and to need little memory on a GPU, which is slow at small pieces."""
 
 
 def next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Label each token with itself, but for those that are padding or follow padding.
-
-    Parameters
-    ----------
-    input_ids : Tensor of integers, shape (batch, length)
-        The tokens.
-    attention_mask : Tensor, shape (batch, length), or None
-        0 at padding, on either side; None if there is none.
-
-    Returns
-    -------
-    Tensor of int64, shape (batch, length)
-        The labels; -100 where a token does not count.
-
-    Raises
-    ------
-    ShapeError
-        If the mask has another shape than the tokens.
-    """
+    """Label each token with itself, but for those that are padding or follow padding."""
     labels = input_ids.to(torch.int64)
     if attention_mask is None:
         return labels
@@ -53,18 +35,7 @@ def next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
 
 
 def shifted(labels: Tensor) -> Tensor:
-    """Move labels to the positions whose logits predict them: one to the left.
-
-    Parameters
-    ----------
-    labels : Tensor of integers, shape (batch, length)
-        Label of each position.
-
-    Returns
-    -------
-    Tensor of int64, shape (batch, length)
-        Labels of the next positions; the last position predicts nothing.
-    """
+    """Move labels to the positions whose logits predict them: one to the left."""
     moved = torch.full_like(labels, IGNORED, dtype=torch.int64)
     moved[:, :-1] = labels[:, 1:]
     return moved
@@ -75,18 +46,6 @@ def token_cross_entropy(logits: Tensor, following: Tensor) -> Tensor:
 
     The loss as torch computes it, in the precision of the logits but at least float32. Logits are
     never copied as a whole: they are taken a block at a time, which is also faster.
-
-    Parameters
-    ----------
-    logits : Tensor of floats, shape (batch, length, vocabulary)
-        Outputs of the model; position t predicts token t + 1.
-    following : Tensor of int64, shape (batch, length)
-        What `shifted` returns.
-
-    Returns
-    -------
-    Tensor of float32 or float64, shape (batch, length)
-        Losses, 0 where the label is -100.
     """
     precision = torch.promote_types(logits.dtype, torch.float32)
     rows = max(1, (_CACHED if logits.device.type == "cpu" else _BOUNDED) // logits.shape[-1])

@@ -87,14 +87,7 @@ class _Asymmetric:
 
 
 def asymmetric_cases() -> Iterator[Case]:
-    """Yield cases in which guesses of members and of non-members are not alike.
-
-    Yields
-    ------
-    Case
-        Asymmetric curves in one run and under shift; tampered guesses where failures are not rare;
-        and streams whose batches are tied, which end sequences within a batch.
-    """
+    """Yield cases in which guesses of members and of non-members are not alike."""
     told: Told
     for told in ("members", "non-members"):
         for sides in _SIDES:

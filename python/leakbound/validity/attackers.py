@@ -100,13 +100,7 @@ _M = 150
 
 
 def attacker_cases() -> Iterator[Case]:
-    """Yield the rows of attackers that know the propensities, which the audit knows too.
-
-    Yields
-    ------
-    Case
-        For every correction and claim, both choices of sides.
-    """
+    """Yield the rows of attackers that know the propensities, which the audit knows too."""
     for name, claim, options in FORMS:
         form = name, claim, options
         raw = name, claim, options | {"adversary": "raw"}

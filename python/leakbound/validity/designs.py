@@ -208,13 +208,7 @@ def _c_upper_too_small(seed: int) -> bool:
 
 
 def design_cases() -> Iterator[Case]:
-    """Yield the rows of wrong designs, and of their counterparts that pay for what they do.
-
-    Yields
-    ------
-    Case
-        Designs that are caught, designs of which no audit can know, and valid ones.
-    """
+    """Yield the rows of wrong designs, and of their counterparts that pay for what they do."""
     caught = partial(
         Case,
         audit="wrong design",

@@ -90,18 +90,7 @@ class Boundary:
     wavering: bool = False
 
     def __call__(self, *, seed: int) -> Played:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        object
-            Scores, membership and truth.
-        """
+        """Play the game of a seed."""
         rng = Purpose.SIGNED_GUESSES.rng(seed)
         size = np.ceil(6 * rng.random(self.m)) if self.tied else 1 - rng.random(self.m)
         right = rng.random(self.m) < self.p
@@ -135,18 +124,7 @@ class Attacks:
     number: int
 
     def __call__(self, *, seed: int) -> Played:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        object
-            A row of scores for each attack, membership and truth.
-        """
+        """Play the game of a seed."""
         game = self.play(seed=2 * seed)
         size = 1 - Purpose.SURENESS.rng(seed).random((self.number, game.scores.size))
         return Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
@@ -171,18 +149,7 @@ class Response:
     epsilon: float
 
     def __call__(self, *, seed: int) -> Played:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        object
-            Scores, membership and truth.
-        """
+        """Play the game of a seed."""
         rng = Purpose.PRIOR_GAME.rng(seed)
         member = rng.random(self.m) < self.prior
         return Played(reports(rng, member, self.epsilon), member, self.epsilon)
@@ -211,40 +178,14 @@ class LaplaceNoise:
     m: int
 
     def __call__(self, *, seed: int) -> _Laplace:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        object
-            Scores, membership and truth.
-        """
+        """Play the game of a seed."""
         rng = Purpose.LAPLACE_GAME.rng(seed)
         member = rng.random(self.m) < 0.5
         return _Laplace(member + rng.laplace(size=self.m), member)
 
 
 def reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> FloatArray:
-    """Return scores whose signs say "member" or not, rightly with log-odds ε.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What draws.
-    member : ndarray of bool, shape (m,)
-        The truth.
-    epsilon : float
-        ε of each report.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        Scores in [-1, 1].
-    """
+    """Return scores whose signs say "member" or not, rightly with log-odds ε."""
     honest = rng.random(member.size) * (1 + math.exp(-epsilon)) < 1
     return np.where(member == honest, 1, -1) * (1 - rng.random(member.size))
 
@@ -268,18 +209,7 @@ class UserGame:
     truth: float
 
     def __call__(self, *, seed: int) -> Played:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        object
-            Scores, membership and truth.
-        """
+        """Play the game of a seed."""
         rng = Purpose.USER_GAME.rng(seed)
         member = rng.random(self.m) < 0.5
         scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
@@ -289,22 +219,7 @@ class UserGame:
 def two_rankings(
     m: int, baseline: float, attack: float, seed: int
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Draw a game whose c and c + ε are exactly the log-odds of two probabilities.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    baseline, attack : float
-        Probability that a guess of either is right.
-    seed : int
-        The seed.
-
-    Returns
-    -------
-    tuple of ndarray
-        Scores of the baseline and of the attack, and membership.
-    """
+    """Draw a game whose c and c + ε are exactly the log-odds of two probabilities."""
     rng = Purpose.TWO_RANKINGS.rng(seed)
     member = rng.random(m) < 0.5
 

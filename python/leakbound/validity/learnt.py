@@ -23,11 +23,6 @@ def learnt_cases() -> Iterator[Case]:
     """Yield cases of propensities learnt from other examples: some quick, some at every shift.
 
     All take one number of guesses: scans of the replicates cost more and are no other bound.
-
-    Yields
-    ------
-    Case
-        For every correction and claim.
     """
     for name, claim, _ in FORMS:
         form = name, claim, FIXED

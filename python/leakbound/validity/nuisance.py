@@ -78,13 +78,7 @@ class NuisanceTrial:
 
 
 def nuisance_cases() -> Iterator[Case]:
-    """Yield the cases, for long runs: each game takes hundreds of refits.
-
-    Yields
-    ------
-    Case
-        Audits by the default correction of Gaussian and of pure DP.
-    """
+    """Yield the cases, for long runs: each game takes hundreds of refits."""
     claims: tuple[Claim, ...] = (GaussianDP(), PureDP())
     kinds: tuple[Known, ...] = ("log-odds", "noisy-log-odds", "error")
     for claim in claims:

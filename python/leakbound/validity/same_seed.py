@@ -187,13 +187,7 @@ _AUDITS: tuple[tuple[Audit, str, str, dict[str, Any]], ...] = (
 
 
 def same_seed_cases() -> Iterator[Case]:
-    """Yield the rows of members drawn from the seed of the audit.
-
-    Yields
-    ------
-    Case
-        For every audit that draws something, and every idiom.
-    """
+    """Yield the rows of members drawn from the seed of the audit."""
     for audit, claim, cuts, options in _AUDITS:
         for idiom in IDIOMS:
             for scores in ("ties", "noise") if audit == "zero-run" else ("ties",):

@@ -85,18 +85,7 @@ class Shifted:
     holdout: int = 0
 
     def __call__(self, *, seed: int) -> ShiftedGame:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        ShiftedGame
-            The game.
-        """
+        """Play the game of a seed."""
         rng = Purpose.SHIFTED_GAME.rng(seed)
         fixed = self.design == "fixed_size"
         features, member = self._people(rng, _CANDIDATES * self.m if fixed else self.m)
@@ -145,18 +134,7 @@ class NoisySums:
     holdout: int
 
     def __call__(self, *, seed: int) -> ShiftedGame:
-        """Play the game of a seed.
-
-        Parameters
-        ----------
-        seed : int
-            The seed.
-
-        Returns
-        -------
-        ShiftedGame
-            The game; its truth is μ.
-        """
+        """Play the game of a seed."""
         game = noisy_sum(
             self.m, mu=1.0, shift=self.ratio, features=3, holdout=self.holdout, seed=seed
         )

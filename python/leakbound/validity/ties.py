@@ -162,13 +162,7 @@ class CoarseStream:
 
 
 def coarse_cases() -> Iterator[Case]:
-    """Yield the rows of coarse scores and of few examples.
-
-    Yields
-    ------
-    Case
-        Of one run, of unfair coins, of PANORAMIA and of streams.
-    """
+    """Yield the rows of coarse scores and of few examples."""
     for sides in _SIDES:
         games: dict[str, tuple[int, Values]] = {
             f"values={values}": (60, values) for values in _VALUES

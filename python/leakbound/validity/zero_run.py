@@ -34,13 +34,7 @@ FORMS: tuple[tuple[str, Claim, dict[str, Any]], ...] = (
 
 
 def zero_run_cases() -> Iterator[Case]:
-    """Yield the cases of Zero-Run audits.
-
-    Yields
-    ------
-    Case
-        With propensities that are known, and with fixed numbers of members.
-    """
+    """Yield the cases of Zero-Run audits."""
     for form in FORMS:
         for sides in ("both", "member"):
             for kind in ("nothing", leak_of(form[1])):
