@@ -85,23 +85,44 @@ def test_a_table_of_propensities(tmp_path: Path, shuffled: bool) -> None:  # noq
     assert "(0, 1, 2, …)" in other.stderr
 
 
-def test_features_are_fitted_on_rows_that_are_not_audited(table: Path) -> None:
+def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path) -> None:
     answer = leakbound(table, "--features", "x0,x1", "--json")
     found = lb.ZeroRunResult.from_json(answer.stdout)
-    assert found.m == 600
-    assert found.falsification is not None
+    assert (found.m, found.kind) == (1200, "conditional_lower_bound")
+    assert found == lb.audit_zero_run(
+        GAME.scores, GAME.member, LogisticPropensity(), features=GAME.features
+    )
+    half = leakbound(table, "--features", "x0,x1", "--holdout", 0.5, "--json")
+    kept = lb.ZeroRunResult.from_json(half.stdout)
+    assert kept.learnt is not None
+    assert (kept.m, kept.learnt.reference) == (600, 600)
+
+
+def test_a_bootstrap_is_exploratory_and_refutes_nothing(table: Path) -> None:
+    explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
+    answer = leakbound(table, *explore, "--claim", "mu=0.01")
+    assert answer.exit_code == 3
+    assert "an exploratory number refutes nothing" in answer.stdout
+    found = lb.ZeroRunResult.from_json(leakbound(table, *explore, "--json").stdout)
+    assert (found.m, found.kind) == (600, "exploratory_lower_bound")
     assert found.bootstrap is not None
+    alone = leakbound(table, "--uncertainty", "bootstrap")
+    assert alone.exit_code == 2
+    assert "--features" in alone.stderr
 
 
 def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
-    answer = leakbound(table, "--features", "x0,x1", "--folds", 2, "--json")
+    explore = ("--features", "x0,x1", "--uncertainty", "bootstrap")
+    answer = leakbound(table, *explore, "--folds", 2, "--json")
     found = lb.ZeroRunResult.from_json(answer.stdout)
     crossed = cross_fit(LogisticPropensity(), GAME.features, GAME.member)
-    assert found == lb.audit_zero_run(GAME.scores, GAME.member, crossed)
+    expected = lb.audit_zero_run(GAME.scores, GAME.member, crossed, uncertainty="bootstrap")
+    assert found == expected
     assert len(found.options["folds"]) == 2
-    alone = leakbound(table, "--folds", 2)
-    assert alone.exit_code == 2
-    assert "--features" in alone.stderr
+    for options in ((), ("--features", "x0,x1")):
+        alone = leakbound(table, *options, "--folds", 2)
+        assert alone.exit_code == 2
+        assert ("--uncertainty" if options else "--features") in alone.stderr
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz"])

@@ -1,4 +1,4 @@
-"""Scores that know the true propensities, against learnt ones: what they prove is withheld."""
+"""Scores that know the true propensities, against learnt ones: they prove nothing."""
 
 import numpy as np
 import pytest
@@ -27,22 +27,32 @@ def test_fitted_propensities_from_few_rows_prove_nothing(
     learnt: int, features: int, spread: float, noise: float
 ) -> None:
     """Three games at 95 %: two false claims would have probability .007 if one in 20 is false."""
-    games, false, withheld = 3, 0, 0
+    games, false, explored, refuted = 3, 0, 0, 0
     for seed in range(games):
         table, member, log_odds = people(seed, learnt + 1500, features, spread)
         fit = LogisticPropensity().fit(table[:learnt], member[:learnt])
         scores = log_odds[learnt:] + noise * np.random.default_rng(seed).normal(size=1500)
         result = lb.audit_zero_run(scores, member[learnt:], fit, features=table[learnt:], seed=seed)
+        assert result.kind == "conditional_lower_bound"
         false += result.bound > 0
-        withheld += result.withheld
-        if result.withheld:
-            assert result.assumptions[0].status == "contradicted"
-            assert "logistic regression bet against" in result.assumptions[0].statement
+        refuted += result.withheld
+        draws = lb.audit_zero_run(
+            scores,
+            member[learnt:],
+            fit,
+            features=table[learnt:],
+            uncertainty="bootstrap",
+            seed=seed,
+        )
+        assert (draws.kind, draws.withheld) == ("exploratory_lower_bound", draws.refuted)
+        assert draws.bootstrap is not None
+        explored += bool(np.median(draws.bootstrap.bounds) > 0)
     assert binomial_tail(false, games, 0.05) > 0.01
-    assert withheld >= 2
+    assert refuted <= 1  # the model is right: what refutes it is chance
+    assert explored == games  # and refits are no confidence bound
 
 
-def test_cross_fitted_propensities_of_panoramia_prove_nothing() -> None:
+def test_learnt_propensities_of_panoramia_prove_nothing() -> None:
     """Two games at 95 %: two false claims would have probability .0025."""
     false = 0
     for seed in range(2):

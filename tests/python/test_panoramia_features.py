@@ -1,4 +1,4 @@
-"""The conditional lower bound of an audit with features: cross-fitted, refutable, seldom wrong."""
+"""The conditional lower bound of an audit with features: over a set, refutable, seldom wrong."""
 
 from functools import cache
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.audits.panoramia.conditional import columns, cross_fitted
+from leakbound.audits.panoramia.conditional import columns
 from leakbound.errors import FeaturesError, LengthMismatchError, ShapeError
 from leakbound.stats import binomial_tail
 
@@ -46,18 +46,19 @@ def test_both_corrections_stand_beside_the_estimate() -> None:
     for found, correction in zip(result.conditionals, ("poisson_binomial", "match"), strict=True):
         assert found.correction == correction
         assert found.kind == "conditional_lower_bound"
-        assert (found.confidence, found.m) == (0.95, 500)
+        assert (found.confidence, found.m) == (0.95, 1000)
         assert 0.5 < found.bound <= 2.0
         assert found.naive.kind == "invalid"
-        assert found.falsification is not None
+        assert found.learnt is not None
+        assert found.learnt.columns.tolist() == [0, 2]  # the baseline is the first feature
+        assert found.tested is not None
         assert not found.withheld
         assert found.options["propensity"].startswith("logistic regression on the baseline's score")
-        assert found.bound == max(found.options["folds"])
-        assert found.options["folds_level"] == pytest.approx(0.025)
-        assert found.theorem.startswith("The audited examples are cut in two halves")
+        assert found.options["set_level"] == pytest.approx(0.01)
+        assert "confidence set" in found.theorem
         assumed = {one.name: one for one in found.assumptions}
         assert "must say all" in assumed["propensities"].statement
-        assert "other half" in assumed["propensities from other examples"].statement
+        assert "audited examples themselves" in assumed["propensities from labels alone"].statement
         assert assumed["replace one example"].status == "declared"
         assert "add or remove one example" not in assumed
 
@@ -80,19 +81,6 @@ def test_it_is_said_in_every_form(tmp_path: Path) -> None:
     assert again == result
     assert again.conditional is not None
     assert again.conditional.correction == "poisson_binomial"
-
-
-def test_each_half_has_its_propensities_from_the_other() -> None:
-    """Whatever the coins of a half are, its propensities are the same, and its bound its own."""
-    baseline, _, member, x = game(3, m=400, leak=0.0)
-    before = cross_fitted(baseline, x, member, seed=5)
-    (first, _), (second, _) = before.parts()
-    assert np.array_equal(np.sort(np.concatenate([first, second])), np.arange(400))
-    turned = member.copy()
-    turned[first] ^= True
-    after = cross_fitted(baseline, x, turned, seed=5)
-    assert np.array_equal(before.log_odds()[first], after.log_odds()[first])
-    assert not np.array_equal(before.log_odds()[second], after.log_odds()[second])
 
 
 def test_far_values_are_drawn_in_and_keep_their_order() -> None:
@@ -136,15 +124,15 @@ def test_infinite_baseline_scores_are_the_largest_or_smallest() -> None:
     assert result.conditional is not None
 
 
-def test_without_overlap_there_is_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coins_that_features_separate_prove_nothing() -> None:
     rng = np.random.default_rng(8)
     member = rng.random(60) < 0.5
     x = np.where(member, 1e6, -1e6)[:, None] + rng.normal(size=(60, 1))
-    monkeypatch.setattr("leakbound.audits.zero_run.matching._FEWEST", 1e9)
     result = lb.audit_panoramia(x[:, 0], x[:, 0], member, features=x)
-    assert result.conditional is not None
-    assert result.conditional_by_match is None
-    assert any("no conditional lower bound by match: matching keeps " in t for t in result.warnings)
+    for found in result.conditionals:
+        assert found.bound == 0
+        assert "separate" in found.reason
+    assert len(result.conditionals) == 2
 
 
 def test_bad_features() -> None:

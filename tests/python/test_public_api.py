@@ -115,9 +115,9 @@ SIGNATURES = {
     lb.audit_zero_run: (
         "(scores, member, propensity, *, claim=GaussianDP(delta=0.0), correction='conditional', "
         "confidence=0.95, cuts=None, sides='both', adversary=None, variant='directional', "
-        "bootstrap='percentile', features=None, max_log_odds=None, derandomize=False, "
-        "test='tight', falsify=True, release_refuted=False, design='coins', ids=None, seed=0, "
-        "executor=None, checkpoint=None)"
+        "uncertainty=None, bootstrap='percentile', features=None, max_log_odds=None, "
+        "derandomize=False, test='tight', falsify=True, release_refuted=False, design='coins', "
+        "ids=None, seed=0, executor=None, checkpoint=None)"
     ),
     stats.match: "(member, log_odds, uniforms)",
     stats.tamper: "(guesses, log_odds, uniforms, *, variant='directional', epsilon=None)",

@@ -12,6 +12,7 @@ import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.streams import Purpose
 from leakbound.audits.zero_run.propensities import read_shift
+from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import NoisySum, noisy_sum
 
@@ -227,7 +228,11 @@ class TestUncertainPropensities:
 
     def test_a_fitted_model(self, game: NoisySum) -> None:
         fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
-        result = lb.audit_zero_run(game.scores, game.member, fit, features=game.features)
+        result = lb.audit_zero_run(
+            game.scores, game.member, fit, features=game.features, uncertainty="bootstrap"
+        )
+        assert result.kind == "exploratory_lower_bound"
+        assert result.check(parameter=0.0) == "inconclusive"
         assert result.bootstrap is not None
         assert result.bootstrap.bounds.size == 600
         assert result.bound == np.sort(result.bootstrap.bounds)[14]
@@ -239,7 +244,12 @@ class TestUncertainPropensities:
 
     def test_refits_elsewhere_and_kept(self, game: NoisySum, tmp_path: Path) -> None:
         fit = LogisticPropensity(calibration=None).fit(game.holdout_features, game.holdout_member)
-        options: dict[str, Any] = {"features": game.features, "falsify": False, "seed": 3}
+        options: dict[str, Any] = {
+            "features": game.features,
+            "falsify": False,
+            "seed": 3,
+            "uncertainty": "bootstrap",
+        }
         here = lb.audit_zero_run(game.scores, game.member, fit, **options)
         with ThreadPoolExecutor(2) as pool:
             there = lb.audit_zero_run(
@@ -308,7 +318,7 @@ class TestUncertainPropensities:
             )
 
         for member in (game.member[rows], ~game.member[rows]):
-            shift = read_shift(fit, member, features=game.features[rows], ids=None, seed=0)
+            shift = read_shift(fit, member, ZeroRunRequest(), features=game.features[rows])
             assert np.array_equal(shift.log_odds, fit.log_odds(game.features[rows]))
         found = audited(fit)
         (note,) = (note for note in found.warnings if "with_member_share" in note)

@@ -31,16 +31,16 @@ def crossed(game: NoisySum) -> CrossFit:
 def test_each_fold_is_audited_by_the_model_that_did_not_see_it(
     game: NoisySum, crossed: CrossFit, claim: Any
 ) -> None:
-    result = lb.audit_zero_run(game.scores, game.member, crossed, claim=claim, seed=5)
+    options: dict[str, Any] = {"claim": claim, "seed": 5, "uncertainty": "bootstrap"}
+    result = lb.audit_zero_run(game.scores, game.member, crossed, **options)
     alone = [
         lb.audit_zero_run(
             game.scores[rows],
             game.member[rows],
             fit,
             features=game.features[rows],
-            claim=claim,
             confidence=0.975,
-            seed=5,
+            **options,
         )
         for rows, fit in crossed.parts()
     ]
@@ -49,6 +49,7 @@ def test_each_fold_is_audited_by_the_model_that_did_not_see_it(
     assert result.options["folds"] == bounds
     assert (result.bound, result.m, result.kept) == (best.bound, best.m, best.kept)
     assert result.bound > 0
+    assert result.kind == "exploratory_lower_bound"
     assert result.options["folds_level"] == pytest.approx(0.025)
     assert result.confidence == 0.95
     assert result.naive.m == 1600
@@ -61,7 +62,9 @@ def test_folds_with_several_attacks_and_claims(game: NoisySum, crossed: CrossFit
     attacks = {"noise": noise, "told": game.scores}
     claims: list[Any] = [lb.GaussianDP(), lb.ApproxDP(delta=1e-6)]
     ids = np.arange(1600)
-    results = lb.audit_zero_run(attacks, game.member, crossed, claim=claims, ids=ids)
+    results = lb.audit_zero_run(
+        attacks, game.member, crossed, claim=claims, ids=ids, uncertainty="bootstrap"
+    )
     for result in results:
         assert result.options["attack"] == "told"
         assert len(result.options["folds"]) == 2
@@ -71,9 +74,10 @@ def test_folds_with_several_attacks_and_claims(game: NoisySum, crossed: CrossFit
 
 def test_refits_of_the_folds_are_kept(game: NoisySum, crossed: CrossFit, tmp_path: Path) -> None:
     given = game.scores, game.member, crossed
-    kept = lb.audit_zero_run(*given, checkpoint=tmp_path, falsify=False)
+    options: dict[str, Any] = {"falsify": False, "uncertainty": "bootstrap"}
+    kept = lb.audit_zero_run(*given, checkpoint=tmp_path, **options)
     assert {path.name for path in tmp_path.iterdir()} == {"fold-0", "fold-1"}
-    assert kept == lb.audit_zero_run(*given, falsify=False)
+    assert kept == lb.audit_zero_run(*given, **options)
 
 
 def test_folds_that_do_not_fit(game: NoisySum, crossed: CrossFit) -> None:
@@ -83,16 +87,19 @@ def test_folds_that_do_not_fit(game: NoisySum, crossed: CrossFit) -> None:
         lb.audit_zero_run(game.scores[:100], game.member[:100], crossed)
 
 
-def test_one_refuted_fold_withholds_the_bound() -> None:
+def test_a_wrong_form_withholds_the_bound() -> None:
     """A straight line is fitted to log-odds that are a square."""
     rng = np.random.default_rng(7)
     features = rng.normal(size=(3000, 1))
     odds = 3 * (features[:, 0] ** 2 - 1)
     member = rng.random(3000) < 1 / (1 + np.exp(-odds))
     given = odds + rng.normal(size=3000) / 2, member, cross_fit(PLAIN, features, member)
-    result = lb.audit_zero_run(*given)
-    assert (result.withheld, result.bound) == (True, 0.0)
-    assert lb.audit_zero_run(*given, release_refuted=True).bound > 0.5
+    for uncertainty in ("bootstrap", "set"):
+        options: dict[str, Any] = {"uncertainty": uncertainty}
+        result = lb.audit_zero_run(*given, **options)
+        assert (result.withheld, result.bound) == (True, 0.0)
+        if uncertainty == "bootstrap":
+            assert lb.audit_zero_run(*given, release_refuted=True, **options).bound > 0.5
 
 
 def false_claims(repetitions: int, seed: int) -> int:
@@ -110,6 +117,7 @@ def false_claims(repetitions: int, seed: int) -> int:
                 cuts=lb.Fixed(60),
                 confidence=0.9,
                 falsify=False,
+                uncertainty="bootstrap",
                 seed=int(rng.integers(2**31)),
             ).bound
             > 0

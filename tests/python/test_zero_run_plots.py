@@ -50,7 +50,8 @@ def test_the_report_has_both(result: lb.ZeroRunResult, tmp_path: Path) -> None:
     assert "not a bound at the stated confidence" in page
     assert "worth" in page
     assert "79 replicates" in page
-    assert "If the propensities are right" in page
+    assert "Exploratory: " in page
+    assert "If the propensities are right" not in page
     assert lb.ZeroRunResult.from_json(result.to_json()) == result
 
 

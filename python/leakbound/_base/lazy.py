@@ -5,9 +5,12 @@ from dataclasses import Field, field, fields
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Lazy", "stored_fields", "unstored"]
+__all__ = ["IF_ANY", "Lazy", "stored_fields", "unstored"]
 
 T = TypeVar("T")
+
+IF_ANY = {"if_any": True}
+"""Metadata of a dataclass field that is None by default, and then left out of the stored form."""
 
 
 class Lazy(Generic[T]):

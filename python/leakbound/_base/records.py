@@ -4,6 +4,7 @@ Every object carries its type; infinities are "inf" and "-inf"; NaN (a value tha
 is null. A value that is computed when first asked for is stored under its public name. A field that
 `unstored` makes is not part of the stored form: it is empty in what is read back. Words that were
 others in earlier versions are read by the metadata "former" of their field, a dict from old to new.
+A field with the metadata `IF_ANY` is not stored where it is None.
 
 The text is read and written by `json`, its content checked by pydantic (`stored_forms`): the parser
 of pydantic keeps the last of two values of one name and reads 1e999 as infinite, and its writer
@@ -20,11 +21,11 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.lazy import Lazy, stored_fields, unstored
+from leakbound._base.lazy import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
 from leakbound.errors import ResultFormatError
 
-__all__ = ["SCHEMA", "Lazy", "Record", "encode", "unstored"]
+__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "unstored"]
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
@@ -149,7 +150,11 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content = {f.name.lstrip("_"): encode(getattr(value, f.name)) for f in stored_fields(value)}
+        content = {
+            f.name.lstrip("_"): encode(getattr(value, f.name))
+            for f in stored_fields(value)
+            if not ("if_any" in f.metadata and getattr(value, f.name) is None)
+        }
         return {"type": type(value).__name__, **content}
     if isinstance(value, float):
         if math.isnan(value):

@@ -12,6 +12,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    NotRequired,
     TypeVar,
     Union,
     cast,
@@ -123,7 +124,8 @@ def _object(kind: Any) -> Any:
     for one in stored_fields(kind):
         former = BeforeValidator(partial(_today, one.metadata.get("former", {})))
         form = _form(hints[one.name])
-        content[one.name.lstrip("_")] = Annotated[form, former] if one.metadata else form
+        form = Annotated[form, former] if one.metadata else form
+        content[one.name.lstrip("_")] = NotRequired[form] if "if_any" in one.metadata else form
     make: Any = TypedDict
     fields = make(kind.__name__, content)
     fields.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
@@ -172,7 +174,8 @@ def _array(dtype: Any, values: list[float | None]) -> NDArray[np.generic]:
 def _made(kind: type[Any], content: dict[str, Any]) -> Any:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
     try:
-        made = kind(**{one.name: content[one.name.lstrip("_")] for one in stored_fields(kind)})
+        stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))
+        made = kind(**{name: content[public] for name, public in stored if public in content})
         flaw = getattr(made, "_flaw", str)()
     except LeakboundError as error:
         flaw = str(error)

@@ -32,6 +32,7 @@ __all__ = [
     "TailBound",
     "TailOptions",
     "TamperVariant",
+    "Uncertainty",
     "Verdict",
     "ZeroRunVariant",
 ]
@@ -78,12 +79,18 @@ CorrectionChoice: TypeAlias = Literal[
 ]
 Adversary: TypeAlias = Literal["raw", "paper_aware", "residual", "bayes"]
 BootstrapMethod: TypeAlias = Literal["percentile", "recentred", "basic"]
+Uncertainty: TypeAlias = Literal["set", "bootstrap", "none"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[
-    "lower_bound", "family_lower_bound", "conditional_lower_bound", "estimate", "invalid"
+    "lower_bound",
+    "family_lower_bound",
+    "conditional_lower_bound",
+    "exploratory_lower_bound",
+    "estimate",
+    "invalid",
 ]
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

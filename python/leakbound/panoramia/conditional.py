@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns, refits
+from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns
+from leakbound.audits.zero_run.over_set import Learning
 from leakbound.propensity import LogisticPropensity
 
 if TYPE_CHECKING:
@@ -53,40 +54,25 @@ def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult
     )
 
 
-def shown_of(game: Arrays, features: FloatArray, *, level: float, seed: int) -> Shown:
-    """Learn the probability that an example is real and not generated, given the baseline's score.
+def shown_of(game: Arrays, features: FloatArray, *, seed: int) -> Shown:
+    """Say what is known of the test part of a game without a target.
 
-    Parameters
-    ----------
-    game : dict of str to ndarray
-        The baseline's scores of the test part and of the validation part.
-    features : ndarray of float64, shape (m, d)
-        What is known of the examples shown without the target; a sceptic may use all of it.
-    level : float
-        Error probability of the audit that they are for.
-    seed : int
-        Of the refits.
-
-    Returns
-    -------
-    Shown
-        What is known of the test part without a target, from other coins than its own.
-
-    Notes
-    -----
     The baseline has learnt from the features, with more examples than the validation part has, so
-    its score stands for them. The bound holds if that score says all that an example says of its
-    coin.
+    its score stands for them: the bound holds if that score says all that an example says of its
+    coin. The validation part is D'; a sceptic may use all features.
     """
-    known = game["baseline-validation"]
-    fit = LogisticPropensity(calibration=None).fit(
-        columns(known), np.repeat([True, False], known.size // 2), seed=seed
-    )
-    baseline = game["baseline"]
-    log_odds = fit.bootstrap(columns(baseline, known), K=refits(level), seed=seed, progress=False)
+    known, baseline = game["baseline-validation"], game["baseline"]
+    coins = np.repeat([True, False], known.size // 2)
+    others, table = columns(known), columns(baseline, known)
     return Shown(
-        log_odds,
-        np.column_stack([baseline, features]),
-        "logistic regression on the baseline's score",
-        "the validation part",
+        learning=Learning(
+            features=table,
+            seen=np.column_stack([table, features]),
+            reference=(others, coins),
+            guide=LogisticPropensity(calibration=None)
+            .fit(others, coins, seed=seed)
+            .log_odds(table),
+        ),
+        model="logistic regression on the baseline's score",
+        learnt_from="the validation part and the coins of the test part",
     )

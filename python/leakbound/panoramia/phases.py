@@ -13,13 +13,12 @@ from leakbound._base.checkpoints import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
 from leakbound._base.validation import check_ids, check_length, complement, vector
 from leakbound.audits import audit_panoramia
-from leakbound.audits.panoramia.conditional import audit_shown
+from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, UnionBound
 from leakbound.errors import (
     IncompatibleOptionsError,
     LengthMismatchError,
-    NoOverlapError,
     OptionError,
 )
 from leakbound.generators import MemberSplit, check_duplicates
@@ -314,7 +313,7 @@ class Run:
             }
             for seed, played in zip(self.options.seeds, games, strict=True)
         ]
-        rows, without = self._rows(scores, [self._shown(one, seen) for one in games], seen)
+        rows = self._rows(scores, [self._shown(one, seen) for one in games], seen)
         saturation = self._saturation(games)
         parts = self.parts
         ends = self._ends(games[0], scores[0], seen)
@@ -332,7 +331,6 @@ class Run:
             warnings=(
                 *warnings_of(rows, saturation),
                 *warnings_of_ends(ends, float(saturation.c_lb[0][-1])),
-                *without,
             ),
             extremes=ends,
             losses=tuple(losses_of(said, self.targets)),
@@ -344,20 +342,16 @@ class Run:
         scores: list[dict[str, GameScores]],
         shown: list[Shown | None],
         seen: Mapping[str, Side],
-    ) -> tuple[tuple[PanoramiaRow, ...], tuple[str, ...]]:
-        """Audit every target in every way, and say where an audit has nothing to compare."""
-        rows, without = [], []
+    ) -> tuple[PanoramiaRow, ...]:
+        """Audit every target in every way."""
+        rows = []
         for target in self.targets:
             for audit, result_of in self._audits(target, seen).items():
-                try:
-                    results = tuple(map(result_of, scores, shown))
-                except NoOverlapError as error:
-                    without.append(f"there is no row ({target!r}, {audit!r}): {error}")
-                    continue
+                results = tuple(map(result_of, scores, shown))
                 if audit in CORRECTIONS:
                     results = withheld_together(ZeroRunResult.among(results))
                 rows.append(PanoramiaRow(target=target, audit=audit, results=results))
-        return tuple(rows), tuple(without)
+        return tuple(rows)
 
     def _shown(self, played: dict[str, Arrays], seen: Mapping[str, Side]) -> Shown | None:
         """Return what is known of the audited examples without a target, for Zero-Run."""
@@ -367,7 +361,6 @@ class Run:
         return shown_of(
             game,
             _visible(game, *(seen[name].table for name in ("members", "generated"))),
-            level=complement(self.options.confidence),
             seed=SHARED,
         )
 
@@ -412,15 +405,10 @@ class Run:
             return game.audit(target, confidence=confidence, cuts=cuts)
 
         def given_examples(game: GameScores, shown: Shown, name: Conditional) -> ZeroRunResult:
-            return audit_shown(
-                game.attacks[target],
-                game.member,
-                shown,
-                claim=PureDP(),
-                correction=CORRECTIONS[name],
-                confidence=confidence,
-                seed=game.seed,
+            audit = PairAudit.prepare(
+                game.attacks[target], game.member, shown, confidence=confidence, seed=game.seed
             )
+            return audit.bound(PureDP(), CORRECTIONS[name])
 
         audits: dict[Audit, Any] = {"PANORAMIA": lambda scores, _: compare(scores["generated"])}
         if self.options.union:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound._base.validation import check_ids, vector
 from leakbound.errors import (
     ArrayTypeError,
@@ -21,7 +21,10 @@ from leakbound.errors import (
     ShapeError,
 )
 
-__all__ = ["Rows", "check_features", "stratified_folds"]
+__all__ = ["Rows", "check_features", "independent_columns", "stratified_folds"]
+
+_DEPENDENT = 1e-10
+"""Share of a column's variance below which the columns before it count as explaining all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +211,31 @@ def check_features(
         )
         raise FeaturesError(message)
     return values
+
+
+def independent_columns(features: FloatArray) -> IntArray:
+    """Return the columns that are no combination of a constant and the columns before them.
+
+    Parameters
+    ----------
+    features : ndarray of float64, shape (n, d)
+        Finite.
+
+    Returns
+    -------
+    ndarray of int64
+        Columns whose combinations are those of all, such as all indicators of a category but one.
+    """
+    spread = features.std(axis=0)
+    varied = np.flatnonzero(spread > 1e-12 * np.abs(features).max(axis=0))
+    units = (features[:, varied] - features[:, varied].mean(axis=0)) / spread[varied]
+    left = units.T @ units / max(1, len(units))
+    kept = []
+    for column in range(varied.size):
+        if left[column, column] > _DEPENDENT:
+            kept.append(column)
+            left -= np.outer(left[:, column], left[column]) / left[column, column]
+    return varied[kept].astype(np.int64)
 
 
 def stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:

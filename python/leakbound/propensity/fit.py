@@ -17,7 +17,7 @@ from leakbound._base.types import ArrayInput, FloatArray, HasMember
 from leakbound._base.validation import MOST_REPLICATES, flag, integer, real
 from leakbound.propensity.blocks import BLOCK, run_blocks
 from leakbound.propensity.data import Rows, check_features
-from leakbound.propensity.engines import Engine
+from leakbound.propensity.engines import Engine, LogisticEngine
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
 
@@ -40,6 +40,8 @@ class PropensityFit:
     offset : float
         What is added to all log-odds, because the audit set has another share of members than D'
         (see `with_member_share`).
+    unknown_share : bool
+        Whether by how much is unknown.
 
     Examples
     --------
@@ -58,8 +60,14 @@ class PropensityFit:
     name: str
     rows: Rows
     offset: float = 0.0
+    unknown_share: bool = False
     _engine: Engine = field(kw_only=True)
     _state: Any = field(kw_only=True)
+
+    @property
+    def logistic(self) -> bool:
+        """Whether its log-odds are linear in the features, so that there is a confidence set."""
+        return isinstance(self._engine, LogisticEngine)
 
     def log_odds(self, X: ArrayInput) -> FloatArray:
         """Return the log-odds of membership, λ = logit P(member | x).
@@ -173,7 +181,7 @@ class PropensityFit:
         )
         return self._engine.assembled(refits, features) + self.offset
 
-    def with_member_share(self, share: float) -> "PropensityFit":
+    def with_member_share(self, share: float | None) -> "PropensityFit":
         """Return the same model for an audit set with another share of members than D'.
 
         If D' and the audit set were drawn with different shares of members and are alike within
@@ -181,14 +189,16 @@ class PropensityFit:
 
         Parameters
         ----------
-        share : float
+        share : float or None
             P(member) in the audit set *by its design*, in (0, 1): not counted afterwards, or
-            propensities would depend on the memberships that they are to explain.
+            propensities would depend on the memberships that they are to explain. None if it is
+            another one than that of D' and unknown: then only a confidence set of a logistic model
+            will do, in which D' has an intercept of its own.
 
         Returns
         -------
         PropensityFit
-            With the difference as `offset`, which its repr states.
+            With the difference as `offset`, which its repr states, or `unknown_share`.
 
         Raises
         ------
@@ -204,9 +214,11 @@ class PropensityFit:
         >>> round(fit.with_member_share(0.75).offset, 6)
         1.098612
         """
+        if share is None:
+            return replace(self, offset=0.0, unknown_share=True)
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - self.rows.share) / self.rows.share
-        return replace(self, offset=float(np.log(odds)))
+        return replace(self, offset=float(np.log(odds)), unknown_share=False)
 
     @property
     def member_share(self) -> float:
@@ -304,6 +316,8 @@ class PropensityFit:
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())
         shift = f"; log-odds shifted by {self.offset:+.3g}" if self.offset else ""
+        if self.unknown_share:
+            shift = "; up to a constant"
         return (
             f"PropensityFit({self.name}; {members} members and "
             f"{self.rows.member.size - members} non-members{shift})"

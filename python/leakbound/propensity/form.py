@@ -23,7 +23,7 @@ from leakbound.propensity.falsification import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leakbound._base.types import IntArray
+    from leakbound._base.types import FloatArray, IntArray
     from leakbound.propensity.confidence import ConfidenceSet
 
 __all__ = ["FormTest", "bet_against_set", "products_missing"]
@@ -52,8 +52,9 @@ class FormTest(Record):
     terms : int
         Products or bets that were looked at.
     worst : tuple of int
-        The two features, the same one twice for a square, whose product the model lacks most;
-        empty for bets.
+        The two features, the same one twice for a square, whose product the model lacks most; one
+        feature if it is a slope of its own for D'; none for an intercept of its own, for features
+        that it lacks, and for bets.
     """
 
     p_value: float
@@ -63,13 +64,18 @@ class FormTest(Record):
     worst: tuple[int, ...] = ()
 
 
-def products_missing(found: ConfidenceSet) -> FormTest:
-    """Test whether the model lacks a square or a product of features, one score test for each.
+def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None) -> FormTest:
+    """Test whether the model lacks a product of features, or D' follows another one.
+
+    One score test for each square and each product, and where there is D', for each slope and an
+    intercept of its own.
 
     Parameters
     ----------
     found : ConfidenceSet
         Whose rows, those of D' included, and estimate are tested.
+    features : ndarray of float64, shape (m, k), optional
+        Of the audited examples, each tested for a slope of its own: those that the model may lack.
 
     Returns
     -------
@@ -86,16 +92,14 @@ def products_missing(found: ConfidenceSet) -> FormTest:
     ----------
     C. R. Rao, "Large sample tests of statistical hypotheses concerning several parameters", 1948.
     """
-    features, design, chances = found.residuals()
+    table, design, chances = found.residuals()
     variances = chances * (1 - chances)
     left = found.labels - chances
-    spread = features.std(axis=0)
-    units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    units = np.clip(units, -_CLIPPED, _CLIPPED)
+    units = _units(table)
     information = (design * variances[:, None]).T @ design
-    largest, terms, worst = 0.0, 0, (0, 0)
-    for one, other in _pairs(units.shape[1]):
-        products = units[:, one] * units[:, other]
+    largest, terms = 0.0, 0
+    worst: tuple[int, ...] = ()
+    for products, names in _terms(units, found.reference, features):
         weighted = products * variances[:, None]
         both = design.T @ weighted
         total = (products * weighted).sum(axis=0)
@@ -107,20 +111,27 @@ def products_missing(found: ConfidenceSet) -> FormTest:
         sizes = np.abs(products[:, open_terms].T @ left) / np.sqrt(variance[open_terms])
         top = int(np.argmax(sizes))
         if sizes[top] > largest:
-            largest, at = float(sizes[top]), open_terms[top]
-            worst = (int(one[at]), int(other[at]))
+            largest, worst = float(sizes[top]), names[open_terms[top]]
     tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
     p_value = min(1.0, tail * terms) if terms else 1.0
     return FormTest(
         p_value=p_value,
         refuted=p_value < REFUTED_BELOW,
-        test="score tests of all squares and products of features",
+        test="score tests of squares and products of features"
+        + (", of other coefficients in D'" if found.reference else "")
+        + (", of features left out" if features is not None else ""),
         terms=terms,
-        worst=worst if terms else (),
+        worst=worst,
     )
 
 
-def bet_against_set(found: ConfidenceSet, *, sceptic: Any = None, seed: int = 0) -> FormTest:
+def bet_against_set(
+    found: ConfidenceSet,
+    *,
+    sceptic: Any = None,
+    features: FloatArray | None = None,
+    seed: int = 0,
+) -> FormTest:
     """Let an independent model bet against every member of a confidence set.
 
     Parameters
@@ -129,6 +140,8 @@ def bet_against_set(found: ConfidenceSet, *, sceptic: Any = None, seed: int = 0)
         Whose audited rows are bet on.
     sceptic : scikit-learn classifier, optional
         With `predict_proba`; gradient-boosted trees by default.
+    features : ndarray of float64, shape (m, k), optional
+        What it sees of the audited examples; the features of the set if None.
     seed : int
         Seed of the sceptic and of the order of the examples.
 
@@ -150,7 +163,7 @@ def bet_against_set(found: ConfidenceSet, *, sceptic: Any = None, seed: int = 0)
     seed = integer(seed, "seed", least=0)
     model = default_sceptics()[TREES] if sceptic is None else sceptic
     claimed = found.log_odds()
-    table = np.column_stack([found.features, claimed])
+    table = np.column_stack([found.features if features is None else features, claimed])
     order = Purpose.SET_PARTS.rng(seed).permutation(claimed.size)
     parts = np.array_split(order, _PARTS)
     tails, number = [], 0
@@ -169,6 +182,31 @@ def bet_against_set(found: ConfidenceSet, *, sceptic: Any = None, seed: int = 0)
         test=" ".join(repr(model).split()),
         terms=number,
     )
+
+
+def _terms(
+    units: FloatArray, reference: int, features: FloatArray | None
+) -> Iterator[tuple[FloatArray, list[tuple[int, ...]]]]:
+    """Yield columns that the model may lack, block by block, with the features in them."""
+    for one, other in _pairs(units.shape[1]):
+        pairs: list[tuple[int, ...]] = list(zip(one.tolist(), other.tolist(), strict=True))
+        yield units[:, one] * units[:, other], pairs
+    if reference:
+        apart = (np.arange(len(units)) < reference).astype(np.float64)
+        own: list[tuple[int, ...]] = [(), *((column,) for column in range(units.shape[1]))]
+        yield apart[:, None] * np.column_stack([np.ones(len(units)), units]), own
+    if features is not None:
+        lacking = np.zeros((len(units), features.shape[1]))
+        lacking[reference:] = _units(features)
+        yield lacking, [()] * features.shape[1]
+
+
+def _units(features: FloatArray) -> FloatArray:
+    """Return columns in standard deviations, clipped."""
+    spread = features.std(axis=0)
+    steps = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    clipped: FloatArray = np.clip(steps, -_CLIPPED, _CLIPPED)
+    return clipped
 
 
 def _pairs(columns: int) -> Iterator[tuple[IntArray, IntArray]]:

@@ -97,6 +97,11 @@ class CrossFit:
     features: FloatArray
     member: BoolArray
 
+    @property
+    def logistic(self) -> bool:
+        """Whether all models are logistic, so that there is a confidence set instead."""
+        return all(fit.logistic for fit in self.fits)
+
     def parts(self) -> Iterator[tuple[IntArray, PropensityFit]]:
         """Yield the rows of each fold and the model that did not see them.
 

@@ -322,7 +322,7 @@ PLOTS: dict[str, Plot] = {
 
 
 def _relation(kind: Kind) -> str:
-    return "=" if kind == "invalid" else "≥"
+    return {"invalid": "=", "exploratory_lower_bound": "≈"}.get(kind, "≥")
 
 
 def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float]:

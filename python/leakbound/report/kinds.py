@@ -37,6 +37,12 @@ KINDS: dict[Kind, KindWords] = {
         "It holds if the model of who became a member is right.",
         condition="if the propensities are right",
     ),
+    "exploratory_lower_bound": KindWords(
+        "exploratory, not a confidence bound",
+        "Propensities were learnt, and their error is allowed for by refits or not at all: scores "
+        "that know where a model errs can lift the number above the true leakage.",
+        proves=False,
+    ),
     "estimate": KindWords(
         "estimate, not a lower bound",
         "The difference of two lower bounds: it may exceed the true leakage.",

@@ -199,7 +199,7 @@ class _Verdict:
             confidence = joint_confidence(spoken.values())
             over = f" over the {len(spoken)} models"
         return cls(
-            tone=_tone(result) if confidence > 0 else result.kind.replace("_", "-"),
+            tone=_tone(result) if confidence > 0 else _look(result),
             tag=lead.tag,
             terms=f"{result.summary().claim}, {percent(confidence)} confidence{over}",
             headline=headline_of_many(spoken) if over else lead.headline,
@@ -212,7 +212,13 @@ def _rank(summary: Summary) -> tuple[bool, float]:
 
 
 def _tone(result: Reportable) -> str:
-    return "leaks" if result.summary().leaks else result.kind.replace("_", "-")
+    return "leaks" if result.summary().leaks else _look(result)
+
+
+def _look(result: Reportable) -> str:
+    """Return the style class of a kind; what is exploratory looks as estimates do."""
+    look = "estimate" if result.kind == "exploratory_lower_bound" else result.kind
+    return look.replace("_", "-")
 
 
 @dataclass(frozen=True)

@@ -201,9 +201,9 @@ class Result(Record, ABC):
 
     @property
     def verdict(self) -> str:
-        """The verdict in a few words: "leaks", "nothing refuted", "estimate", "invalid"."""
+        """The verdict in a few words: "leaks", "nothing refuted", "estimate", "exploratory"."""
         if not KINDS[self.kind].proves:
-            return self.kind
+            return self.kind.removesuffix("_lower_bound")
         if not self.refutes:
             return "nothing refuted"
         said = "leaks" if self.leaks else f"at least {number(self.epsilon_bound)}"
@@ -226,6 +226,11 @@ class Result(Record, ABC):
                 else "takes no account of what the features say about membership"
             )
             return f"Invalid: ε = {bound} {flaw}. It is not a bound."
+        if self.kind == "exploratory_lower_bound":
+            return (
+                f"Exploratory: {self.formula}, with learnt propensities whose error no confidence "
+                "set covers. It is not a lower bound, and it refutes nothing."
+            )
         if self.leaks:
             return terms.conditional(
                 f"This model leaks: no {terms.guarantee} with ε < {bound}{terms.at} is "
@@ -296,6 +301,8 @@ class Result(Record, ABC):
             )
         if self.kind == "invalid":
             return f"The claimed {claim} cannot be tested: this audit is invalid."
+        if not KINDS[self.kind].proves:
+            return f"The claimed {claim} cannot be tested: an exploratory number refutes nothing."
         return (
             f"Inconclusive: the claimed {claim} is out of reach, since with these "
             f"{self._ranking.m:,} examples even a perfect attack could not refute it."
@@ -358,7 +365,7 @@ class Result(Record, ABC):
         """
         first, second = self.epsilon_bound, max(self.epsilon_bound, self.epsilon_ceiling)
         low, high = number(first), number(second)
-        if self.kind == "invalid":
+        if not KINDS[self.kind].proves:
             names = (
                 f"not a bound: ε below {low}",
                 f"up to the ceiling, {high}",
@@ -514,7 +521,7 @@ class Result(Record, ABC):
 
 def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
     """Return the verdict on a claim: what is refuted, what could have been."""
-    if kind == "invalid":
+    if kind in {"invalid", "exploratory_lower_bound"}:
         return "inconclusive"
     if refuted:
         return "refuted"

@@ -37,7 +37,9 @@ class AuditResult(Result, ScoreAudit):
     ----------
     kind : str
         "lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":
-        holds among the trade-off functions of the claim, and ε is a conversion; "invalid": an
+        holds among the trade-off functions of the claim, and ε is a conversion;
+        "conditional_lower_bound": holds if the model of who became a member is right;
+        "exploratory_lower_bound": that model was learnt and its error is not covered; "invalid": an
         uncorrected policy was asked for by name, and the number proves nothing.
     claim : PureDP, ApproxDP or a family of trade-off functions
         The guarantees whose parameter is bounded: `bound` and `ceiling` are in its units.
@@ -98,7 +100,7 @@ class AuditResult(Result, ScoreAudit):
     @property
     def parameter(self) -> str:
         """The claim's parameter, with its sign: a bound from below, or from above."""
-        if self.bounds_above:
+        if self.bounds_above and self.kind != "exploratory_lower_bound":
             return f"{self.claim.parameter} <="
         return f"{self.claim.parameter} {sign_of(self.kind)}"
 
@@ -154,8 +156,9 @@ class AuditResult(Result, ScoreAudit):
         -------
         {"refuted", "not refuted", "inconclusive"}
             "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack
-            could not have refuted it, or the audit is of kind "invalid". Of a family, what is
-            refuted is the family's own curve with this ε and δ.
+            could not have refuted it, or the audit is of kind "invalid" or
+            "exploratory_lower_bound". Of a family, what is refuted is the family's own curve with
+            this ε and δ.
 
         Raises
         ------

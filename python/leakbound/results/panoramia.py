@@ -307,8 +307,8 @@ class PanoramiaResult(Result):
             return ""
         model = str(found[0].options["propensity"])
         if any(one.withheld for one in found):
-            refused = [one.falsification for one in found if one.withheld and one.falsification]
-            by = next((f" (p = {one.p_value:.2g})" for one in refused if one.refuted), "")
+            refuted = (one.tested for one in found if one.withheld and one.refuted)
+            by = next((f" (p = {p_value:.2g})" for p_value in refuted), "")
             return (
                 f"Zero-Run on the same examples gives no bound: the {model}, was refuted{by}, so "
                 "the examples say more of their coins than it knows."
@@ -322,8 +322,8 @@ class PanoramiaResult(Result):
         bounds = " and ".join(
             f"ε ≥ {number(one.epsilon_bound)} {HOW[one.correction]}" for one in found
         )
-        doubt = found[0].falsification
-        tried = "" if doubt is None else f" A sceptic did not refute it (p = {doubt.p_value:.2g})."
+        tested = found[0].tested
+        tried = "" if tested is None else f" Tests did not refute it (p = {tested:.2g})."
         return (
             f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
             f"the propensity model is right, a {model}.{tried}"

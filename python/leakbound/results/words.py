@@ -30,6 +30,7 @@ SMALL = 0.1
 
 FORMS: dict[Kind, tuple[str, str]] = {
     "estimate": ("ε̃ =", ", estimate"),
+    "exploratory_lower_bound": ("ε ≈", ", exploratory"),
     "invalid": ("ε =", ", invalid"),
 }
 """What stands before and behind a number that is no bound."""
@@ -92,6 +93,22 @@ MEANINGS: dict[Kind, Meaning] = {
                 "too large."
             ),
             "ε̃ = 0 is not evidence of privacy.",
+        ),
+    ),
+    "exploratory_lower_bound": Meaning(
+        (
+            (
+                "What an audit finds where learnt propensities are taken as they are, or at a low "
+                "percentile of their refits."
+            ),
+        ),
+        (
+            (
+                "It is no lower bound at the stated confidence. Scores that know where the "
+                "propensities err lift it, whatever the refits: with many features and few "
+                "examples to learn from, it reports leakage where there is none."
+            ),
+            "An exploratory number of 0 is not evidence of privacy.",
         ),
     ),
     "invalid": Meaning(

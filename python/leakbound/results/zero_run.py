@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound._base.formatting import number
-from leakbound._base.records import Lazy
+from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import BootstrapMethod, Correction, FloatArray, IntArray, Kind
-from leakbound.propensity import Falsification, Overlap
+from leakbound.propensity import Falsification, FormTest, Overlap
+from leakbound.propensity.falsification import REFUTED_BELOW
 from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.contents import Figure
 from leakbound.report.style import ALERT, MEMBER, MUTED, house_style, name_axes, new_axes
@@ -20,7 +21,15 @@ from leakbound.results.words import symbol
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HOW", "Bootstrap", "ShiftCurve", "ZeroRunResult", "plot_bootstrap", "plot_shift"]
+__all__ = [
+    "HOW",
+    "Bootstrap",
+    "LearntLogOdds",
+    "ShiftCurve",
+    "ZeroRunResult",
+    "plot_bootstrap",
+    "plot_shift",
+]
 
 HOW: dict[Correction, str] = {
     "match": "after matching",
@@ -57,6 +66,43 @@ class Bootstrap:
     estimate: float
     p: float
     method: BootstrapMethod
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearntLogOdds:
+    """The confidence set of learnt log-odds that a bound holds over.
+
+    Parameters
+    ----------
+    level : float
+        Probability that the true coefficients are outside of the set.
+    test_level : float
+        Probability of error of the bounds at its members.
+    reference : int
+        Labels that it rests on besides those of the audited examples.
+    estimate : ndarray of float64, shape (k,)
+        Intercept and slopes of largest likelihood.
+    squared_radius : float
+        Twice the log-likelihood that the least likely members of the set lose against these.
+    coefficients : ndarray of float64, shape (k,)
+        The least favourable member that was found.
+    at_estimate : float
+        What a test at the log-odds of largest likelihood alone would have found: no bound.
+    columns : ndarray of int64, shape (d,)
+        Columns of the features that the slopes belong to; the others depend on them.
+    tests : tuple of FormTest
+        Tests of the model's form.
+    """
+
+    level: float
+    test_level: float
+    reference: int
+    estimate: FloatArray
+    squared_radius: float
+    coefficients: FloatArray
+    at_estimate: float
+    columns: IntArray
+    tests: tuple[FormTest, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,6 +164,8 @@ class ZeroRunResult(AuditResult):
         What came of the attempt to refute the propensities, if one was made.
     withheld : bool
         Whether the bound is 0 because the propensities were refuted.
+    learnt : LearntLogOdds or None
+        The confidence set that the bound holds over, where log-odds are those of a logistic model.
     """
 
     correction: Correction
@@ -127,6 +175,7 @@ class ZeroRunResult(AuditResult):
     bootstrap: Bootstrap | None
     falsification: Falsification | None
     withheld: bool
+    learnt: LearntLogOdds | None = field(default=None, metadata=IF_ANY)
     _naive: Lazy[AuditResult] = field(repr=False)
     _overlap: Lazy[Overlap] = field(repr=False)
     _by_tampering: Lazy[float | None] = field(repr=False)
@@ -144,7 +193,7 @@ class ZeroRunResult(AuditResult):
         return super()._flaw()
 
     def _kinds(self) -> set[Kind]:
-        return {"conditional_lower_bound"}
+        return {"conditional_lower_bound", "exploratory_lower_bound"}
 
     def _within_reach(self) -> bool:
         # replicates that are recentred may say more than any attack on the point estimate
@@ -161,6 +210,18 @@ class ZeroRunResult(AuditResult):
         return self._overlap.value
 
     @property
+    def tested(self) -> float | None:
+        """The smallest p-value of tests of the propensities; None if nothing tested them."""
+        found: list[Falsification | FormTest] = [] if self.learnt is None else [*self.learnt.tests]
+        found += [] if self.falsification is None else [self.falsification]
+        return min((one.p_value for one in found), default=None)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a test refuted the propensities."""
+        return self.tested is not None and self.tested < REFUTED_BELOW
+
+    @property
     def by_tampering(self) -> float | None:
         """What tampering with guesses proves in place of matching, at the same level.
 
@@ -173,7 +234,11 @@ class ZeroRunResult(AuditResult):
 
     @property
     def shift_curve(self) -> ShiftCurve | None:
-        """How the bound moves as examples are left out; None if the bound is withheld."""
+        """How the bound moves as examples are left out.
+
+        None if the bound is withheld, or holds over a confidence set: at the estimate alone the
+        points would show more than is proved.
+        """
         return self._shift_curve.value
 
     @property
@@ -214,9 +279,15 @@ class ZeroRunResult(AuditResult):
             return (f"{doubts[0].statement} {naive}",)
         how = _TAKEN_OUT[self.correction].format(kept=self.kept, m=self.m)
         said = [f"{self.correct:,} of {self.guesses:,} guesses count as correct; {how}."]
+        if self.learnt is not None:
+            said.append(
+                "That is at the least favourable of all log-odds that the labels do not rule out; "
+                "at the likeliest, the same test would have shown "
+                f"{self._formula(self.learnt.at_estimate)}."
+            )
         if self.by_tampering is not None:
             said.append(
-                "Tampering with guesses in place of matching proves "
+                "Tampering with guesses in place of matching gives "
                 f"{self._formula(self.by_tampering)}; reporting the larger is not covered by the "
                 "stated confidence."
             )
@@ -230,8 +301,8 @@ class ZeroRunResult(AuditResult):
         Returns
         -------
         tuple of Figure
-            Those of every audit; the overlap; bounds against shift, unless the bound is withheld;
-            and, if there are replicates of the propensities, the bounds under them.
+            Those of every audit; the overlap; bounds against shift, unless the bound is withheld or
+            holds over a confidence set; and, if there are replicates, the bounds under them.
         """
         overlap = Figure(
             "overlap",
@@ -244,7 +315,7 @@ class ZeroRunResult(AuditResult):
             "How likely features alone make each example a member. Where members and non-members "
             "overlap, a correct guess says something about the model.",
         )
-        shift = () if self.withheld else (self._shift_figure(),)
+        shift = () if self.withheld or self.learnt is not None else (self._shift_figure(),)
         replicated = () if self.bootstrap is None else (self._bootstrap_figure(self.bootstrap),)
         return (*super().figures(), overlap, *shift, *replicated)
 
@@ -290,8 +361,17 @@ class ZeroRunResult(AuditResult):
             "abstained": str(self.abstained) if self.abstained else "",
             "replicates": str(self.bootstrap.bounds.size) if self.bootstrap else "",
             "sceptic's p-value": f"{self.falsification.p_value:.2g}" if self.falsification else "",
+            "at the estimated log-odds": self._estimated(),
+            "tests of the model's form": self._tested(),
         }
         return super()._rows() | {name: text for name, text in more.items() if text}
+
+    def _estimated(self) -> str:
+        return "" if self.learnt is None else f"{self.rounded(self.learnt.at_estimate)}, no bound"
+
+    def _tested(self) -> str:
+        found = () if self.learnt is None else self.learnt.tests
+        return ", ".join(f"p = {one.p_value:.2g}" for one in found)
 
     def _tampered(self) -> str:
         if self.by_tampering is None:

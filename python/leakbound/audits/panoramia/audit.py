@@ -36,9 +36,8 @@ from leakbound.audits.engine.ranking import audit_scores
 from leakbound.audits.engine.warnings import delta_warnings, saturation_warnings
 from leakbound.audits.panoramia.conditional import (
     REPLACED,
-    PairCorrection,
-    audit_crossed,
-    cross_fitted,
+    PairAudit,
+    Shown,
 )
 from leakbound.audits.policies.approximate_dp import relaxed_policy
 from leakbound.claims import ApproxDP, PureDP
@@ -53,7 +52,7 @@ from leakbound.cuts import (
     UnionBound,
     Weighted,
 )
-from leakbound.errors import IncompatibleOptionsError, NoOverlapError, OptionError
+from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
@@ -135,14 +134,15 @@ def audit_panoramia(
         bound.
     features : array-like, shape (m, d), optional
         Features of the examples. With them the result has a conditional lower bound on ε beside the
-        estimate: Zero-Run on the same examples, where the probability that an example is real is
-        learnt from its features and the baseline's score, and a sceptic tries to refute it.
+        estimate: Zero-Run on the same examples, over all logistic models of the probability that
+        an example is real given its features and the baseline's score which the coins do not rule
+        out; tests try to refute that form.
     ids : array-like, shape (m,), optional
         One id for each attack score, in their order; checked for repetition. Baseline scores,
         membership and features that carry ids (a plan, a pandas index) are joined.
     seed : int
         Seed of whatever the audit draws: the parts of `Split`, the order of ties for γ or δ above
-        0, and with features the halves, refits and what is kept.
+        0, and with features the halves of the confidence set and what is kept.
 
     Returns
     -------
@@ -158,9 +158,8 @@ def audit_panoramia(
         If a score is NaN, or all scores of a ranking are equal.
     LengthMismatchError, MembershipError
         If the arrays differ in length, or a membership value is outside the allowed sets.
-    FeaturesError, ClassMissingError, MissingExtraError
-        If a feature is not finite, half of the examples are all members or all not, or scikit-learn
-        is not installed to refute their propensities.
+    FeaturesError, MissingExtraError
+        If a feature is not finite, or scikit-learn is not installed to test the propensities.
     ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
         If an id is repeated, or two arguments have ids that are not the same.
     ImplausibleCoinsError
@@ -179,10 +178,9 @@ def audit_panoramia(
 
     With `features` the examples are audited by `audit_zero_run` as well, at the same confidence: by
     each example's own odds (`conditional`; after matching for δ > 0) and after matching
-    (`conditional_by_match`). There is nothing to learn propensities from but the examples
-    themselves, so each half has them from the other half and is audited at half of the error
-    probability, and the half that proves more is the result. Each of these bounds holds by itself,
-    the largest of them does not. `docs/panoramia.md` has the argument.
+    (`conditional_by_match`). Propensities are learnt from the audited coins themselves: a fifth of
+    the error probability pays for a confidence set of them, and each bound is the least over that
+    set. Each holds by itself, the largest of them does not. `docs/panoramia.md` has the argument.
 
     Examples
     --------
@@ -311,37 +309,22 @@ class _Conditional:
         baseline, attack, member = data
         table = check_features(features, "features")
         check_length(table[:, 0], member.size, "features")
-        crossed = cross_fitted(baseline, table, member, seed=seed)
-
-        def by(correction: PairCorrection) -> tuple[ZeroRunResult | None, tuple[str, ...]]:
-            try:
-                found = audit_crossed(
-                    attack,
-                    member,
-                    crossed,
-                    claim=claim,
-                    correction=correction,
-                    confidence=confidence,
-                    seed=seed,
-                )
-            except NoOverlapError as error:
-                return None, (f"no conditional lower bound by {correction}: {error}",)
-            return found, _doubts(found)
-
+        shown = Shown.of_audited(baseline, table)
+        audit = PairAudit.prepare(attack, member, shown, confidence=confidence, seed=seed)
         if isinstance(claim, ApproxDP):
-            found, warnings = by("match")
-            return cls(claim, found, None, warnings)
-        (found, first), (matched, second) = by("poisson_binomial"), by("match")
-        return cls(claim, found, matched, tuple(dict.fromkeys(first + second)))
+            found, matched = audit.bound(claim, "match"), None
+        else:
+            found, matched = audit.bound(claim, "poisson_binomial"), audit.bound(claim, "match")
+        return cls(claim, found, matched, _doubts(found))
 
 
 def _doubts(found: ZeroRunResult) -> tuple[str, ...]:
     """Say that a conditional bound is withheld."""
-    if not found.withheld or found.falsification is None:
+    if not found.withheld:
         return ()
     note = (
         "the conditional lower bound is withheld: the propensity model was refuted (p = "
-        f"{found.falsification.p_value:.2g}), so the examples say more of their coins than the "
+        f"{found.tested:.2g}), so the examples say more of their coins than the "
         "baseline's score and the features in a logistic regression do"
     )
     return (note,)

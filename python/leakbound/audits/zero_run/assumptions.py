@@ -10,48 +10,42 @@ if TYPE_CHECKING:
     from leakbound._base.types import Design
     from leakbound.audits.engine.coins import MemberCount
     from leakbound.audits.zero_run.propensities import Shift
+    from leakbound.audits.zero_run.request import ZeroRunRequest
     from leakbound.audits.zero_run.study import Corrected
-    from leakbound.propensity import Falsification
+    from leakbound.propensity import Falsification, FormTest
 
-__all__ = ["conditions", "shift_warnings"]
+__all__ = [
+    "FROM_OTHER_EXAMPLES",
+    "conditions",
+    "given_propensities",
+    "learnt_propensities",
+    "one_law",
+    "shift_warnings",
+]
 
 _SCARCE = 0.1
 """Share of examples kept below which most of them are wasted."""
 
 
+FROM_OTHER_EXAMPLES = Assumption(
+    "propensities from other examples",
+    "No audited example, and no score, had a part in the propensities.",
+    "declared",
+)
+
+
 def conditions(
-    shift: Shift,
-    count: MemberCount,
-    refutation: Falsification | None,
-    design: Design,
-    limit: float | None,
-    others: str,
+    propensities: Assumption, source: Assumption, request: ZeroRunRequest, others: str
 ) -> tuple[Assumption, ...]:
     """Return what must be true for the bound to mean what it says.
 
-    Parameters
-    ----------
-    shift : Shift
-        What is known of the propensities.
-    count : MemberCount
-        How many members there are, against how many they make likely.
-    refutation : Falsification or None
-        What came of the attempt to refute them.
-    design : {"coins", "fixed_size"}
-        How members came about.
-    limit : float or None
-        The largest |λ| that was audited.
-    others : str
-        What is assumed of other attacks, but for the verb's object.
-
-    Returns
-    -------
-    tuple of Assumption
-        Each with its status.
+    First what is assumed of the propensities; `source` is what they were learnt from, `others` what
+    is assumed of other attacks, but for the verb's object.
     """
-    fixed = design == "fixed_size"
+    limit = request.max_log_odds
+    fixed = request.design == "fixed_size"
     return (
-        _propensities(shift, count, refutation),
+        propensities,
         Assumption(
             "independent memberships",
             "Given the features, each audited example was in the training set independently of the "
@@ -73,11 +67,7 @@ def conditions(
             "training independently, and the audit set was chosen without a look at who did.",
             "declared",
         ),
-        Assumption(
-            "propensities from other examples",
-            "No audited example, and no score, had a part in the propensities.",
-            "declared",
-        ),
+        source,
         Assumption(
             "scores without membership",
             "The scores come from the trained model and the examples, without a look at which of "
@@ -98,9 +88,14 @@ def conditions(
     )
 
 
-def _propensities(shift: Shift, count: MemberCount, refutation: Falsification | None) -> Assumption:
+def given_propensities(
+    shift: Shift, count: MemberCount, refutation: Falsification | None
+) -> Assumption:
+    """Say what is known of propensities that were given, or come from refits."""
     name = "propensities"
     how = "lie within the limits given" if shift.limited else "are those given"
+    if shift.learnt:
+        how = "are those of a fitted model, taken as they are"
     if shift.draws is not None:
         how = f"are as uncertain as {len(shift.draws)} replicates show"
     statement = f"The probabilities of membership given the features {how}"
@@ -118,6 +113,39 @@ def _propensities(shift: Shift, count: MemberCount, refutation: Falsification | 
     return Assumption(name, text, count.status("unverifiable"))
 
 
+def learnt_propensities(tests: tuple[FormTest, ...], refusal: str) -> Assumption:
+    """Say what is known of log-odds that a logistic model is to give."""
+    name = "propensities"
+    statement = (
+        "Log-odds of membership are a linear function of the features (a logistic model), with any "
+        "coefficients, and all labels are independent given the features"
+    )
+    if refusal:
+        return Assumption(name, f"{statement}; no confidence set: {refusal}.", "unverifiable")
+    if not tests:
+        return Assumption(name, f"{statement}; the form was not tested.", "unverifiable")
+    tried = "; ".join(f"{one.test}: p = {one.p_value:.2g}" for one in tests)
+    if any(one.refuted for one in tests):
+        return Assumption(name, f"{statement}: REFUTED. {tried}.", "contradicted")
+    text = f"{statement}; not refuted ({tried}). Missing features and mild misfit pass unseen."
+    return Assumption(name, text, "unverifiable")
+
+
+def one_law(reference: bool) -> Assumption:  # noqa: FBT001 (its only argument)
+    """Say what labels the log-odds are learnt from."""
+    return Assumption(
+        "propensities from labels alone",
+        "No score had a part in the propensities. The audited labels have, which the confidence "
+        "set allows for"
+        + (
+            "; those of the other examples follow the same log-odds, whatever their features."
+            if reference
+            else "."
+        ),
+        "declared",
+    )
+
+
 def shift_warnings(
     corrected: Corrected,
     shift: Shift,
@@ -125,33 +153,14 @@ def shift_warnings(
     examples: int,
     design: Design,
 ) -> tuple[str, ...]:
-    """Say what limits a Zero-Run audit.
-
-    Parameters
-    ----------
-    corrected : Corrected
-        What the correction made of the study.
-    shift : Shift
-        What is known of the propensities.
-    refutation : Falsification or None
-        What came of the attempt to refute the propensities.
-    examples : int
-        Examples audited.
-    design : {"coins", "fixed_size"}
-        How members came about.
-
-    Returns
-    -------
-    tuple of str
-        Warnings, often none.
-    """
+    """Say what limits a Zero-Run audit; often nothing."""
     notes = []
     if refutation is not None and refutation.refuted:
         notes.append(
             f"propensity model refuted (p = {refutation.p_value:.2g}): features say more about "
             "membership than it knows, and right guesses may owe to that"
         )
-    if refutation is None and shift.draws is not None:
+    if refutation is None and shift.learnt:
         notes.append(
             "the propensities were learnt and nothing tested them, which takes features=: scores "
             "that know where they err can prove too much"

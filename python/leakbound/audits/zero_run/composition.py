@@ -110,7 +110,8 @@ def _of_members(study: Study) -> tuple[ScoreAudit, str]:
         return study.bound(right, number, study.examples, halved=False)
 
     audit = summary(
-        study,
+        study.scores,
+        study.member,
         bound=bound(correct),
         cut=(number, correct),
         path="member",

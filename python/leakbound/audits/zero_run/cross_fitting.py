@@ -4,101 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.validation import check_length
+from leakbound._base.records import Lazy
+from leakbound._base.validation import check_length, complement
+from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.zero_run.by_shift import ShiftAudit
+from leakbound.audits.zero_run.candidates import Candidates
 from leakbound.errors import IncompatibleOptionsError, UnmatchedIdsError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue
-    from leakbound.audits.multiplicity import Attacks
-    from leakbound.propensity import CrossFit, PropensityFit
+    from leakbound._base.types import JsonValue
+    from leakbound.claims import Claim
+    from leakbound.propensity import CrossFit
     from leakbound.results.zero_run import ZeroRunResult
 
-__all__ = ["Fold", "Folds"]
-
-
-class FoldOptions(TypedDict):
-    """Options of an audit that each fold has of its own."""
-
-    features: FloatArray
-    ids: ArrayInput | None
-    checkpoint: Path | None
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """What is audited with a model that did not see it.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, or dict of str to it
-        Scores of the fold, by attack if there are several.
-    member : ndarray of bool
-        Membership.
-    model : PropensityFit
-        Learnt from the other folds.
-    options : dict
-        Features, ids, and where to keep refits of the model.
-    """
-
-    scores: Any
-    member: BoolArray
-    model: PropensityFit
-    options: FoldOptions
+__all__ = ["Folds", "FoldsAudit"]
 
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """The folds of an audit set.
-
-    Parameters
-    ----------
-    crossed : CrossFit
-        The models and their folds.
-    attacks : Attacks
-        Scores of all.
-    member : ndarray of bool, shape (m,)
-        Membership of all.
-    ids : array-like, optional
-        Ids of all.
-    checkpoint : str or os.PathLike, optional
-        A folder that has one for each fold.
-    """
+    """The folds of an audit set, and their models."""
 
     crossed: CrossFit
-    attacks: Attacks
-    member: BoolArray
-    ids: ArrayInput | None
-    checkpoint: str | os.PathLike[str] | None
+    candidates: Candidates
 
-    def check(self, features: ArrayInput | None) -> None:
-        """Check that the folds are those of the audited examples.
-
-        Parameters
-        ----------
-        features : array-like, optional
-            What was passed for features; they are those of the folds.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If features were passed.
-        LengthMismatchError
-            If there are more or fewer examples.
-        UnmatchedIdsError
-            If the membership that the models learnt from is another one, or in another order.
-        """
-        if features is not None:
+    def check(self) -> None:
+        """Check that the folds are those of the audited examples."""
+        if self.candidates.request.features is not None:
             message = "a CrossFit has the features of the audited examples: leave out features"
             raise IncompatibleOptionsError(message)
-        check_length(self.crossed.fold, self.attacks.examples, "the folds of propensity")
-        other = np.flatnonzero(self.crossed.member != self.member)
+        check_length(self.crossed.fold, self.candidates.attacks.examples, "the folds of propensity")
+        other = np.flatnonzero(self.crossed.member != self.candidates.member)
         if other.size:
             message = (
                 "propensity was cross-fitted with another membership, or with the examples in "
@@ -107,28 +48,48 @@ class Folds:
             )
             raise UnmatchedIdsError(message)
 
-    def best(self, beta: float, audit: Callable[[Fold, float], ZeroRunResult]) -> ZeroRunResult:
-        """Audit every fold at its share of the error probability, and return the best.
+    def audits(self) -> Iterator[ShiftAudit]:
+        """Yield the audit of each fold, with the model that did not see it."""
+        attacks, request = self.candidates.attacks, self.candidates.request
+        for number, (rows, model) in enumerate(self.crossed.parts()):
+            scores = {name: values[rows] for name, values in attacks.scores.items()}
+            kept = request.checkpoint
+            own = replace(
+                request,
+                features=self.crossed.features[rows],
+                ids=None if request.ids is None else np.asarray(request.ids)[rows],
+                checkpoint=None if kept is None else Path(kept, f"fold-{number}"),
+            )
+            part = replace(attacks, scores=scores).given
+            yield ShiftAudit.prepare(
+                Candidates.read(part, self.candidates.member[rows], own), model
+            )
 
-        Given the memberships of the other folds, the propensities of a fold are fixed and its own
-        memberships independent of them, so that each bound holds at its share and the best at the
-        whole. If the propensities of any fold were refuted, its result is returned in place of the
-        best, since all models are of one kind.
 
-        Parameters
-        ----------
-        beta : float
-            Probability of error of all together.
-        audit : callable
-            Audits a fold at a confidence.
+@dataclass(frozen=True, eq=False)
+class FoldsAudit:
+    """Audits every fold at its share of the error probability; the best counts.
 
-        Returns
-        -------
-        ZeroRunResult
-            The winner; its options tell which fold it is of, and what the others proved.
-        """
-        level = beta / len(self.crossed.fits)
-        results = [audit(fold, 1 - level) for fold in self._parts()]
+    Given the memberships of the other folds, the propensities of a fold are fixed and its own
+    memberships independent of them. If the propensities of any fold were refuted, its result is
+    returned in place of the best, since all models are of one kind.
+    """
+
+    folds: Folds
+    audits: tuple[ShiftAudit, ...]
+
+    @classmethod
+    def prepare(cls, candidates: Candidates, crossed: CrossFit) -> FoldsAudit:
+        """Refit the model of every fold."""
+        folds = Folds(crossed, candidates)
+        folds.check()
+        return cls(folds, tuple(folds.audits()))
+
+    def __call__(self, claim: Claim, confidence: float) -> ZeroRunResult:
+        """Audit a claim; the options tell which fold won, and what the others proved."""
+        candidates = self.folds.candidates
+        level = complement(confidence) / len(self.audits)
+        results = [audit(claim, 1 - level) for audit in self.audits]
         refuted = [number for number, result in enumerate(results) if result.withheld]
         sign = -1 if results[0].bounds_above else 1
         chosen = max(range(len(results)), key=lambda number: sign * results[number].bound)
@@ -140,20 +101,15 @@ class Folds:
             "folds": [result.bound for result in results],
             "folds_level": level,
         }
-        return replace(winner, options=winner.options | told)
-
-    def _parts(self) -> Iterator[Fold]:
-        for number, (rows, model) in enumerate(self.crossed.parts()):
-            scores = {name: values[rows] for name, values in self.attacks.scores.items()}
-            yield Fold(
-                scores=replace(self.attacks, scores=scores).given,
-                member=self.member[rows],
-                model=model,
-                options={
-                    "features": self.crossed.features[rows],
-                    "ids": None if self.ids is None else np.asarray(self.ids)[rows],
-                    "checkpoint": None
-                    if self.checkpoint is None
-                    else Path(self.checkpoint, f"fold-{number}"),
-                },
-            )
+        return replace(
+            winner,
+            options=winner.options | told,
+            confidence=float(confidence),
+            _naive=Lazy(lambda: candidates.naive(claim, confidence)),
+            _provenance=provenance(
+                candidates.request.seed,
+                **candidates.attacks.digested,
+                member=candidates.member,
+                features=self.folds.crossed.features,
+            ),
+        )

@@ -22,24 +22,10 @@ def middle(
     claim: Claim,
     proved: Callable[[int, int, int], float],
 ) -> tuple[float, int, int, int]:
-    """Return a bound that at least half of the draws reach, with its guesses, right ones and kept.
+    """Return a bound that half of the draws reach, with its guesses, right ones and kept.
 
     A bound grows with the right guesses and falls with the examples kept: for each number of right
     guesses, the draws with at least so many and fewest kept are asked.
-
-    Parameters
-    ----------
-    kept, made, right : ndarray of int64, shape (k,)
-        Examples kept, guesses made and right ones in each draw.
-    claim : Claim
-        The family, whose parameter may grow or fall with what is proved.
-    proved : callable
-        Returns the bound of right guesses, guesses and examples.
-
-    Returns
-    -------
-    tuple of float and int
-        The bound, guesses, right ones, and the examples reckoned with.
     """
     needed = (right.size + 1) // 2
     number = int(np.sort(made)[::-1][needed - 1])

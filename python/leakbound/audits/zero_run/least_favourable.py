@@ -9,22 +9,33 @@ Boos, "P values maximized over a confidence set for the nuisance parameter", 199
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import CorrectionChoice, FdpTest, Sides
-from leakbound._base.validation import check_length, check_scores, choice, instance, integer, real
-from leakbound.audits.one_run.audit import audit_one_run
+from leakbound._base.validation import (
+    check_length,
+    check_membership,
+    check_scores,
+    choice,
+    instance,
+    integer,
+    real,
+)
+from leakbound.audits.one_run.audit import audit_coins
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.zero_run.fair_counts import middle
+from leakbound.audits.zero_run.residuals import beyond_features
 from leakbound.audits.zero_run.study import confidence_of, two_sided
 from leakbound.claims import CLAIMS, ApproxDP, GaussianDP, PureDP
 from leakbound.errors import ClassMissingError, IncompatibleOptionsError, PropensityFitError
 from leakbound.propensity import LogisticPropensity
 from leakbound.propensity.confidence import ConfidenceSet, balanced
+from leakbound.propensity.data import check_features
 from leakbound.stats.composition import remaining_leakage
 from leakbound.stats.distribution_shift import survival, surviving_guesses
 
@@ -34,6 +45,7 @@ if TYPE_CHECKING:
     from leakbound._base.types import (
         ArrayInput,
         BoolArray,
+        Correction,
         FloatArray,
         HasMember,
         IntArray,
@@ -41,7 +53,15 @@ if TYPE_CHECKING:
     )
     from leakbound.claims import Claim
 
-__all__ = ["SET_SHARE", "LeastFavourable", "bound_over_set", "least_favourable_bound"]
+__all__ = [
+    "SET_SHARE",
+    "LeastFavourable",
+    "blinded",
+    "bound_over_set",
+    "correction_over_set",
+    "least_favourable_bound",
+    "planning_log_odds",
+]
 
 SET_SHARE = 0.2
 """Share of the probability of error that the confidence set takes."""
@@ -85,12 +105,14 @@ class LeastFavourable:
         All guesses that were looked at, most confident first: rows, and +1 for "member" or -1.
     options : dict
         What else was decided, for a result's options.
+    one_sided : bool
+        Whether members alone were guessed.
     """
 
     bound: float
     reason: str
     at_estimate: float
-    correction: str
+    correction: Correction
     level: float
     guesses: int
     correct: int
@@ -100,6 +122,35 @@ class LeastFavourable:
     rows: IntArray
     signs: IntArray
     options: dict[str, JsonValue] = field(default_factory=dict)
+    one_sided: bool = False
+
+    @classmethod
+    def none(
+        cls,
+        claim: Claim,
+        reason: str,
+        correction: Correction,
+        level: float,
+        examples: int,
+        sides: Sides,
+    ) -> LeastFavourable:
+        """Return what is proved where there is no confidence set: nothing, for a reason."""
+        empty = np.empty(0)
+        return cls(
+            bound=claim.nothing,
+            reason=reason,
+            at_estimate=claim.nothing,
+            correction=correction,
+            level=level,
+            guesses=0,
+            correct=0,
+            kept=examples,
+            coefficients=empty,
+            log_odds=empty,
+            rows=empty.astype(np.int64),
+            signs=empty.astype(np.int64),
+            one_sided=sides == "member",
+        )
 
 
 def least_favourable_bound(
@@ -168,12 +219,15 @@ def least_favourable_bound(
     """
     p = real(level, "level", above=0, below=1)
     test_level = (1 - SET_SHARE) * p
+    instance(claim, "claim", CLAIMS)
+    kind = correction_over_set(correction, claim)
+    labels = check_membership(member, check_features(features).shape[0])
     try:
         found = ConfidenceSet.fit(
-            features, member, reference=reference, level=SET_SHARE * p, seed=seed
+            features, labels, reference=reference, level=SET_SHARE * p, seed=seed
         )
     except PropensityFitError as error:
-        return _nothing(claim, str(error), test_level)
+        return LeastFavourable.none(claim, str(error), kind, test_level, labels.size, sides)
     weights = None if reference is None else planning_log_odds(reference, found)
     return bound_over_set(
         scores,
@@ -181,7 +235,7 @@ def least_favourable_bound(
         claim=claim,
         level=test_level,
         sides=sides,
-        correction=correction,
+        correction=kind,
         test=test,
         guesses=guesses,
         planned=weights,
@@ -262,14 +316,7 @@ def bound_over_set(
         (test, "test", FdpTest),
     ):
         choice(value, name, allowed)
-    kind = correction
-    if kind == "conditional":
-        kind = "poisson_binomial" if isinstance(claim, PureDP) else "match"
-    if kind == "poisson_binomial" and not isinstance(claim, PureDP):
-        message = (
-            f'correction="poisson_binomial" is for pure DP, got {claim!r}: take "match" or "tamper"'
-        )
-        raise IncompatibleOptionsError(message)
+    kind = correction_over_set(correction, claim)
     seed = integer(seed, "seed", least=0)
     number = None
     if guesses is not None:
@@ -288,6 +335,31 @@ def bound_over_set(
         seed=seed,
     )
     return _CORRECTIONS[kind](audit)
+
+
+def correction_over_set(correction: CorrectionChoice, claim: Claim) -> Correction:
+    """Return how shift is taken out for a claim, or raise where there is no such form."""
+    if correction == "conditional":
+        return "poisson_binomial" if isinstance(claim, PureDP) else "match"
+    if correction == "poisson_binomial" and not isinstance(claim, PureDP):
+        message = (
+            f'correction="poisson_binomial" is for pure DP, got {claim!r}: take "match" or "tamper"'
+        )
+        raise IncompatibleOptionsError(message)
+    if correction == "composition" and not isinstance(claim, PureDP | ApproxDP | GaussianDP):
+        message = (
+            f'correction="composition" is for pure, approximate and Gaussian DP, got {claim!r}: '
+            'take "match"'
+        )
+        raise IncompatibleOptionsError(message)
+    return correction
+
+
+def blinded(
+    scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int = 0
+) -> FloatArray:
+    """Return finite scores less what features predict of them, labels unseen."""
+    return beyond_features(_usable(scores), features, trees=trees, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,14 +417,10 @@ class _Audit:
     def right(self, rows: IntArray, signs: IntArray) -> BoolArray:
         return np.asarray(self.found.member[rows] == (signs > 0))
 
-    def proved(self, correct: int, guesses: int, examples: int, level: float) -> float:
+    def fair(self, correct: int, guesses: int, examples: int) -> float:
+        """Return what so many right guesses among fair examples prove, at half of the level."""
         return self.claim.lower_bound(
-            correct, guesses, examples, level, test=self.test, one_sided=self.one_sided
-        )
-
-    def tampered(self, correct: int, guesses: int, level: float) -> float:
-        return self.claim.lower_bound(
-            correct, guesses, self.found.audited, level, form="zero_run_sharp"
+            correct, guesses, examples, self.level / 2, test=self.test, one_sided=self.one_sided
         )
 
 
@@ -388,7 +456,8 @@ def _by_offsets(audit: _Audit) -> LeastFavourable:
         log_odds=odds,
         rows=rows,
         signs=signs,
-        options={"cuts": [int(one) for one in cuts]},
+        options={"numbers_of_guesses": [int(one) for one in cuts]},
+        one_sided=audit.one_sided,
     )
 
 
@@ -420,9 +489,9 @@ def _guessed(audit: _Audit, cut: int) -> tuple[IntArray, IntArray]:
 
 def _by_matching(audit: _Audit) -> LeastFavourable:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
-    found, level = audit.found, audit.level / 2
+    found = audit.found
     expected = max(2, int((2 / (1 + np.exp(np.abs(audit.planned)))).sum()))
-    guesses = audit.plan(min(expected, found.audited), level)
+    guesses = audit.plan(min(expected, found.audited), audit.level / 2)
     ranks = audit.matched(guesses)
     rows, signs = two_sided(ranks, found.audited, audit.sides)
     coefficients, odds = found.core.least_matched(rows, signs, kept=guesses)
@@ -437,12 +506,8 @@ def _by_matching(audit: _Audit) -> LeastFavourable:
     )
     kept, made, right = (np.asarray(one).reshape(len(odds), -1) for one in counts)
     step = max(1, found.audited // _PARTS)
-
-    def proves(correct: int, guesses: int, examples: int) -> float:
-        return audit.proved(correct, guesses, examples, level)
-
     middles = [
-        middle(-(-k // step) * step, n, c, audit.claim, proves)
+        middle(-(-k // step) * step, n, c, audit.claim, audit.fair)
         for k, n, c in zip(kept, made, right, strict=True)
     ]
     bounds = [audit.claim.strength(middle[0]) for middle in middles]
@@ -462,42 +527,31 @@ def _by_matching(audit: _Audit) -> LeastFavourable:
         rows=rows,
         signs=signs,
         options={"planned": guesses, "draws": _DRAWS},
+        one_sided=audit.one_sided,
     )
 
 
 def _by_tampering(audit: _Audit) -> LeastFavourable:
     """Count the right guesses that stand in half of all draws, at half the level."""
-    found, level = audit.found, audit.level / 2
-    guesses = audit.plan(found.audited, level)
+    found = audit.found
+    guesses = audit.plan(found.audited, audit.level / 2)
     rows, signs = two_sided(audit.matched(guesses), guesses, audit.sides)
     right = audit.right(rows, signs)
     right_rows, right_signs = rows[right], signs[right]
+    estimate, least = found.log_odds(), {}
 
     def standing(odds: FloatArray, epsilon: float) -> int:
         excess = np.maximum(odds[right_rows] * right_signs, 0.0)
         return surviving_guesses(survival(excess, np.array([epsilon])))
 
-    examples = found.audited
-    estimate = found.log_odds()
-    family = not isinstance(audit.claim, PureDP | ApproxDP)
-    epsilon, at_estimate = 0.0, 0.0
-    while True:
-        _, coefficients, odds = found.core.least_surviving(right_rows, right_signs, epsilon=epsilon)
-        correct = min(standing(odds, epsilon), standing(estimate, epsilon))
-        if family:
-            bound = audit.proved(correct, guesses, examples, level)
-            at_estimate = audit.proved(standing(estimate, 0.0), guesses, examples, level)
-            break
-        further = audit.tampered(correct, guesses, level)
-        if further <= epsilon:
-            bound = epsilon
-            break
-        epsilon = further
-    if not family:
-        while (
-            further := audit.tampered(standing(estimate, at_estimate), guesses, level)
-        ) > at_estimate:
-            at_estimate = further
+    def anywhere(epsilon: float) -> int:
+        _, *least[epsilon] = found.core.least_surviving(right_rows, right_signs, epsilon=epsilon)
+        return min(standing(least[epsilon][1], epsilon), standing(estimate, epsilon))
+
+    bound, epsilon = _fixed_point(audit, anywhere, guesses)
+    at_estimate, _ = _fixed_point(audit, lambda level: standing(estimate, level), guesses)
+    coefficients, odds = least[epsilon]
+    correct = anywhere(epsilon)
     return LeastFavourable(
         bound=bound,
         reason="" if audit.claim.strength(bound) > 0 else _explained(correct, guesses),
@@ -506,49 +560,73 @@ def _by_tampering(audit: _Audit) -> LeastFavourable:
         level=audit.level,
         guesses=guesses,
         correct=correct,
-        kept=examples,
+        kept=found.audited,
         coefficients=coefficients,
         log_odds=odds,
         rows=rows,
         signs=signs,
+        one_sided=audit.one_sided,
     )
+
+
+def _fixed_point(
+    audit: _Audit, standing: Callable[[float], int], guesses: int
+) -> tuple[float, float]:
+    """Return inf{ε : not refuted}, and the ε whose tampering it was found with.
+
+    From 0 upwards, ε becomes the largest that its own count refutes, until it stays. Families of
+    trade-off functions are tampered with at 0, whatever their parameter.
+    """
+    examples = audit.found.audited
+    epsilon = 0.0
+    while True:
+        further = audit.fair(standing(epsilon), guesses, examples)
+        if not isinstance(audit.claim, PureDP | ApproxDP):
+            return further, epsilon
+        if further <= epsilon:
+            return epsilon, epsilon
+        epsilon = further
 
 
 def _by_composition(audit: _Audit) -> LeastFavourable:
-    """Audit as in one run, and take off the largest |log-odds| of any example in the set."""
-    claim = audit.claim
-    if not isinstance(claim, PureDP | ApproxDP | GaussianDP):
-        message = (
-            f'correction="composition" is for pure, approximate and Gaussian DP, got {claim!r}: '
-            'take "match"'
+    """Audit as if all coins were fair, and take off the largest |log-odds| of any example in C."""
+    found, level = audit.found, audit.level
+    claim = cast("PureDP | ApproxDP | GaussianDP", audit.claim)
+    ranks = audit.ranked(audit.scores)
+    if audit.guesses is None and isinstance(claim, PureDP):
+        scan = audit_coins(
+            ranks,
+            found.member,
+            OneRunRequest(
+                claim=claim, confidence=confidence_of(level), sides=audit.sides, seed=audit.seed
+            ),
         )
-        raise IncompatibleOptionsError(message)
-    together = audit_one_run(
-        audit.ranked(audit.scores),
-        audit.found.member,
-        claim=claim,
-        confidence=confidence_of(audit.level),
-        sides=audit.sides,
-        test=audit.test,
-        seed=audit.seed,
-    )
-    shift = audit.found.max_abs_log_odds()
-    bound = remaining_leakage(together.bound, shift, claim)
-    at_estimate = float(np.abs(audit.found.log_odds()).max())
+        guesses, correct, total = scan.guesses, scan.correct, scan.bound
+        rows, signs = two_sided(ranks, found.audited, audit.sides)
+    else:
+        # all m examples count, also where members alone are guessed: their coins are not fair
+        guesses = audit.plan(found.audited, level)
+        rows, signs = two_sided(ranks, guesses, audit.sides)
+        correct = int(audit.right(rows, signs).sum())
+        total = claim.lower_bound(correct, guesses, found.audited, level, test=audit.test)
+    shift = found.max_abs_log_odds()
+    bound = remaining_leakage(total, shift, claim)
+    at_estimate = float(np.abs(found.log_odds()).max())
     return LeastFavourable(
         bound=bound,
         reason="" if bound else f"the shift alone may leak as much as {shift:.3g} of ε",
-        at_estimate=remaining_leakage(together.bound, at_estimate, claim),
+        at_estimate=remaining_leakage(total, at_estimate, claim),
         correction="composition",
-        level=audit.level,
-        guesses=together.guesses,
-        correct=together.correct,
-        kept=audit.found.audited,
-        coefficients=audit.found.coefficients,
-        log_odds=audit.found.log_odds(),
-        rows=np.empty(0, dtype=np.int64),
-        signs=np.empty(0, dtype=np.int64),
+        level=level,
+        guesses=guesses,
+        correct=correct,
+        kept=found.audited,
+        coefficients=found.coefficients,
+        log_odds=found.log_odds(),
+        rows=rows,
+        signs=signs,
         options={"largest_log_odds": shift},
+        one_sided=audit.one_sided,
     )
 
 
@@ -583,22 +661,4 @@ def _explained(correct: int, guesses: int) -> str:
     return (
         f"shift and chance explain {correct} right guesses of {guesses} under some log-odds that "
         "the labels do not rule out"
-    )
-
-
-def _nothing(claim: Claim, reason: str, level: float) -> LeastFavourable:
-    none = np.empty(0)
-    return LeastFavourable(
-        bound=claim.nothing,
-        reason=reason,
-        at_estimate=claim.nothing,
-        correction="",
-        level=level,
-        guesses=0,
-        correct=0,
-        kept=0,
-        coefficients=none,
-        log_odds=none,
-        rows=none.astype(np.int64),
-        signs=none.astype(np.int64),
     )

@@ -133,7 +133,8 @@ class _Matching:
         """Return an audit of too few examples."""
         study = self._study
         audit = summary(
-            study,
+            study.scores,
+            study.member,
             bound=study.nothing,
             cut=(0, 0),
             path="member" if study.sides == "member" else "interleaved",

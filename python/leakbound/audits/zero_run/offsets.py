@@ -83,7 +83,8 @@ def correct_by_offsets(study: Study) -> Corrected:
 
     return Corrected(
         audit=summary(
-            study,
+            study.scores,
+            study.member,
             bound=max(0.0, epsilon),
             cut=(guesses, correct),
             path=path.name,
@@ -119,7 +120,8 @@ def _with_failures(study: Study, delta: float) -> Corrected:
 
     return Corrected(
         audit=summary(
-            study,
+            study.scores,
+            study.member,
             bound=float(bounds(study.shift.largest[None, rows], correct)[0]),
             cut=(number, correct),
             path=path.name,

@@ -21,15 +21,23 @@ from leakbound.errors import (
 from leakbound.propensity import PropensityFit
 
 if TYPE_CHECKING:
-    import os
-    from concurrent.futures import Executor
-
     from numpy.typing import NDArray
 
     from leakbound._base.alignment import ExampleOrder
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+    from leakbound.audits.zero_run.request import ZeroRunRequest
+    from leakbound.propensity import LogisticPropensity
 
-__all__ = ["Shift", "check_certain", "in_order", "member_count", "no_overlap", "read_shift"]
+__all__ = [
+    "Shift",
+    "audited_features",
+    "check_certain",
+    "in_order",
+    "member_count",
+    "no_overlap",
+    "other_share",
+    "read_shift",
+]
 
 REPLICATES = 600
 """Refits of a propensity model."""
@@ -53,6 +61,8 @@ class Shift:
         Replicates that show how uncertain the point is.
     limited : bool
         Whether limits were given.
+    learnt : bool
+        Whether they come from a model, fitted here or by whoever gave replicates.
     warnings : tuple of str
         What a reader should know about them.
     """
@@ -62,6 +72,7 @@ class Shift:
     high: FloatArray
     draws: FloatArray | None
     limited: bool
+    learnt: bool = False
     warnings: tuple[str, ...] = ()
 
     def rows(self, rows: NDArray[np.intp]) -> Shift:
@@ -89,51 +100,17 @@ class Shift:
 def read_shift(
     propensity: ArrayInput | PropensityFit | tuple[ArrayInput, ArrayInput],
     member: BoolArray,
+    request: ZeroRunRequest,
     *,
     features: ArrayInput | None,
-    ids: ArrayInput | None,
-    seed: int,
-    executor: Executor | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Shift:
-    """Read propensities: values, replicates, limits, or a fitted model.
+    """Read propensities: values, replicates, limits, or a fitted model; log-odds may be ±inf.
 
-    Parameters
-    ----------
-    propensity : array-like of shape (m,) or (K, m), PropensityFit, or tuple of two array-likes
-        What the caller gave.
-    member : ndarray of bool, shape (m,)
-        Membership, whose share is compared with that of a model's own examples; no log-odds depend
-        on it.
-    features : array-like, optional
-        Features of the audited examples, for a model.
-    ids : array-like, optional
-        Their ids; none may be among those a model was fitted to.
-    seed : int
-        Seed of the refits of a model.
-    executor : concurrent.futures.Executor, optional
-        Where to run the refits of a model.
-    checkpoint : str or os.PathLike, optional
-        A folder to keep them in.
-
-    Returns
-    -------
-    Shift
-        Log-odds, possibly ±inf.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        If an array cannot be read, or does not fit.
-    OptionError
-        If a propensity is outside [0, 1], or a lower limit above the upper one.
-    IncompatibleOptionsError
-        If a model comes without features, or something for refits without a model.
+    No log-odds depend on membership: its share is compared with that of a model's own examples.
     """
     if isinstance(propensity, PropensityFit):
-        refits = {"seed": seed, "executor": executor, "checkpoint": checkpoint}
-        return _modelled(propensity, member, features, ids, refits)
-    if executor is not None or checkpoint is not None:
+        return _modelled(propensity, member, features, request)
+    if request.executor is not None or request.checkpoint is not None:
         message = (
             "executor and checkpoint are for the refits of a fitted model, and propensity is not "
             "one: leave them out, or pass a PropensityFit"
@@ -152,7 +129,7 @@ def read_shift(
             raise LengthMismatchError(message)
         draws = logit(table)
         point = np.median(draws, axis=0)
-        return Shift(point, point, point, draws, limited=False)
+        return Shift(point, point, point, draws, limited=False, learnt=True)
     values = vector(given, "propensity")
     check_length(values, member.size, "propensity")
     point = logit(values)
@@ -160,25 +137,7 @@ def read_shift(
 
 
 def in_order(propensity: Any, order: ExampleOrder) -> Any:
-    """Return propensities in the order of the scores; models have their own way to features.
-
-    Parameters
-    ----------
-    propensity : array-like, PropensityFit, or tuple of two array-likes
-        What the caller gave.
-    order : ExampleOrder
-        The order of the scores.
-
-    Returns
-    -------
-    array-like, PropensityFit, or tuple
-        The same, with what carries ids joined.
-
-    Raises
-    ------
-    UnmatchedIdsError, DuplicateIdsError
-        If its ids are others than those of the scores.
-    """
+    """Return propensities in the order of the scores; models have their own way to features."""
     if isinstance(propensity, PropensityFit):
         return propensity
     if isinstance(propensity, tuple):
@@ -188,27 +147,7 @@ def in_order(propensity: Any, order: ExampleOrder) -> Any:
 
 
 def member_count(shift: Shift, member: BoolArray, limit: float | None) -> MemberCount:
-    """Count the members among the examples that may be audited, against their propensities.
-
-    Parameters
-    ----------
-    shift : Shift
-        The log-odds.
-    member : ndarray of bool, shape (m,)
-        Membership.
-    limit : float or None
-        The largest |λ| that is audited.
-
-    Returns
-    -------
-    MemberCount
-        The count.
-
-    Raises
-    ------
-    NoOverlapError
-        If no example is within the limit.
-    """
+    """Count the members among the examples that may be audited, against their propensities."""
     rows = shift.largest <= (np.inf if limit is None else limit)
     if not rows.any():
         found = f"no example has |log-odds| of at most {limit:g}"
@@ -217,22 +156,7 @@ def member_count(shift: Shift, member: BoolArray, limit: float | None) -> Member
 
 
 def check_certain(shift: Shift, limit: float | None) -> None:
-    """Check that no example is certain to be a member, or not, unless a limit makes it abstain.
-
-    Parameters
-    ----------
-    shift : Shift
-        The log-odds.
-    limit : float or None
-        The largest |λ| that is audited.
-
-    Raises
-    ------
-    NoOverlapError
-        If every example is certain, so that nothing can be concluded.
-    OptionError
-        If some are and there is no limit.
-    """
+    """Check that no example is certain to be a member, or not, unless a limit makes it abstain."""
     certain = np.flatnonzero(shift.largest > _LARGEST)
     if certain.size == shift.log_odds.size:
         found = "every propensity is 0 or 1"
@@ -248,18 +172,7 @@ def check_certain(shift: Shift, limit: float | None) -> None:
 
 
 def no_overlap(why: str) -> NoOverlapError:
-    """Return the error that says why nothing can be concluded.
-
-    Parameters
-    ----------
-    why : str
-        What was found.
-
-    Returns
-    -------
-    NoOverlapError
-        To be raised.
-    """
+    """Return the error that says why nothing can be concluded."""
     return NoOverlapError(
         f"{why}: members and non-members do not overlap, so a score that is high on members may "
         "come from their features as well as from training, and no audit can tell the two apart "
@@ -272,21 +185,43 @@ def _modelled(
     model: PropensityFit,
     member: BoolArray,
     features: ArrayInput | None,
-    ids: ArrayInput | None,
-    refits: dict[str, Any],
+    request: ZeroRunRequest,
 ) -> Shift:
-    if features is None:
-        message = "a fitted propensity model needs the features of the audited examples: features="
+    if model.unknown_share:
+        message = (
+            "the share of members in the audit was declared unknown, so that log-odds are known up "
+            'to a constant only: take a logistic model and uncertainty="set"'
+        )
         raise IncompatibleOptionsError(message)
-    if ids is not None:
-        model.check_disjoint(ids)
-    point = model.log_odds(features)
+    table = audited_features(model, features, request)
+    point = model.log_odds(table)
     check_length(point, member.size, "features")
-    draws = model.bootstrap(features, K=REPLICATES, **refits)
-    return Shift(point, point, point, draws, limited=False, warnings=_other_share(model, member))
+    draws = None
+    if request.uncertainty != "none":
+        draws = model.bootstrap(
+            table,
+            K=REPLICATES,
+            seed=request.seed,
+            executor=request.executor,
+            checkpoint=request.checkpoint,
+        )
+    warnings = other_share(model, member)
+    return Shift(point, point, point, draws, limited=False, learnt=True, warnings=warnings)
 
 
-def _other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
+def audited_features(
+    model: PropensityFit | LogisticPropensity, features: ArrayInput | None, request: ZeroRunRequest
+) -> ArrayInput:
+    """Return the features of the audited examples, none of which may be in D'."""
+    if features is None:
+        message = "a propensity model needs the features of the audited examples: features="
+        raise IncompatibleOptionsError(message)
+    if request.ids is not None and isinstance(model, PropensityFit):
+        model.check_disjoint(request.ids)
+    return features
+
+
+def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
     """Say that the share of members is plainly not that of D', or the one declared.
 
     The log-odds stay as they are: moved by a count of the audited labels, they would depend on the

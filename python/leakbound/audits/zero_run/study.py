@@ -241,7 +241,8 @@ def two_sided(values: FloatArray, guesses: int, sides: Sides) -> tuple[IntArray,
 
 
 def summary(
-    study: Study,
+    scores: FloatArray,
+    member: BoolArray,
     *,
     bound: float,
     cut: tuple[int, int],
@@ -250,37 +251,14 @@ def summary(
     ceiling: Callable[[], float],
     options: dict[str, JsonValue],
 ) -> ScoreAudit:
-    """Return what a study proves, in the words of every other audit.
-
-    Parameters
-    ----------
-    study : Study
-        The examples.
-    bound : float
-        What is proved at the point estimate.
-    cut : tuple of int
-        Guesses made and guesses right.
-    path : str
-        Which guesses.
-    successes : ndarray of bool
-        Which guesses were right, in visiting order.
-    ceiling : callable
-        Returns the bound of a perfect attack.
-    options : dict
-        Options in force.
-
-    Returns
-    -------
-    ScoreAudit
-        The parts that cost time are left until asked for.
-    """
-    ranking = _core.Ranking(study.scores, study.member)
+    """Return what guesses prove, in the words of every other audit; what costs time is lazy."""
+    ranking = _core.Ranking(scores, member)
     guesses, correct = cut
     reached = Lazy(lambda: max(bound, ceiling()))
     return ScoreAudit(
         bound=bound,
         reason="" if bound else _reason(guesses, correct),
-        m=study.examples,
+        m=scores.size,
         members=ranking.members,
         guesses=guesses,
         correct=correct,
@@ -289,9 +267,9 @@ def summary(
         options=options,
         warnings=inverted_warnings(ranking) + _near_ceiling(bound, cut, reached),
         _ceiling=reached,
-        _curve=Lazy(lambda: _curve(successes, guesses, bound, study)),
+        _curve=Lazy(lambda: _curve(successes, guesses, bound, scores.size)),
         _roc=Lazy(lambda: roc(ranking)),
-        _histogram=Lazy(lambda: histogram(study.scores, study.member)),
+        _histogram=Lazy(lambda: histogram(scores, member)),
     )
 
 
@@ -313,7 +291,7 @@ def _near_ceiling(bound: float, cut: tuple[int, int], ceiling: Lazy[float]) -> t
     )
 
 
-def _curve(successes: BoolArray, chosen: int, bound: float, study: Study) -> Curve:
+def _curve(successes: BoolArray, chosen: int, bound: float, examples: int) -> Curve:
     sampled, _ = _core.Path.from_successes(successes).sample(POINTS - 1)
     guesses = np.union1d(sampled, [chosen] if chosen else [])
     guesses = guesses.astype(np.int64)
@@ -322,6 +300,6 @@ def _curve(successes: BoolArray, chosen: int, bound: float, study: Study) -> Cur
         guesses=guesses,
         correct=correct,
         precision=correct / guesses,
-        recall=correct / max(1, study.examples),
+        recall=correct / max(1, examples),
         bound=np.where(guesses == chosen, bound, np.nan),
     )

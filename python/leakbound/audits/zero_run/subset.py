@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from leakbound._base.types import BoolArray, Design, FloatArray, IntArray
-    from leakbound.audits.zero_run.propensities import Shift
 
 __all__ = ["audited_rows"]
 
@@ -25,41 +24,17 @@ _SPARE = 4.0
 def audited_rows(
     scores: Iterable[FloatArray],
     member: BoolArray,
-    shift: Shift,
+    largest: FloatArray,
     limit: float | None,
     design: Design,
     seed: int,
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.
 
-    Parameters
-    ----------
-    scores : iterable of ndarray of float64, each of shape (m,)
-        Those of every attack.
-    member : ndarray of bool, shape (m,)
-        Membership; with fixed numbers, how many of each kind are drawn depends on it.
-    shift : Shift
-        What features say.
-    limit : float or None
-        The largest |λ| that is audited.
-    design : {"coins", "fixed_size"}
-        How members came about.
-    seed : int
-        Seed of the order, and of the subset of fixed pools.
-
-    Returns
-    -------
-    ndarray of int64
-        Rows.
-
-    Raises
-    ------
-    NoOverlapError
-        If fewer than two examples are within the limit.
-    AbstentionError
-        If the scores of an attack order nothing.
+    `largest` has the largest |λ| of each example. With fixed numbers, how many of each kind are
+    drawn depends on membership. NoOverlapError or AbstentionError where nothing can be compared.
     """
-    allowed = np.flatnonzero(shift.largest <= (np.inf if limit is None else limit))
+    allowed = np.flatnonzero(largest <= (np.inf if limit is None else limit))
     if allowed.size < 2:
         size = f"{allowed.size} example{'' if allowed.size == 1 else 's'}"
         within = "" if limit is None else f" with |log-odds| of at most {limit:g}"

@@ -75,7 +75,8 @@ def correct_by_tampering(study: Study) -> Corrected:
     successes, correct = tampering.outcome(bound)
     return Corrected(
         audit=summary(
-            study,
+            study.scores,
+            study.member,
             bound=bound,
             cut=(number, correct),
             path="member" if study.sides == "member" else "interleaved",

@@ -37,12 +37,8 @@ def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple
 
 
 def _refuted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
-    """Say where a sceptic found what the propensity model does not know."""
-    refuted = [
-        result.falsification is not None and result.falsification.refuted
-        for row in rows
-        for result in row.conditional
-    ]
+    """Say where tests found what the propensity model does not know."""
+    refuted = [result.refuted for row in rows for result in row.conditional]
     if not any(refuted):
         return ()
     note = (
