@@ -48,6 +48,12 @@ def zero_run(leak: float, **options: object) -> Result:
     return lb.audit_zero_run(scores, member, propensity, **options)  # type: ignore[call-overload,no-any-return]
 
 
+def exploratory(leak: float) -> Result:
+    scores, member = game(leak)
+    log_odds = 0.1 * np.random.default_rng(9).normal(size=(40, 300))
+    return lb.audit_zero_run(scores, member, 1 / (1 + np.exp(-log_odds)))
+
+
 MAKERS: dict[str, Callable[[float], Result]] = {
     "pure DP": one_run,
     "approximate DP": lambda leak: one_run(leak, claim=lb.ApproxDP(delta=1e-5)),
@@ -63,6 +69,7 @@ MAKERS: dict[str, Callable[[float], Result]] = {
     "Zero-Run, pure": lambda leak: zero_run(leak, claim=lb.PureDP()),
     "Zero-Run, approximate": lambda leak: zero_run(leak, claim=lb.ApproxDP(delta=1e-5)),
     "Zero-Run, Gaussian": zero_run,
+    "Zero-Run, exploratory": exploratory,
     "Zero-Run, naive": lambda leak: zero_run(leak).naive,  # type: ignore[attr-defined]
 }
 

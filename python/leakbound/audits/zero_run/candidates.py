@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy, encode
 from leakbound._base.validation import check_ids
-from leakbound.audits.engine.evidence import histogram
+from leakbound.audits.engine.evidence import family_assumption, histogram
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks
 from leakbound.audits.one_run.audit import audit_coins
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.request import ZeroRunRequest
     from leakbound.claims import Claim
     from leakbound.claims.tradeoff import TradeOff
-    from leakbound.results import AuditResult, ScoreAudit
+    from leakbound.results import Assumption, AuditResult, ScoreAudit
 
 __all__ = ["WITHHELD", "Candidates"]
 
@@ -98,6 +98,7 @@ class Candidates:
         correction: Correction,
         adversary: Adversary,
         level: float,
+        assumptions: tuple[Assumption, ...],
         options: dict[str, JsonValue],
         warnings: tuple[str, ...],
         **own: Any,
@@ -118,6 +119,7 @@ class Candidates:
             correct=audit.correct,
             path=audit.path,
             auc=audit.auc,
+            assumptions=(*family_assumption(claim), *assumptions),
             options=audit.options
             | {
                 "correction": correction,
