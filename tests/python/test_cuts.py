@@ -59,6 +59,16 @@ def test_the_chosen_cut_is_on_the_curve_once_with_its_bound(policy: CutPolicy) -
     assert np.all(np.diff(curve.guesses) > 0)
 
 
+@pytest.mark.parametrize("ratio", [1.01, 1.1, 1.5])
+def test_no_cut_of_a_grid_is_counted_twice(ratio: float) -> None:
+    for length in range(1, 200):
+        cuts = lb.UnionBound(grid="geometric", ratio=ratio).cuts(length)
+        assert cuts == sorted(set(cuts))
+        assert (cuts[0], cuts[-1]) == (1, length)
+    assert lb.UnionBound(grid=[10, 50, 90]).cuts(60) == [10, 50, 60]
+    assert lb.Fixed(90).cuts(60) == [60]
+
+
 @pytest.mark.parametrize("cuts", [lb.Fixed(60), lb.KLScan(), lb.VilleMixture()], ids=repr)
 @pytest.mark.parametrize("leak", [0.0, 2.0])
 def test_ties_move_a_cut_to_the_end_of_their_block(cuts: PathPolicy, leak: float) -> None:

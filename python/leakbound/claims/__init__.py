@@ -1,6 +1,6 @@
 """Claims: the families of privacy guarantees that an audit can refute.
 
-A claim turns a value of its parameter into the most that a right guess may be worth.
+A claim turns a value of its parameter into the most that a correct guess may be worth.
 """
 
 from leakbound.claims.families import (

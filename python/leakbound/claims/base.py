@@ -150,7 +150,7 @@ class Guarantee(ABC):
         --------
         >>> from leakbound.claims import ApproxDP, PureDP
         >>> round(PureDP().lower_bound(75, 80, 1000, 0.05), 4)
-        2.0076
+        1.9284
         >>> round(ApproxDP(delta=1e-5).lower_bound(75, 80, 1000, 0.05), 4)
         1.9277
         """

@@ -44,29 +44,8 @@ def subsampled_gaussian(
 ) -> TradeOff:
     """Return the curve of so many steps of the Gaussian mechanism on Poisson samples.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of the noise over the norm of an example's contribution, above 0.
-    sampling_rate : float
-        Probability of an example to be in a sample, in (0, 1].
-    steps : int
-        Number of samples, at least 1.
-    sides : {"both", "member"}
-        Which guesses it is to bound. "member": the power is that of training with the example,
-        the level that without. "both": at each ε the larger δ of the two orders, so that the
-        curve is the concave hull of both.
-
-    Returns
-    -------
-    TradeOff
-        A curve that allows at least as much as the mechanism: δ is a pessimistic estimate, and
-        the curve rests on a grid of ε.
-
-    Raises
-    ------
-    MissingExtraError
-        If dp-accounting is not installed.
+    It allows at least as much as the mechanism: δ is a pessimistic estimate on a grid of ε. For
+    "member" the power is that of training with the example; "both" takes the larger δ of the two.
     """
     try:
         from dp_accounting.pld import privacy_loss_distribution as pld
@@ -111,20 +90,6 @@ def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
 def attained(noise_multiplier: float, sampling_rate: float, steps: int, sides: Sides) -> TradeOff:
     """Return a curve that tests of so many steps of DP-SGD attain: it allows less than they do.
 
-    Parameters
-    ----------
-    noise_multiplier, sampling_rate, steps : float, float, int
-        As for `subsampled_gaussian`.
-    sides : {"both", "member"}
-        Which guesses: for "both" the tests for members and those against them, mixed.
-
-    Returns
-    -------
-    TradeOff
-        A table. Within 1e-3 of the mechanism's ε(δ) as a rule, from below.
-
-    Notes
-    -----
     With P = (1-q) N(0, σ²) + q N(1, σ²) and Q = N(0, σ²) the loss ln dP/dQ of one step is rounded
     to a lattice, and the sum of all steps compared with thresholds. Any function of what is seen is
     a test, so its power under P and its level under Q are points on or above f, whatever the

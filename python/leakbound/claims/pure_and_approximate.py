@@ -19,7 +19,7 @@ _MOST = 2**32 - 1
 
 @dataclass(frozen=True)
 class PureDP(Guarantee):
-    """Pure ε-differential privacy: adding or removing an example changes no odds by over e^ε.
+    """Pure ε-differential privacy: one example changes any odds by a factor of at most e^ε.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class PureDP(Guarantee):
     """More is allowed as ε increases."""
 
     def p(self, epsilon: float) -> float:
-        """Return the largest probability that a guess about a fair coin is right.
+        """Return the largest probability that a guess about a fair coin is correct.
 
         Parameters
         ----------

@@ -268,9 +268,8 @@ class UnionBound(GridPolicy):
         """See `GridPolicy.cuts`."""
         if self.grid == "all":
             return list(range(1, length + 1))
-        if self.grid == "geometric":
-            return _geometric(length, self.ratio)
-        return sorted({min(int(cut), length) for cut in self.grid})
+        grid = _geometric(length, self.ratio) if self.grid == "geometric" else self.grid
+        return sorted({min(int(cut), length) for cut in grid})
 
 
 @dataclass(frozen=True)
@@ -371,8 +370,8 @@ class VilleMixture(PathPolicy):
     Notes
     -----
     The likelihood ratio of all probabilities above p to p itself, averaged over them evenly, is a
-    supermartingale along the path if guesses are right with probability at most p. It ever reaches
-    1/β with probability at most β (Ville 1939), so no cut has to be corrected for.
+    supermartingale along the path if guesses are correct with probability at most p. It ever
+    reaches 1/β with probability at most β (Ville 1939), so no cut has to be corrected for.
 
     Examples
     --------

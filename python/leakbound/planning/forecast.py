@@ -94,7 +94,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Response:
-    """The truth that guesses are right with odds e^ε: randomised response.
+    """The truth that guesses are correct with odds e^ε: randomised response.
 
     Parameters
     ----------

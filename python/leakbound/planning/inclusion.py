@@ -50,7 +50,7 @@ class InclusionPlan:
     :math:`e^\varepsilon/(1+e^\varepsilon)` *whatever the other guesses were*: the sum of right
     guesses is then no larger than a binomial, which is what every bound here rests on. With exactly
     n/2 members the last memberships follow from the others. Two examples, one of them a member,
-    and a model that reveals nothing: both guesses are right with probability 1/2, where two coins
+    and a model that reveals nothing: both guesses are correct with probability 1/2, where two coins
     allow 1/4.
 
     Parameters

@@ -43,19 +43,8 @@ _PROPENSITIES = (
 class MemberCount:
     """How many of the examples are members, and how well their probabilities explain that.
 
-    Parameters
-    ----------
-    members, examples : int
-        Members among the examples.
-    expected, spread : float
-        Mean and standard deviation of the number of members.
-    log_p : float
-        Logarithm of the p-value: twice the tail on the side of the number, in exact arithmetic of
-        a binomial or Poisson-binomial sum.
-    given_by : str
-        What gives the probabilities, in words.
-    ways_out : str
-        What to do if it cannot be.
+    `expected` and `spread` are mean and standard deviation of the number; `log_p` is the logarithm
+    of twice the tail on its side, a binomial or Poisson-binomial sum in exact arithmetic.
     """
 
     members: int
@@ -70,22 +59,7 @@ class MemberCount:
     def of_coins(
         cls, members: int, examples: int, prior: FloatArray | None = None, *, pairs: bool = False
     ) -> MemberCount:
-        """Count the members that coins gave.
-
-        Parameters
-        ----------
-        members, examples : int
-            Members among the examples.
-        prior : ndarray of float64, shape (m,), optional
-            Probability of each coin to include; ½ if None.
-        pairs : bool
-            Whether coins decide which of two examples is shown, and not who is trained on.
-
-        Returns
-        -------
-        MemberCount
-            The count.
-        """
+        """Count the members that coins gave; of pairs, they decide which of two is shown."""
         if prior is not None:
             return cls._of(members, prior, prior, "coins of these probabilities", _COINS)
         spread = math.sqrt(examples) / 2
@@ -102,20 +76,7 @@ class MemberCount:
 
     @classmethod
     def of_propensities(cls, member: BoolArray, low: FloatArray, high: FloatArray) -> MemberCount:
-        """Count the members among examples of known propensities, or of limits for them.
-
-        Parameters
-        ----------
-        member : ndarray of bool, shape (m,)
-            Membership.
-        low, high : ndarray of float64, shape (m,)
-            Log-odds of membership, or limits for them.
-
-        Returns
-        -------
-        MemberCount
-            The count; of limits, those count that explain it best.
-        """
+        """Count members, given limits for their log-odds: those count that explain it best."""
         return cls._of(
             int(member.sum()), expit(low), expit(high), "the propensities", _PROPENSITIES
         )
@@ -156,18 +117,7 @@ class MemberCount:
         return self.log_p < math.log(DOUBTFUL)
 
     def refuse(self, design: Design = "coins") -> None:
-        """Raise where no bound may be computed.
-
-        Parameters
-        ----------
-        design : {"coins", "fixed_size"}
-            How the members were drawn, as declared.
-
-        Raises
-        ------
-        ImplausibleCoinsError
-            If the number of members is impossible.
-        """
+        """Raise ImplausibleCoinsError if the number of members is impossible."""
         if not self.impossible:
             return
         if design == "coins" or self.ways_out is not _COINS:
@@ -191,18 +141,7 @@ class MemberCount:
         )
 
     def status(self, otherwise: Status) -> Status:
-        """Return the status of the assumption that the probabilities are right.
-
-        Parameters
-        ----------
-        otherwise : str
-            What it is where the number of members does not contradict it.
-
-        Returns
-        -------
-        str
-            "contradicted", or that.
-        """
+        """Return the status of that assumption: `otherwise`, unless the number contradicts it."""
         return "contradicted" if self.doubtful else otherwise
 
     def statement(self, text: str) -> str:

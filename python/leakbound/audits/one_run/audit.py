@@ -112,8 +112,8 @@ def audit_one_run(
 
     A fair coin decided for each of m examples whether it was in the training set; each example
     then got a score from the trained model. The examples of highest score are guessed members,
-    those of lowest score non-members, and the number of right guesses refutes every ε too small to
-    explain it.
+    those of lowest score non-members, and the number of correct guesses refutes every ε too small
+    to explain it.
 
     Parameters
     ----------
@@ -138,10 +138,10 @@ def audit_one_run(
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     bound : {"auto", "exact", "steinke", "coupling"}
-        For δ > 0, the bound on so many right guesses: the closed form for `Fixed` and
+        For δ > 0, the bound on so many correct guesses: the closed form for `Fixed` and
         `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
     test : {"tight", "recursion"}
-        For a family of trade-off functions, the test of the number of right guesses: against the
+        For a family of trade-off functions, the test of the number of correct guesses: against the
         worst law that all inequalities allow, or by Algorithm 3 of Mahloujifar et al. alone.
     prior : float or array-like, shape (m,)
         Probability of each coin to include, in (0, 1), in the order of the scores or with ids to

@@ -53,7 +53,7 @@ from leakbound.results import Assumption, AuditResult, Curve
 __all__ = ["OneRunStream"]
 
 Cuts: TypeAlias = tuple[IntArray, IntArray]
-"""Guesses and right guesses at some cuts."""
+"""Guesses and correct guesses at some cuts."""
 Walk: TypeAlias = tuple[IntArray, IntArray]
 """Blocks visited of the first and of the second half of a ranking, after each block."""
 
@@ -85,20 +85,7 @@ class _Sequence:
     share: float
 
     def within(self, paths: dict[PathOrder, Cuts], walk: Walk) -> Cuts:
-        """Return where the sequence stands after each block of a batch.
-
-        Parameters
-        ----------
-        paths : dict of str to tuple of ndarray
-            Guesses and right guesses at the cuts of each path of the batch.
-        walk : tuple of ndarray
-            How many cuts of the first and of the second half are visited after each block.
-
-        Returns
-        -------
-        tuple of ndarray of int64
-            Guesses and right guesses in this batch.
-        """
+        """Return guesses and correct guesses after each block of a batch, visited in one order."""
         guesses, correct = paths[self.order]
         least = math.ceil(self.share * int(guesses[-1]))
         stop = int(np.searchsorted(guesses, least)) + 1
@@ -124,7 +111,7 @@ def _walk(paths: dict[PathOrder, Cuts]) -> Walk:
 
 @dataclass(frozen=True)
 class _Moment:
-    """A moment of a stream: the bound there, and guesses and right guesses of all sequences."""
+    """A moment of a stream: the bound there, and guesses and correct guesses of all sequences."""
 
     logit: float
     counts: IntArray

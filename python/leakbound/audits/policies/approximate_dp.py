@@ -254,7 +254,7 @@ def plan_cuts(
 def _scan_at_reference(
     scan: KLScan, examples: int, beta: float, delta: float, sides: Sides
 ) -> float:
-    """Return what a scan proves if each count of right guesses is the one expected."""
+    """Return what a scan proves if each count of correct guesses is the one expected."""
     claim = _Claim(delta=delta, examples=examples, sides=sides, form="coupling")
     policy = _ApproxScan(base=scan, claim=claim)
     share, right = REFERENCE.curve(sides)

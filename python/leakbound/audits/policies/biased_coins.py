@@ -1,6 +1,6 @@
 """Coins that are not fair: every guess has a chance of its own at ε = 0.
 
-If example i is a member with probability πᵢ, a right guess of "member" has odds of at most
+If example i is a member with probability πᵢ, a correct guess of "member" has odds of at most
 e^ε πᵢ/(1 - πᵢ) and one of "non-member" of at most e^ε (1 - πᵢ)/πᵢ, given the trained model and all
 other coins. So guess i is right with probability at most σ(ε + tᵢ logit πᵢ), tᵢ = ±1 its sign.
 """

@@ -17,7 +17,7 @@ __all__ = ["REFERENCE", "Reference", "best_fixed", "plan_guesses"]
 _CANDIDATES = 60
 """Numbers of guesses that planning compares."""
 _COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)
-"""Standard scores of the counts of right guesses over which planning averages."""
+"""Standard scores of the counts of correct guesses over which planning averages."""
 
 Curve: TypeAlias = tuple[FloatArray, FloatArray]
 """Shares of all examples guessed, increasing, and guessed right."""

@@ -25,7 +25,7 @@ _NORMAL = 1.4826
 
 @dataclass
 class Thresholds:
-    """Least counts of right guesses that reject a curve, along a search for its parameter.
+    """Least counts of correct guesses that reject a curve, along a search for its parameter.
 
     For each value θ of the parameter and each level l the core gives a count c_l(θ), from the
     curve, the levels, m, sides and τ alone, with P(W ≥ c_L) ≤ τ under θ whatever level L the
@@ -40,13 +40,6 @@ class Thresholds:
     at the ends of its interval; so they are monotone over the whole tree. Let θ° be the first node
     that allows all that θ* does. A bound beyond θ* is a node at or beyond θ°, so W is at least
     c_L(θ°) too. The mechanism obeys the curve of θ°: this has probability τ at most.
-
-    Parameters
-    ----------
-    policy : AdaptivePolicy
-        Levels, claim, examples and sides.
-    tau : float
-        Level, in (0, 1).
     """
 
     policy: "AdaptivePolicy"
