@@ -203,7 +203,7 @@ class Result(Record, ABC):
     def verdict(self) -> str:
         """The verdict in a few words: "leaks", "nothing refuted", "estimate", "exploratory"."""
         if not KINDS[self.kind].proves:
-            return self.kind.removesuffix("_lower_bound")
+            return KINDS[self.kind].tag.split(",")[0]
         if not self.refutes:
             return "nothing refuted"
         said = "leaks" if self.leaks else f"at least {number(self.epsilon_bound)}"

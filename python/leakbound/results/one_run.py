@@ -297,13 +297,7 @@ class AuditResult(Result, ScoreAudit):
         return self.check(epsilon=epsilon, delta=delta), f"ε = {epsilon:g}{at}"
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the key numbers, each with a note.
-
-        Returns
-        -------
-        tuple of Metric
-            Bound, ceiling, counts, AUC, examples and confidence.
-        """
+        """Return the key numbers, each with a note."""
         at, family, kind = "", list[Metric](), KINDS[self.kind]
         if self.is_family:
             at = f" at δ = {DELTA:g}"
@@ -322,13 +316,7 @@ class AuditResult(Result, ScoreAudit):
         )
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return the figures, none of them drawn yet.
-
-        Returns
-        -------
-        tuple of Figure
-            The bound, precision and recall, the ROC and the scores.
-        """
+        """Return the figures, none of them drawn yet."""
         return captions.figures(
             self,
             self,

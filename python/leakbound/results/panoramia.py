@@ -249,13 +249,7 @@ class PanoramiaResult(Result):
         return ("PANORAMIA", "Zero-Run") if self.conditional is not None else ("PANORAMIA",)
 
     def headline(self) -> str:
-        """Return the verdict in one sentence.
-
-        Returns
-        -------
-        str
-            What is estimated or, with an upper limit on c, proved.
-        """
+        """Return the verdict in one sentence."""
         if self.kind != "estimate":
             return super().headline()
         if self.bound > 0:
@@ -266,13 +260,7 @@ class PanoramiaResult(Result):
         )
 
     def evidence(self) -> tuple[str, ...]:
-        """Return the paragraphs below the headline.
-
-        Returns
-        -------
-        tuple of str
-            The evidence and, with features, what Zero-Run says of the same examples.
-        """
+        """Return the paragraphs below the headline."""
         beside = self._conditional_words()
         return (*super().evidence(), *((beside,) if beside else ()))
 
@@ -358,13 +346,7 @@ class PanoramiaResult(Result):
         return self.check(epsilon=epsilon, c=c), together
 
     def levels(self) -> Levels:
-        """Return what the bar from 0 to the ceiling shows.
-
-        Returns
-        -------
-        Levels
-            For an estimate c and c + ε.
-        """
+        """Return what the bar from 0 to the ceiling shows."""
         if self.kind != "estimate":
             return super().levels()
         low, high = number(self.c_lb), number(self.c_plus_epsilon_lb)
@@ -379,13 +361,7 @@ class PanoramiaResult(Result):
         )
 
     def meaning(self) -> Meaning:
-        """Return what the number says, what it does not, and why an estimate is 0.
-
-        Returns
-        -------
-        Meaning
-            Sentences.
-        """
+        """Return what the number says, what it does not, and why an estimate is 0."""
         found = super().meaning()
         if self.kind != "estimate" or self.bound:
             return found
@@ -397,13 +373,7 @@ class PanoramiaResult(Result):
         return replace(found, why_zero=reasons)
 
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the key numbers, each with a note.
-
-        Returns
-        -------
-        tuple of Metric
-            The estimate or the bound, both bounds behind it, conditional ones, and counts.
-        """
+        """Return the key numbers, each with a note."""
         name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(self.kind, "ε")
         least = " at least" if self.kind != "invalid" else ""
         return (
@@ -422,13 +392,7 @@ class PanoramiaResult(Result):
         )
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return the figures, none of them drawn yet.
-
-        Returns
-        -------
-        tuple of Figure
-            Those of every audit, for both rankings, and the true positives.
-        """
+        """Return the figures, none of them drawn yet."""
         bound = captions.Caption(captions.BOUND, self._bound_words, captions.CUTS)
         found = Figure(
             "true_positives",
@@ -453,13 +417,7 @@ class PanoramiaResult(Result):
         )
 
     def sections(self) -> tuple[Section, ...]:
-        """Return the grounds: why the bounds hold, and what they assume.
-
-        Returns
-        -------
-        tuple of Section
-            With features a second one, of the conditional lower bound.
-        """
+        """Return the grounds: why the bounds hold, and what they assume."""
         own, beside = super().sections(), self.conditional
         if beside is None:
             return own

@@ -247,13 +247,7 @@ class ZeroRunResult(AuditResult):
         return ("Zero-Run",)
 
     def headline(self) -> str:
-        """Return the verdict in one sentence.
-
-        Returns
-        -------
-        str
-            What is proved, or that nothing is.
-        """
+        """Return the verdict in one sentence."""
         if self.withheld and self.kind != "invalid":
             return (
                 "Withheld: the propensities were refuted, so that correct guesses may be explained "
@@ -296,14 +290,7 @@ class ZeroRunResult(AuditResult):
         return (" ".join([*said, naive]),)
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return the figures, none of them drawn yet.
-
-        Returns
-        -------
-        tuple of Figure
-            Those of every audit; the overlap; bounds against shift, unless the bound is withheld or
-            holds over a confidence set; and, if there are replicates, the bounds under them.
-        """
+        """Return the figures, none of them drawn yet."""
         overlap = Figure(
             "overlap",
             "Overlap",

@@ -315,13 +315,7 @@ class PanoramiaReport(Record):
         return next((result for row in rows for result in row.conditional), None)
 
     def headline(self) -> str:
-        """Return what the run found in a sentence or two.
-
-        Returns
-        -------
-        str
-            The largest estimate, and what it is not.
-        """
+        """Return what the run found in a sentence or two."""
         rows, lead = self._estimated, self._largest
         if estimate(lead) <= 0:
             return (
@@ -335,13 +329,7 @@ class PanoramiaReport(Record):
         )
 
     def evidence(self) -> tuple[str, ...]:
-        """Return the paragraph below the headline.
-
-        Returns
-        -------
-        tuple of str
-            What baseline and attack find, and what other audits say of the same target.
-        """
+        """Return the paragraph below the headline."""
         lead = self._largest
         said = [
             (
@@ -364,13 +352,7 @@ class PanoramiaReport(Record):
         return (" ".join(said),)
 
     def meaning(self) -> Meaning:
-        """Return what the numbers say, what they do not, and why some estimates are 0.
-
-        Returns
-        -------
-        Meaning
-            Sentences.
-        """
+        """Return what the numbers say, what they do not, and why some estimates are 0."""
         found, rows = MEANINGS["estimate"], self._without
         if not rows:
             return found
@@ -385,13 +367,7 @@ class PanoramiaReport(Record):
         return replace(found, why_zero=why_zero(c_lb, ceiling, "; ".join(proofs)))
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return the figures about all targets, none of them drawn yet.
-
-        Returns
-        -------
-        tuple of Figure
-            c against training data, estimates by target, and the losses of helpers.
-        """
+        """Return the figures about all targets, none of them drawn yet."""
         helpers = (loss_figure(one) for one in self.losses if is_helper(one.model))
         return (
             saturation_figure(self.saturation),
@@ -400,13 +376,7 @@ class PanoramiaReport(Record):
         )
 
     def sections(self) -> tuple[Section, ...]:
-        """Return the grounds: why the bounds hold, and what they assume.
-
-        Returns
-        -------
-        tuple of Section
-            With Zero-Run a second one, of the conditional lower bounds.
-        """
+        """Return the grounds: why the bounds hold, and what they assume."""
         own, beside = self._lead.grounds("Grounds"), self._conditional
         if beside is None:
             return (own,)
