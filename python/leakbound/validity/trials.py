@@ -12,7 +12,7 @@ from leakbound._base.types import FloatArray, Sides
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import FAMILIES, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
-from leakbound.propensity import LogisticPropensity
+from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.validity.games import Play, two_rankings
 from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
 
@@ -154,6 +154,9 @@ class ZeroRun:
         How many bootstrap replicates of propensities that are learnt; they are known if 0.
     platt : bool
         Whether propensities that are learnt are calibrated.
+    over_set : bool
+        Whether the bound is that over a confidence set of log-odds, learnt from the examples that
+        are held out and the audited ones; what tests refute is not withheld.
     """
 
     play: ShiftedPlay
@@ -161,11 +164,18 @@ class ZeroRun:
     options: dict[str, Any]
     replicates: int = 0
     platt: bool = True
+    over_set: bool = False
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
         game = self.play(seed=2 * seed)
-        propensity = self._learnt(game, 2 * seed + 1) if self.replicates else game.propensity
+        propensity: FloatArray | PropensityFit = game.propensity
+        options = self.options
+        if self.replicates:
+            propensity = self._learnt(game, 2 * seed + 1)
+        elif self.over_set:
+            propensity = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
+            options = options | {"features": game.features, "falsify": False}
         result = audit_zero_run(
             game.scores,
             game.member,
@@ -173,7 +183,7 @@ class ZeroRun:
             claim=self.claim,
             confidence=1 - ERROR,
             seed=2 * seed + 1,
-            **self.options,
+            **options,
         )
         return bool(result.bound > game.truth)
 

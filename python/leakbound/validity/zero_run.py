@@ -55,8 +55,7 @@ def zero_run_case(
     sides: Sides = "both",
     *,
     design: str = "coins",
-    replicates: int = 0,
-    platt: bool = True,
+    over_set: bool = False,
     quick: int,
     long: int,
 ) -> Case:
@@ -72,7 +71,10 @@ def zero_run_case(
         error=ERROR,
         trial=Cautious(
             ZeroRun(
-                game, claim, asked | {"sides": sides, "design": design} | options, replicates, platt
+                game,
+                claim,
+                asked | {"sides": sides, "design": design} | options,
+                over_set=over_set,
             )
         ),
         quick=quick,

@@ -213,9 +213,9 @@ def audit_zero_run(
 def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:
     """Return whether log-odds are learnt over a confidence set, or refuse what has none."""
     asked, given = request.uncertainty, cast("Any", propensity)
+    if isinstance(given, LogisticPropensity) and asked in {None, "set"}:
+        return True
     if isinstance(given, LogisticPropensity | SklearnPropensity):
-        if isinstance(given, LogisticPropensity) and asked in {None, "set"}:
-            return True
         message = (
             "a model that is not fitted learns from the audited labels, which takes a logistic one "
             "and a confidence set: fit it to other examples, or cross-fit it (cross_fit)"

@@ -15,7 +15,7 @@ from leakbound.experiments.papers.zero_run import ERROR, PAPER
 from leakbound.propensity import LogisticPropensity, PropensityFit
 
 if TYPE_CHECKING:
-    from leakbound._base.types import FloatArray
+    from leakbound._base.types import FloatArray, Uncertainty
     from leakbound.experiments.demos.shifted_glyphs import ShiftedGlyphs
     from leakbound.results.zero_run import ZeroRunResult
 
@@ -35,6 +35,11 @@ _GLYPHS = (
     "as many examples as are audited."
 )
 _SHAPES = "The shapes compare, the numbers do not."
+_SET = (
+    "The quantile of 600 refits is the paper's; it is no confidence bound. The column “confidence "
+    "set” has the least bound over all logistic models, of 50 features and an intercept, that "
+    "labels of both parts do not rule out, and 0 where tests refute the form."
+)
 _OF_SEEDS = "medians over {} seeds, of which the figure shows the first."
 
 
@@ -54,7 +59,7 @@ class _Split:
         fit = LogisticPropensity().fit(glyphs.holdout_features, glyphs.holdout_member)
         return cls(glyphs, fit, seed)
 
-    def audit(self) -> ZeroRunResult:
+    def audit(self, uncertainty: Uncertainty = "bootstrap") -> ZeroRunResult:
         """Audit with the fitted model, at the error that the paper allows for both parts."""
         glyphs = self.glyphs
         return audit_zero_run(
@@ -63,6 +68,7 @@ class _Split:
             self.fit,
             features=glyphs.features,
             confidence=1 - 2 * ERROR,
+            uncertainty=uncertainty,
             seed=self.seed,
         )
 
@@ -93,6 +99,7 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
         exact = [split.exact() for split in splits]
         replicates = [result.bootstrap.bounds for result in results if result.bootstrap]
         quantiles = [result.bound for result in results]
+        over_set = [split.audit("set") for split in splits]
         rows.append(
             (
                 name,
@@ -100,7 +107,8 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
                 _median([result.bound for result in exact]),
                 _median([float(np.median(bounds)) for bounds in replicates]),
                 _median(quantiles),
-                f"{min(_sceptic(result) for result in results):.2g}",
+                _median([result.bound for result in over_set]),
+                f"{min(_tested(result) for result in over_set):.2g}",
             )
         )
         density = _smooth("bounds on μ", name, replicates[0])
@@ -109,8 +117,8 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
             Line("bounds on μ", f"{name}, reported", (quantiles[0],) * 2, (0.0, max(density.y)))
         )
     rows += [
-        ("IID (printed)", 1.7, None, None, 0.652, None),
-        ("OOD (printed)", None, None, None, 0.645, None),
+        ("IID (printed)", 1.7, None, None, 0.652, None, None),
+        ("OOD (printed)", None, None, None, 0.645, None, None),
     ]
     return Outcome(
         columns=(
@@ -119,7 +127,8 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
             "exact propensities",
             "median of 600",
             "0.025 quantile",
-            "sceptic's least p",
+            "confidence set",
+            "least p of its form",
         ),
         rows=tuple(rows),
         notes=(
@@ -127,6 +136,7 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
             f"{m:,} examples are audited; {_OF_SEEDS.format(seeds)} {_SHAPES}",
             "The uncorrected audit takes membership for a fair coin: with shift it proves nothing.",
             "Correction is by matching, with a number of guesses fixed in advance.",
+            _SET,
         ),
         lines=tuple(lines),
         axes=("bound on μ", "density"),
@@ -168,8 +178,8 @@ def _measured(split: _Split) -> tuple[float, ...]:
     return low, middle, high, kept, off
 
 
-def _sceptic(result: ZeroRunResult) -> float:
-    return 1.0 if result.falsification is None else result.falsification.p_value
+def _tested(result: ZeroRunResult) -> float:
+    return 1.0 if result.tested is None else result.tested
 
 
 def _median(values: list[float] | tuple[float, ...]) -> float:

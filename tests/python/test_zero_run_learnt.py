@@ -1,0 +1,393 @@
+"""Learnt log-odds in `audit_zero_run`: innocent games, options, what is exploratory."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+from sklearn.tree import DecisionTreeClassifier
+
+import leakbound as lb
+from leakbound import report
+from leakbound.errors import (
+    ClassMissingError,
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    OverlappingIdsError,
+)
+from leakbound.propensity import (
+    LogisticPropensity,
+    PropensityFit,
+    SklearnPropensity,
+    cross_fit,
+    products_missing,
+)
+from learnt import People, Setting, gaussian, knowing, people, response
+
+BOTH: list[Any] = [lb.PureDP(), lb.GaussianDP()]
+PLAIN = LogisticPropensity(calibration=None)
+KNOWLEDGE = ("odds", "noisy", "bent", "error")
+QUICK = (
+    Setting(0, 200, 1, 1.5),
+    Setting(30, 400, 10, 1.5),
+    Setting(150, 600, 50, 1.5),
+    Setting(300, 800, 100, 1.5),
+)
+LONG = (
+    Setting(0, 600, 1, 1.5),
+    Setting(30, 1500, 10, 2),
+    Setting(0, 1500, 10, 2),
+    Setting(300, 1500, 30, 2),
+    Setting(150, 1500, 50, 2),
+    Setting(1000, 3000, 50, 1),
+    Setting(300, 3000, 100, 2),
+)
+
+
+def fitted(game: People) -> PropensityFit | LogisticPropensity:
+    """A model of D', or one to be learnt from the audited labels where there is none."""
+    try:
+        return PLAIN.fit(*game.reference)
+    except (ClassMissingError, lb.errors.ShapeError):
+        return PLAIN
+
+
+def audited(game: People, scores: Any, **options: Any) -> Any:
+    given: dict[str, Any] = {"test": "recursion", "falsify": False, "features": game.features}
+    return lb.audit_zero_run(scores, game.member, fitted(game), **(given | options))
+
+
+def false_claims(
+    games: int,
+    setting: Setting,
+    what: str,
+    *,
+    kind: str = "normal",
+    intercept: float = 0.0,
+    **options: Any,
+) -> int:
+    """Count games in which nothing leaks and a bound of pure or Gaussian DP is above 0."""
+    found = 0
+    for seed in range(games):
+        rng = np.random.default_rng(seed)
+        game = people(setting, rng, kind=kind, intercept=intercept)
+        model = fitted(game)
+        guess = model.log_odds(game.features) if isinstance(model, PropensityFit) else None
+        scores = knowing(game, rng, what, guess)
+        results = audited(game, scores, claim=BOTH, seed=seed, **options)
+        found += any(result.bound > 0 for result in results)
+    return found
+
+
+def allowed(games: int, chance: float = 1e-3) -> int:
+    """The most false claims that an error of 5 % explains, but with this probability."""
+    return int(scipy_stats.binom.isf(chance, games, 0.05))
+
+
+@pytest.mark.parametrize("setting", QUICK, ids=str)
+def test_attacks_that_know_the_log_odds_prove_nothing(setting: Setting) -> None:
+    assert sum(false_claims(2, setting, what) for what in KNOWLEDGE) <= allowed(8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "intercept"), [("binary", 0.0), ("heavy", 0.0), ("normal", 2.5), ("heavy", -2.5)]
+)
+def test_other_features_and_shares_of_members_prove_nothing(kind: str, intercept: float) -> None:
+    setting = Setting(60, 500, 6, 1.5)
+    found = sum(
+        false_claims(2, setting, what, kind=kind, intercept=intercept) for what in KNOWLEDGE
+    )
+    assert found <= allowed(8)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sides": "member"},
+        {"correction": "tamper"},
+        {"correction": "composition"},
+        {"cuts": lb.Fixed(50)},
+        {"falsify": True},
+    ],
+    ids=str,
+)
+def test_no_option_makes_a_false_claim(options: dict[str, Any]) -> None:
+    claims = {"claim": [lb.PureDP(), lb.ApproxDP(delta=1e-4), lb.GaussianDP()]}
+    found, games = 0, 2 if "falsify" in options else 4
+    for seed in range(games):
+        rng = np.random.default_rng(seed)
+        game = people(Setting(60, 500, 6, 1.5), rng)
+        attacks = {what: knowing(game, rng, what) for what in ("odds", "noisy", "bent")}
+        results = audited(game, attacks, seed=seed, **claims, **options)
+        assert [one.options["attacks_level"] for one in results] == pytest.approx([0.04 / 9] * 3)
+        found += any(one.bound > 0 for one in results)
+    assert found <= allowed(games)
+
+
+def test_separated_classes_prove_nothing_and_nearly_separated_ones_little() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(300, 3))
+    member = features[:, 0] > 0
+    for model in (PLAIN, PLAIN.fit(features[:90], member[:90])):
+        found = lb.audit_zero_run(features[:, 0], member, model, features=features)
+        assert (found.bound, found.learnt, found.kind) == (0.0, None, "conditional_lower_bound")
+        assert "separate" in found.reason
+        assert lb.ZeroRunResult.from_json(found.to_json()) == found
+    assert false_claims(6, Setting(0, 400, 3, 8.0), "odds") <= allowed(6)
+
+
+def test_a_leak_is_found_without_examples_held_out() -> None:
+    rng = np.random.default_rng(1)
+    game = people(Setting(0, 1500, 6, 1.5), rng)
+    pure = audited(game, response(game, 1.5, rng), claim=lb.PureDP(), falsify=True)
+    assert 0.9 < pure.bound <= 1.5
+    assert pure.bound <= pure.learnt.at_estimate
+    assert pure.refuted is False
+    family = audited(game, gaussian(game, 1.0, rng))
+    assert 0.3 < family.bound <= 1.0
+    assert family.by_tampering is not None
+    assert family.shift_curve is None
+    for result in (pure, family):
+        assert result.kind == "conditional_lower_bound"
+        assert result.m == 1500
+        assert 0 < result.bound <= result.ceiling
+        assert (result.learnt.level, result.learnt.test_level) == pytest.approx((0.01, 0.04))
+        assert result.learnt.coefficients.size == 7
+        assert lb.ZeroRunResult.from_json(result.to_json()) == result
+        assert "least favourable of all log-odds" in " ".join(result.evidence())
+        assert result.plot("overlap") is not None
+
+
+def test_one_set_serves_all_attacks_and_claims() -> None:
+    rng = np.random.default_rng(2)
+    game = people(Setting(200, 600, 4, 1.0), rng)
+    scores = response(game, 2.0, rng)
+    together = audited(game, {"told": scores, "noise": rng.normal(size=600)}, claim=BOTH)
+    alone = audited(game, scores, claim=lb.PureDP())
+    for result in together:
+        assert result.options["set_level"] == pytest.approx(0.01)
+        assert result.options["attacks_level"] == pytest.approx(0.04 / 4)
+        assert result.options["attack"] == "told"
+        assert result.confidence == pytest.approx(1 - 0.01 - 0.02)
+        assert result.options["joint"] == {"claims": 2, "confidence": 0.95}
+        assert np.array_equal(result.learnt.estimate, alone.learnt.estimate)
+    assert 0 < together[0].bound < alone.bound
+    assert alone.confidence == 0.95
+
+
+def test_a_missing_product_withholds_the_bound() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(3000, 4))
+    odds = features[:, 0] + 0.8 * features[:, 1] * features[:, 2]
+    member = rng.random(3000) < 1 / (1 + np.exp(-odds))
+    for model, rows in (
+        (PLAIN, slice(None)),
+        (PLAIN.fit(features[:500], member[:500]), slice(500, None)),
+    ):
+        given: Any = odds[rows], member[rows], model
+        result = lb.audit_zero_run(*given, features=features[rows])
+        assert (result.bound, result.withheld, result.refuted) == (0.0, True, True)
+        assert result.learnt is not None
+        assert result.learnt.tests[0].worst == (1, 2)
+        assert result.assumptions[0].status == "contradicted"
+        assert any("not linear" in note for note in result.warnings)
+        assert result.headline().startswith("Withheld")
+        assert (
+            lb.audit_zero_run(*given, features=features[rows], release_refuted=True).assumptions
+            == result.assumptions
+        )
+
+
+def shared(seed: int, share: float) -> tuple[People, PropensityFit]:
+    """A game whose D' was thinned so that this is the share of members."""
+    game = people(Setting(3000, 1500, 3, 1.0), np.random.default_rng(seed))
+    table, labels = game.reference
+    odds = share / (1 - share)
+    kept = labels | (np.random.default_rng(seed + 1).random(3000) < 1 / odds)
+    return game, PLAIN.fit(table[kept], labels[kept])
+
+
+def test_another_share_of_members_is_declared_or_unknown_or_refuted() -> None:
+    game, fit = shared(4, 0.8)
+    scores = response(game, 1.5, np.random.default_rng(5))
+    options: dict[str, Any] = {"claim": lb.PureDP(), "features": game.features}
+    silent = lb.audit_zero_run(scores, game.member, fit, **options)
+    assert silent.withheld
+    assert silent.learnt is not None
+    assert silent.learnt.tests[0].worst == ()
+    for declared in (fit.with_member_share(0.5), fit.with_member_share(None)):
+        result = lb.audit_zero_run(scores, game.member, declared, **options)
+        assert not result.withheld
+        assert 0.8 < result.bound <= 1.5
+    unknown = fit.with_member_share(None)
+    assert "up to a constant" in repr(unknown)
+    with pytest.raises(IncompatibleOptionsError, match="unknown"):
+        lb.audit_zero_run(scores, game.member, unknown, uncertainty="bootstrap", **options)
+    with pytest.raises(IncompatibleOptionsError, match="max_log_odds"):
+        lb.audit_zero_run(scores, game.member, unknown, max_log_odds=1.0, **options)
+
+
+def test_examples_beyond_a_limit_are_learnt_from_and_not_audited() -> None:
+    rng = np.random.default_rng(6)
+    game = people(Setting(500, 800, 3, 1.5), rng)
+    fit = PLAIN.fit(*game.reference)
+    result = audited(game, response(game, 2.0, rng), claim=lb.PureDP(), max_log_odds=1.0)
+    near = np.abs(fit.log_odds(game.features)) <= 1.0
+    assert (result.m, result.abstained) == (near.sum(), 800 - near.sum())
+    assert result.learnt.reference == 500 + 800 - near.sum()
+    assert result.bound > 0.5
+    with pytest.raises(IncompatibleOptionsError, match="other examples"):
+        lb.audit_zero_run(
+            game.log_odds, game.member, PLAIN, features=game.features, max_log_odds=1.0
+        )
+
+
+def test_columns_that_depend_on_others_change_nothing() -> None:
+    rng = np.random.default_rng(7)
+    game = people(Setting(0, 800, 3, 1.0), rng)
+    scores = response(game, 2.0, rng)
+    wide = np.column_stack([game.features, np.ones(800), game.features @ [1.0, 2.0, 3.0]])
+    given: Any = scores, game.member, PLAIN
+    options: dict[str, Any] = {"claim": lb.PureDP(), "falsify": False}
+    plain = lb.audit_zero_run(*given, features=game.features, **options)
+    result = lb.audit_zero_run(*given, features=wide, **options)
+    assert result.learnt is not None
+    assert result.learnt.columns.tolist() == [0, 1, 2]
+    assert result.bound == pytest.approx(plain.bound, abs=0.05)
+    assert any("2 of 5 features are combinations" in note for note in result.warnings)
+
+
+def test_fixed_numbers_are_said_to_be_approximate() -> None:
+    rng = np.random.default_rng(8)
+    game = people(Setting(0, 900, 3, 1.0), rng)
+    result = audited(game, response(game, 2.5, rng), claim=lb.PureDP(), design="fixed_size")
+    assert result.m < 900
+    assert result.bound > 0.5
+    statuses = {one.name: one.status for one in result.assumptions}
+    assert statuses["independent memberships"] == "approximate"
+
+
+def test_features_are_joined_by_their_ids() -> None:
+    rng = np.random.default_rng(9)
+    game = people(Setting(0, 400, 3, 1.0), rng)
+    ids = np.arange(400) + 1000
+    order = rng.permutation(400)
+    frame = pd.DataFrame(game.features, index=ids)
+    given: Any = response(game, 2.0, rng), game.member, PLAIN
+    plain = lb.audit_zero_run(*given, features=game.features, ids=ids, falsify=False)
+    assert plain == lb.audit_zero_run(*given, features=frame.iloc[order], ids=ids, falsify=False)
+    fit = PLAIN.fit(game.features[:100], game.member[:100], ids=ids[:100])
+    with pytest.raises(OverlappingIdsError):
+        lb.audit_zero_run(given[0], game.member, fit, features=game.features, ids=ids)
+    with pytest.raises(LengthMismatchError, match="399 rows"):
+        lb.audit_zero_run(*given, features=game.features[1:])
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"cuts": lb.KLScan()}, "cuts"),
+        ({"adversary": "raw"}, "adversary"),
+        ({"variant": "paper"}, "variant"),
+        ({"bootstrap": "basic"}, "bootstrap"),
+        ({"checkpoint": "kept"}, "checkpoint"),
+        ({"correction": "poisson_binomial"}, "poisson_binomial"),
+        ({"uncertainty": "bootstrap"}, "not fitted"),
+        ({"features": None}, "features="),
+    ],
+    ids=str,
+)
+def test_options_without_a_form_are_refused(options: dict[str, Any], named: str) -> None:
+    game = people(Setting(0, 200, 2, 1.0), np.random.default_rng(10))
+    options = {"features": game.features} | options
+    with pytest.raises(IncompatibleOptionsError, match=named):
+        lb.audit_zero_run(game.log_odds, game.member, PLAIN, **options)
+
+
+def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
+    rng = np.random.default_rng(11)
+    game = people(Setting(400, 400, 2, 0.5), rng)
+    scores = response(game, 3.0, rng)
+    tree = SklearnPropensity(DecisionTreeClassifier(max_depth=1))
+    given: dict[str, tuple[Any, dict[str, Any]]] = {
+        "refits": (PLAIN.fit(*game.reference), {"uncertainty": "bootstrap"}),
+        "as it is": (PLAIN.fit(*game.reference), {"uncertainty": "none"}),
+        "a tree": (tree.fit(*game.reference), {"uncertainty": "none"}),
+        "folds": (cross_fit(tree, game.features, game.member), {"uncertainty": "none"}),
+        "replicates": (np.full((40, 400), 0.5), {"confidence": 0.9}),
+    }
+    for name, (model, options) in given.items():
+        if name not in {"folds", "replicates"}:
+            options |= {"features": game.features}
+        result = lb.audit_zero_run(
+            scores, game.member, model, claim=lb.PureDP(), falsify=False, **options
+        )
+        assert result.kind == "exploratory_lower_bound", name
+        assert result.bound > 0, name
+        assert result.check(epsilon=0.0) == "inconclusive"
+        assert result.headline().startswith("Exploratory: ε ≈ ")
+        assert result.verdict == "exploratory"
+        assert "refutes nothing" in result.answer(epsilon=0.0)
+        assert not result.leaks
+        assert report.joint_confidence([result]) == 1.0
+        assert "epsilon ~ " in repr(result)
+        assert lb.ZeroRunResult.from_json(result.to_json()) == result
+    models: list[Any] = [tree.fit(*game.reference), tree]
+    for model in models:
+        with pytest.raises(IncompatibleOptionsError, match="logistic"):
+            lb.audit_zero_run(scores, game.member, model, features=game.features, uncertainty="set")
+    with pytest.raises(IncompatibleOptionsError, match="given"):
+        lb.audit_zero_run(scores, game.member, np.full(400, 0.5), uncertainty="set")
+
+
+def test_the_exploratory_page_says_so(tmp_path: Any) -> None:
+    rng = np.random.default_rng(12)
+    game = people(Setting(400, 300, 2, 0.5), rng)
+    result = audited(game, response(game, 3.0, rng), uncertainty="none")
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "exploratory, not a confidence bound" in page
+    assert "no lower bound at the stated confidence" in page
+    assert "at least</" not in page.split("<footer")[0].split("Ceiling")[0]
+
+
+def test_a_feature_that_the_model_lacks_is_found() -> None:
+    rng = np.random.default_rng(13)
+    features = rng.normal(size=(800, 2))
+    member = rng.random(800) < 1 / (1 + np.exp(-features @ [1.0, 1.0]))
+    found = lb.propensity.ConfidenceSet.fit(features[:, :1], member)
+    assert not products_missing(found).refuted
+    assert products_missing(found, features=features).refuted
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("setting", LONG, ids=str)
+@pytest.mark.parametrize("what", KNOWLEDGE)
+def test_false_claims_in_the_long_run(setting: Setting, what: str) -> None:
+    """100 games at 5 %, two claims together, judged at 1e-4."""
+    assert false_claims(100, setting, what) <= allowed(100, 1e-4)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize(
+    ("kind", "intercept", "spread"),
+    [
+        ("binary", 0.0, 2.0),
+        ("heavy", 0.0, 2.0),
+        ("normal", 3.0, 2.0),
+        ("normal", -3.0, 2.0),
+        ("heavy", 3.0, 2.0),
+        ("normal", 0.0, 8.0),
+    ],
+)
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_other_games_in_the_long_run(
+    kind: str, intercept: float, spread: float, sides: str
+) -> None:
+    """100 games at 5 % with scores λ + noise, the tests of the form included, judged at 1e-4."""
+    setting = Setting(300, 1500, 10, spread)
+    found = false_claims(
+        100, setting, "noisy", kind=kind, intercept=intercept, sides=sides, falsify=True
+    )
+    assert found <= allowed(100, 1e-4)
