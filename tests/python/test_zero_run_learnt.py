@@ -1,5 +1,7 @@
 """Learnt log-odds in `audit_zero_run`: innocent games, options, what is exploratory."""
 
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import leakbound as lb
 from leakbound import report
+from leakbound.audits.zero_run.request import ZeroRunOptions, ZeroRunRequest
 from leakbound.errors import (
     ClassMissingError,
     IncompatibleOptionsError,
@@ -303,6 +306,13 @@ def test_options_without_a_form_are_refused(options: dict[str, Any], named: str)
     options = {"features": game.features} | options
     with pytest.raises(IncompatibleOptionsError, match=named):
         lb.audit_zero_run(game.log_odds, game.member, PLAIN, **options)
+
+
+def test_options_and_their_defaults_have_one_list_of_names() -> None:
+    names = [one.name for one in fields(ZeroRunRequest)]
+    assert names == ["claim", *ZeroRunOptions.__annotations__]
+    shown = [*inspect.signature(lb.audit_zero_run).parameters]
+    assert shown == ["scores", "member", "propensity", *names]
 
 
 def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:

@@ -5,7 +5,7 @@ from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
 from leakbound.results.base import ScoreAudit
 from leakbound.results.one_run import AuditResult
 from leakbound.results.panoramia import PanoramiaResult
-from leakbound.results.zero_run import Bootstrap, ZeroRunResult
+from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 
 __all__ = [
     "Assumption",
@@ -14,6 +14,7 @@ __all__ = [
     "Curve",
     "Histogram",
     "Kind",
+    "LearntLogOdds",
     "PanoramiaResult",
     "Provenance",
     "Roc",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import leakbound._core as _core
 from leakbound._base.records import Lazy, encode
 from leakbound._base.validation import check_length, complement
 from leakbound.audits.engine.evidence import provenance
@@ -316,8 +317,6 @@ class SetAudit:
         return np.zeros(self.rows.size) if guide is None else guide[self.rows]
 
     def _warnings(self, scores: FloatArray, member: BoolArray) -> tuple[str, ...]:
-        import leakbound._core as _core
-
         notes = [*tie_warnings(_core.Ranking(scores, member)), *self.learning.warnings]
         notes += [
             f"propensity model refuted (p = {one.p_value:.2g}, {one.test}): log-odds are not "
