@@ -39,16 +39,6 @@ class ExampleOrder:
     pandas Series or DataFrame. Whatever has ids is joined with the ids known so far; whatever has
     none is read by position. The index 0, 1, …, n - 1 counts only against ids that are these same
     numbers, on whichever side it stands: it is what pandas gives to rows that have no ids.
-
-    Parameters
-    ----------
-    ids : array-like of shape (m,), optional
-        Ids of the scores, in their order.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        If the ids cannot be read.
     """
 
     def __init__(self, ids: ArrayInput | None = None) -> None:

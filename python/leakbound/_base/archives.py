@@ -34,15 +34,7 @@ class DamagedFileError(Exception):
 
 
 class Archive:
-    """The arrays of an .npz file, by name.
-
-    Parameters
-    ----------
-    content : zipfile.ZipFile
-        The open archive.
-    size : int
-        Bytes of the file.
-    """
+    """The arrays of an .npz file, by name."""
 
     def __init__(self, content: zipfile.ZipFile, size: int) -> None:
         self._content = content

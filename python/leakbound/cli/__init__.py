@@ -18,14 +18,7 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run the command line; the console script `leakbound` calls it.
-
-    Raises
-    ------
-    SystemExit
-        Always: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, 70 an
-        internal error, 130 interrupted, 141 nobody reads on.
-    """
+    """Run the command line; the console script `leakbound` calls it."""
     sys.exit(ended(_program))
 
 

@@ -200,26 +200,7 @@ def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
 def conclude(
     result: AuditResult, file: Path, goal: Mapping[str, float], out: Path | None, *, json: bool
 ) -> None:
-    """Print and write a result, and leave with the exit code of a claim about it.
-
-    Parameters
-    ----------
-    result : AuditResult
-        The result.
-    file : Path
-        What was audited.
-    goal : mapping of str to float
-        The claim to check, if any: eps, or mu of a Gaussian.
-    out : Path or None
-        Where to write the bundle.
-    json : bool
-        Whether to print JSON.
-
-    Raises
-    ------
-    typer.Exit
-        Always.
-    """
+    """Print and write a result, and leave with the exit code of a claim about it."""
     verdict = _verdict(result, goal)
     if "mu" in goal:
         goal = {"eps": float(TradeOff.gaussian(goal["mu"]).epsilon(DELTA))}
@@ -334,24 +315,7 @@ def table_of(
     *,
     optional: tuple[str, ...] = ("id",),
 ) -> Table:
-    """Read a table, once the folder of the results is known to be writable.
-
-    Parameters
-    ----------
-    file : Path
-        The table.
-    wanted : mapping of str to tuple of str
-        As for `read`.
-    out : Path or None
-        Where results will be written.
-    optional : tuple of str
-        As for `read`.
-
-    Returns
-    -------
-    Table
-        Its columns.
-    """
+    """Read a table, once the folder of the results is known to be writable."""
     if out is not None:
         output.prepare(out)
     with output.waiting(f"Reading {file}"):
@@ -359,40 +323,14 @@ def table_of(
 
 
 def scores_of(table: Table, names: Sequence[str]) -> ArrayInput | dict[str, ArrayInput]:
-    """Return the scores of one attack, or those of several by name.
-
-    Parameters
-    ----------
-    table : Table
-        What was read.
-    names : sequence of str
-        Columns of scores, at least one.
-
-    Returns
-    -------
-    array-like, or dict of str to array-like
-        What an audit takes.
-    """
+    """Return the scores of one attack, or those of several by name."""
     scores: dict[str, ArrayInput] = {name: table.scores[name] for name in names}
     return scores if len(names) > 1 else scores[names[0]]
 
 
 @contextmanager
 def auditing(file: Path, table: Table) -> Iterator[None]:
-    """Show that the audit runs, and name the file in what it says about its columns.
-
-    Parameters
-    ----------
-    file : Path
-        The table's file.
-    table : Table
-        Its columns.
-
-    Raises
-    ------
-    InputFileError
-        In place of what the audit says about scores, membership or ids.
-    """
+    """Show that the audit runs, and name the file in what it says about its columns."""
     try:
         with output.waiting(f"Auditing {len(table.member):,} examples"):
             yield

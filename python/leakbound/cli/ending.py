@@ -43,19 +43,7 @@ _LONGEST = 400
 
 
 def ended(program: Callable[[], int]) -> int:
-    """Run a program and return the code to exit with, whatever happens in it.
-
-    Parameters
-    ----------
-    program : callable
-        Returns its own code.
-
-    Returns
-    -------
-    int
-        The program's code; 2 after bad input, 70 after a crash, 130 when interrupted, 141 when
-        nobody reads on.
-    """
+    """Run a program and return the code to exit with, whatever happens in it."""
     _open_streams()
     try:
         code = program()
@@ -72,16 +60,6 @@ def end_if_program(error: Exception) -> None:
     """End the program after an exception that kept this package from being imported.
 
     Elsewhere nothing happens: whoever imports the package gets the exception itself.
-
-    Parameters
-    ----------
-    error : Exception
-        What was raised.
-
-    Raises
-    ------
-    SystemExit
-        With the code of a crash, if the process is the console script or ``python -m leakbound``.
     """
 
     def program() -> int:
@@ -92,34 +70,12 @@ def end_if_program(error: Exception) -> None:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Return whether an exception is about input, not a defect of this package.
-
-    Parameters
-    ----------
-    error : BaseException
-        What was raised.
-
-    Returns
-    -------
-    bool
-        True for what a user can mend.
-    """
+    """Return whether an exception is about input, not a defect of this package."""
     return isinstance(error, LeakboundError | OSError) and not isinstance(error, InternalError)
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an exception says, on one line.
-
-    Parameters
-    ----------
-    error : BaseException
-        What was raised.
-
-    Returns
-    -------
-    str
-        Its message; name and reason of a file that cannot be used.
-    """
+    """Return what an exception says, on one line."""
     if isinstance(error, OSError) and error.filename is not None:
         name = os.fsdecode(error.filename) if not isinstance(error.filename, int) else "a file"
         return f"{name}: {error.strerror}"
@@ -127,26 +83,14 @@ def one_line(error: BaseException) -> str:
 
 
 def tell(text: str) -> None:
-    """Write a line to standard error; where nobody can read it, the exit code has to do.
-
-    Parameters
-    ----------
-    text : str
-        The line.
-    """
+    """Write a line to standard error; where nobody can read it, the exit code has to do."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
 
 def silence(stream: Any) -> None:
-    """Send what is left in a stream nowhere, so that the flush at exit cannot fail.
-
-    Parameters
-    ----------
-    stream : file object
-        Standard output or standard error.
-    """
+    """Send what is left in a stream nowhere, so that the flush at exit cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -33,21 +33,6 @@ _CLAIM_KEYS = {
 def parse_cuts(text: str) -> CutPolicy | None:
     """Return the cut policy of a word such as kl, fixed:120 or split:0.25.
 
-    Parameters
-    ----------
-    text : str
-        One of the forms in `CUTS`.
-
-    Returns
-    -------
-    CutPolicy or None
-        The policy; None for auto, which leaves it to the claim.
-
-    Raises
-    ------
-    OptionError
-        If the word is none of them, or its number is not one or out of range.
-
     Examples
     --------
     >>> parse_cuts("fixed:120")
@@ -79,23 +64,6 @@ def parse_cuts(text: str) -> CutPolicy | None:
 def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
     """Return the numbers of a claim such as eps=2 or c=1.5,eps=2.
 
-    Parameters
-    ----------
-    text : str
-        Names and values, separated by commas.
-    allowed : tuple of str
-        The names that the audit knows; "eps" must be given, or "mu" alone.
-
-    Returns
-    -------
-    dict of str to float
-        Values by name, each at least 0.
-
-    Raises
-    ------
-    OptionError
-        If a name is unknown or repeated, a value is no number at least 0, or eps is missing.
-
     Examples
     --------
     >>> parse_claim("eps=2, delta=0", ("eps", "delta"))
@@ -122,21 +90,6 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
 def parse_columns(text: str) -> list[str]:
     """Return the names of columns, separated by commas.
 
-    Parameters
-    ----------
-    text : str
-        Such as loss,margin.
-
-    Returns
-    -------
-    list of str
-        At least one name.
-
-    Raises
-    ------
-    OptionError
-        If a name is empty or repeated.
-
     Examples
     --------
     >>> parse_columns("loss, margin")
@@ -151,16 +104,6 @@ def parse_columns(text: str) -> list[str]:
 
 def parse_prior(text: str) -> float | str:
     """Return a prior probability, or the name of the column that holds one for each example.
-
-    Parameters
-    ----------
-    text : str
-        A number, or a name.
-
-    Returns
-    -------
-    float or str
-        Which of the two it is.
 
     Examples
     --------

@@ -47,15 +47,7 @@ _PAGE = 160
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """End a command as the command line promises: no traceback for what a user can mend.
-
-    Raises
-    ------
-    typer.Exit
-        With 2 after one line on standard error, 130 when interrupted, 141 when nobody reads on.
-    InternalError
-        At the end of a file that no reader expected.
-    """
+    """End a command as the command line promises: no traceback for what a user can mend."""
     try:
         yield
         sys.stdout.flush()
@@ -116,15 +108,7 @@ def page() -> int:
 
 
 def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
-    """Print one result for people: verdict, evidence, key numbers, warnings.
-
-    Parameters
-    ----------
-    result : Result
-        What to print.
-    epsilon, c : float or None
-        The claim, if one was given.
-    """
+    """Print one result for people: verdict, evidence, key numbers, warnings."""
     tone = "bold" if KINDS[result.kind].proves else "bold red"
     say(result.headline(), tone)
     if epsilon is not None:
@@ -144,15 +128,7 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
 
 
 def say(what: str | Table, style: str | None = None) -> None:
-    """Print text or a table to standard output: in lines of a terminal, or as they are.
-
-    Parameters
-    ----------
-    what : str or Table
-        What to print.
-    style : str, optional
-        How to show it on a terminal.
-    """
+    """Print text or a table to standard output: in lines of a terminal, or as they are."""
     from rich.console import Console
 
     if sys.stdout.isatty():
@@ -165,15 +141,7 @@ def say(what: str | Table, style: str | None = None) -> None:
 
 
 def announce(folder: Path, *, aside: bool) -> None:
-    """Say where the report is: on standard output, or aside on standard error.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it was written.
-    aside : bool
-        Whether standard output is for JSON alone.
-    """
+    """Say where the report is: on standard output, or aside on standard error."""
     text = f"Report: {folder / 'report.html'}"
     if aside:
         tell(text)
@@ -184,19 +152,7 @@ def announce(folder: Path, *, aside: bool) -> None:
 def write_bundle(
     folder: Path, result: Result, *, title: str, epsilon: float | None, c: float | None
 ) -> None:
-    """Write result.json, report.html and the figures, each of them whole or not at all.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to write; it must exist.
-    result : Result
-        What to write.
-    title : str
-        Title of the report.
-    epsilon, c : float or None
-        The claim, if one was given.
-    """
+    """Write result.json, report.html and the figures, each of them whole or not at all."""
     from leakbound import report
     from leakbound._base.files import write_text
     from leakbound.report import svg
@@ -210,15 +166,7 @@ def write_bundle(
 
 
 def prepare(folder: Path) -> None:
-    """Make the output folder, and see that figures can be drawn, before hours of work.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OSError
-        If the folder cannot be made.
-    """
+    """Make the output folder, and see that figures can be drawn, before hours of work."""
     folder.mkdir(parents=True, exist_ok=True)
     with house_style():
         pass

@@ -52,19 +52,7 @@ _LINE = 1 << 26
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a file that an audit takes.
-
-    Parameters
-    ----------
-    scores : dict of str to ndarray, each of shape (m,)
-        By the name that the audit gives them.
-    member : ndarray, shape (m,)
-        Membership as written: booleans or numbers.
-    ids : ndarray, shape (m,), or None
-        The column `id`, if there is one.
-    split : ndarray, shape (m,), or None
-        The column `split`, if it was asked for and there is one.
-    """
+    """The columns of a file that an audit takes."""
 
     scores: dict[str, NDArray[Any]]
     member: NDArray[Any]
@@ -75,31 +63,7 @@ class Table:
 def read(
     path: Path, wanted: Mapping[str, tuple[str, ...]], *, optional: tuple[str, ...] = ("id",)
 ) -> Table:
-    """Read the columns that an audit needs, and `id` if the file has it.
-
-    Parameters
-    ----------
-    path : Path
-        A .csv, .npz or .parquet file.
-    wanted : mapping of str to tuple of str
-        For each kind of score the column names it may have, the best first.
-    optional : tuple of str
-        Which of `id` and `split` to read if the file has them.
-
-    Returns
-    -------
-    Table
-        The columns, of equal length and at least one row.
-
-    Raises
-    ------
-    InputFileError
-        If the file is of another format, lacks a column, has no row or an unreadable value.
-    MissingExtraError
-        If the file is parquet and pyarrow is not installed.
-    OSError
-        If the file cannot be opened.
-    """
+    """Read the columns that an audit needs, and `id` if the file has it."""
     names_of, load = _format(path)
     names = names_of(path)
     needs = {**wanted, "member": ("member",)}
@@ -123,25 +87,7 @@ def read(
 
 
 def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:
-    """Return the names that the scores of baseline and attack may have in a file.
-
-    Parameters
-    ----------
-    path : Path
-        A .csv, .npz or .parquet file.
-    model : str
-        The audited model, if columns ``mia_NAME_pred`` name several; else empty.
-
-    Returns
-    -------
-    dict of str to tuple of str
-        As `read` takes them.
-
-    Raises
-    ------
-    InputFileError
-        If the file is of another format, or has scores of several models and none was named.
-    """
+    """Return the names that the scores of baseline and attack may have in a file."""
     names_of, _ = _format(path)
     if model:
         attack: tuple[str, ...] = (f"mia_{model}_pred",)
@@ -179,30 +125,7 @@ def _check_regular(path: Path) -> None:
 
 
 def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
-    """Read propensities from a file of their own, in the order of the scores.
-
-    Parameters
-    ----------
-    path : Path
-        A .csv, .npz or .parquet file with the column `propensity` and perhaps `id`, or an .npy
-        file of one array.
-    ids : ndarray, shape (m,), or None
-        The ids of the scores, which a column `id` is joined with.
-
-    Returns
-    -------
-    ndarray, shape (m,) or (K, m)
-        Propensities, or rows of replicates.
-
-    Raises
-    ------
-    InputFileError
-        If the file is none of these.
-    UnmatchedIdsError, DuplicateIdsError
-        If it lists other examples, or one of them twice.
-    OSError
-        If the file cannot be opened.
-    """
+    """Read propensities from a file of their own, in the order of the scores."""
     if path.suffix.lower() == ".npy":
         return _array(path)
     names_of, load = _format(path)

@@ -47,15 +47,6 @@ def show(headings: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequen
 
     Where it is too wide for the page, columns that do not fit follow below, after those which tell
     the rows apart.
-
-    Parameters
-    ----------
-    headings : sequence of str
-        One for each column.
-    rows : sequence of sequence of str
-        One entry for each column; at least one row.
-    numeric : sequence of bool
-        Which columns hold numbers.
     """
     columns = [
         _Column(heading, tuple(cells), number)

@@ -47,17 +47,7 @@ AT_ONCE = 4096
 
 
 class Denoiser(nn.Module):
-    """The network: residual blocks that are told the amount of noise.
-
-    Parameters
-    ----------
-    values : int
-        Length of the vectors.
-    width : int
-        Length of the hidden vectors.
-    blocks : int
-        How many residual blocks.
-    """
+    """The network: residual blocks that are told the amount of noise."""
 
     frequencies: Tensor
 

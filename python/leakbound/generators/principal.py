@@ -17,15 +17,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Principal:
-    """Principal components, and what they leave over: noise in all other directions.
-
-    Parameters
-    ----------
-    mean, noise : ndarray of float64, shape (values,)
-        Mean, and the standard deviation of what the components leave over.
-    directions : ndarray of float64, shape (components, values)
-        Principal components.
-    """
+    """Principal components, and what they leave over: noise in all other directions."""
 
     mean: FloatArray
     noise: FloatArray

@@ -14,17 +14,7 @@ __all__ = ["Shape"]
 
 @dataclass(frozen=True)
 class Shape:
-    """Shape, dtype and range of the members.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of one member.
-    dtype : dtype
-        Of the members.
-    low, high : float
-        Smallest and largest value of all.
-    """
+    """Shape, dtype and range of the members."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

@@ -33,17 +33,7 @@ DECIMALS = 4
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of numbers, and a label for each where there are labels.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, columns)
-        The rows.
-    labels : ndarray of shape (n,) or None
-        Their labels.
-    dtype : dtype
-        What the rows were before.
-    """
+    """Rows of numbers, and a label for each where there are labels."""
 
     values: FloatArray
     labels: NDArray[Any] | None
@@ -155,19 +145,6 @@ class Marginal:
     that occurs once stands for its neighbourhood, half way to the values beside it; where all
     values are multiples of a step (whole numbers, two decimals, tens), so are those in between.
     Nothing is ever beyond the smallest and the largest value seen.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (k,)
-        Distinct values, increasing.
-    cumulative : ndarray of float64, shape (k + 1,)
-        From 0 to 1: the share of members below each value, and 1.
-    low, high : ndarray of float64, shape (k,)
-        The neighbourhood that each value stands for.
-    step : float
-        What all values are multiples of, counted from the smallest; 0 for none.
-    decimals : int
-        How many decimals they have, if there is a step.
     """
 
     values: FloatArray
@@ -215,19 +192,7 @@ class Marginal:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of a table, the labels as one more: rows are codes of distinct values.
-
-    Parameters
-    ----------
-    marginals : tuple of Marginal
-        The distribution of each column, that of the labels last.
-    categorical : tuple of bool
-        Which hold categories.
-    dtype : dtype
-        Of the members, and so of the samples.
-    classes : ndarray or None
-        Distinct labels, increasing.
-    """
+    """The columns of a table, the labels as one more: rows are codes of distinct values."""
 
     marginals: tuple[Marginal, ...]
     categorical: tuple[bool, ...]
@@ -262,15 +227,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Donors:
-    """Members by group: whom a new row of a group takes its value from.
-
-    Parameters
-    ----------
-    order : ndarray of int64, shape (n,)
-        Members, those of one group side by side.
-    groups : ndarray of int64, shape (n,)
-        The group of each, increasing.
-    """
+    """Members by group: whom a new row of a group takes its value from."""
 
     order: IntArray
     groups: IntArray

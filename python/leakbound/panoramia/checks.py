@@ -19,22 +19,7 @@ LEAST = 20
 
 
 def check_alike(members: Examples, others: Examples | None, name: str = "nonmembers") -> None:
-    """Check that two sets of examples are of one kind.
-
-    Parameters
-    ----------
-    members : Examples
-        The members.
-    others : Examples or None
-        Those that are compared with them, if there are any.
-    name : str
-        What to call these.
-
-    Raises
-    ------
-    LengthMismatchError, IncompatibleOptionsError
-        If shapes differ, or one of them has labels only.
-    """
+    """Check that two sets of examples are of one kind."""
     if others is None:
         return
     if members.x.shape[1:] != others.x.shape[1:]:
@@ -49,20 +34,7 @@ def check_alike(members: Examples, others: Examples | None, name: str = "nonmemb
 
 
 def check_columns(members: Examples, names: Sequence[str] | None) -> None:
-    """Check that every column of a table has a name, if any has.
-
-    Parameters
-    ----------
-    members : Examples
-        The table.
-    names : sequence of str, optional
-        Of its columns.
-
-    Raises
-    ------
-    LengthMismatchError
-        If there are more or fewer names, or no columns.
-    """
+    """Check that every column of a table has a name, if any has."""
     if names is not None and (members.x.ndim != 2 or members.x.shape[1] != len(names)):
         message = (
             f"columns has {len(names)} names and members have examples of shape "
@@ -72,18 +44,7 @@ def check_columns(members: Examples, names: Sequence[str] | None) -> None:
 
 
 def check_parts(parts: Parts) -> None:
-    """Check that no part of a game is too small.
-
-    Parameters
-    ----------
-    parts : Parts
-        Pairs in each.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If one has fewer than 20.
-    """
+    """Check that no part of a game is too small."""
     least = min(parts.train, parts.validation, parts.test)
     if least < LEAST:
         message = (

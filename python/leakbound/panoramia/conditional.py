@@ -34,18 +34,7 @@ _OTHER_SEED = (
 
 
 def withheld_together(results: tuple[ZeroRunResult, ...]) -> tuple[ZeroRunResult, ...]:
-    """Withhold the bounds of all seeds if the propensities of any were refuted.
-
-    Parameters
-    ----------
-    results : tuple of ZeroRunResult
-        Of one target under one audit.
-
-    Returns
-    -------
-    tuple of ZeroRunResult
-        As many. Withholding can only lower a bound, so that none becomes invalid.
-    """
+    """Withhold the bounds of all seeds if the propensities of any were refuted."""
     if not any(result.withheld for result in results):
         return results
     return tuple(

@@ -17,17 +17,7 @@ __all__ = ["Game", "Parts", "Side"]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Members, or non-members, and what each model says of them.
-
-    Parameters
-    ----------
-    examples : Examples
-        The examples.
-    helper : ndarray of float64, shape (n, helpers, values)
-        What each helper says.
-    targets : mapping of str to ndarray of float64, shape (n, 1, values)
-        What each target says.
-    """
+    """Members, or non-members, and what each model says of them."""
 
     examples: Examples
     helper: FloatArray
@@ -37,18 +27,7 @@ class Side:
         return len(self.examples)
 
     def take(self, rows: IntArray | slice) -> "Side":
-        """Return some of the examples, with what models say of them.
-
-        Parameters
-        ----------
-        rows : ndarray of int64, or slice
-            Which.
-
-        Returns
-        -------
-        Side
-            Those.
-        """
+        """Return some of the examples, with what models say of them."""
         targets = {name: values[rows] for name, values in self.targets.items()}
         return Side(self.examples.take(rows), self.helper[rows], targets)
 
@@ -61,18 +40,7 @@ class Side:
         return np.column_stack([part.reshape(len(self), -1) for part in parts]).astype(np.float64)
 
     def signals(self, target: str | None) -> FloatArray:
-        """Return what the baseline sees, or the attack on a target.
-
-        Parameters
-        ----------
-        target : str or None
-            The target; None for the baseline.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, models, values)
-            What each helper says, then what the target says.
-        """
+        """Return what the baseline sees, or the attack on a target."""
         if target is None:
             return self.helper
         return np.concatenate([self.helper, self.targets[target]], axis=1)
@@ -80,13 +48,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Parts:
-    """How many pairs train, choose and are audited.
-
-    Parameters
-    ----------
-    train, validation, test : int
-        Pairs of a member and a non-member.
-    """
+    """How many pairs train, choose and are audited."""
 
     train: int
     validation: int
@@ -98,18 +60,7 @@ class Parts:
         return self.train + self.validation + self.test
 
     def within(self, pairs: int) -> "Parts":
-        """Return these parts, or the same shares of fewer pairs.
-
-        Parameters
-        ----------
-        pairs : int
-            How many there are.
-
-        Returns
-        -------
-        Parts
-            No more than that.
-        """
+        """Return these parts, or the same shares of fewer pairs."""
         if pairs >= self.all:
             return self
         train, validation = (pairs * part // self.all for part in (self.train, self.validation))
@@ -149,23 +100,7 @@ class _Pairs:
 
 @dataclass(frozen=True)
 class Game:
-    """Members against non-members, for one seed.
-
-    Parameters
-    ----------
-    attack : StackedAttack
-        What baseline and attacks are.
-    parts : Parts
-        Sizes.
-    sizes : tuple of int
-        Pairs that train further baselines, each fewer than the parts say.
-    level : float
-        Probability of error of the bound that validation maximises.
-    cuts : CutPolicy
-        Its policy.
-    seed : int
-        Of everything random in this game.
-    """
+    """Members against non-members, for one seed."""
 
     attack: StackedAttack
     parts: Parts
@@ -175,23 +110,7 @@ class Game:
     seed: int
 
     def play(self, members: Side, others: Side, tick: Callable[[str], None]) -> Arrays:
-        """Train baseline and attacks, then toss the coins and score what they show.
-
-        Parameters
-        ----------
-        members, others : Side
-            Both sides; the parts are drawn from each.
-        tick : callable
-            Told what was done.
-
-        Returns
-        -------
-        dict of str to ndarray
-            "rows" and "others": the pairs audited, by their rows on each side; "coins": True where
-            the member is shown; "baseline" and "baseline-SIZE": scores of the baselines;
-            "baseline-validation": the baseline's scores of the validation part, first of members;
-            "attack-TARGET": scores of the attack on each target.
-        """
+        """Train baseline and attacks, then toss the coins and score what they show."""
         rows = self._drawn(len(members), Purpose.GAME_MEMBERS)
         other_rows = self._drawn(len(others), Purpose.GAME_OTHERS)
         train, validation, test = (

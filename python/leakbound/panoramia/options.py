@@ -76,23 +76,7 @@ class Helper:
 
 
 def each_helper(helper: "Helper | Sequence[Helper] | None") -> tuple[Helper, ...]:
-    """Return helpers one by one.
-
-    Parameters
-    ----------
-    helper : Helper, sequence of Helper, or None
-        One, several or none.
-
-    Returns
-    -------
-    tuple of Helper
-        In the order given.
-
-    Raises
-    ------
-    OptionTypeError
-        If anything is not a `Helper`.
-    """
+    """Return helpers one by one."""
     if helper is None:
         return ()
     several: tuple[Any, ...] = tuple(helper) if isinstance(helper, list | tuple) else (helper,)

@@ -55,15 +55,7 @@ SHARED = 0
 
 
 class Ticks:
-    """Counts steps and reports the share of them done.
-
-    Parameters
-    ----------
-    progress : callable or None
-        Whom to tell.
-    total : int
-        Number of steps.
-    """
+    """Counts steps and reports the share of them done."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
@@ -77,25 +69,7 @@ class Ticks:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Options and data of a run, checked.
-
-    Parameters
-    ----------
-    options : Settings
-        How.
-    targets : dict of str to nn.Module
-        Trained models.
-    members : Examples
-        What they were trained on.
-    nonmembers : Examples or None
-        What they were not.
-    initial : nn.Module or None
-        A target before training.
-    teaching : ndarray of int64
-        Rows of the members that train the generator.
-    ticks : Ticks
-        Told of each step.
-    """
+    """Options and data of a run, checked."""
 
     options: Settings
     targets: dict[str, nn.Module]

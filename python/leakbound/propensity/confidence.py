@@ -308,32 +308,7 @@ def balanced(
     labels: int,
     one_sided: bool = False,
 ) -> FloatArray:
-    """Return scores less a linear function of features, such that guesses tell little of them.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (m,)
-        Finite.
-    features : ndarray of float64, shape (m, d)
-        Finite.
-    weights : ndarray of float64, shape (m,)
-        How much the log-odds of each example matter to a guess either way.
-    odd : ndarray of float64, shape (m,), optional
-        How much more they matter to a guess "member".
-    counts : ndarray of float64, shape (m,), optional
-        The chance that a guess about each is kept; 1 if None.
-    guesses : float
-        Guesses to be made: those of largest size, or the largest.
-    labels : int
-        Labels that the confidence set rests on.
-    one_sided : bool
-        Whether only members are guessed.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        What guesses are ranked by. No label enters.
-    """
+    """Return scores less a linear function of features, such that guesses tell little of them."""
     none = np.empty(0)
     return _core.balanced_scores(
         scores,

@@ -29,19 +29,7 @@ _DEPENDENT = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Features, classes and folds of D'; equal if they hold the same bytes.
-
-    Parameters
-    ----------
-    features : ndarray of float64, shape (m', d)
-        Finite, in rows.
-    member : ndarray of bool, shape (m',)
-        True for members.
-    folds : ndarray of uint8, shape (m',), or None
-        The fold that each row is held out in; None without calibration.
-    ids : ndarray, shape (m',), or None
-        A different id for each row.
-    """
+    """Features, classes and folds of D'; equal if they hold the same bytes."""
 
     features: FloatArray
     member: BoolArray
@@ -58,22 +46,7 @@ class Rows:
         folds: int,
         seed: int,
     ) -> "Rows":
-        """Check the arguments of a fit.
-
-        Parameters
-        ----------
-        features, member, ids : array-like
-            As for the fit.
-        folds : int
-            Number of folds; 0 for none.
-        seed : int
-            Seed of the folds.
-
-        Returns
-        -------
-        Rows
-            Read-only copies.
-        """
+        """Check the arguments of a fit."""
         order = ExampleOrder()
         table = np.array(check_features(order.placed(features, "X")), order="C")
         classes = np.array(order.member(member, table.shape[0]))
@@ -107,18 +80,7 @@ class Rows:
         return float(self.member.mean())
 
     def check_disjoint(self, ids: ArrayInput) -> None:
-        """Check that none of `ids` is an id of these rows.
-
-        Parameters
-        ----------
-        ids : array-like, shape (m,)
-            Ids of other rows.
-
-        Raises
-        ------
-        OverlappingIdsError
-            If one is.
-        """
+        """Check that none of `ids` is an id of these rows."""
         if self.ids is None:
             return
         values = vector(ids, "ids", kinds="biufSUOT")
@@ -149,33 +111,7 @@ class Rows:
 def check_features(
     features: ArrayInput, name: str = "features", columns: int | None = None
 ) -> FloatArray:
-    """Read features as float64, one row for each example.
-
-    Parameters
-    ----------
-    features : array-like, shape (m, d)
-        Finite real numbers.
-    name : str
-        What to call them in messages.
-    columns : int, optional
-        The number of columns that they must have.
-
-    Returns
-    -------
-    ndarray of float64, shape (m, d)
-        The features, in rows; not copied where that is not needed.
-
-    Raises
-    ------
-    ArrayTypeError
-        If NumPy cannot read them as real numbers.
-    ShapeError
-        If they are not a table with at least one row and one column.
-    LengthMismatchError
-        If they do not have as many columns as D'.
-    FeaturesError
-        If one is NaN or infinite.
-    """
+    """Read features as float64, one row for each example."""
     try:
         table = np.asarray(features)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -214,18 +150,7 @@ def check_features(
 
 
 def independent_columns(features: FloatArray) -> IntArray:
-    """Return the columns that are no combination of a constant and the columns before them.
-
-    Parameters
-    ----------
-    features : ndarray of float64, shape (n, d)
-        Finite.
-
-    Returns
-    -------
-    ndarray of int64
-        Columns whose combinations are those of all, such as all indicators of a category but one.
-    """
+    """Return the columns that are no combination of a constant and the columns before them."""
     spread = features.std(axis=0)
     varied = np.flatnonzero(spread > 1e-12 * np.abs(features).max(axis=0))
     units = (features[:, varied] - features[:, varied].mean(axis=0)) / spread[varied]
@@ -239,22 +164,7 @@ def independent_columns(features: FloatArray) -> IntArray:
 
 
 def stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
-    """Assign each row to a fold at random, the members as evenly as the non-members.
-
-    Parameters
-    ----------
-    member : ndarray of bool, shape (m',)
-        True for members.
-    folds : int
-        Number of folds.
-    seed : int
-        Seed of the assignment.
-
-    Returns
-    -------
-    ndarray of uint8, shape (m',)
-        Folds, numbered from 0.
-    """
+    """Assign each row to a fold at random, the members as evenly as the non-members."""
     rng = Purpose.CALIBRATION.rng(seed, folds)
     assigned = np.empty(member.size, dtype=np.uint8)
     for included in (True, False):

@@ -223,26 +223,7 @@ def beliefs(
     rows: IntArray,
     *numbers: int,
 ) -> FloatArray | None:
-    """Return a sceptic's log-odds of some rows, learnt from others.
-
-    Parameters
-    ----------
-    model : scikit-learn classifier
-        The sceptic.
-    table : ndarray of float64, shape (m, d)
-        What it sees.
-    labels : ndarray of bool, shape (m,)
-        Membership.
-    past, rows : ndarray of int64
-        Rows to learn from, and those to judge.
-    *numbers : int
-        Seed of the model, and which part of the data this is.
-
-    Returns
-    -------
-    ndarray of float64, shape of `rows`, or None
-        None where there is nothing to judge, or one class only to learn from.
-    """
+    """Return a sceptic's log-odds of some rows, learnt from others."""
     if rows.size == 0 or np.unique(labels[past]).size < 2:
         return None
     from sklearn.base import clone
@@ -263,18 +244,7 @@ def _bet(claimed: FloatArray, believed: FloatArray, labels: BoolArray) -> _Bet:
 
 
 def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return where a sceptic bets, and on what: where claim and belief differ most.
-
-    Parameters
-    ----------
-    claimed, believed : ndarray of float64, shape (n,)
-        Log-odds.
-
-    Returns
-    -------
-    tuple of ndarray
-        Indices, such that the evidence expected is largest, and guesses +1 or -1.
-    """
+    """Return where a sceptic bets, and on what: where claim and belief differ most."""
     chance = expit(claimed)
     excess = np.where(believed == claimed, 0.0, expit(believed) - chance)
     # What is expected is expected by the sceptic: a claim near 0 or 1 does not make it certain.
@@ -291,36 +261,14 @@ def bets(claimed: FloatArray, believed: FloatArray) -> tuple[IntArray, FloatArra
 
 
 def fisher(log_tails: list[float]) -> float:
-    """Return P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0.
-
-    Parameters
-    ----------
-    log_tails : list of float
-        ln P of k tests, each valid given those before.
-
-    Returns
-    -------
-    float
-        The p-value of all together.
-    """
+    """Return P(Gamma(k) ≥ −Σ ln P), rounded up by 1e-9 of itself and never 0."""
     x = -sum(log_tails)
     series = sum(x**j / math.factorial(j) for j in range(len(log_tails)))
     return max(math.exp(-x) * series * (1 + 1e-9), math.ulp(0.0))
 
 
 def default_sceptics() -> dict[str, Any]:
-    """Return the sceptics that bet where none is given, by name.
-
-    Returns
-    -------
-    dict of str to scikit-learn classifier
-        A linear one, which sees errors along features best, and trees for all else.
-
-    Raises
-    ------
-    MissingExtraError
-        If scikit-learn is not installed.
-    """
+    """Return the sceptics that bet where none is given, by name."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.linear_model import LogisticRegression

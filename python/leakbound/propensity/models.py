@@ -225,23 +225,7 @@ class SklearnPropensity:
 
 
 def as_propensity(model: Any) -> Propensity:
-    """Return a propensity model, wrapping a scikit-learn classifier.
-
-    Parameters
-    ----------
-    model : Propensity or scikit-learn classifier
-        What to fit.
-
-    Returns
-    -------
-    Propensity
-        The model, or `SklearnPropensity` around it.
-
-    Raises
-    ------
-    OptionTypeError, IncompatibleOptionsError
-        As for `SklearnPropensity`.
-    """
+    """Return a propensity model, wrapping a scikit-learn classifier."""
     if isinstance(model, LogisticPropensity | SklearnPropensity):
         return model
     if hasattr(model, "predict_proba") or not isinstance(model, Propensity):

@@ -99,18 +99,6 @@ class Overlap(Record):
 def overlap(log_odds: FloatArray, member: BoolArray) -> Overlap:
     """Summarise the propensities of an audit set.
 
-    Parameters
-    ----------
-    log_odds : ndarray of float64, shape (m,)
-        Log-odds of membership; ±inf allowed.
-    member : ndarray of bool, shape (m,)
-        Membership.
-
-    Returns
-    -------
-    Overlap
-        The diagnostics.
-
     Examples
     --------
     >>> overlap(np.array([0.0, 0.0, 2.0, -2.0]), np.array([True, False, True, False]))
@@ -147,23 +135,6 @@ def plot_overlap(overlap: Overlap, ax: "Axes | None" = None) -> "Axes":
 
     Where the two overlap, right guesses say something about the model; beyond, the features alone
     give membership away.
-
-    Parameters
-    ----------
-    overlap : Overlap
-        The diagnostics of a fitted propensity model.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Propensity in [0, 1] against the number of examples, with the effective size in the title.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
     """
     with house_style():
         ax = new_axes(ax)

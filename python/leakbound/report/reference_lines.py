@@ -19,19 +19,6 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
     A cut of r guesses with precision x supports the odds limit p when r KL(x ‖ p) reaches a level
     that hardly depends on x. The level is read from the curve's own bounds, then the equation is
     solved for x at p = 1/(1 + e^-bound).
-
-    Parameters
-    ----------
-    curve : Curve
-        The cuts, with bounds of which at least one is above 0.
-    bound : float
-        The bound to reach, above 0.
-
-    Returns
-    -------
-    numpy.ndarray
-        One precision in [0, 1] per cut; NaN where even correct guesses alone do not suffice, and at
-        cuts that the policy does not test.
     """
     known = curve.bound > 0
     guesses = curve.guesses.astype(np.float64)

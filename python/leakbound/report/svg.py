@@ -37,25 +37,7 @@ class Drawn:
 
 
 def draw(figures: Iterable[Figure], ident: str) -> tuple[Drawn, ...]:
-    """Draw figures for a page.
-
-    Parameters
-    ----------
-    figures : iterable of Figure
-        What to draw.
-    ident : str
-        Unique on the page; begins every id inside the figures.
-
-    Returns
-    -------
-    tuple of Drawn
-        One per figure.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw figures for a page."""
     return tuple(
         Drawn(
             one.title, _inline(svg(one, heading=False), f"{ident}-{one.name}", words), one.caption
@@ -66,20 +48,7 @@ def draw(figures: Iterable[Figure], ident: str) -> tuple[Drawn, ...]:
 
 
 def svg(figure: Figure, *, heading: bool = True) -> str:
-    """Draw one figure as a stand-alone SVG document, the same bytes every time.
-
-    Parameters
-    ----------
-    figure : Figure
-        What to draw.
-    heading : bool
-        Whether the figure carries its title; in a page the page does.
-
-    Returns
-    -------
-    str
-        The SVG.
-    """
+    """Draw one figure as a stand-alone SVG document, the same bytes every time."""
     with plots.house_style():
         import matplotlib as mpl
         from matplotlib.figure import Figure as Canvas

@@ -40,25 +40,7 @@ def figures(
     family: bool = False,
     pair: bool = False,
 ) -> tuple[Figure, ...]:
-    """Return the figures that every audit has.
-
-    Parameters
-    ----------
-    result : Drawable
-        What they are drawn from.
-    ranking : ScoreAudit
-        The ranking that the bound comes from.
-    bound : Caption
-        Of the first of them.
-    refuted, family, pair : bool
-        Whether the number is above 0, whether a family of trade-off functions was audited, and
-        whether there are two rankings.
-
-    Returns
-    -------
-    tuple of Figure
-        One for each of `leakbound.report.figures.PLOTS`.
-    """
+    """Return the figures that every audit has."""
     captions = (
         bound,
         Caption(

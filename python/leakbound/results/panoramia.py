@@ -465,20 +465,7 @@ def _beside(found: ZeroRunResult) -> str:
 
 
 def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str, str]:
-    """Return the three possible reasons of an estimate of 0 (Kazmi et al. 2024, appendix D.5).
-
-    Parameters
-    ----------
-    c_lb, ceiling : float
-        The bound of the baseline, and that of a perfect attack on these examples.
-    certified : str
-        What another audit of the same model gives, in words; empty if nothing.
-
-    Returns
-    -------
-    tuple of str
-        Sentences, with what speaks for or against each.
-    """
+    """Return the three possible reasons of an estimate of 0 (Kazmi et al. 2024, appendix D.5)."""
     room = number(max(0.0, ceiling - c_lb))
     little = "The target model leaks too little for any attack to see."
     if certified:
@@ -497,24 +484,6 @@ def why_zero(c_lb: float, ceiling: float, certified: str = "") -> tuple[str, str
 
 def plot_true_positives(result: PanoramiaResult, ax: "Axes | None" = None) -> "Axes":
     """Draw how many members attack and baseline find among their first guesses.
-
-    Parameters
-    ----------
-    result : PanoramiaResult
-        The result.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Guesses of "member" against correct ones, both rankings, with the cuts that the bounds come
-        from, and the line of guesses that are all correct.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
 
     References
     ----------

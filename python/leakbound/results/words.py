@@ -124,22 +124,7 @@ MEANINGS: dict[Kind, Meaning] = {
 
 
 def meaning_of(kind: Kind, terms: Terms, *, refuted: bool) -> Meaning:
-    """Return what a number of some kind says, and what it does not.
-
-    Parameters
-    ----------
-    kind : str
-        The kind.
-    terms : Terms
-        What a bound refers to.
-    refuted : bool
-        Whether anything was refuted.
-
-    Returns
-    -------
-    Meaning
-        Sentences.
-    """
+    """Return what a number of some kind says, and what it does not."""
     if kind in MEANINGS:
         return MEANINGS[kind]
     return Meaning(_refuted(terms) if refuted else _nothing_refuted(terms), _not_said(terms))

@@ -110,22 +110,7 @@ def composition_bound(
 
 
 def remaining_leakage(together: float, epsilon_ds: float, claim: ComposableClaim) -> float:
-    """Take the leakage of features off that of features and model.
-
-    Parameters
-    ----------
-    together : float
-        A bound on ε, or μ for `GaussianDP`, of both together.
-    epsilon_ds : float
-        The largest |λ| of any example, in nats.
-    claim : PureDP, ApproxDP or GaussianDP
-        Whose parameter it is.
-
-    Returns
-    -------
-    float
-        A bound on that of the model, at least 0.
-    """
+    """Take the leakage of features off that of features and model."""
     if isinstance(claim, GaussianDP):
         return _apart(together, shift_mu(epsilon_ds))
     return max(0.0, together - epsilon_ds)

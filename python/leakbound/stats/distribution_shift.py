@@ -155,20 +155,7 @@ def tamper_probability(
 
 
 def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """Return (1 + e^(-ε-s)) / (1 + e^-ε).
-
-    Parameters
-    ----------
-    excess : ndarray of float64
-        s, at least 0: how much shift speaks for a guess, in nats.
-    epsilon : ndarray of float64
-        ε, at least 0, of a shape that broadcasts.
-
-    Returns
-    -------
-    ndarray of float64
-        In (0, 1].
-    """
+    """Return (1 + e^(-ε-s)) / (1 + e^-ε)."""
     kept: FloatArray = (1.0 + np.exp(-epsilon - excess)) / (1.0 + np.exp(-epsilon))
     return kept
 

@@ -16,23 +16,7 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs and targets as the data has them, and which rows of the data they are.
-
-    Parameters
-    ----------
-    inputs : Tensor, shape (batch, ...)
-        The first argument of the model.
-    others : mapping of str to Tensor
-        Its other arguments, by name, such as ``attention_mask``.
-    targets : Tensor, shape (batch, ...)
-        Labels; on the CPU as a rule, where reading them waits for nothing.
-    device : torch.device
-        Where the model is.
-    first : int
-        Row of the first example in the data.
-    ids : ndarray or None
-        Ids of all the rows.
-    """
+    """Inputs and targets as the data has them, and which rows of the data they are."""
 
     inputs: Tensor
     others: Mapping[str, Tensor]

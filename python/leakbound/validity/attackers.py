@@ -32,25 +32,7 @@ Odds: TypeAlias = Literal["normal", "two", "one"]
 
 @dataclass(frozen=True, kw_only=True)
 class Informed:
-    """Members and non-members that differ, a mechanism at its boundary, and a knowing attacker.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    knows : str
-        What scores are made of.
-    kind : {"nothing", "response", "gaussian"}
-        What the mechanism tells: nothing, reports at ε = 1, or sums with μ = 1.
-    spread : float
-        Size of λ: standard deviation, distance of either value from 0, or λ of the one example.
-    odds : {"normal", "two", "one"}
-        How λ is spread.
-    failure : float
-        Probability that a report tells the truth whatever ε is.
-    d : int
-        Features, of which all count.
-    """
+    """Members and non-members that differ, a mechanism at its boundary, and a knowing attacker."""
 
     m: int
     knows: Knowledge

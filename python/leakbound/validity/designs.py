@@ -32,15 +32,7 @@ Propensities: TypeAlias = Literal["steep", "no product", "no feature"]
 
 @dataclass(frozen=True)
 class Missed:
-    """Whether a wrong design passes unseen: no error of the expected name, no status that says so.
-
-    Parameters
-    ----------
-    audit : callable
-        Audits the game of a seed.
-    error : str
-        Name of the error that catches the design, if one does.
-    """
+    """Whether a wrong design passes unseen: no error of its name, no status that says so."""
 
     audit: Wrong
     error: str = ""

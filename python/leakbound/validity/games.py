@@ -70,18 +70,6 @@ class Boundary:
     """Every guess is right with probability p, given all before, and coins are fair: the worst.
 
     The upper half of the scores is likely members, the lower half likely non-members.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    p : float
-        The probability, at least 1/2.
-    tied : bool
-        Whether sizes of scores take six values only.
-    wavering : bool
-        Whether a guess after a wrong one, in the order of the examples, is right with probability
-        1/2 only: guesses are then dependent, and still dominated.
     """
 
     m: int
@@ -110,15 +98,7 @@ class Boundary:
 
 @dataclass(frozen=True, kw_only=True)
 class Attacks:
-    """Several attacks that read the same reports, each as well as ε allows, and are as sure or not.
-
-    Parameters
-    ----------
-    play : callable
-        Plays the game of a seed; signs of its scores are the reports.
-    number : int
-        How many attacks.
-    """
+    """Attacks that read the same reports, each as well as ε allows, and are as sure or not."""
 
     play: Play
     number: int
@@ -132,17 +112,7 @@ class Attacks:
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """Randomised response about coins that are not fair.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    prior : float
-        Probability that an example is a member.
-    epsilon : float
-        ε, which every report spends in full.
-    """
+    """Randomised response about coins that are not fair."""
 
     m: int
     prior: float
@@ -167,13 +137,7 @@ class _Laplace:
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceNoise:
-    """Membership, 0 or 1, with Laplace noise of scale 1: the Laplace mechanism at μ = 1.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    """
+    """Membership, 0 or 1, with Laplace noise of scale 1: the Laplace mechanism at μ = 1."""
 
     m: int
 
@@ -192,17 +156,7 @@ def reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> Floa
 
 @dataclass(frozen=True, kw_only=True)
 class UserGame:
-    """A game with a user's own attack, on coins that the suite tosses.
-
-    Parameters
-    ----------
-    attack : callable
-        Takes membership, a bool array of shape (m,), and a seed; returns scores.
-    m : int
-        Examples.
-    truth : float
-        ε of whatever the attack looks at.
-    """
+    """A game with a user's own attack, on coins that the suite tosses."""
 
     attack: Attack
     m: int

@@ -38,20 +38,7 @@ _SIZES = (
 
 @dataclass(frozen=True, kw_only=True)
 class NuisanceTrial:
-    """Whether Zero-Run with a fitted logistic model, rightly specified, claims that noise leaks.
-
-    Parameters
-    ----------
-    held_out, m, features : int
-        Rows of D', 0 if labels of the audited examples are all there is to learn from; examples
-        audited; features of both.
-    spread : float
-        Standard deviation of the log-odds of membership, λ.
-    known : {"log-odds", "noisy-log-odds", "error"}
-        What the scores are.
-    claim : Claim
-        The family of guarantees; all hold, with nothing leaked.
-    """
+    """Whether Zero-Run with a fitted logistic model, rightly specified, claims that noise leaks."""
 
     held_out: int
     m: int

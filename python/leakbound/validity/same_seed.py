@@ -96,19 +96,7 @@ The number is binomial, so that each way tosses m independent fair coins.
 
 @dataclass(frozen=True)
 class SameSeed:
-    """Whether an audit claims leakage where members and audit are drawn from one integer.
-
-    Parameters
-    ----------
-    idiom : str
-        How members are drawn: a key of `IDIOMS`.
-    scores : {"ties", "noise"}
-        Three values, or all different; they know nothing of membership.
-    audit : {"one-run", "panoramia", "zero-run"}
-        Which audit.
-    options : dict
-        Its options.
-    """
+    """Whether an audit claims leakage where members and audit are drawn from one integer."""
 
     idiom: str
     scores: Scores
@@ -136,11 +124,6 @@ class Replayed:
 
     They are what NumPy draws from that integer, an order and then uniforms, read as the uniforms of
     matching: an example of the likelier kind is kept below a limit, one of the other kind always.
-
-    Parameters
-    ----------
-    options : dict
-        Options of the audit.
     """
 
     options: dict[str, Any]

@@ -25,19 +25,7 @@ _CANDIDATES = 4
 
 @dataclass(frozen=True)
 class ShiftedGame:
-    """What an audit needs of a game, and the truth.
-
-    Parameters
-    ----------
-    scores, member, propensity : ndarray, each of shape (m,)
-        The examples.
-    truth : float
-        ε or μ.
-    features : ndarray of float64, shape (m, 3)
-        What tells of membership.
-    holdout_features, holdout_member : ndarray
-        The same of other examples.
-    """
+    """What an audit needs of a game, and the truth."""
 
     scores: FloatArray
     member: BoolArray
@@ -57,25 +45,7 @@ class ShiftedPlay(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Shifted:
-    """Members and non-members that differ, and a mechanism as leaky as its guarantee allows.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    kind : {"nothing", "response", "gaussian"}
-        Scores that know the features only, or also reports at ε = 1, or a Gaussian mechanism with
-        μ = 1.
-    shift : float
-        Standard deviation of the log-odds of membership given the three features.
-    failure : float
-        Probability that a report tells the truth whatever ε is.
-    design : {"coins", "fixed_size"}
-        Whether each example joined by a coin of its own, or m/2 of each kind were drawn. To replace
-        an example then changes two reports.
-    holdout : int
-        Examples of the same two populations to learn propensities from.
-    """
+    """Members and non-members that differ, and a mechanism as leaky as its guarantee allows."""
 
     m: int
     kind: Leak
@@ -117,17 +87,7 @@ class Shifted:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisySums:
-    """Noisy sums at μ = 1, and as many other examples to learn propensities from.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    ratio : float
-        Bias of non-members as a share of that of members.
-    holdout : int
-        Examples of the same two populations to learn propensities from.
-    """
+    """Noisy sums at μ = 1, and as many other examples to learn propensities from."""
 
     m: int
     ratio: float

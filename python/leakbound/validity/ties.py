@@ -40,21 +40,7 @@ def _coarse(report: FloatArray, values: Values, rng: np.random.Generator) -> Flo
 
 @dataclass(frozen=True, kw_only=True)
 class Coarse:
-    """Randomised response about coins, by scores of few values.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    values : str
-        How many values.
-    epsilon : float
-        ε, which every report spends in full.
-    prior : float
-        Probability that an example is a member.
-    told : float
-        Probability that a report tells the truth whatever ε is: δ.
-    """
+    """Randomised response about coins, by scores of few values."""
 
     m: int
     values: Values
@@ -74,23 +60,7 @@ class Coarse:
 
 @dataclass(frozen=True)
 class CoarsePairs:
-    """Whether PANORAMIA claims too much of c, c + ε or, if certified, ε, from coarse scores.
-
-    Parameters
-    ----------
-    m : int
-        Examples.
-    values : str
-        How many values scores have.
-    baseline, attack : float
-        Probability that a guess of either is right.
-    missed, failure : float
-        γ and δ, which both happen: real points that the generator misses, and the model tells.
-    epsilon : float or None
-        The true ε, if it is ε that the audit speaks of.
-    options : dict
-        Further options of the audit.
-    """
+    """Whether PANORAMIA claims too much of c, c + ε or, if certified, ε, from coarse scores."""
 
     m: int
     values: Values
@@ -134,15 +104,6 @@ class CoarseStream:
 
     Scores of a batch are turned round where those of earlier batches were oftener wrong than
     right, as an attack does that learns from labels it has seen.
-
-    Parameters
-    ----------
-    play : Coarse
-        Plays the batch of a seed.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    batches : int
-        Number of batches.
     """
 
     play: Coarse

@@ -27,13 +27,7 @@ _SMALL_DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Cautious:
-    """A trial whose audit may say that there is nothing to conclude from, and claims nothing.
-
-    Parameters
-    ----------
-    trial : callable
-        The trial.
-    """
+    """A trial whose audit may say that there is nothing to conclude from, and claims nothing."""
 
     trial: Callable[[int], bool]
 
@@ -47,17 +41,7 @@ class Cautious:
 
 @dataclass(frozen=True)
 class OneRun:
-    """Whether an audit of one run claims more than the truth.
-
-    Parameters
-    ----------
-    play : callable
-        Plays the game of a seed.
-    claim : Claim
-        The family of guarantees.
-    options : dict
-        Further options of the audit.
-    """
+    """Whether an audit of one run claims more than the truth."""
 
     play: Play
     claim: Claim
@@ -80,17 +64,7 @@ class OneRun:
 
 @dataclass(frozen=True)
 class Stream:
-    """Whether a stream's bound is above the truth at any time: after any of its batches.
-
-    Parameters
-    ----------
-    play : callable
-        Plays the batch of a seed.
-    sides : {"both", "member"}
-        Whether non-members are guessed too.
-    batches : int
-        Number of batches.
-    """
+    """Whether a stream's bound is above the truth at any time: after any of its batches."""
 
     play: Play
     sides: Sides
@@ -108,17 +82,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Panoramia:
-    """Whether a PANORAMIA audit claims too much: about ε or, if None, about c or c + ε.
-
-    Parameters
-    ----------
-    baseline, attack : float
-        Probability that a guess of either is right.
-    epsilon : float or None
-        The true ε, if it is ε that the audit speaks of.
-    options : dict
-        Further options of the audit.
-    """
+    """Whether a PANORAMIA audit claims too much: about ε or, if None, about c or c + ε."""
 
     baseline: float
     attack: float
@@ -140,24 +104,7 @@ class Panoramia:
 
 @dataclass(frozen=True)
 class ZeroRun:
-    """Whether a Zero-Run audit claims more than the truth.
-
-    Parameters
-    ----------
-    play : callable
-        Plays the game of a seed, propensities included.
-    claim : Claim
-        The family of guarantees.
-    options : dict
-        Further options of the audit.
-    replicates : int
-        How many bootstrap replicates of propensities that are learnt; they are known if 0.
-    platt : bool
-        Whether propensities that are learnt are calibrated.
-    over_set : bool
-        Whether the bound is that over a confidence set of log-odds, learnt from the examples that
-        are held out and the audited ones; what tests refute is not withheld.
-    """
+    """Whether a Zero-Run audit claims more than the truth."""
 
     play: ShiftedPlay
     claim: Claim

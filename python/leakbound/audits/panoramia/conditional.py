@@ -60,21 +60,7 @@ class Shown:
 
 
 def columns(values: FloatArray, known: FloatArray | None = None) -> FloatArray:
-    """Return columns in standard deviations, far values drawn in.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (m,) or (m, d)
-        Scores or features, finite.
-    known : ndarray of float64, optional
-        Those whose mean and spread count; `values` if None.
-
-    Returns
-    -------
-    ndarray of float64, shape (m, d)
-        Within ±3 as they are, beyond that 3 plus the logarithm of one plus the rest: values keep
-        their order, so that a sceptic sees all that they say.
-    """
+    """Return columns in standard deviations, far values drawn in."""
     table = values.reshape(len(values), -1)
     like = table if known is None else known.reshape(len(known), -1)
     spread = np.maximum(like.std(axis=0), np.finfo(np.float64).tiny)

@@ -28,23 +28,7 @@ _MEMBERS = "One cut, fixed in advance, tested as if guesses of both sides had be
 
 
 def correct_by_composition(study: Study) -> Corrected:
-    """Audit as if there were no shift, and take off the largest that any example may have.
-
-    Parameters
-    ----------
-    study : Study
-        The examples.
-
-    Returns
-    -------
-    Corrected
-        The audit of one run, less the shift.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the claim has no such form, or the adversary weighs tampering.
-    """
+    """Audit as if there were no shift, and take off the largest that any example may have."""
     if not isinstance(study.claim, PureDP | ApproxDP | GaussianDP):
         message = (
             f'correction="composition" is for pure, approximate and Gaussian DP, got '

@@ -246,20 +246,7 @@ def least_favourable_bound(
 def planning_log_odds(
     reference: tuple[ArrayInput, ArrayInput | HasMember], found: ConfidenceSet
 ) -> FloatArray | None:
-    """Return log-odds of the audited examples learnt from D' alone, to plan guesses with.
-
-    Parameters
-    ----------
-    reference : tuple of array-like
-        Features and membership of D'.
-    found : ConfidenceSet
-        The set, which holds the features of the audited examples.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,), or None
-        They matter to power alone; none where D' has too few rows of a class, or no fit settles.
-    """
+    """Return log-odds of the audited examples learnt from D' alone, to plan guesses with."""
     try:
         learnt = LogisticPropensity().fit(*reference)
         return learnt.log_odds(found.features) + found.offsets
@@ -280,33 +267,7 @@ def bound_over_set(
     planned: FloatArray | None = None,
     seed: int = 0,
 ) -> LeastFavourable:
-    """Return the least bound over a confidence set, at a level of its own.
-
-    Parameters
-    ----------
-    scores : array-like, shape (m,)
-        Of the audited examples.
-    found : ConfidenceSet
-        The set; one for all attacks and claims.
-    claim : Claim
-        The family of guarantees.
-    level : float
-        Probability of error of this test, that of the set not included.
-    sides, correction, test, guesses, seed
-        As for `least_favourable_bound`.
-    planned : ndarray of float64, shape (m,), optional
-        Log-odds that do not depend on audited labels, to plan guesses with; 0 if None.
-
-    Returns
-    -------
-    LeastFavourable
-        The bound.
-
-    Raises
-    ------
-    LengthMismatchError, NaNScoresError, OptionError, IncompatibleOptionsError
-        If an argument does not fit.
-    """
+    """Return the least bound over a confidence set, at a level of its own."""
     values = check_scores(scores)
     check_length(values, found.audited, "scores")
     instance(claim, "claim", CLAIMS)

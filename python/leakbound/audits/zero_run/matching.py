@@ -39,27 +39,7 @@ _THEOREM = (
 
 
 def correct_by_matching(study: Study) -> Corrected:
-    """Audit the examples that matching keeps as in an audit of one run.
-
-    Parameters
-    ----------
-    study : Study
-        The examples; a row of uniforms for each draw, whose middle bound counts.
-
-    Returns
-    -------
-    Corrected
-        The audit of the kept examples.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If only limits of the propensities are known, or the adversary weighs tampering.
-    NoOverlapError
-        If matching keeps fewer than two examples on average.
-    OptionError
-        If the policy does not suit the number of examples.
-    """
+    """Audit the examples that matching keeps as in an audit of one run."""
     if study.shift.limited:
         message = (
             'correction="match" needs propensities, not limits: take "tamper" or '

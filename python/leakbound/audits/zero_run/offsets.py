@@ -49,23 +49,7 @@ class _Guesses:
 
 
 def correct_by_offsets(study: Study) -> Corrected:
-    """Audit guesses whose odds by shift alone are reckoned with, one by one.
-
-    Parameters
-    ----------
-    study : Study
-        The examples.
-
-    Returns
-    -------
-    Corrected
-        The scan of all cuts, or a fixed number of guesses.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If claim, cuts or options have no such form.
-    """
+    """Audit guesses whose odds by shift alone are reckoned with, one by one."""
     _check(study)
     if isinstance(study.claim, ApproxDP):
         return _with_failures(study, study.claim.delta)

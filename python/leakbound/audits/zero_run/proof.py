@@ -32,23 +32,7 @@ CORRECTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftedProof:
-    """What one attack proves.
-
-    Parameters
-    ----------
-    study : Study
-        Its scores, and how they are audited.
-    corrected : Corrected
-        What the correction made of them.
-    replicates : Bootstrap or None
-        The bound under replicates of the propensities, if there are any.
-    bound : float
-        What follows from both, on the claim's parameter.
-    reason : str
-        Why it is 0, if it is.
-    options : dict
-        What is to be said of the choice of the attack.
-    """
+    """What one attack proves."""
 
     study: Study
     corrected: Corrected
@@ -61,24 +45,7 @@ class ShiftedProof:
     def of(
         cls, study: Study, correction: Correction, *, p: float, method: BootstrapMethod
     ) -> ShiftedProof:
-        """Correct a study, and allow for the uncertainty of its propensities.
-
-        Parameters
-        ----------
-        study : Study
-            The study.
-        correction : {"match", "poisson_binomial", "tamper", "composition"}
-            How shift is taken out.
-        p : float
-            Share of the error probability that replicates take, if there are any.
-        method : {"percentile", "recentred", "basic"}
-            How the bound follows from them.
-
-        Returns
-        -------
-        ShiftedProof
-            What is proved.
-        """
+        """Correct a study, and allow for the uncertainty of its propensities."""
         corrected, draws = CORRECTIONS[correction](study), study.shift.draws
         if draws is None:
             audit = corrected.audit
@@ -106,18 +73,7 @@ class ShiftedProof:
         return float(_inverted(np.array(self.bound), self.study.direction))
 
     def by_tampering(self, method: BootstrapMethod) -> float:
-        """Return the bound of tampering with guesses in place of matching, all else the same.
-
-        Parameters
-        ----------
-        method : {"percentile", "recentred", "basic"}
-            How the bound follows from replicates.
-
-        Returns
-        -------
-        float
-            The bound on the claim's parameter, at the same level.
-        """
+        """Return the bound of tampering with guesses in place of matching, all else the same."""
         study = self.study
         other = replace(
             study,

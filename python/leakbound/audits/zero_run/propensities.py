@@ -49,23 +49,7 @@ _MISMATCH = 5.0
 
 @dataclass(frozen=True)
 class Shift:
-    """Log-odds of membership given features alone.
-
-    Parameters
-    ----------
-    log_odds : ndarray of float64, shape (m,)
-        The point estimate, or the truth.
-    low, high : ndarray of float64, shape (m,)
-        Limits between which the truth lies; the point itself unless limits were given.
-    draws : ndarray of float64, shape (K, m), optional
-        Replicates that show how uncertain the point is.
-    limited : bool
-        Whether limits were given.
-    learnt : bool
-        Whether they come from a model, fitted here or by whoever gave replicates.
-    warnings : tuple of str
-        What a reader should know about them.
-    """
+    """Log-odds of membership given features alone."""
 
     log_odds: FloatArray
     low: FloatArray

@@ -26,31 +26,7 @@ _BLOCK = 256
 def beyond_features(
     scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int = 0
 ) -> FloatArray:
-    """Return scores less their prediction from features, fold by fold from the other folds.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (m,)
-        Finite.
-    features : ndarray of float64, shape (m, d)
-        Finite.
-    trees : bool
-        Whether gradient-boosted trees predict what a ridge fit on features, squares and products
-        leaves.
-    seed : int
-        Seed of the folds, and of the trees.
-
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        What scores say beyond the features. No label enters, so that whatever is predicted well or
-        badly, a test of guesses ranked by the result stays valid.
-
-    Raises
-    ------
-    MissingExtraError
-        If `trees` and scikit-learn is not installed.
-    """
+    """Return scores less their prediction from features, fold by fold from the other folds."""
     if scores.size < 2 * _FOLDS:
         return scores
     fold = Purpose.BEYOND_FEATURES.rng(seed).permutation(scores.size) % _FOLDS

@@ -26,23 +26,7 @@ _SHARES = np.arange(1, 9) / 8
 
 
 def shift_curve(study: Study, correction: Correction, guesses: int) -> ShiftCurve:
-    """Audit ever larger shares of the examples, those of least |λ| first.
-
-    Parameters
-    ----------
-    study : Study
-        All that are audited.
-    correction : {"match", "poisson_binomial", "tamper", "composition"}
-        How shift is taken out.
-    guesses : int
-        How many the audit of all of them made. Where that number is fixed, it falls with the square
-        root of the number of examples, roughly as planned numbers do.
-
-    Returns
-    -------
-    ShiftCurve
-        Only shares that the policy can audit.
-    """
+    """Audit ever larger shares of the examples, those of least |λ| first."""
     size = study.shift.largest
     points = []
     for limit in np.unique(np.quantile(size, _SHARES, method="higher")):

@@ -102,22 +102,7 @@ class Study:
     def without_shift(
         self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
     ) -> AuditResult:
-        """Audit some of the examples as if every membership had been a fair coin.
-
-        Parameters
-        ----------
-        scores : ndarray of float64, shape (n,)
-            Higher is more likely a member.
-        member : ndarray of bool, shape (n,)
-            Whether each is one.
-        cuts : CutPolicy or None
-            Which cuts are tested.
-
-        Returns
-        -------
-        AuditResult
-            At the level, and for the claim, of this audit.
-        """
+        """Audit some of the examples as if every membership had been a fair coin."""
         return audit_coins(
             scores,
             member,
@@ -184,21 +169,7 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class Corrected:
-    """What a correction makes of a study.
-
-    Parameters
-    ----------
-    audit : ScoreAudit
-        What the point estimate of the propensities proves, at the study's level.
-    kept : int
-        Examples left after matching.
-    m_eff : float
-        The number of examples that the test reckons with.
-    theorem : str
-        Why the bound holds, if the propensities are right.
-    replicates : callable
-        Returns the bound under each replicate of the propensities, everything drawn held fixed.
-    """
+    """What a correction makes of a study."""
 
     audit: ScoreAudit
     kept: int
@@ -213,22 +184,7 @@ def confidence_of(level: float) -> float:
 
 
 def two_sided(values: FloatArray, guesses: int, sides: Sides) -> tuple[IntArray, IntArray]:
-    """Guess the top of a ranking members and the bottom not.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (m,)
-        What is ranked; on equality the lower index comes first.
-    guesses : int
-        How many to make, at most m: ⌈r/2⌉ at the top and ⌊r/2⌋ at the bottom, or all at the top.
-    sides : {"both", "member"}
-        Whether non-members are guessed.
-
-    Returns
-    -------
-    tuple of ndarray
-        Rows in the order in which they are guessed, from both ends, and the guesses, +1 or -1.
-    """
+    """Guess the top of a ranking members and the bottom not."""
     order = np.argsort(-values, kind="stable")
     top = guesses if sides == "member" else (guesses + 1) // 2
     rows = np.empty(guesses, dtype=np.int64)

@@ -48,23 +48,7 @@ _FAMILY = (
 
 
 def correct_by_tampering(study: Study) -> Corrected:
-    """Audit guesses of which some are dropped at random, those likely right by shift above all.
-
-    Parameters
-    ----------
-    study : Study
-        The examples.
-
-    Returns
-    -------
-    Corrected
-        The audit of a fixed number of guesses; a dropped one counts as wrong.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the variant is not one of tampering.
-    """
+    """Audit guesses of which some are dropped at random, those likely right by shift above all."""
     if study.variant == "absolute" and not isinstance(study.claim, PureDP | ApproxDP):
         message = 'variant="absolute" is for pure and approximate DP: take "symmetric"'
         raise IncompatibleOptionsError(message)

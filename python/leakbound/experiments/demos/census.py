@@ -36,18 +36,7 @@ HelperName: TypeAlias = Literal["generated", "real", "none"]
 
 
 def recipe(width: int) -> Recipe:
-    """Return how a network with two hidden layers is trained.
-
-    Parameters
-    ----------
-    width : int
-        Units of each hidden layer.
-
-    Returns
-    -------
-    Recipe
-        Of Adam, or DP-SGD.
-    """
+    """Return how a network with two hidden layers is trained."""
     return Recipe(
         lambda: nn.Sequential(
             nn.Linear(12, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 2)
@@ -73,43 +62,6 @@ def run(
     progress: Progress | None = None,
 ) -> SyntheticReport:
     """Train the models and audit all of them, in about two minutes on one core.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of people, initial weights, batches and noise, at least 0.
-    generator : {"copula", "cart", "chow-liu", "oracle"}
-        What makes up people; "oracle" is the census itself, for which c = 0.
-    helper : {"generated", "real", "none"}
-        What the baseline's helper is trained on.
-    heavy_tails : bool
-        Whether a few people have millions.
-    epochs : sequence of int
-        When to audit the model that is trained without privacy.
-    epsilons : sequence of float
-        The ε of each DP-SGD model, at δ = 1e-5.
-    private_epochs : int
-        How long DP-SGD trains.
-    width : int
-        Units of each of the two hidden layers, at least 1.
-    members : int
-        People that every model is trained on, at least 500.
-    seeds : int
-        How often splits, coins and the training of baseline and attack are repeated.
-    conditional : bool
-        Whether the table also has conditional lower bounds by Zero-Run.
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    SyntheticReport
-        The targets, and the table of their audits.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If an option has the wrong type or is outside its range.
 
     References
     ----------

@@ -39,11 +39,6 @@ class Census:
     else) and capital gains (multiples of ten; mostly 0). The label is 1 for a high income: its
     log-odds are linear in the columns, and 15 % of labels are turned round.
 
-    Parameters
-    ----------
-    heavy_tails : bool
-        Whether weights and gains have heavy tails: a few people then have millions.
-
     Examples
     --------
     >>> people = Census().sample(4000, seed=0)
@@ -59,40 +54,11 @@ class Census:
         flag(self.heavy_tails, "heavy_tails")
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "Census":  # noqa: ARG002
-        """Return the process itself: there is nothing to learn.
-
-        Parameters
-        ----------
-        members, labels : array-like
-            Not looked at.
-
-        Returns
-        -------
-        Census
-            This one.
-        """
+        """Return the process itself: there is nothing to learn."""
         return self
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw people.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same people.
-
-        Returns
-        -------
-        Samples
-            The table as float64 of shape (n, 7), and int64 labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw people."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.CENSUS.rng(integer(seed, "seed", least=0))
         age = np.clip(rng.normal(42, 13, n), 18, 90).round()
@@ -122,18 +88,7 @@ class Census:
 
 
 def features(table: FloatArray) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """Return what a network is trained on: columns of about unit size, occupations one by one.
-
-    Parameters
-    ----------
-    table : ndarray of float64, shape (n, 7)
-        People.
-
-    Returns
-    -------
-    ndarray of float32, shape (n, 12)
-        Their features.
-    """
+    """Return what a network is trained on: columns of about unit size, occupations one by one."""
     age, schooling, sex, occupation, hours, weight, gains = table.T
     columns = [
         (age - 42) / 13,

@@ -61,14 +61,7 @@ RECIPE = Recipe(
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsRow(AuditedModel):
-    """One model, and the audit of its logit margins on the canaries.
-
-    Parameters
-    ----------
-    train_accuracy, test_accuracy : float
-        Share of right predictions on the training set (wrong labels of included canaries counted
-        as right) and on 297 digits that no model sees, in [0, 1].
-    """
+    """One model, and the audit of its logit margins on the canaries."""
 
     train_accuracy: float
     test_accuracy: float
@@ -76,13 +69,7 @@ class DigitsRow(AuditedModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsReport(DemoReport[DigitsRow]):
-    """All models of the demo.
-
-    Parameters
-    ----------
-    training_examples : int
-        Size of the training set, included canaries counted.
-    """
+    """All models of the demo."""
 
     examples: ClassVar[str] = "canaries"
 
@@ -99,35 +86,6 @@ def run(
     progress: Progress | None = None,
 ) -> DigitsReport:
     """Train the models and audit each, in about 15 seconds on one core.
-
-    Parameters
-    ----------
-    out : str or os.PathLike, optional
-        A folder, made if need be, for the plan (``plan.npz``) and the scores of each model
-        (``scores/*.csv`` with columns id, member and score), which ``leakbound one-run`` reads.
-    seed : int
-        Seed of the split, labels, coins, initial weights, batches and noise, at least 0. The same
-        seed gives the same bounds on the same machine.
-    epochs : sequence of int
-        When to audit the model that is trained without privacy.
-    epsilons : sequence of float
-        The ε of each DP-SGD model, at δ = 1e-5.
-    private_epochs : int
-        How long DP-SGD trains.
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    DigitsReport
-        One row for each model.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If the seed or a number of epochs is not an integer in its range, or an ε not positive.
-    OSError
-        If `out` cannot be written.
 
     References
     ----------

@@ -62,38 +62,6 @@ def run(
 ) -> SyntheticReport:
     """Train the models and audit all of them, in about three minutes on one core.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of images, initial weights, batches and noise, at least 0.
-    generator : {"mixture", "diffusion", "oracle"}
-        What makes up images: a mixture of normals on principal components, a small diffusion
-        model, or the process itself, for which c = 0.
-    epochs : sequence of int
-        When to audit the model that is trained without privacy.
-    epsilons : sequence of float
-        The ε of each DP-SGD model, at δ = 1e-5.
-    private_epochs : int
-        How long DP-SGD trains.
-    members : int
-        Images that every model is trained on, at least 500.
-    seeds : int
-        How often splits, coins and the training of baseline and attack are repeated.
-    conditional : bool
-        Whether the table also has conditional lower bounds by Zero-Run.
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    SyntheticReport
-        The targets, and the table of their audits.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If an option has the wrong type or is outside its range.
-
     References
     ----------
     M. Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Retraining",

@@ -54,42 +54,11 @@ class Glyphs:
     """
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "Glyphs":  # noqa: ARG002
-        """Return the process itself: there is nothing to learn.
-
-        Parameters
-        ----------
-        members, labels : array-like
-            Not looked at.
-
-        Returns
-        -------
-        Glyphs
-            This one.
-        """
+        """Return the process itself: there is nothing to learn."""
         return self
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw images.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same images.
-
-        Returns
-        -------
-        Samples
-            Images as float32 of shape (n, 8, 8), and int64 labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        MissingExtraError
-            If matplotlib, whose fonts these are, is not installed.
-        """
+        """Draw images."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.GLYPHS.rng(integer(seed, "seed", least=0))
         digits = rng.integers(0, 10, n)
@@ -99,22 +68,7 @@ class Glyphs:
 
 
 def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Draw an image of each digit in its font: tilted, shifted, reduced and covered with noise.
-
-    Parameters
-    ----------
-    digits : ndarray of int64, shape (n,)
-        From 0 to 9.
-    fonts : ndarray of int64, shape (n,)
-        Places in `FONTS`.
-    rng : numpy.random.Generator
-        What draws.
-
-    Returns
-    -------
-    ndarray of float32, shape (n, 8, 8)
-        Images.
-    """
+    """Draw an image of each digit in its font: tilted, shifted, reduced and covered with noise."""
     n = digits.size
     drawings = digits * len(FONTS) + fonts
     tilts = np.deg2rad(rng.normal(0, TILT, n))
@@ -130,20 +84,7 @@ def photographs(digits: IntArray, fonts: IntArray, rng: np.random.Generator) -> 
 
 
 def noisy_labels(digits: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return the digits, some of them drawn anew.
-
-    Parameters
-    ----------
-    digits : ndarray of int64, shape (n,)
-        From 0 to 9.
-    rng : numpy.random.Generator
-        What draws.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Labels.
-    """
+    """Return the digits, some of them drawn anew."""
     anew = rng.random(digits.size) < RELABELLED
     return np.where(anew, rng.integers(0, 10, digits.size), digits)
 

@@ -24,15 +24,7 @@ SPREAD = 0.02
 
 
 class GPT(nn.Module):
-    """A causal language model over bytes.
-
-    Parameters
-    ----------
-    length : int
-        Most bytes of a text.
-    width : int
-        Size of the vector that stands for a byte; a multiple of four.
-    """
+    """A causal language model over bytes."""
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
@@ -44,18 +36,7 @@ class GPT(nn.Module):
         self.apply(_initialise)
 
     def forward(self, text: Tensor) -> Tensor:
-        """Predict each next byte.
-
-        Parameters
-        ----------
-        text : Tensor of int64, shape (batch, length)
-            Bytes.
-
-        Returns
-        -------
-        Tensor of float32, shape (batch, length, 256)
-            Logits: position t predicts byte t + 1.
-        """
+        """Predict each next byte."""
         positions = torch.arange(text.shape[1], device=text.device).expand(text.shape)
         hidden = self.blocks(self.bytes(text) + self.positions(positions))
         logits: Tensor = self.head(self.norm(hidden))
@@ -63,20 +44,7 @@ class GPT(nn.Module):
 
 
 def loss_of_next_bytes(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Return a language model's mean cross-entropy.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Returns logits of every next byte.
-    batch : tuple of Tensor
-        Texts alone.
-
-    Returns
-    -------
-    Tensor
-        One number, in nats per byte.
-    """
+    """Return a language model's mean cross-entropy."""
     (text,) = batch
     logits = network(text)[:, :-1]
     return functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
@@ -125,20 +93,7 @@ def _initialise(module: nn.Module) -> None:
 
 
 def recipe(width: int, *, private_batch_size: int) -> Recipe:
-    """Return how a model of chunks is trained.
-
-    Parameters
-    ----------
-    width : int
-        As for `GPT`.
-    private_batch_size : int
-        Mean number of chunks in a batch of DP-SGD.
-
-    Returns
-    -------
-    Recipe
-        Of AdamW, and DP-SGD.
-    """
+    """Return how a model of chunks is trained."""
     return Recipe(
         lambda: GPT(LENGTH, width),
         batch_size=32,

@@ -41,19 +41,7 @@ MEMBERS, NONMEMBERS, TEST = range(3)
 
 @dataclass(frozen=True)
 class Target:
-    """One model that was audited.
-
-    Parameters
-    ----------
-    name : str
-        What it is, such as "20 epochs" or "DP-SGD, ε = 8".
-    epochs : int
-        Passes over the training set.
-    epsilon : float or None
-        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
-    seconds : float
-        Training time until then.
-    """
+    """One model that was audited."""
 
     name: str
     epochs: int
@@ -63,13 +51,7 @@ class Target:
 
 @dataclass(frozen=True)
 class ClassifierTarget(Target):
-    """A classifier that was audited.
-
-    Parameters
-    ----------
-    train_accuracy, test_accuracy : float
-        Share of right predictions on members and on 3,000 fresh examples, in [0, 1].
-    """
+    """A classifier that was audited."""
 
     train_accuracy: float
     test_accuracy: float
@@ -80,17 +62,7 @@ AnyTarget = TypeVar("AnyTarget", bound=Target)
 
 @dataclass(frozen=True)
 class Material(Generic[AnyTarget]):
-    """What targets are trained on, and audited on.
-
-    Parameters
-    ----------
-    members, nonmembers : pair of ndarray, or ndarray
-        As `Panoramia.run` takes them.
-    training : TensorDataset
-        The members as targets take them.
-    judge : callable
-        Says of a trained network how well it does.
-    """
+    """What targets are trained on, and audited on."""
 
     members: object
     nonmembers: object
@@ -111,23 +83,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetsReport(Generic[AnyTarget]):
-    """All targets of a demo, and their audits.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        The table.
-    targets : tuple of Target
-        The overfitting sweep by epochs, then DP-SGD by ε.
-    members : int
-        Size of the training set.
-    generator : str
-        Name of the generator.
-    seed : int
-        Seed of everything random.
-    seconds : float
-        Time that all of it took.
-    """
+    """All targets of a demo, and their audits."""
 
     found: PanoramiaReport
     targets: tuple[AnyTarget, ...]
@@ -137,13 +93,7 @@ class TargetsReport(Generic[AnyTarget]):
     seconds: float
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            One entry for each field.
-        """
+        """Return everything as numbers, strings, lists and dicts."""
         return vars(self) | {
             "found": self.found.to_dict(),
             "targets": [vars(target) for target in self.targets],
@@ -166,31 +116,7 @@ def audit_targets(
     private_epochs: int,
     progress: Progress | None,
 ) -> TargetsReport[AnyTarget]:
-    """Train all targets on the same members, and audit them together.
-
-    Parameters
-    ----------
-    audit : Panoramia
-        How they are audited.
-    draw : callable
-        Where members and non-members come from.
-    recipe : Recipe
-        How targets are trained.
-    generator : str
-        What the generator is called.
-    seed, members, epochs, epsilons, private_epochs, progress
-        As for the demos.
-
-    Returns
-    -------
-    TargetsReport
-        Targets and table.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If a number is not an integer in its range, or an ε not positive.
-    """
+    """Train all targets on the same members, and audit them together."""
     began = perf_counter()
     seed = integer(seed, "seed", least=0)
     members = integer(members, "members", least=500)
@@ -230,20 +156,7 @@ def audit_targets(
 
 
 def drawing(process: Process, inputs: Inputs | None) -> Draw[ClassifierTarget]:
-    """Return what draws the material of classifiers from a process.
-
-    Parameters
-    ----------
-    process : Process
-        Draws examples with labels.
-    inputs : callable, optional
-        Turns examples into what targets take.
-
-    Returns
-    -------
-    callable
-        Draws members, as many non-members, and 3,000 more to test on.
-    """
+    """Return what draws the material of classifiers from a process."""
 
     def tensors(pair: tuple[np.ndarray, np.ndarray]) -> TensorDataset:
         values, labels = pair

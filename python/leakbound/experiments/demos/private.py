@@ -30,32 +30,7 @@ def train_privately(
     epochs: int,
     ticks: Ticks,
 ) -> TrainedModel:
-    """Train a network with DP-SGD.
-
-    Parameters
-    ----------
-    network : nn.Module
-        The network before training.
-    optimizer : torch.optim.Optimizer
-        Of its parameters.
-    data : TensorDataset
-        Training set.
-    train_one_epoch : callable
-        Takes network, optimizer and batches, and trains for one pass.
-    batch_size : int
-        Mean number of examples in a batch.
-    epsilon : float
-        ε of the guarantee at δ = 1e-5.
-    epochs : int
-        Passes over the data.
-    ticks : Ticks
-        Told of each epoch.
-
-    Returns
-    -------
-    TrainedModel
-        The network.
-    """
+    """Train a network with DP-SGD."""
     began = perf_counter()
     with quiet_opacus():
         private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(

@@ -20,45 +20,14 @@ Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
 
 
 def loss_of_labels(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Return a classifier's mean cross-entropy.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Returns logits.
-    batch : tuple of Tensor
-        Inputs and labels.
-
-    Returns
-    -------
-    Tensor
-        One number.
-    """
+    """Return a classifier's mean cross-entropy."""
     inputs, targets = batch
     return nn.functional.cross_entropy(network(inputs), targets)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train a network.
-
-    Parameters
-    ----------
-    network : callable
-        Returns the network; its weights are drawn from torch's generator.
-    batch_size : int
-        Examples in a batch.
-    learning_rate : float
-        Of the optimizer.
-    private_batch_size : int
-        Mean number of examples in a batch of DP-SGD.
-    private_learning_rate : float
-        Of DP-SGD.
-    loss : callable
-        What is made smaller.
-    optimizer, private_optimizer : type
-        Of torch: without privacy, and for DP-SGD.
-    """
+    """How to train a network."""
 
     network: Callable[[], nn.Module]
     batch_size: int
@@ -70,42 +39,14 @@ class Recipe:
     private_optimizer: type[torch.optim.Optimizer] = torch.optim.SGD
 
     def new(self, seed: int) -> nn.Module:
-        """Return the network before training.
-
-        Parameters
-        ----------
-        seed : int
-            Of its weights.
-
-        Returns
-        -------
-        nn.Module
-            The network.
-        """
+        """Return the network before training."""
         torch.manual_seed(Purpose.DEMO_NETWORK.derived(seed))
         return self.network()
 
     def overfit(
         self, data: TensorDataset, marks: list[int], seed: int, ticks: Ticks
     ) -> Iterator[TrainedModel]:
-        """Train one network far past its best, and hand it out at each mark.
-
-        Parameters
-        ----------
-        data : TensorDataset
-            Training set.
-        marks : list of int
-            Epochs, increasing.
-        seed : int
-            Of weights and batches.
-        ticks : Ticks
-            Told of each epoch.
-
-        Yields
-        ------
-        TrainedModel
-            The same network every time, trained for longer.
-        """
+        """Train one network far past its best, and hand it out at each mark."""
         network = self.new(seed)
         optimizer = self.optimizer(network.parameters(), lr=self.learning_rate)  # type: ignore[call-arg]
         batches = BatchSampler(RandomSampler(data), self.batch_size, drop_last=False)
@@ -117,26 +58,7 @@ class Recipe:
     def privately(
         self, data: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
     ) -> TrainedModel:
-        """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise.
-
-        Parameters
-        ----------
-        data : TensorDataset
-            Training set.
-        epsilon : float
-            ε of the guarantee at δ = 1e-5.
-        epochs : int
-            Passes over the data.
-        seed : int
-            Of weights, batches and noise.
-        ticks : Ticks
-            Told of each epoch.
-
-        Returns
-        -------
-        TrainedModel
-            The network.
-        """
+        """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
         network = self.new(seed)
         return train_privately(
             network,
@@ -151,20 +73,7 @@ class Recipe:
 
 
 def accuracy(network: nn.Module, data: TensorDataset) -> float:
-    """Return the share of right predictions.
-
-    Parameters
-    ----------
-    network : nn.Module
-        A classifier.
-    data : TensorDataset
-        Inputs and labels.
-
-    Returns
-    -------
-    float
-        In [0, 1].
-    """
+    """Return the share of right predictions."""
     inputs, targets = data.tensors
     network.eval()
     with torch.no_grad():

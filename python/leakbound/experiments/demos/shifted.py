@@ -63,13 +63,7 @@ STRANGER_EPOCHS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftedRow(AuditedModel):
-    """One model, and the audit of its logit margins.
-
-    Parameters
-    ----------
-    result, simultaneous : ZeroRunResult
-        The audit, with the naive one beside it; and at the confidence that all models share.
-    """
+    """One model, and the audit of its logit margins."""
 
     result: ZeroRunResult
     simultaneous: ZeroRunResult
@@ -77,21 +71,7 @@ class ShiftedRow(AuditedModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ShiftedReport:
-    """All models of the demo.
-
-    Parameters
-    ----------
-    rows : tuple of ShiftedRow
-        The model that never saw the members, then the others by epochs.
-    people, members : int
-        People audited, and the members among them.
-    held_out : int
-        Other people, from whom propensities are learnt.
-    seed : int
-        Seed of everything random.
-    seconds : float
-        Time that all of it took.
-    """
+    """All models of the demo."""
 
     rows: tuple[ShiftedRow, ...]
     people: int
@@ -101,13 +81,7 @@ class ShiftedReport:
     seconds: float
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            One entry for each field.
-        """
+        """Return everything as numbers, strings, lists and dicts."""
         return vars(self) | {"rows": [row.to_dict() for row in self.rows]}
 
 
@@ -119,30 +93,6 @@ def run(
     progress: Progress | None = None,
 ) -> ShiftedReport:
     """Train the models and audit each, in about half a minute on one core.
-
-    Parameters
-    ----------
-    out : str or os.PathLike, optional
-        A folder, made if need be, for the scores of each model with the features of the people
-        (``scores/*.csv``), which ``leakbound zero-run`` reads.
-    seed : int
-        Seed of people, weights, batches and audits, at least 0.
-    epochs : sequence of int
-        When to audit the model that is trained on the members.
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    ShiftedReport
-        One row for each model.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If the seed or a number of epochs is not an integer in its range.
-    OSError
-        If `out` cannot be written.
 
     References
     ----------

@@ -49,21 +49,7 @@ _EMBEDDER = Recipe(
 
 @dataclass(frozen=True)
 class ShiftedGlyphs:
-    """Members and non-members in different fonts, and scores by a network that overfits.
-
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (m,)
-        Logit margins of the network.
-    member : ndarray of bool, shape (m,)
-        Whether an image was in its training set.
-    log_odds : ndarray of float64, shape (m,)
-        The log-odds of membership given the font, which none but the process knows.
-    features : ndarray of float64, shape (m, 50)
-        Embeddings.
-    holdout_features, holdout_member : ndarray
-        The same of as many other images.
-    """
+    """Members and non-members in different fonts, and scores by a network that overfits."""
 
     scores: FloatArray
     member: BoolArray
@@ -79,22 +65,7 @@ class ShiftedGlyphs:
 
     @classmethod
     def create(cls, m: int, *, shift: float, seed: int) -> "ShiftedGlyphs":
-        """Draw images, toss for membership, train on the members and score.
-
-        Parameters
-        ----------
-        m : int
-            Images audited, and as many to learn propensities from.
-        shift : float
-            ρ in [0, 1]: 1 if fonts say nothing of membership, 0 if as much as they may.
-        seed : int
-            Seed of everything but the embedding.
-
-        Returns
-        -------
-        ShiftedGlyphs
-            Given fonts memberships are independent coins.
-        """
+        """Draw images, toss for membership, train on the members and score."""
         rng = Purpose.SHIFTED_GLYPHS.rng(seed)
         thin, digits = rng.integers(0, 2, 2 * m), rng.integers(0, 10, 2 * m)
         odds: FloatArray = float(1 - shift) * STRENGTH * np.where(thin, -1.0, 1.0)

@@ -57,13 +57,7 @@ RECIPE = recipe(WIDTH, private_batch_size=64)
 
 @dataclass(frozen=True, kw_only=True)
 class TextRow(AuditedModel):
-    """One model, and the audit of minus the losses of all chunks.
-
-    Parameters
-    ----------
-    train_loss, test_loss : float
-        Mean loss of the included and of the excluded chunks, in nats per byte; 5.55 is guessing.
-    """
+    """One model, and the audit of minus the losses of all chunks."""
 
     train_loss: float
     test_loss: float
@@ -71,13 +65,7 @@ class TextRow(AuditedModel):
 
 @dataclass(frozen=True, kw_only=True)
 class TextReport(DemoReport[TextRow]):
-    """All models of the demo.
-
-    Parameters
-    ----------
-    parameters : int
-        Size of the model.
-    """
+    """All models of the demo."""
 
     examples: ClassVar[str] = "chunks"
 
@@ -95,38 +83,6 @@ def run(
     progress: Progress | None = None,
 ) -> TextReport:
     """Train the models and audit each, in about three minutes on one core.
-
-    Parameters
-    ----------
-    out : str or os.PathLike, optional
-        A folder, made if need be, for the plan (``plan.npz``) and the scores of each model
-        (``scores/*.csv`` with columns id, member and score), which ``leakbound one-run`` reads.
-    seed : int
-        Seed of the choice of chunks, coins, initial weights, batches and noise, at least 0. The
-        same seed gives the same bounds on the same machine and version of Python, whose
-        documentation the text is.
-    epochs : sequence of int
-        When to audit the model that is trained without privacy.
-    epsilons : sequence of float
-        The ε of each DP-SGD model, at δ = 1e-5.
-    private_epochs : int
-        How long DP-SGD trains.
-    chunks : int
-        How many chunks of text are audited, from 200 to 5,000.
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    TextReport
-        One row for each model.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If the seed or a number is not an integer in its range, or an ε not positive.
-    OSError
-        If `out` cannot be written.
 
     References
     ----------

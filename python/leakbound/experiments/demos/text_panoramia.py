@@ -52,13 +52,7 @@ RECIPE = recipe(WIDTH, private_batch_size=128)
 
 @dataclass(frozen=True)
 class LanguageTarget(Target):
-    """A language model that was audited.
-
-    Parameters
-    ----------
-    train_loss, test_loss : float
-        Mean loss of members and of real non-members, in nats per byte; 5.55 is guessing.
-    """
+    """A language model that was audited."""
 
     train_loss: float
     test_loss: float
@@ -78,34 +72,6 @@ def run(
     progress: Progress | None = None,
 ) -> LanguageReport:
     """Train the models and audit all of them, in about seven minutes on one core.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the choice of chunks, initial weights, batches and noise, at least 0.
-    epochs : sequence of int
-        When to audit the model that is trained without privacy.
-    epsilons : sequence of float
-        The ε of each DP-SGD model, at δ = 1e-5.
-    private_epochs : int
-        How long DP-SGD trains.
-    members : int
-        Chunks that every model is trained on, from 500 to 5,000; the others are non-members, no
-        more than members.
-    seeds : int
-        How often splits, coins and the training of baseline and attack are repeated.
-    progress : callable, optional
-        Called with what is being done and the share done.
-
-    Returns
-    -------
-    TargetsReport
-        The targets, and the table of their audits.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If an option has the wrong type or is outside its range.
 
     References
     ----------

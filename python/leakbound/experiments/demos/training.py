@@ -42,21 +42,7 @@ _ERROR = 0.05
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A network at some moment of its training.
-
-    Parameters
-    ----------
-    name : str
-        What it is, such as "20 epochs" or "DP-SGD, ε = 8".
-    network : torch.nn.Module
-        The network.
-    epochs : int
-        Passes over the training set.
-    epsilon : float or None
-        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
-    seconds : float
-        Training time until then.
-    """
+    """A network at some moment of its training."""
 
     name: str
     network: nn.Module
@@ -67,25 +53,7 @@ class TrainedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedModel:
-    """One model and its audit.
-
-    Parameters
-    ----------
-    name : str
-        What the model is, such as "20 epochs" or "DP-SGD, ε = 8".
-    epochs : int
-        Passes over the training set.
-    epsilon : float or None
-        The ε that DP-SGD guarantees at δ = 1e-5; None without DP-SGD.
-    auc : float
-        Probability that a member's score is above a non-member's, in [0, 1].
-    seconds : float
-        Training time until then.
-    result : AuditResult
-        The audit of its scores.
-    simultaneous : AuditResult
-        The same audit at a confidence that lets the bounds of all models hold together at 95 %.
-    """
+    """One model and its audit."""
 
     name: str
     epochs: int
@@ -96,13 +64,7 @@ class AuditedModel:
     simultaneous: AuditResult
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            One entry for each field.
-        """
+        """Return everything as numbers, strings, lists and dicts."""
         return vars(self) | {
             "result": self.result.to_dict(),
             "simultaneous": self.simultaneous.to_dict(),
@@ -110,18 +72,7 @@ class AuditedModel:
 
 
 def simultaneous(models: int) -> float:
-    """Return the confidence of each audit with which all of them hold together at 95 %.
-
-    Parameters
-    ----------
-    models : int
-        How many.
-
-    Returns
-    -------
-    float
-        1 - 0.05 / models.
-    """
+    """Return the confidence of each audit with which all of them hold together at 95 %."""
     return 1 - _ERROR / max(1, models)
 
 
@@ -130,19 +81,7 @@ Row = TypeVar("Row", bound=AuditedModel)
 
 @dataclass(frozen=True, kw_only=True)
 class DemoReport(Generic[Row]):
-    """All models of a demo.
-
-    Parameters
-    ----------
-    rows : tuple
-        The overfitting sweep by epochs, then DP-SGD by ε.
-    plan : InclusionPlan
-        Which examples are members.
-    seed : int
-        Seed of everything random.
-    seconds : float
-        Time that all of it took.
-    """
+    """All models of a demo."""
 
     examples: ClassVar[str]
     """What the audited examples are called."""
@@ -153,13 +92,7 @@ class DemoReport(Generic[Row]):
     seconds: float
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return everything but the plan as numbers, strings, lists and dicts.
-
-        Returns
-        -------
-        dict
-            Sizes, and every field but the plan.
-        """
+        """Return everything but the plan as numbers, strings, lists and dicts."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "plan"}
         return {
             self.examples: len(self.plan),
@@ -183,24 +116,7 @@ class Ticks:
 
 
 def write_scores(folder: Path, name: str, scores: Scores, plan: InclusionPlan) -> None:
-    """Write scores as a table that ``leakbound one-run`` reads.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to; made if need be.
-    name : str
-        What the model is called, which the file is named after.
-    scores : Scores
-        Its scores.
-    plan : InclusionPlan
-        Membership.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
+    """Write scores as a table that ``leakbound one-run`` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     columns = zip(scores.ids.tolist(), plan.member.tolist(), scores.values.tolist(), strict=True)
     lines = [f"{label},{int(member)},{value!r}" for label, member, value in columns]
@@ -211,24 +127,7 @@ def write_scores(folder: Path, name: str, scores: Scores, plan: InclusionPlan) -
 def train_to_marks(
     network: nn.Module, train_one_epoch: Callable[[], object], marks: list[int], ticks: Ticks
 ) -> Iterator[TrainedModel]:
-    """Train one network far past its best, and hand it out at each mark.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        The network before training.
-    train_one_epoch : callable
-        Trains it for one pass over the data.
-    marks : list of int
-        Epochs, increasing.
-    ticks : Ticks
-        Told of each epoch.
-
-    Yields
-    ------
-    TrainedModel
-        The same network every time, trained for longer.
-    """
+    """Train one network far past its best, and hand it out at each mark."""
     seconds, last = 0.0, max(marks, default=0)
     for epoch in range(1, last + 1):
         began = perf_counter()
@@ -242,13 +141,7 @@ def train_to_marks(
 
 @contextmanager
 def quiet_opacus() -> Iterator[None]:
-    """Silence what opacus warns of on every run and what does not matter here.
-
-    Yields
-    ------
-    None
-        Nothing; other warnings come through.
-    """
+    """Silence what opacus warns of on every run and what does not matter here."""
     with warnings.catch_warnings():
         # A guarantee against an adversary who predicts the generator needs another package.
         warnings.filterwarnings("ignore", "Secure RNG turned off", UserWarning)

@@ -23,23 +23,7 @@ _FEW = 60
 
 
 def svg(outcome: Outcome) -> str:
-    """Draw the lines of an outcome, one panel beside the other.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        With at least one line.
-
-    Returns
-    -------
-    str
-        An SVG document, the same every time.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the lines of an outcome, one panel beside the other."""
     panels = list(dict.fromkeys(line.panel for line in outcome.lines))
     with plots.house_style():
         import matplotlib as mpl

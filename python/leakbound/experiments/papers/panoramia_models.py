@@ -116,18 +116,7 @@ class Setting:
 
 
 def setting(*, full: bool) -> Setting:
-    """Return images, more of them for the whole.
-
-    Parameters
-    ----------
-    full : bool
-        Whether at the size of the demo.
-
-    Returns
-    -------
-    Setting
-        The task.
-    """
+    """Return images, more of them for the whole."""
     from torch import nn
 
     from leakbound.experiments.demos import glyphs
@@ -197,18 +186,7 @@ class Trained:
 
 @cache
 def trained(*, full: bool) -> Trained:
-    """Train the target once for all that is shown of it.
-
-    Parameters
-    ----------
-    full : bool
-        As for `setting`.
-
-    Returns
-    -------
-    Trained
-        The target.
-    """
+    """Train the target once for all that is shown of it."""
     import torch
     from torch.utils.data import TensorDataset
 
@@ -231,22 +209,7 @@ def trained(*, full: bool) -> Trained:
 
 @cache
 def audit(name: HelperName, share: float, *, full: bool) -> PanoramiaReport:
-    """Audit the target once with each helper and share.
-
-    Parameters
-    ----------
-    name : str
-        Of the helper.
-    share : float
-        Of the members, for training.
-    full : bool
-        As for `setting`.
-
-    Returns
-    -------
-    PanoramiaReport
-        What was found.
-    """
+    """Audit the target once with each helper and share."""
     return trained(full=full).audit(name, share)
 
 

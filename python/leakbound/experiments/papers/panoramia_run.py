@@ -35,62 +35,21 @@ OTHERS = (
 
 @cache
 def census_run(*, full: bool) -> SyntheticReport:
-    """Train and audit the targets once for all that is shown of them.
-
-    Parameters
-    ----------
-    full : bool
-        Whether at the sizes of the demo, with more targets.
-
-    Returns
-    -------
-    SyntheticReport
-        Targets and audits.
-    """
+    """Train and audit the targets once for all that is shown of them."""
     from leakbound.experiments.demos.census import run
 
     return run(**(FULL if full else QUICK))
 
 
 def audited(made: SyntheticReport) -> list[str]:
-    """Return the names of the targets.
-
-    Parameters
-    ----------
-    made : SyntheticReport
-        A run.
-
-    Returns
-    -------
-    list of str
-        In the order of its table.
-    """
+    """Return the names of the targets."""
     return [target.name for target in made.targets]
 
 
 def lines_of(
     rows: Sequence[tuple[Cell, ...]], panel: str, names: Sequence[str], *, across: int, first: int
 ) -> tuple[Line, ...]:
-    """Return columns of a table as lines.
-
-    Parameters
-    ----------
-    rows : sequence of tuple
-        The table.
-    panel : str
-        Where the lines belong.
-    names : sequence of str
-        Of the lines.
-    across : int
-        The column of places on the horizontal axis.
-    first : int
-        The column of the first line; the others follow it.
-
-    Returns
-    -------
-    tuple of Line
-        One for each name.
-    """
+    """Return columns of a table as lines."""
     return tuple(
         Line(
             panel,
@@ -103,34 +62,10 @@ def lines_of(
 
 
 def mean_of(spread: Spread | None) -> Cell:
-    """Return the mean over seeds, or nothing where an audit has no such number.
-
-    Parameters
-    ----------
-    spread : Spread or None
-        Mean and interval.
-
-    Returns
-    -------
-    float or None
-        The mean.
-    """
+    """Return the mean over seeds, or nothing where an audit has no such number."""
     return None if spread is None else spread.mean
 
 
 def means_of(results: Sequence[Any], *values: Callable[[Any], float]) -> tuple[float, ...]:
-    """Return means of several values over results.
-
-    Parameters
-    ----------
-    results : sequence
-        At least one.
-    *values : callable
-        Each takes a result.
-
-    Returns
-    -------
-    tuple of float
-        One mean for each.
-    """
+    """Return means of several values over results."""
     return tuple(Spread.of([value(result) for result in results]).mean for value in values)

@@ -27,20 +27,7 @@ FEW = 40
 
 
 def candidates(train: Sample, validation: Sample, seed: int) -> Iterator[Candidate]:
-    """Boost trees with each setting of a small grid, and offer them at several sizes.
-
-    Parameters
-    ----------
-    train, validation : Sample
-        What the trees, and what the stacking regression is fitted to.
-    seed : int
-        Seed of the trees.
-
-    Yields
-    ------
-    Candidate
-        An attack.
-    """
+    """Boost trees with each setting of a small grid, and offer them at several sizes."""
     signals = flat_signals(validation.signals)
     alone = Trees.grow(flat_signals(train.signals), train, GRID[0], seed) if signals.size else None
     for options in GRID:
@@ -57,41 +44,13 @@ def candidates(train: Sample, validation: Sample, seed: int) -> Iterator[Candida
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Boosted trees, all of them or the first few.
-
-    Parameters
-    ----------
-    model : HistGradientBoostingClassifier
-        All of them.
-    """
+    """Boosted trees, all of them or the first few."""
 
     model: Any
 
     @classmethod
     def grow(cls, table: FloatArray, train: Sample, options: dict[str, Any], seed: int) -> Self:
-        """Grow them.
-
-        Parameters
-        ----------
-        table : ndarray of float64, shape (n, columns)
-            Features.
-        train : Sample
-            Membership.
-        options : dict
-            Of the grid.
-        seed : int
-            Of the trees.
-
-        Returns
-        -------
-        Trees
-            As many as compete at most.
-
-        Raises
-        ------
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Grow them."""
         try:
             from sklearn.ensemble import HistGradientBoostingClassifier
         except ImportError as error:
@@ -109,36 +68,12 @@ class Trees:
         return cls(model.fit(table, train.member))
 
     def staged(self, table: FloatArray) -> dict[int, FloatArray]:
-        """Return the log-odds after each number of trees that competes.
-
-        Parameters
-        ----------
-        table : ndarray of float64, shape (n, columns)
-            Features.
-
-        Returns
-        -------
-        dict of int to ndarray of float64, shape (n,)
-            By number of trees.
-        """
+        """Return the log-odds after each number of trees that competes."""
         stages = enumerate(self.model.staged_decision_function(table), start=1)
         return {stage: logits.ravel() for stage, logits in stages if stage in STAGES}
 
     def logits(self, table: FloatArray, stage: int) -> FloatArray:
-        """Return the log-odds after some of the trees.
-
-        Parameters
-        ----------
-        table : ndarray of float64, shape (n, columns)
-            Features.
-        stage : int
-            How many trees.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            One for each example.
-        """
+        """Return the log-odds after some of the trees."""
         stages = self.model.staged_decision_function(table)
         return np.asarray(next(islice(stages, stage - 1, None)), dtype=np.float64).ravel()
 
@@ -174,20 +109,7 @@ def _parts(logits: FloatArray, alone: Trees | None, signals: FloatArray) -> Floa
 
 
 def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray:
-    """Return the rows of the table, with the label and the signals beside them.
-
-    Parameters
-    ----------
-    examples : Examples
-        The examples.
-    signals : ndarray of float64, shape (n, models, values), optional
-        What models say.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, columns)
-        One row for each example.
-    """
+    """Return the rows of the table, with the label and the signals beside them."""
     table = examples.x.reshape(len(examples), -1)
     parts = [table] if examples.y is None else [table, examples.y]
     said = [] if signals is None else [flat_signals(signals)]
@@ -195,17 +117,6 @@ def columns(examples: Examples, signals: FloatArray | None = None) -> FloatArray
 
 
 def flat_signals(signals: FloatArray) -> FloatArray:
-    """Return what each model says, and what each says beyond the one before.
-
-    Parameters
-    ----------
-    signals : ndarray of float64, shape (n, models, values)
-        What models say.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, columns)
-        No column where there is no model.
-    """
+    """Return what each model says, and what each says beyond the one before."""
     both = (signals, np.diff(signals, axis=1))
     return np.concatenate([part.reshape(len(signals), -1) for part in both], axis=1)

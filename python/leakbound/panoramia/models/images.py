@@ -43,20 +43,7 @@ BATCH = 128
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Models that see no signal, and so serve all attacks.
-
-    Parameters
-    ----------
-    pictures : dict of int to Pictures
-        The convolutional network after each number of epochs that competes.
-    dense : Pictures
-        A dense network on all pixels: where images are small or aligned, the strongest of the
-        three.
-    trees : Trees
-        Boosted trees on pixels and label.
-    on_validation : ndarray of float64, shape (n, 2)
-        What the dense network and the trees say of the validation data.
-    """
+    """Models that see no signal, and so serve all attacks."""
 
     pictures: dict[int, "Pictures"]
     dense: "Pictures"
@@ -65,20 +52,7 @@ class Prepared:
 
 
 def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
-    """Train what sees no signal.
-
-    Parameters
-    ----------
-    train, validation : Sample
-        The signals are not looked at.
-    seed : int
-        Of weights and batches.
-
-    Returns
-    -------
-    Prepared
-        The convolutional network at each of its stages, the dense network, and the trees.
-    """
+    """Train what sees no signal."""
     pictures = dict(Pictures.train(train, validation, seed, CONVOLUTIONS))
     ((_, dense),) = Pictures.train(train, validation, seed, DENSE)
     trees = Trees.grow(columns(train.examples), train, GRID[-1], seed)
@@ -89,22 +63,7 @@ def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
 def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Prepared
 ) -> Iterator[Candidate]:
-    """Stack the convolutional network at each of its stages with the others and one on signals.
-
-    Parameters
-    ----------
-    train, validation : Sample
-        What the network on signals, and what the stacking regression is fitted to.
-    seed : int
-        Of the weights.
-    prepared : Prepared
-        What `prepare` returned.
-
-    Yields
-    ------
-    Candidate
-        An attack.
-    """
+    """Stack the convolutional network at each of its stages with the others and one on signals."""
     signals = Signals.train(train, seed)
     for epochs, network in prepared.pictures.items():
         parts = [network.on_validation, prepared.on_validation, *signals.logits(validation.signals)]
@@ -116,19 +75,7 @@ def candidates(
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """A network on images and labels.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Returns log-odds of membership.
-    mean, spread : float
-        Of the pixels it was trained on.
-    classes : int
-        Labels it knows, 0 where images have none.
-    on_validation : ndarray of float64
-        What it says of the validation data.
-    """
+    """A network on images and labels."""
 
     network: nn.Module
     mean: float
@@ -140,27 +87,7 @@ class Pictures:
     def train(
         cls, train: Sample, validation: Sample, seed: int, plan: "Plan"
     ) -> Iterator[tuple[int, "Pictures"]]:
-        """Train, and hand out a copy at each stage.
-
-        Parameters
-        ----------
-        train, validation : Sample
-            Images and labels.
-        seed : int
-            Of weights and batches.
-        plan : Plan
-            What network, and how it is trained.
-
-        Yields
-        ------
-        tuple of int and Pictures
-            Epochs and network.
-
-        Raises
-        ------
-        ShapeError
-            If the images have no height and width.
-        """
+        """Train, and hand out a copy at each stage."""
         x = _pixels(train.examples.x)
         labels = train.examples.y
         classes = 0 if labels is None else 1 + int(max(labels.max(), _largest(validation)))
@@ -182,18 +109,7 @@ class Pictures:
                     yield epoch, cls(frozen, mean, spread, classes, said)
 
     def logits(self, examples: Examples) -> FloatArray:
-        """Return the log-odds of membership.
-
-        Parameters
-        ----------
-        examples : Examples
-            Images and labels.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            One for each.
-        """
+        """Return the log-odds of membership."""
         return answers(self.network, _inputs(examples, self.mean, self.spread, self.classes))
 
 
@@ -249,21 +165,7 @@ class _Dense(nn.Module):
 
 @dataclass(frozen=True)
 class Plan:
-    """A kind of network, and how it is trained.
-
-    Parameters
-    ----------
-    network : callable
-        From the shape of an image and the number of labels to a new network.
-    stages : tuple of int
-        Epochs after which there is a copy, increasing; training ends with the last.
-    learning_rate : float
-        The largest.
-    decay : float
-        Of the weights.
-    falling : bool
-        Whether the learning rate rises to the largest and then falls to nearly 0.
-    """
+    """A kind of network, and how it is trained."""
 
     network: Callable[[tuple[int, ...], int], nn.Module]
     stages: tuple[int, ...]
@@ -274,20 +176,7 @@ class Plan:
     def schedule(
         self, optimizer: torch.optim.Optimizer, batches: int
     ) -> torch.optim.lr_scheduler.LRScheduler:
-        """Return what sets the learning rate of each step.
-
-        Parameters
-        ----------
-        optimizer : torch.optim.Optimizer
-            Its optimizer.
-        batches : int
-            Steps in an epoch.
-
-        Returns
-        -------
-        LRScheduler
-            To be stepped after each batch.
-        """
+        """Return what sets the learning rate of each step."""
         schedules = torch.optim.lr_scheduler
         if not self.falling:
             return schedules.ConstantLR(optimizer, 1.0)

@@ -36,15 +36,7 @@ STEPS = 200
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """A network on what models say.
-
-    Parameters
-    ----------
-    network : nn.Module or None
-        Returns log-odds of membership; None where there is no model.
-    mean, spread : ndarray of float64, shape (columns,)
-        Of the signals it was trained on.
-    """
+    """A network on what models say."""
 
     network: nn.Sequential | None
     mean: FloatArray
@@ -52,23 +44,7 @@ class Signals:
 
     @classmethod
     def train(cls, sample: Sample, seed: int, validation: Sample | None = None) -> Self:
-        """Train it, with all examples in every step.
-
-        Parameters
-        ----------
-        sample : Sample
-            Signals and membership.
-        seed : int
-            Of the weights.
-        validation : Sample, optional
-            The network is kept as it was when its loss on these was smallest; by default as it is
-            in the end.
-
-        Returns
-        -------
-        Signals
-            The network.
-        """
+        """Train it, with all examples in every step."""
         values = flat_signals(sample.signals)
         mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-9
         if not values.shape[1]:
@@ -95,72 +71,24 @@ class Signals:
         return model
 
     def inputs(self, signals: FloatArray) -> Tensor:
-        """Return what the network takes.
-
-        Parameters
-        ----------
-        signals : ndarray of float64, shape (n, models, values)
-            What models say.
-
-        Returns
-        -------
-        Tensor of float32, shape (n, columns)
-            Standardised.
-        """
+        """Return what the network takes."""
         values = (flat_signals(signals) - self.mean) / self.spread
         return torch.tensor(values, dtype=torch.float32)
 
     def logits(self, signals: FloatArray) -> list[FloatArray]:
-        """Return the log-odds of membership, or nothing where there is no model.
-
-        Parameters
-        ----------
-        signals : ndarray of float64, shape (n, models, values)
-            What models say.
-
-        Returns
-        -------
-        list of ndarray of float64, shape (n,)
-            One array, or none.
-        """
+        """Return the log-odds of membership, or nothing where there is no model."""
         return [] if self.network is None else [answers(self.network, [self.inputs(signals)])]
 
 
 def targets_of(sample: Sample) -> Tensor:
-    """Return membership as a network learns it.
-
-    Parameters
-    ----------
-    sample : Sample
-        Membership.
-
-    Returns
-    -------
-    Tensor of float32, shape (n,)
-        1 for members, 0 for others.
-    """
+    """Return membership as a network learns it."""
     return torch.tensor(sample.member, dtype=torch.float32)
 
 
 def optimizer_of(
     network: nn.Module, learning_rate: float, decay: float = DECAY
 ) -> torch.optim.Optimizer:
-    """Return the optimizer of a network: AdamW.
-
-    Parameters
-    ----------
-    network : nn.Module
-        The network.
-    learning_rate : float
-        Of the optimizer.
-    decay : float
-        Of the weights.
-
-    Returns
-    -------
-    torch.optim.Optimizer
-        The optimizer.
-    """
+    """Return the optimizer of a network: AdamW."""
     return torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=decay)
 
 
@@ -173,23 +101,7 @@ def one_epoch(
     batch: int,
     schedule: torch.optim.lr_scheduler.LRScheduler | None = None,
 ) -> None:
-    """Train a network for one pass over the examples, in random batches.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Takes the inputs and returns log-odds.
-    optimizer : torch.optim.Optimizer
-        Of its parameters.
-    inputs : sequence of Tensor
-        Each with a row for every example.
-    targets : Tensor of float32, shape (n,)
-        Membership.
-    batch : int
-        Examples at a time.
-    schedule : LRScheduler, optional
-        What sets the learning rate of each step.
-    """
+    """Train a network for one pass over the examples, in random batches."""
     network.train()
     for rows in torch.split(torch.randperm(len(targets)), batch):
         step(network, optimizer, [part[rows] for part in inputs], targets[rows])
@@ -200,19 +112,7 @@ def one_epoch(
 def step(
     network: nn.Module, optimizer: torch.optim.Optimizer, inputs: Sequence[Tensor], targets: Tensor
 ) -> None:
-    """Make one step down the gradient of the logistic loss.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Takes the inputs and returns log-odds.
-    optimizer : torch.optim.Optimizer
-        Of its parameters.
-    inputs : sequence of Tensor
-        Of a batch.
-    targets : Tensor of float32, shape (n,)
-        Membership.
-    """
+    """Make one step down the gradient of the logistic loss."""
     optimizer.zero_grad()
     loss = nn.functional.binary_cross_entropy_with_logits(network(*inputs), targets)
     torch.autograd.backward(loss)
@@ -220,41 +120,13 @@ def step(
 
 
 def loss_of(network: nn.Module, inputs: Sequence[Tensor], targets: Tensor) -> float:
-    """Return a network's mean logistic loss.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Takes the inputs and returns log-odds; it is left in evaluation mode.
-    inputs : sequence of Tensor
-        Each with a row for every example.
-    targets : Tensor of float32, shape (n,)
-        Membership.
-
-    Returns
-    -------
-    float
-        In nats.
-    """
+    """Return a network's mean logistic loss."""
     logits = torch.from_numpy(answers(network, inputs))
     return float(nn.functional.binary_cross_entropy_with_logits(logits, targets.double()))
 
 
 def answers(network: nn.Module, inputs: Sequence[Tensor]) -> FloatArray:
-    """Return a network's log-odds, a limited number of examples at a time.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Takes the inputs; it is left in evaluation mode.
-    inputs : sequence of Tensor
-        Each with a row for every example.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Log-odds of membership.
-    """
+    """Return a network's log-odds, a limited number of examples at a time."""
     network.eval()
     with torch.no_grad():
         parts = [

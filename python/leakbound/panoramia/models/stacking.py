@@ -20,17 +20,7 @@ Score: TypeAlias = Callable[[Examples, FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An attack that was trained and may be chosen.
-
-    Parameters
-    ----------
-    options : dict
-        Its hyper-parameters, and where its training stopped.
-    validation : ndarray of float64, shape (n,)
-        Its scores of the validation data.
-    score : callable
-        Scores anything else.
-    """
+    """An attack that was trained and may be chosen."""
 
     options: dict[str, JsonValue]
     validation: FloatArray
@@ -39,38 +29,13 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """A logistic regression on the log-odds that several models give.
-
-    Parameters
-    ----------
-    model : sklearn.pipeline.Pipeline
-        Scales each column and weighs it.
-    """
+    """A logistic regression on the log-odds that several models give."""
 
     model: Any
 
     @classmethod
     def fit(cls, parts: FloatArray, member: BoolArray) -> Self:
-        """Fit the weights.
-
-        Parameters
-        ----------
-        parts : ndarray of float64, shape (n, models)
-            Log-odds from each model, of examples that no model was trained on: with so few
-            weights, the regression learns from them which model to trust.
-        member : ndarray of bool, shape (n,)
-            Membership.
-
-        Returns
-        -------
-        Stack
-            The regression.
-
-        Raises
-        ------
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Fit the weights."""
         try:
             from sklearn.linear_model import LogisticRegression
             from sklearn.pipeline import make_pipeline
@@ -83,42 +48,14 @@ class Stack:
         return cls(make_pipeline(StandardScaler(), LogisticRegression()).fit(parts, member))
 
     def logits(self, parts: FloatArray) -> FloatArray:
-        """Return the log-odds of membership.
-
-        Parameters
-        ----------
-        parts : ndarray of float64, shape (n, models)
-            Log-odds from each model.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            The regression's.
-        """
+        """Return the log-odds of membership."""
         return np.asarray(self.model.decision_function(parts), dtype=np.float64)
 
 
 def choose(
     candidates: Iterable[Candidate], member: BoolArray, *, level: float, cuts: CutPolicy
 ) -> Candidate:
-    """Return the attack that proves most on validation data; of equals, the one of largest AUC.
-
-    Parameters
-    ----------
-    candidates : iterable of Candidate
-        At least one.
-    member : ndarray of bool, shape (n,)
-        Membership of the validation data.
-    level : float
-        Probability of error of the bound.
-    cuts : CutPolicy
-        Its policy.
-
-    Returns
-    -------
-    Candidate
-        The best.
-    """
+    """Return the attack that proves most on validation data; of equals, the one of largest AUC."""
 
     def merit(candidate: Candidate) -> tuple[float, float]:
         try:

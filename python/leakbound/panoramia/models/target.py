@@ -33,27 +33,7 @@ HELD_OUT = 10
 
 
 def signals(model: nn.Module, examples: Examples, inputs: Inputs | None) -> FloatArray:
-    """Return what a model says of each example.
-
-    Parameters
-    ----------
-    model : nn.Module
-        A classifier, or a causal language model.
-    examples : Examples
-        With labels for a classifier, tokens for a language model.
-    inputs : callable, optional
-        Turns examples into what the model takes.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, values)
-        The log-odds of the label, or the loss of each token but the first.
-
-    Raises
-    ------
-    NaNScoresError
-        If a value is NaN.
-    """
+    """Return what a model says of each example."""
     x = examples.x if inputs is None else inputs(examples.x)
     if examples.y is None:
         values = token_losses(model, x, batch_size=BATCH, progress=False).astype(np.float64)
@@ -77,33 +57,7 @@ def train(
     seed: int,
     progress: Progress,
 ) -> nn.Module:
-    """Train a model for the target's task, as far as it gets better on examples held out.
-
-    Parameters
-    ----------
-    helper : Helper
-        How.
-    target : nn.Module
-        Whose task and, unless the helper has its own, architecture.
-    examples : Examples
-        Training data, in random order.
-    inputs : callable, optional
-        Turns examples into what the model takes.
-    seed : int
-        Seed of initial weights and batches.
-    progress : callable
-        Told of each epoch.
-
-    Returns
-    -------
-    nn.Module
-        The model at the epoch with the smallest loss on the examples held out.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the target's architecture cannot be initialised anew.
-    """
+    """Train a model for the target's task, as far as it gets better on examples held out."""
     with quietly():
         torch.manual_seed(Purpose.HELPER.derived(seed))
         model = _blank(target) if helper.network is None else helper.network()
@@ -124,19 +78,7 @@ def train(
 def train_to_best(
     network: nn.Module, rounds: int, train: Callable[[int], object], loss: Callable[[], float]
 ) -> None:
-    """Train a network round by round, and leave it as it was where its loss was smallest.
-
-    Parameters
-    ----------
-    network : nn.Module
-        The network.
-    rounds : int
-        Most rounds, at least 1.
-    train : callable
-        Trains it for one round, whose number from 1 it is given.
-    loss : callable
-        Returns its loss on examples held out.
-    """
+    """Train a network round by round, and leave it as it was where its loss was smallest."""
     best, least = copy.deepcopy(network.state_dict()), float("inf")
     for number in range(1, rounds + 1):
         train(number)
@@ -147,20 +89,7 @@ def train_to_best(
 
 
 def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
-    """Return inputs and labels as tensors: tokens are their own labels.
-
-    Parameters
-    ----------
-    examples : Examples
-        The examples.
-    inputs : callable, optional
-        Turns them into what the model takes.
-
-    Returns
-    -------
-    TensorDataset
-        Floats in float32, tokens and labels in int64.
-    """
+    """Return inputs and labels as tensors: tokens are their own labels."""
     x = torch.as_tensor(np.array(examples.x if inputs is None else inputs(examples.x)))
     x = x.float() if x.is_floating_point() else x.long()
     return TensorDataset(x, x if examples.y is None else torch.tensor(examples.y))
@@ -168,30 +97,13 @@ def pairs(examples: Examples, inputs: Inputs | None) -> TensorDataset:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep torch's random state on the CPU for whoever comes after.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Keep torch's random state on the CPU for whoever comes after."""
     with torch.random.fork_rng(devices=[]):
         yield
 
 
 def fingerprint(model: nn.Module) -> str:
-    """Return a digest of a model's parameters and buffers.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The model.
-
-    Returns
-    -------
-    str
-        Hexadecimal.
-    """
+    """Return a digest of a model's parameters and buffers."""
     total = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)

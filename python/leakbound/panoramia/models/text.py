@@ -47,17 +47,7 @@ TOGETHER_RATE = 5e-4
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A transformer on tokens.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Returns log-odds of membership.
-    vocabulary : ndarray of int64
-        The tokens it was trained on, increasing; all others are one unknown token to it.
-    length : int
-        Tokens of a text.
-    """
+    """A transformer on tokens."""
 
     network: "_Transformer"
     vocabulary: NDArray[np.int64]
@@ -65,25 +55,7 @@ class Reader:
 
     @classmethod
     def train(cls, train: Sample, validation: Sample, seed: int) -> Self:
-        """Train it, as far as it gets better on the validation data.
-
-        Parameters
-        ----------
-        train, validation : Sample
-            Texts and membership; the signals are not looked at.
-        seed : int
-            Of weights and batches.
-
-        Returns
-        -------
-        Reader
-            As it was when its loss on the validation data was smallest.
-
-        Raises
-        ------
-        ShapeError
-            If the examples are no texts.
-        """
+        """Train it, as far as it gets better on the validation data."""
         tokens = _tokens(train.examples)
         vocabulary = np.unique(tokens).astype(np.int64)
         with quietly():
@@ -102,23 +74,7 @@ class Reader:
         return reader
 
     def inputs(self, examples: Examples) -> Tensor:
-        """Return what the network takes.
-
-        Parameters
-        ----------
-        examples : Examples
-            Texts.
-
-        Returns
-        -------
-        Tensor of int64, shape (n, length)
-            Places in the vocabulary; its size for unknown tokens.
-
-        Raises
-        ------
-        ShapeError
-            If the examples are no texts, or not of the length that it was trained on.
-        """
+        """Return what the network takes."""
         tokens = _tokens(examples)
         if tokens.shape[1] != self.length:
             message = f"texts must have {self.length} tokens, as in training, got {tokens.shape[1]}"
@@ -129,42 +85,14 @@ class Reader:
 
 
 def prepare(train: Sample, validation: Sample, seed: int) -> Reader:
-    """Train what sees no signal.
-
-    Parameters
-    ----------
-    train, validation : Sample
-        The signals are not looked at.
-    seed : int
-        Of weights and batches.
-
-    Returns
-    -------
-    Reader
-        The transformer alone.
-    """
+    """Train what sees no signal."""
     return Reader.train(train, validation, seed)
 
 
 def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Reader
 ) -> Iterator[Candidate]:
-    """Train a network on losses, then that and the transformer together, ever longer.
-
-    Parameters
-    ----------
-    train, validation : Sample
-        What the networks, and what the stacking regression is fitted to.
-    seed : int
-        Of weights and batches.
-    prepared : Reader
-        What `prepare` returned.
-
-    Yields
-    ------
-    Candidate
-        An attack.
-    """
+    """Train a network on losses, then that and the transformer together, ever longer."""
     signals = Signals.train(train, seed, validation)
     for epochs, network in _trained_together(train, seed, prepared, signals):
         attack = _Attack(prepared, signals, network)

@@ -24,27 +24,7 @@ LARGE, LEAST = 0.5, 0.1
 def ends_of(
     values: FloatArray, game: GameScores, names: Sequence[str] | None
 ) -> tuple[FeatureExtreme, ...]:
-    """Return the ends of features beyond which there are members and nothing was generated.
-
-    Parameters
-    ----------
-    values : ndarray, shape (m, features)
-        The examples that the coins show.
-    game : GameScores
-        Coins and the baseline's scores.
-    names : sequence of str, optional
-        Of the features.
-
-    Returns
-    -------
-    tuple of FeatureExtreme
-        Those that prove most first, at most eight.
-
-    Raises
-    ------
-    LengthMismatchError
-        If there are not as many names as features.
-    """
+    """Return the ends of features beyond which there are members and nothing was generated."""
     found = feature_extremes(
         values, game.member, names=names, baseline_scores=game.baseline, seed=game.seed
     )
@@ -52,20 +32,7 @@ def ends_of(
 
 
 def warnings_of_ends(ends: Sequence[FeatureExtreme], c_lb: float) -> tuple[str, ...]:
-    """Name the features one end of which proves much of what the baseline proves.
-
-    Parameters
-    ----------
-    ends : sequence of FeatureExtreme
-        From `ends_of`.
-    c_lb : float
-        What the baseline proves on the same examples.
-
-    Returns
-    -------
-    tuple of str
-        A sentence for each.
-    """
+    """Name the features one end of which proves much of what the baseline proves."""
     return tuple(
         f"{end.name} gives members away at its {end.side} end: {end.beyond} of them are beyond "
         f"{end.limit:g}, where nothing was generated, and this end alone gives c >= "

@@ -88,23 +88,6 @@ def loss_figure(losses: Losses) -> Figure:
 def plot_losses(losses: Losses, ax: Axes | None = None) -> Axes:
     """Draw the losses of members, generated and real non-members under one model.
 
-    Parameters
-    ----------
-    losses : Losses
-        Histograms.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Loss against the share of each side in a bin.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-
     References
     ----------
     Kazmi et al. 2024 (arXiv 2402.09477), Figures 13 and 14.

@@ -60,53 +60,17 @@ class Losses:
 
 
 def helper_name(index: int) -> str:
-    """Return what a helper is called among models.
-
-    Parameters
-    ----------
-    index : int
-        Its place among helpers, from 0.
-
-    Returns
-    -------
-    str
-        "helper" for the first, "helper 2" for the next.
-    """
+    """Return what a helper is called among models."""
     return f"{_HELPER} {index + 1}" if index else _HELPER
 
 
 def is_helper(model: str) -> bool:
-    """Tell whether a model is a helper.
-
-    Parameters
-    ----------
-    model : str
-        What it is called.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-    """
+    """Tell whether a model is a helper."""
     return re.fullmatch(rf"{_HELPER}( \d+)?", model) is not None
 
 
 def losses_of(said: Mapping[str, FloatArray], targets: Mapping[str, object]) -> Iterator[Losses]:
-    """Count the losses of every target, then of every helper.
-
-    Parameters
-    ----------
-    said : mapping of str to ndarray
-        What models say: "target NAME SIDE", "helper SIDE" and "helper 2 SIDE", of the sides
-        "members", "generated" and perhaps "nonmembers".
-    targets : mapping
-        By name.
-
-    Yields
-    ------
-    Losses
-        For each model.
-    """
+    """Count the losses of every target, then of every helper."""
     keys = [(target, f"target {target}") for target in targets]
     helpers = (key.removesuffix(" members") for key in said if key.endswith(" members"))
     keys += [(name, name) for name in helpers if is_helper(name)]
@@ -138,20 +102,7 @@ def _edges(losses: FloatArray, *, tokens: bool) -> FloatArray:
 
 
 def fallen(said: FloatArray, before: FloatArray | None) -> FloatArray:
-    """Return how far the loss fell since initialisation, or how small it is where none is known.
-
-    Parameters
-    ----------
-    said : ndarray of float64, shape (n, values)
-        What the target says.
-    before : ndarray of float64, shape (n, values), or None
-        What it said before training.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Higher for examples that were learnt.
-    """
+    """Return how far the loss fell since initialisation, or how small it is where none is known."""
     if before is None:
         return said[:, 0] if said.shape[1] == 1 else -said.mean(axis=1)
     return _losses(before) - _losses(said)

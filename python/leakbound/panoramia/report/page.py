@@ -50,30 +50,7 @@ def write(
     options: Mapping[str, object],
     **words: object,
 ) -> None:
-    """Write the report of a run, all of it or nothing.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File to write.
-    table : sequence of tuple of str
-        Rows, those of a target together.
-    figures : sequence of Figure
-        About all targets.
-    extremes : sequence of FeatureExtreme
-        Ends of columns beyond everything generated.
-    targets : sequence of Target
-        In the order of the table.
-    meaning, sections, options, **words : object
-        As the template shows them.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OSError
-        If the file cannot be written.
-    """
+    """Write the report of a run, all of it or nothing."""
     drawn = [
         (target, svg.draw(target.figures, f"t{place}")) for place, target in enumerate(targets)
     ]

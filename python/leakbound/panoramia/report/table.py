@@ -182,16 +182,5 @@ class Saturation:
 
 
 def estimate(row: PanoramiaRow) -> float:
-    """Return the mean of ε̃ over seeds.
-
-    Parameters
-    ----------
-    row : PanoramiaRow
-        A target under an audit.
-
-    Returns
-    -------
-    float
-        At least 0; 0 for an audit that gives bounds.
-    """
+    """Return the mean of ε̃ over seeds."""
     return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean

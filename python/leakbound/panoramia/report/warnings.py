@@ -19,20 +19,7 @@ GROWTH = 0.05
 
 
 def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple[str, ...]:
-    """Return what a reader should know of baseline and generator.
-
-    Parameters
-    ----------
-    rows : tuple of PanoramiaRow
-        All rows.
-    saturation : Saturation
-        The growth of c_lb.
-
-    Returns
-    -------
-    tuple of str
-        Sentences.
-    """
+    """Return what a reader should know of baseline and generator."""
     return (*_growing(saturation), *_crowded(rows), *_contradicted(rows), *_refuted(rows))
 
 
