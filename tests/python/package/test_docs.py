@@ -10,7 +10,7 @@ import pytest
 
 import leakbound
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 FOUND = [info.name for info in pkgutil.walk_packages(leakbound.__path__, "leakbound.")]
 MODULES = ["leakbound", *sorted(n for n in FOUND if not n.endswith(("_core", "__main__")))]
 

@@ -15,8 +15,8 @@ from scipy.stats import binom, poisson_binom
 import leakbound._core as _core
 from leakbound import errors, stats
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "poisson_binomial.csv"
-DOCS = Path(__file__).parents[2] / "docs" / "poisson-binomial.md"
+GOLDEN = Path(__file__).parents[2] / "golden" / "poisson_binomial.csv"
+DOCS = Path(__file__).parents[3] / "docs" / "poisson-binomial.md"
 SIZES = st.integers(min_value=1, max_value=60)
 
 

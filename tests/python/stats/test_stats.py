@@ -16,7 +16,7 @@ from scipy import stats as scipy_stats
 
 from leakbound import errors, stats
 
-TABLE = Path(__file__).parents[1] / "golden" / "thresholds.csv"
+TABLE = Path(__file__).parents[2] / "golden" / "thresholds.csv"
 SCANS = {
     "union_all": lambda s, beta: stats.union_bound(s, beta=beta),
     "union_geom1.5": lambda s, beta: stats.union_bound(s, beta=beta, grid="geometric", ratio=1.5),

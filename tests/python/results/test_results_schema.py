@@ -12,7 +12,7 @@ import pytest
 import leakbound as lb
 from leakbound.errors import ResultFormatError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
 M = 80
 rng = np.random.default_rng(4)

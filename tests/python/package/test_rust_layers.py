@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CRATES = sorted((Path(__file__).parents[2] / "rust").glob("*/src"))
+CRATES = sorted((Path(__file__).parents[3] / "rust").glob("*/src"))
 
 COMMENT = re.compile(r"//.*")
 INLINE_MODULE = re.compile(r"^(?:pub )?mod \w+ \{$.*?^\}$", re.MULTILINE | re.DOTALL)

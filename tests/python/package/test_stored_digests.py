@@ -16,7 +16,7 @@ from fixed_audits import CASES, Case
 from stored_text import canonical, digest
 
 STORED: dict[str, dict[str, str]] = json.loads(
-    Path(__file__).parents[1].joinpath("golden", "results.json").read_text(encoding="utf-8")
+    Path(__file__).parents[2].joinpath("golden", "results.json").read_text(encoding="utf-8")
 )
 WHAT_TO_DO = (
     "this is not what is stored in tests/golden/results.json: compare the folders that `python "

@@ -12,7 +12,7 @@ import pytest
 import leakbound
 
 PACKAGE = Path(leakbound.__file__).parent
-CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 FLOORS = (
     ("cli",),
