@@ -32,11 +32,11 @@ class Engine(Protocol):
         """Return the log-odds of each row of features, shape (m,)."""
 
     def replicates(
-        self, rows: Rows, features: FloatArray, seed: int, first: int, count: int
+        self, rows: Rows, features: FloatArray, /, seed: int, first: int, count: int
     ) -> FloatArray:
         """Return a row for each refit of a resample: coefficients or log-odds."""
 
-    def assembled(self, replicates: FloatArray, features: FloatArray) -> FloatArray:
+    def assembled(self, replicates: FloatArray, features: FloatArray, /) -> FloatArray:
         """Return the log-odds of each row of features under each replicate, shape (K, m)."""
 
 
@@ -62,12 +62,7 @@ class LogisticEngine:
         return values
 
     def replicates(
-        self,
-        rows: Rows,
-        features: FloatArray,  # noqa: ARG002
-        seed: int,
-        first: int,
-        count: int,
+        self, rows: Rows, _features: FloatArray, /, seed: int, first: int, count: int
     ) -> FloatArray:
         """Return intercept and slopes of each refit, calibrated."""
         prepared, model = _prepared(rows, self.l2)
@@ -75,7 +70,7 @@ class LogisticEngine:
             model, seed=Purpose.RESAMPLES.derived(seed), first=first, count=count
         )
 
-    def assembled(self, replicates: FloatArray, features: FloatArray) -> FloatArray:
+    def assembled(self, replicates: FloatArray, features: FloatArray, /) -> FloatArray:
         """Return a + x·b for each row under each replicate."""
         return _core.linear_log_odds(np.ascontiguousarray(replicates), features)
 
@@ -110,7 +105,7 @@ class ClassifierEngine:
         return state.log_odds(features)
 
     def replicates(
-        self, rows: Rows, features: FloatArray, seed: int, first: int, count: int
+        self, rows: Rows, features: FloatArray, /, seed: int, first: int, count: int
     ) -> FloatArray:
         """Return the log-odds of `features` under each refit."""
         prepared = _core.PropensityRows(rows.features, rows.member, folds=rows.folds, l2=0.0)
@@ -126,7 +121,7 @@ class ClassifierEngine:
             ]
         )
 
-    def assembled(self, replicates: FloatArray, features: FloatArray) -> FloatArray:  # noqa: ARG002
+    def assembled(self, replicates: FloatArray, _features: FloatArray, /) -> FloatArray:
         """Return the replicates themselves."""
         return replicates
 

@@ -41,7 +41,7 @@ class Audited(Protocol):
     def member(self) -> BoolArray:
         """Membership of the examples."""
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon(self, delta: float, /) -> float:
         """Return the ε that no bound at δ may exceed."""
 
 
@@ -60,7 +60,7 @@ class Played:
     member: BoolArray
     truth: float
 
-    def epsilon(self, delta: float) -> float:  # noqa: ARG002 (the same at every δ)
+    def epsilon(self, _delta: float, /) -> float:
         """Return the truth at any δ."""
         return self.truth
 

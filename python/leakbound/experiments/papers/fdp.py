@@ -10,7 +10,7 @@ from leakbound._base.types import FdpTest
 from leakbound.audits.policies.reference import Reference
 from leakbound.claims import GaussianDP
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.experiments.papers.protocol import Cell, Line, Outcome, Reproduction
+from leakbound.experiments.papers.protocol import Cell, Compute, Line, Outcome, Reproduction
 from leakbound.stats import fdp_lower_bound, log_normal_cdf, one_run_epsilon
 
 __all__ = ["FDP"]
@@ -103,7 +103,17 @@ def _best(
     return max(found)
 
 
-def _table_1(*, full: bool) -> Outcome:  # noqa: ARG001 (one size does for both)
+def _of_one_size(compute: Callable[[], Outcome]) -> Compute:
+    """Return what computes the same at the paper's sizes and at smaller ones."""
+
+    def computed(**_: bool) -> Outcome:
+        return compute()
+
+    return computed
+
+
+@_of_one_size
+def _table_1() -> Outcome:
     rows = []
     for sigma, (m, theory, steinke, pointwise, printed) in _TABLE_1.items():
         mu = 1 / sigma
@@ -220,7 +230,8 @@ def _reconstructed(mu: float, k: int) -> float:
     return float(np.trapezoid(density * np.exp((k - 1) * log_normal_cdf(x)), x))
 
 
-def _figure_5(*, full: bool) -> Outcome:  # noqa: ARG001 (one size does for both)
+@_of_one_size
+def _figure_5() -> Outcome:
     mu = 1 / 0.6
     rows: list[tuple[Cell, ...]] = []
     for m, values in ((10_000, (50, 100, 250, 500, 1000, 2500, 5000)), (100, (3, 5, 10, 20, 50))):
@@ -265,7 +276,8 @@ def _guesses(*, full: bool) -> Outcome:
     )
 
 
-def _confidence(*, full: bool) -> Outcome:  # noqa: ARG001 (one size does for both)
+@_of_one_size
+def _confidence() -> Outcome:
     m, guesses, correct = 10**5, 1500, 1429
     rows: list[tuple[Cell, ...]] = []
     for confidence in (0.8, 0.9, 0.95, 0.99, 0.999):
