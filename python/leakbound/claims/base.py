@@ -4,14 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
 from leakbound._base.validation import choice, flag, integer, real
 
 __all__ = ["Guarantee", "Observation", "unexplained"]
 
-_MOST = 2**53
-"""The core counts correct guesses in doubles."""
 _SMALLEST = 1e-300
 """The smallest level of a Clopper-Pearson limit."""
 
@@ -51,6 +50,9 @@ class Observation:
 
 class Guarantee(ABC):
     """A privacy guarantee with one parameter, which audits bound."""
+
+    most_guesses: ClassVar[int] = 2**53
+    """The most guesses of a count: the core counts in doubles."""
 
     @property
     @abstractmethod
@@ -173,7 +175,7 @@ def _lower_bound(
     test: FdpTest,
     one_sided: bool,  # noqa: FBT001 (a cache's key)
 ) -> float:
-    made = integer(guesses, "guesses", least=0, most=_MOST)
+    made = integer(guesses, "guesses", least=0, most=claim.most_guesses)
     if not made:
         return claim.nothing
     choice(form, "form", TailBound)

@@ -39,6 +39,9 @@ class FamilyClaim(Guarantee):
     conversion of the rejected curve, and holds within the family.
     """
 
+    most_guesses: ClassVar[int] = 10**8
+    """The recursion takes steps as the square root of the guesses: seconds at so many."""
+
     @property
     @abstractmethod
     def search(self) -> tuple[float, float]:

@@ -228,8 +228,8 @@ class Result(Record, ABC):
             return f"Invalid: ε = {bound} {flaw}. It is not a bound."
         if self.kind == "exploratory_lower_bound":
             return (
-                f"Exploratory: {self.formula}, with learnt propensities whose error no confidence "
-                "set covers. It is not a lower bound, and it refutes nothing."
+                f"Exploratory: ε ≈ {bound}{terms.at}, with learnt propensities whose error no "
+                "confidence set covers. It is not a lower bound, and it refutes nothing."
             )
         if self.leaks:
             return terms.conditional(

@@ -8,14 +8,13 @@ import math
 import leakbound._core as _core
 from leakbound._base.types import CountOptions, FdpTest
 from leakbound._base.validation import choice, flag, instance, integer, real
-from leakbound.claims import FAMILIES, AnyFamily
+from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
 __all__ = ["fdp_lower_bound", "fdp_p_value", "fdp_rejects"]
 
-_MOST = 10**8
-"""The recursion takes steps as the square root of the guesses: seconds at so many."""
+_MOST = FamilyClaim.most_guesses
 
 
 def fdp_rejects(

@@ -48,7 +48,8 @@ def kl_scan(
     beta : float
         Probability that the bound is above the truth, in (0, 1).
     kappa : float, optional
-        Deviation r·KL(W/r ‖ q) that a cut must reach, in nats; ln(1/β) + 1 if None.
+        Deviation r·KL(W/r ‖ q) that a cut must reach, in nats; ln(1/β) + 1 if None, so
+        that another β is another test: at one value of it a smaller β never proves more.
     min_guesses : int
         Smallest cut, in [1, m].
     grid : {"all", "auto"}

@@ -205,7 +205,7 @@ def test_a_long_batch_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     for sides in ("both", "member"):
         whole = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
         with monkeypatch.context() as patch:
-            patch.setattr("leakbound.audits.stream._MOMENTS", 1000)
+            patch.setattr("leakbound.audits.one_run.stream._MOMENTS", 1000)
             parts = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
         assert parts.bound == whole.bound > 0
         assert parts.result() == whole.result()

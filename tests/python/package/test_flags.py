@@ -106,9 +106,12 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
 
 RETURNED = {
     lb.ZeroRunResult,
+    lb.audits.LeastFavourable,
+    lb.cuts.Game,
     panoramia.Losses,
     propensity.Falsification,
     propensity.FormTest,
+    propensity.PropensityFit,
     validity.Rate,
     importlib.import_module("leakbound.experiments.papers").Outcome,
 }
@@ -128,9 +131,10 @@ def callables(module: Any) -> Iterator[tuple[str, Any]]:
     """Public functions, classes and their public methods, by name."""
     for name in getattr(module, "__all__", ()):
         found = getattr(module, name)
-        if not callable(found) or found in RETURNED:
+        if not callable(found):
             continue
-        yield f"{module.__name__}.{name}", found
+        if found not in RETURNED:
+            yield f"{module.__name__}.{name}", found
         if inspect.isclass(found) and found.__module__.startswith("leakbound."):
             for method, function in inspect.getmembers(found, callable):
                 if not method.startswith("_"):

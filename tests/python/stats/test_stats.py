@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from scipy import stats as scipy_stats
 from leakbound import errors, stats
 
 TABLE = Path(__file__).parents[2] / "golden" / "thresholds.csv"
-SCANS = {
+SCANS: dict[str, Callable[..., Any]] = {
     "union_all": lambda s, beta: stats.union_bound(s, beta=beta),
     "union_geom1.5": lambda s, beta: stats.union_bound(s, beta=beta, grid="geometric", ratio=1.5),
-    "scan_kl": lambda s, beta: stats.kl_scan(s, beta=beta),
+    "scan_kl": lambda s, beta, **kappa: stats.kl_scan(s, beta=beta, **kappa),
     "scan_ell": lambda s, beta: stats.equal_level_scan(s, beta=beta),
 }
 mpmath.mp.dps = 40
@@ -204,7 +204,9 @@ def test_bounds_are_consistent(scan: str, path: list[bool], beta: float) -> None
     assert bound.successes == sum(path[: bound.cut])
     if bound.p > 0:
         assert bound.logit == pytest.approx(math.log(bound.p / (1 - bound.p)), abs=1e-9)
-        assert SCANS[scan](path, beta / 2).p <= bound.p
+        # the threshold of the scan follows beta by default: at another one it is another test
+        fixed = {"kappa": math.log(1 / beta) + 1} if scan == "scan_kl" else {}
+        assert SCANS[scan](path, beta / 2, **fixed).p <= bound.p
 
 
 @given(path=st.lists(st.booleans(), min_size=2, max_size=80), least=st.integers(1, 80))

@@ -16,7 +16,7 @@ import leakbound
 from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import CheckpointError, OptionError
-from leakbound.validity import source, suite
+from leakbound.validity import source
 
 
 @dataclass
@@ -69,7 +69,7 @@ def test_counts_of_another_seed_or_source_are_refused(
     validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="are of another seed; name another folder"):
         validity.run([case(Coin())], repetitions=10, seed=2, checkpoint=tmp_path)
-    monkeypatch.setattr(suite, "digest", lambda: "0" * 64)
+    monkeypatch.setattr(source, "digest", lambda: "0" * 64)
     with pytest.raises(CheckpointError, match="of another source"):
         validity.run([case(Coin())], repetitions=10, seed=1, checkpoint=tmp_path)
 
@@ -78,7 +78,7 @@ def test_the_commit_is_told_and_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("first", "second"):
-        monkeypatch.setattr(suite, "commit", lambda name=name: name)
+        monkeypatch.setattr(source, "commit", lambda name=name: name)
         report = validity.run([case(Coin())], repetitions=10, checkpoint=tmp_path)
         assert report.commit == "first"
 
@@ -173,7 +173,7 @@ def cheat(member, seed):
 def test_the_command_writes_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.setattr(suite, "commit", lambda: "f00")
+    monkeypatch.setattr(source, "commit", lambda: "f00")
     shell = CliRunner()
     words = ["validate", "pure", "both", "p=0.5", "--repetitions", "250", "--table", "table.md"]
     result = shell.invoke(app, words)

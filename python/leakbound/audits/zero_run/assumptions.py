@@ -163,7 +163,7 @@ def shift_warnings(
     if refutation is None and shift.learnt:
         notes.append(
             "the propensities were learnt and nothing tested them, which takes features=: scores "
-            "that know where they err can prove too much"
+            "that know where they err can show too much"
         )
     if corrected.kept < _SCARCE * examples:
         notes.append(

@@ -119,7 +119,7 @@ class Candidates:
             correct=audit.correct,
             path=audit.path,
             auc=audit.auc,
-            assumptions=(*family_assumption(claim), *assumptions),
+            assumptions=(*assumptions, *family_assumption(claim)),
             options=audit.options
             | {
                 "correction": correction,
