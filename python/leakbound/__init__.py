@@ -1,7 +1,7 @@
 """Statistically valid lower bounds on the privacy leakage of a trained model.
 
 Three ideas compose: a *claim* is a family of guarantees, such as pure ε-differential privacy; an
-*audit* is a game that says how membership came about, and so what a right guess proves; a *cut
+*audit* is a game that says how membership was assigned, and so what a correct guess proves; a *cut
 policy* says which cuts of a ranking are tested, and how their number is paid for.
 
 Examples

@@ -112,7 +112,7 @@ class Path:
 
 @final
 class Bound:
-    """A lower bound on the probability of a right guess, and the cut that gave it."""
+    """A lower bound on the probability of a correct guess, and the cut that gave it."""
 
     @property
     def p(self) -> float: ...
@@ -221,7 +221,7 @@ def kl_curve(
     points: int,
     failures: float = 0.0,
 ) -> tuple[_Counts, _Counts, _Floats]:
-    """Guesses, right guesses and logit of the bound, cut by cut."""
+    """Guesses, correct guesses and logit of the bound, cut by cut."""
 
 def equal_level_curve(
     path: Path,

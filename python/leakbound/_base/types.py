@@ -96,7 +96,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 
 class TailOptions(TypedDict):
-    """Which bound on so many right guesses under (ε, δ)-DP: see `leakbound.stats`."""
+    """Which bound on so many correct guesses under (ε, δ)-DP: see `leakbound.stats`."""
 
     bound: TailBound
     m: float

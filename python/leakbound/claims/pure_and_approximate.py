@@ -73,7 +73,7 @@ class PureDP(Guarantee):
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
-    """(ε, δ)-differential privacy at one δ: the odds change by over e^ε with probability δ at most.
+    """(ε, δ)-differential privacy at one δ, the probability that odds change by more than e^ε.
 
     Parameters
     ----------

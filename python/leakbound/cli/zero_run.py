@@ -161,7 +161,7 @@ def zero_run(
     ] = False,
     design: Annotated[
         Literal["coins", "fixed_size"],
-        typer.Option(help="How members came about: independently, or a fixed number."),
+        typer.Option(help="How membership was assigned: independently, or to a fixed number."),
     ] = "coins",
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
     out: Out = None,

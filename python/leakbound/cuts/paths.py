@@ -277,7 +277,7 @@ def _most(recall: float, examples: int) -> int:
 def chance_explains(guesses: int, correct: int) -> str:
     """Say why nothing is proved at the best cut; 0 guesses if no cut stands out."""
     if guesses == 0:
-        return "no tested cut has enough right guesses to count against chance"
+        return "no tested cut has enough correct guesses to count against chance"
     return (
         f"chance explains every tested cut: at the best one {correct} of {guesses} "
         "guesses are right"

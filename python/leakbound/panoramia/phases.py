@@ -226,7 +226,7 @@ class Run:
         return samples.take(slice(self.parts.all, None))
 
     def _ask_targets(self, sides: Mapping[str, Examples]) -> Arrays:
-        """Ask every target of every example, and the model before training of those of O(1)."""
+        """Score every example with every target; those of O(1) with the untrained model too."""
         from leakbound.panoramia.models import target as models
 
         said: Arrays = {}

@@ -1,9 +1,9 @@
 """Propensities: how likely examples with given features are to be members.
 
 Where members and non-members were not drawn by coin tosses, they may differ in what they are, and a
-right guess may owe nothing to the model. The propensity π(x) = P(member | x) says how much. It is
-learnt from examples D' that are not audited, refitted on resamples of D' to see how uncertain it
-is, and put to the test by a sceptic.
+correct guess may say nothing about the model. The propensity π(x) = P(member | x) says how much of
+it features explain. It is learnt, its error is covered by a confidence set of the coefficients of a
+logistic model, and its form is put to the test; other classifiers are for exploring.
 
 Examples
 --------

@@ -43,7 +43,7 @@ class Falsification(Record):
     Attributes
     ----------
     p_value : float
-        At most this is the chance of so many right guesses if the propensities are right.
+        At most this is the chance of so many correct guesses if the propensities are right.
     refuted : bool
         Whether it is below 0.01.
     guesses : int

@@ -149,7 +149,7 @@ def bet_against_set(
     -------
     FormTest
         The p-value holds whichever member of the set is true, plus the chance that none is: each
-        tail is that at the member that makes so many right guesses likeliest.
+        tail is that at the member that makes so many correct guesses likeliest.
 
     Raises
     ------

@@ -133,7 +133,7 @@ def _effective_size(weights: FloatArray) -> float:
 def plot_overlap(overlap: Overlap, ax: "Axes | None" = None) -> "Axes":
     """Draw the propensities of members and of non-members.
 
-    Where the two overlap, right guesses say something about the model; beyond, the features alone
+    Where the two overlap, correct guesses say something about the model; beyond, the features alone
     give membership away.
     """
     with house_style():

@@ -331,8 +331,8 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     adding or removing one canary is that of these two, which is exactly μ-GDP.
 
     *What it is for.* Canary by canary it looks just as the game of `gaussian`, but the number of
-    right guesses is far from binomial: it varies with the common Z. A bound that takes guesses for
-    independent draws from the Gaussian channel is above μ whenever Z is large.
+    correct guesses is far from binomial: it varies with the common Z. A bound that takes guesses
+    for independent draws from the Gaussian channel is above μ whenever Z is large.
 
     Examples
     --------

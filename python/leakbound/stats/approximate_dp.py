@@ -27,12 +27,12 @@ def one_run_p_value(
     bound: TailBound = "exact",
     one_sided: bool = False,
 ) -> float:
-    """Bound the probability of so many right guesses under (ε, δ)-differential privacy.
+    """Bound the probability of so many correct guesses under (ε, δ)-differential privacy.
 
     Parameters
     ----------
     correct : int
-        Right guesses v, in [0, guesses].
+        Correct guesses v, in [0, guesses].
     guesses : int
         Guesses r, fixed in advance, at least 1.
     m : float
@@ -99,12 +99,12 @@ def one_run_epsilon(
     bound: TailBound = "exact",
     one_sided: bool = False,
 ) -> float:
-    """Return the largest ε that so many right guesses refute at a given δ.
+    """Return the largest ε that so many correct guesses refute at a given δ.
 
     Parameters
     ----------
     correct : int
-        Right guesses v, in [0, guesses].
+        Correct guesses v, in [0, guesses].
     guesses : int
         Guesses r, fixed in advance, at least 1.
     m : float

@@ -37,7 +37,7 @@ def composition_bound(
     Parameters
     ----------
     correct : int
-        Right guesses, in [0, guesses], with nothing corrected for.
+        Correct guesses, in [0, guesses], with nothing corrected for.
     guesses : int
         Guesses, fixed in advance, at least 1.
     m : float

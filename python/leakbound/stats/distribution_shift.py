@@ -211,7 +211,7 @@ def surviving_guesses(probabilities: ArrayInput, *, share: float = 0.5) -> int:
     Parameters
     ----------
     probabilities : array-like, shape (n,)
-        Probability of survival of each right guess; none is needed.
+        Probability of survival of each correct guess; none is needed.
     share : float
         α, in (0, 1).
 

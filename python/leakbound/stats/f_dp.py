@@ -28,12 +28,12 @@ def fdp_rejects(
     one_sided: bool = False,
     test: FdpTest = "tight",
 ) -> bool:
-    """Test whether a mechanism that obeys a trade-off function allows so many right guesses.
+    """Test whether a mechanism that obeys a trade-off function allows so many correct guesses.
 
     Parameters
     ----------
     correct : int
-        Right guesses c, in [0, guesses].
+        Correct guesses c, in [0, guesses].
     guesses : int
         Guesses c', fixed in advance, at least 1 and at most 10^8.
     m : float
@@ -92,12 +92,12 @@ def fdp_p_value(
     one_sided: bool = False,
     test: FdpTest = "tight",
 ) -> float:
-    """Bound the probability of so many right guesses under a trade-off function.
+    """Bound the probability of so many correct guesses under a trade-off function.
 
     Parameters
     ----------
     correct : int
-        Right guesses c, in [0, guesses].
+        Correct guesses c, in [0, guesses].
     guesses : int
         Guesses c', fixed in advance, at least 1 and at most 10^8.
     m : float
@@ -115,7 +115,7 @@ def fdp_p_value(
     Returns
     -------
     float
-        An upper bound on the probability of at least c right guesses, rounded up: the smallest
+        An upper bound on the probability of at least c correct guesses, rounded up: the smallest
         level at which the curve is rejected.
 
     Raises
@@ -148,12 +148,12 @@ def fdp_lower_bound(
     one_sided: bool = False,
     test: FdpTest = "tight",
 ) -> float:
-    """Return the least private curve of a family that so many right guesses reject.
+    """Return the least private curve of a family that so many correct guesses reject.
 
     Parameters
     ----------
     correct : int
-        Right guesses c, in [0, guesses].
+        Correct guesses c, in [0, guesses].
     guesses : int
         Guesses c', fixed in advance, at least 1 and at most 10^8.
     m : float

@@ -88,7 +88,7 @@ class Boundary:
         return Played(np.where(upper, size, -size), upper == right, logit(self.p))
 
     def _waver(self, right: BoolArray, kept: BoolArray) -> BoolArray:
-        """Keep a right guess after a wrong one with probability 1/(2p)."""
+        """Keep a correct guess after a wrong one with probability 1/(2p)."""
         before = True
         for i in range(self.m):
             before = bool(right[i] and (before or kept[i]))

@@ -238,7 +238,7 @@ def test_where_no_cut_stands_out() -> None:
     result = lb.audit_one_run(perfect(10)[0], ~perfect(10)[1])
     assert result.bound == 0
     assert (result.guesses, result.correct) == (0, 0)
-    assert result.reason == "no tested cut has enough right guesses to count against chance"
+    assert result.reason == "no tested cut has enough correct guesses to count against chance"
     assert result.curve.bound.max() == 0
 
 

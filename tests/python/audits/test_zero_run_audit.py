@@ -147,7 +147,7 @@ class TestWhatItProves:
         assert all(refuted(float(epsilon)) > epsilon for epsilon in below)
 
     def test_untampered_guesses_by_hand(self, game: NoisySum) -> None:
-        """Theorem D.2: a few right guesses are set aside for failures, fewer at a larger ε."""
+        """Theorem D.2: a few correct guesses are set aside for failures, fewer at a larger ε."""
         claim, guesses = lb.ApproxDP(delta=1e-7), 60
         options: dict[str, Any] = {"claim": claim, "adversary": "raw", "cuts": lb.Fixed(guesses)}
         result = audit(game, variant="untampered", **options)

@@ -40,7 +40,7 @@ def noisy_batches(seed: int) -> Ranked:
 
 
 def right(ranked: Ranked, *, member_only: bool) -> int:
-    """Count right guesses at a fixed number of them."""
+    """Count correct guesses at a fixed number of them."""
     scores, member = ranked
     order = np.argsort(-scores)
     if member_only:

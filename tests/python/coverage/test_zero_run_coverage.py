@@ -265,7 +265,7 @@ class TestTraps:
     def test_subsets_of_fixed_pools_replace_an_example(self) -> None:
         """One member and one non-member, of which a coin picks the one that is audited.
 
-        The other stays where it is: what a right guess proves is the difference between training
+        The other stays where it is: what a correct guess proves is the difference between training
         on one and on the other. Under ε-DP for adding or removing it is right with probability
         1 - e^-ε/2, since both are ε from training on neither.
         """

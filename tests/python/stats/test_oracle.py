@@ -52,7 +52,7 @@ def exact_limit(r: int, w: int, beta: float) -> float:
 
 
 def crossing(cuts: list[Cut], least: list[int], p: float) -> float:
-    """P(some cut has at least so many right guesses), one guess at a time."""
+    """P(some cut has at least so many correct guesses), one guess at a time."""
     needed = dict(zip([r for r, _ in cuts], least, strict=True))
     alive, crossed = {0: 1.0}, 0.0
     for r in range(1, cuts[-1][0] + 1):

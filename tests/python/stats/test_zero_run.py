@@ -266,8 +266,8 @@ def test_poisson_binomial_bounds(data: Data) -> None:
 def test_algorithm_8_as_printed_would_claim_leakage_of_nothing(cases: dict[str, Any]) -> None:
     """A trivial model, and features that give each example away with probability δ_DS.
 
-    Among m examples that is nearly always enough for r right guesses, and Proposition 6 allows for
-    an error of p + δ_DS.
+    Among m examples that is nearly always enough for r correct guesses, and Proposition 6 allows
+    for an error of p + δ_DS.
     """
     given, expected = (
         cases["prop6_counterexample"]["input"],

@@ -49,8 +49,8 @@ _PRIOR_THEOREM = (
 )
 
 _FAMILY_THEOREM = (
-    "Given the coins of the other examples, each right guess obeys the trade-off function, and so "
-    "do the probabilities of all counts of right guesses together (Mahloujifar, Melis and "
+    "Given the coins of the other examples, each correct guess obeys the trade-off function, and "
+    "so do the probabilities of all counts of correct guesses together (Mahloujifar, Melis and "
     "Chaudhuri 2025, Theorem 3.1). ε is a conversion of the rejected curve and holds within the "
     "family. "
 )

@@ -468,7 +468,7 @@ class OneRunStream:
         for start in range(0, walk[0].size, step):
             part = walk[0][start : start + step], walk[1][start : start + step]
             stood = [sequence.within(paths, part) for sequence in self._sequences]
-            # moments, guesses or right guesses, sequences
+            # moments, guesses or correct guesses, sequences
             moments = before + np.stack(stood).transpose(2, 1, 0)
             found = _bound(moments, self._level)
             if found is not None and found[1] > self._best.logit:

@@ -34,7 +34,7 @@ _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
 _FORMS: dict[TailBound, str] = {
     "exact": (
-        "The largest probability of so many right guesses that Theorem 3.1 of Mahloujifar et al. "
+        "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
         "(2025) allows for the tradeoff curve e^ε x + δ, in closed form."
     ),
     "steinke": "As published: Steinke, Nasr and Jagielski (2023), Theorem 5.2.",

@@ -158,7 +158,7 @@ def shift_warnings(
     if refutation is not None and refutation.refuted:
         notes.append(
             f"propensity model refuted (p = {refutation.p_value:.2g}): features say more about "
-            "membership than it knows, and right guesses may owe to that"
+            "membership than it knows, which may explain correct guesses"
         )
     if refutation is None and shift.learnt:
         notes.append(

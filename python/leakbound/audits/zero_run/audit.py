@@ -59,7 +59,7 @@ def audit_zero_run(
     """Bound the privacy loss of a model from below, from given members and non-members.
 
     Nothing was randomised: these examples were in the training set, those were not, and they may
-    differ in distribution, so that right guesses may owe nothing to the model. The propensity
+    differ in distribution, so that correct guesses may say nothing about the model. The propensity
     π(x) = P(member | features x) says what features alone give away; a correction takes it out, and
     what is left refutes guarantees too strong to explain it.
 
@@ -121,7 +121,7 @@ def audit_zero_run(
         Whether the bound is one that half of all draws reach, at half the level, instead of that
         of one draw fixed by the seed. For "match" and "tamper"; over a confidence set always.
     test : {"tight", "recursion"}
-        For families of trade-off functions, which test of the number of right guesses.
+        For families of trade-off functions, which test of the number of correct guesses.
     falsify : bool
         Whether tests, where there are features, try to refute the propensities: an independent
         model, and for a confidence set score tests of its form. They take scikit-learn.

@@ -24,8 +24,8 @@ def middle(
 ) -> tuple[float, int, int, int]:
     """Return a bound that half of the draws reach, with its guesses, right ones and kept.
 
-    A bound grows with the right guesses and falls with the examples kept: for each number of right
-    guesses, the draws with at least so many and fewest kept are asked.
+    A bound grows with the correct guesses and falls with the examples kept: for each number of
+    correct guesses, the draws with at least so many and fewest kept are asked.
     """
     needed = (right.size + 1) // 2
     number = int(np.sort(made)[::-1][needed - 1])

@@ -188,7 +188,7 @@ def least_favourable_bound(
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
         How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match".
     test : {"tight", "recursion"}
-        For families of trade-off functions, which test of the right guesses.
+        For families of trade-off functions, which test of the correct guesses.
     guesses : int, optional
         How many to make, fixed before labels; planned if None.
     seed : int
@@ -379,7 +379,7 @@ class _Audit:
         return np.asarray(self.found.member[rows] == (signs > 0))
 
     def fair(self, correct: int, guesses: int, examples: int) -> float:
-        """Return what so many right guesses among fair examples prove, at half of the level."""
+        """Return what so many correct guesses among fair examples prove, at half of the level."""
         return self.claim.lower_bound(
             correct, guesses, examples, self.level / 2, test=self.test, one_sided=self.one_sided
         )
@@ -493,7 +493,7 @@ def _by_matching(audit: _Audit) -> LeastFavourable:
 
 
 def _by_tampering(audit: _Audit) -> LeastFavourable:
-    """Count the right guesses that stand in half of all draws, at half the level."""
+    """Count the correct guesses that stand in half of all draws, at half the level."""
     found = audit.found
     guesses = audit.plan(found.audited, audit.level / 2)
     rows, signs = two_sided(audit.matched(guesses), guesses, audit.sides)
@@ -620,6 +620,6 @@ def _spread(x: FloatArray) -> FloatArray:
 
 def _explained(correct: int, guesses: int) -> str:
     return (
-        f"shift and chance explain {correct} right guesses of {guesses} under some log-odds that "
+        f"shift and chance explain {correct} correct guesses of {guesses} under some log-odds that "
         "the labels do not rule out"
     )

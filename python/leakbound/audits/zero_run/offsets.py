@@ -33,9 +33,9 @@ _THEOREM = (
 )
 _FIXED = "One cut, fixed in advance: the exact Poisson-binomial tail."
 _APPROX = (
-    "Given features and guesses, right guesses exceed a sum of coins with log-odds ε + |λ| by u or "
-    "more with probability at most w = √(m(1 + e^-ε)δ/u), but for guesses that have probability w "
-    "themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of v under the "
+    "Given features and guesses, correct guesses exceed a sum of coins with log-odds ε + |λ| by u "
+    "or more with probability at most w = √(m(1 + e^-ε)δ/u), but for guesses that have "
+    "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of v under the "
     "root). Half of the error probability pays for 2w. "
 )
 
@@ -183,7 +183,7 @@ def _toward(study: Study, path: _Guesses) -> FloatArray:
 
 
 def _at(study: Study, path: _Guesses, level: float) -> tuple[float, int, int]:
-    """Return the largest ε refuted, and guesses and right guesses there."""
+    """Return the largest ε refuted, and guesses and correct guesses there."""
     offsets, cuts = _toward(study, path), _policy(study)
     if isinstance(cuts, Fixed):
         correct = int(path.successes.sum())

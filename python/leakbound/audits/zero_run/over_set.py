@@ -61,7 +61,7 @@ _AT_A_MEMBER: dict[Correction, str] = {
     "match": "At known log-odds: examples are kept so that membership is a fair coin for each, "
     "and audited as in one run; half of 51 draws must reach the bound at half of the level.",
     "poisson_binomial": "At known log-odds: under ε-DP a guess T is right with log-odds of at most "
-    "ε + Tλ given the guesses before, so that right guesses have an exact Poisson-binomial tail; "
+    "ε + Tλ given the guesses before, so that correct guesses have an exact Poisson-binomial tail; "
     "two numbers of guesses, fixed in advance, share the level.",
     "tamper": "At known log-odds: guesses are dropped at random, so that shift makes none too "
     "likely right; half of all draws must reach the bound at half of the level.",
@@ -320,7 +320,7 @@ class SetAudit:
         notes = [*tie_warnings(_core.Ranking(scores, member)), *self.learning.warnings]
         notes += [
             f"propensity model refuted (p = {one.p_value:.2g}, {one.test}): log-odds are not "
-            "linear in the features, and right guesses may owe to that"
+            "linear in the features, which may explain correct guesses"
             for one in self.tests
             if one.refuted
         ]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Corrected", "Study", "confidence_of", "summary", "two_sided"]
 
 _NEAR = 0.9
-"""Share of right guesses, and of the ceiling, from which more examples may show more."""
+"""Share of correct guesses, and of the ceiling, from which more examples may show more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class Study:
         form: TailBound = "exact",
         halved: bool = True,
     ) -> float:
-        """Return the bound that so many right guesses prove where membership is fair.
+        """Return the bound that so many correct guesses prove where membership is fair.
 
         `form` is the bound on them for (ε, δ)-DP; `halved`, whether half of the examples will do
         where all guesses are of "member".
@@ -231,8 +231,8 @@ def summary(
 
 def _reason(guesses: int, correct: int) -> str:
     if guesses == 0:
-        return "no tested cut has enough right guesses to count against shift and chance"
-    return f"shift and chance explain {correct} right guesses of {guesses}"
+        return "no tested cut has enough correct guesses to count against shift and chance"
+    return f"shift and chance explain {correct} correct guesses of {guesses}"
 
 
 def _near_ceiling(bound: float, cut: tuple[int, int], ceiling: Lazy[float]) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ _PURE = (
 _APPROX = (
     "Guesses that survive tampering obey the inequality of an audit of (ε, δ)-DP in one run, "
     "given the features, with δ Σ 2 min(π, 1 - π) for what failures add up to: the largest "
-    "probability of so many right guesses that it allows, in closed form. The bound is the least "
+    "probability of so many correct guesses that it allows, in closed form. The bound is the least "
     "ε that the guesses tampered for it do not refute. "
 )
 _PUBLISHED = (
@@ -99,7 +99,7 @@ class _Tampering:
         self._failing = isinstance(study.claim, ApproxDP) and self._signed
 
     def toward(self) -> FloatArray:
-        """Return Tλ (or |λ|) of the right guesses at the point estimate, as one row."""
+        """Return Tλ (or |λ|) of the correct guesses at the point estimate, as one row."""
         shift = self._study.shift
         if not self._signed:
             return shift.largest[None, self._rows]
@@ -108,7 +108,7 @@ class _Tampering:
         return shift.against(signs)[None, self._rows]
 
     def bounds(self, toward: FloatArray, m_eff: float) -> FloatArray:
-        """Return the bound for each row of Tλ (or |λ|) of the right guesses."""
+        """Return the bound for each row of Tλ (or |λ|) of the correct guesses."""
         if not self._family:
             return self._least_fixed(toward, m_eff)
         counts = self._counts(self._survival(toward))
@@ -155,7 +155,7 @@ class _Tampering:
         return float(perfect.bounds(perfect.toward(), self.m_eff(study.shift.log_odds))[0])
 
     def _survival(self, toward: FloatArray, epsilon: FloatArray | None = None) -> FloatArray:
-        """Return the probability of survival of each right guess, each row with an ε of its own."""
+        """Return how likely each correct guess survives, each row with an ε of its own."""
         excess = np.maximum(toward, 0.0)
         if self._paper:
             return np.exp(-excess)
@@ -178,17 +178,17 @@ class _Tampering:
         return epsilon
 
     def _limits(self, m_eff: float) -> FloatArray:
-        """Return the largest ε that each number of surviving right guesses refutes."""
+        """Return the largest ε that each number of surviving correct guesses refutes."""
         study = self._study
         form: TailBound = "zero_run" if study.variant == "paper" else "exact"
         right = range(self._rows.size + 1)
         bounds = [study.bound(c, self._number, m_eff, form=form) for c in right]
-        # more right guesses refute no less
+        # more correct guesses refute no less
         limits: FloatArray = np.maximum.accumulate(bounds)
         return limits
 
     def _counts(self, survival: FloatArray) -> IntArray:
-        """Return how many right guesses survive in each row; derandomised, in half of all draws."""
+        """Return how many correct guesses survive in each row: in half of all draws, or in one."""
         if not self._study.derandomize:
             return np.asarray(np.count_nonzero(self._uniforms < survival, axis=1))
         return np.array([surviving_guesses(row, share=_HALF) for row in survival])

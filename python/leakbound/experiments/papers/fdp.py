@@ -29,8 +29,8 @@ _TABLE_1 = {
 """Canaries, and ε as printed: theoretical, Steinke et al., the same pointwise, the paper's own."""
 
 _IDEAL = (
-    "Counts of right guesses are those expected of the best attack on a sum of orthogonal canaries "
-    "(Algorithm 4 simulates them and rounds; here they are computed, and rounded as said)."
+    "Counts of correct guesses are those expected of the best attack on a sum of orthogonal "
+    "canaries (Algorithm 4 simulates them and rounds; here they are computed, and rounded as said)."
 )
 _WHY_TABLE_1 = (
     "The printed column “ours” is larger than what Algorithm 3 as printed gives, with the expected "
@@ -61,7 +61,7 @@ _FOLLOWS = (
 
 
 def _right(m: int, guesses: int, mu: float) -> float:
-    """Return the expected number of right guesses about the most certain of m canaries."""
+    """Return the expected number of correct guesses about the most certain of m canaries."""
     share, right = Reference(mu).curve("both")
     return m * float(np.interp(guesses / m, share, right))
 

@@ -34,9 +34,9 @@ _LOSSES = (
     "generated examples are as far off as the generator is, under targets too."
 )
 _AXES = {
-    "precision": ("recall", "share of right guesses"),
+    "precision": ("recall", "share of correct guesses"),
     "bound": ("recall", "c or c + ε"),
-    "correct": ("guesses", "right guesses"),
+    "correct": ("guesses", "correct guesses"),
 }
 _FIRST = "Curves are those of the first seed, as the paper's Figure 3 is of one run."
 
@@ -100,7 +100,7 @@ def _figure_4(*, full: bool) -> Outcome:
 
 
 def _curves(what: str, *, full: bool) -> Outcome:
-    """Draw precision, or the bound of each cut, against recall; or right guesses against all."""
+    """Draw precision, or the bound of each cut, against recall; or correct guesses against all."""
     made = census_run(full=full)
     results = {
         row.target: cast("PanoramiaResult", row.results[0])
