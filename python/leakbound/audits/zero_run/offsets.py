@@ -35,8 +35,8 @@ _FIXED = "One cut, fixed in advance: the exact Poisson-binomial tail."
 _APPROX = (
     "Given features and guesses, correct guesses exceed a sum of coins with log-odds ε + |λ| by u "
     "or more with probability at most w = √(m(1 + e^-ε)δ/u), but for guesses that have "
-    "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of v under the "
-    "root). Half of the error probability pays for 2w. "
+    "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of "
+    "v under the root). Half of the error probability pays for 2w. "
 )
 
 
