@@ -19,7 +19,7 @@ Examples
 try:
     import numpy as np  # noqa: F401 (the first import that an installation can fail at)
 except Exception as error:
-    from leakbound.cli.ending import end_if_program
+    from leakbound._base.ending import end_if_program
 
     end_if_program(error)
     raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from leakbound.cli.ending import (
+from leakbound._base.ending import (
     BAD_INPUT,
     BROKEN_PIPE,
     INCONCLUSIVE,
