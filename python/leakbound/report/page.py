@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.report.contents import Meaning, Metric, Reportable, Section, Summary
+    from leakbound.report.contents import Metric, Reportable, Section, Summary
 
 __all__ = ["environment", "render", "write"]
 
@@ -135,6 +135,7 @@ def render(
             verdict=_Verdict.of(spoken, lead),
             models=models,
             lead=lead,
+            meaning=spoken[lead.name].meaning(),
             several=len(named) > 1,
             heading="ε at least" if all(KINDS[one.result.kind].proves for one in models) else "ε",
             columns=columns or {},
@@ -246,7 +247,6 @@ class _Model:
     ceiling: str
     metrics: tuple[Metric, ...]
     range: _Range
-    meaning: Meaning
     figures: tuple[svg.Drawn, ...]
     grounds: tuple[_Grounds, ...]
     options: dict[str, str]
@@ -279,7 +279,6 @@ class _Model:
             ceiling=number(result.epsilon_ceiling),
             metrics=result.metrics(),
             range=_Range.of(result, top, epsilon),
-            meaning=result.meaning(),
             figures=svg.draw(result.figures(), ident),
             grounds=tuple(
                 _Grounds(section, svg.draw(section.figures, f"{ident}-{i}"))

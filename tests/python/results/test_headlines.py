@@ -78,6 +78,8 @@ def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
     together = {name: audit(shift, confidence=1 - BETA / 3) for name, shift in shifts.items()}
     assert apart["little"].bound > 0.1 > together["little"].bound
     page = text(report.render(apart, simultaneous=together))
+    most = formatting.number(max(one.bound for one in together.values()))
+    assert f"no guarantee of ε-differential privacy with ε < {most} holds" in page
     assert headline_of_many(together) in page
     assert "1 of 3 models leak." in page
     assert "pure DP, 95 % confidence over the 3 models" in page
