@@ -21,10 +21,7 @@ from leakbound.errors import (
     ShapeError,
 )
 
-__all__ = ["Rows", "check_features", "independent_columns", "stratified_folds"]
-
-_DEPENDENT = 1e-10
-"""Share of a column's variance below which the columns before it count as explaining all of it."""
+__all__ = ["Rows", "check_features", "distinct_columns", "stratified_folds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,18 +146,18 @@ def check_features(
     return values
 
 
-def independent_columns(features: FloatArray) -> IntArray:
-    """Return the columns that are no combination of a constant and the columns before them."""
-    spread = features.std(axis=0)
-    varied = np.flatnonzero(spread > 1e-12 * np.abs(features).max(axis=0))
-    units = (features[:, varied] - features[:, varied].mean(axis=0)) / spread[varied]
-    left = units.T @ units / max(1, len(units))
-    kept = []
-    for column in range(varied.size):
-        if left[column, column] > _DEPENDENT:
-            kept.append(column)
-            left -= np.outer(left[:, column], left[column]) / left[column, column]
-    return varied[kept].astype(np.int64)
+def distinct_columns(features: FloatArray) -> IntArray:
+    """Return the columns that are neither constant nor equal to one before them, to the bit.
+
+    Without the others a model is the same. Columns that nearly depend on one another are not: what
+    is left out of those may be what membership depends on.
+    """
+    varied = np.flatnonzero(features.max(axis=0) > features.min(axis=0))
+    if not varied.size:
+        message = "every feature is constant: pass propensities, which are then all the same"
+        raise FeaturesError(message)
+    _, first = np.unique(features[:, varied], axis=1, return_index=True)
+    return varied[np.sort(first)].astype(np.int64)
 
 
 def stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:

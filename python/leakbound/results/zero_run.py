@@ -104,6 +104,18 @@ class LearntLogOdds:
     columns: IntArray
     tests: tuple[FormTest, ...]
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether levels are levels, and there is a coefficient for every column."""
+        found, member = self.estimate, self.coefficients
+        return (
+            0 < self.level < 1
+            and 0 < self.test_level < 1
+            and found.size == member.size > self.columns.size
+            and np.unique(self.columns).size == self.columns.size
+            and bool(np.isfinite(found).all() and np.isfinite(member).all())
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShiftCurve:
@@ -188,6 +200,13 @@ class ZeroRunResult(AuditResult):
             return f"correction is {self.correction!r}, and that of the options another"
         if self.withheld and not (self.reason and self.bound in {0, math.inf}):
             return f"the bound is withheld, and yet {self.bound:g}"
+        learnt, asked = self.learnt, self.options.get("uncertainty")
+        if learnt is None and asked == "set" and self.bound not in {0, math.inf}:
+            return f"learnt is missing, and the bound over its set is {self.bound:g}"
+        if learnt is not None and (asked != "set" or self.kind != "conditional_lower_bound"):
+            return f"learnt does not go with kind {self.kind!r} and uncertainty {asked!r}"
+        if learnt is not None and not learnt.is_sound:
+            return "levels, coefficients and columns of learnt do not go together"
         if self.naive.kind != "invalid" or self.naive.claim.name != self.claim.name:
             return "naive must be of kind 'invalid' and on the same claim"
         return super()._flaw()

@@ -1,7 +1,7 @@
 """Learnt log-odds in `audit_zero_run`: innocent games, options, what is exploratory."""
 
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -246,11 +246,11 @@ def test_examples_beyond_a_limit_are_learnt_from_and_not_audited() -> None:
         )
 
 
-def test_columns_that_depend_on_others_change_nothing() -> None:
+def test_constant_columns_and_copies_change_nothing() -> None:
     rng = np.random.default_rng(7)
     game = people(Setting(0, 800, 3, 1.0), rng)
     scores = response(game, 2.0, rng)
-    wide = np.column_stack([game.features, np.ones(800), game.features @ [1.0, 2.0, 3.0]])
+    wide = np.column_stack([game.features, np.ones(800), game.features[:, 1]])
     given: Any = scores, game.member, PLAIN
     options: dict[str, Any] = {"claim": lb.PureDP(), "falsify": False}
     plain = lb.audit_zero_run(*given, features=game.features, **options)
@@ -258,7 +258,54 @@ def test_columns_that_depend_on_others_change_nothing() -> None:
     assert result.learnt is not None
     assert result.learnt.columns.tolist() == [0, 1, 2]
     assert result.bound == pytest.approx(plain.bound, abs=0.05)
-    assert any("2 of 5 features are combinations" in note for note in result.warnings)
+    assert any("2 of 5 features are constant or equal" in note for note in result.warnings)
+    with pytest.raises(lb.errors.FeaturesError, match="every feature is constant"):
+        lb.audit_zero_run(*given, features=np.ones((800, 2)), **options)
+
+
+def stamps(rng: np.random.Generator) -> tuple[Any, Any]:
+    """Two times of 50 years that differ by seconds, on which all of membership depends."""
+    seconds = rng.normal(size=1000)
+    created = 1.6e9 + 1.2e8 * rng.random(1000)
+    return 2 * seconds, np.column_stack([created, created + 60 + 30 * seconds])
+
+
+@pytest.mark.parametrize("scale", ["stamps", "dependent", 1e-170, "far"])
+@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.PureDP()], ids=["gaussian", "pure"])
+def test_columns_that_nearly_depend_on_others_accuse_nobody(claim: Any, scale: Any) -> None:
+    """What is left of such a column may be what membership depends on: it is kept, or refused."""
+    rng = np.random.default_rng(17)
+    log_odds, features = stamps(rng)
+    if scale != "stamps":
+        plain = rng.normal(size=(1000, 2))
+        log_odds = 2 * plain[:, 1]
+        changed = {"dependent": plain.sum(axis=1), "far": plain[:, 1] + 1e13}
+        odd = changed[scale] if isinstance(scale, str) else scale * plain[:, 1]
+        features = np.column_stack([plain[:, :1] if scale != "dependent" else plain, odd])
+    member = rng.random(1000) < 1 / (1 + np.exp(-log_odds))
+    result = lb.audit_zero_run(
+        log_odds, member, PLAIN, claim=claim, features=features, falsify=False
+    )
+    assert result.bound == 0
+    assert result.kind == "conditional_lower_bound"
+
+
+def test_enormous_features_are_refused() -> None:
+    rng = np.random.default_rng(5)
+    game = people(Setting(0, 300, 2, 0.5), rng)
+    with pytest.raises(lb.errors.FeaturesError, match="give it in other units"):
+        audited(replace(game, features=1e160 * game.features), game.log_odds)
+
+
+@pytest.mark.parametrize("falsify", [True, False])
+def test_enormous_scores_are_audited(falsify: bool) -> None:  # noqa: FBT001
+    rng = np.random.default_rng(5)
+    game = people(Setting(0, 300, 2, 0.5), rng)
+    scores = np.where(game.member, 1e308, -1e308)
+    given: Any = game.member, PLAIN
+    options: dict[str, Any] = {"features": game.features, "falsify": falsify}
+    small = lb.audit_zero_run(scores / 1e308, *given, **options)
+    assert lb.audit_zero_run(scores, *given, **options).bound == small.bound > 0
 
 
 def test_fixed_numbers_are_said_to_be_approximate() -> None:

@@ -75,6 +75,8 @@ _PARTS = 200
 """Parts of the examples to which the number kept is rounded up: a bound falls with it."""
 _TAIL = 4.0
 """Robust standard deviations beyond which a score counts by its logarithm in fits."""
+_HUGE = 1e150
+"""Scores beyond this in absolute value are scaled down first."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -604,6 +606,9 @@ def _usable(scores: FloatArray) -> FloatArray:
     finite = scores[np.isfinite(scores)]
     if not finite.size:
         return np.sign(scores)
+    largest = float(np.abs(finite).max())
+    if largest > _HUGE:  # differences of such scores are no numbers
+        return _usable(scores / largest)
     centre = float(np.median(finite))
     spread = 1.4826 * float(np.median(np.abs(finite - centre))) or float(finite.std()) or 1.0
     low, high = finite.min() - spread, finite.max() + spread

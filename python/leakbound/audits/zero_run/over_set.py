@@ -26,7 +26,12 @@ from leakbound.audits.zero_run.study import confidence_of, summary
 from leakbound.audits.zero_run.subset import audited_rows
 from leakbound.cuts import Fixed
 from leakbound.cuts.warnings import tie_warnings
-from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, PropensityFitError
+from leakbound.errors import (
+    FeaturesError,
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    PropensityFitError,
+)
 from leakbound.propensity import (
     ConfidenceSet,
     CrossFit,
@@ -34,7 +39,7 @@ from leakbound.propensity import (
     bet_against_set,
     products_missing,
 )
-from leakbound.propensity.data import check_features, independent_columns
+from leakbound.propensity.data import check_features, distinct_columns
 from leakbound.propensity.overlap import overlap
 from leakbound.results.zero_run import LearntLogOdds
 
@@ -326,11 +331,11 @@ class SetAudit:
         ]
         if not self.candidates.request.falsify:
             notes.append("the form of the propensity model was not tested: falsify=False")
-        dependent = self.learning.features.shape[1] - self.columns.size
-        if dependent:
+        idle = self.learning.features.shape[1] - self.columns.size
+        if idle:
             notes.append(
-                f"{dependent} of {self.learning.features.shape[1]} features are combinations of "
-                "those before them and were left out, which changes no log-odds"
+                f"{idle} of {self.learning.features.shape[1]} features are constant or equal to "
+                "one before them and were left out, which changes no log-odds"
             )
         if self.candidates.request.design == "fixed_size":
             notes.append(
@@ -340,6 +345,8 @@ class SetAudit:
         return tuple(notes)
 
 
+_HUGE = 1e100
+"""The largest feature, in absolute value."""
 _MODEL = "logistic regression, linear in the features"
 
 
@@ -400,7 +407,16 @@ def _columns(learning: Learning) -> IntArray:
     if learning.reference is not None:
         check_length(learning.reference[0][0], learning.features.shape[1], "features of D'")
         tables.append(learning.reference[0])
-    return independent_columns(np.vstack(tables))
+    together = np.vstack(tables)
+    largest = np.abs(together).max(axis=0)
+    if largest.max() > _HUGE:
+        column = int(largest.argmax())
+        message = (
+            f"features has {largest[column]:.3g} in column {column}, beyond {_HUGE:g}, whose "
+            "square is no number: give it in other units"
+        )
+        raise FeaturesError(message)
+    return distinct_columns(together)
 
 
 def _confidence_set(
