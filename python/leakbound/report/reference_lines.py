@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._base.odds import expit
+
 if TYPE_CHECKING:
     from leakbound._base.types import FloatArray
     from leakbound.report.parts import Curve
@@ -22,7 +24,7 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
     """
     known = curve.bound > 0
     guesses = curve.guesses.astype(np.float64)
-    limit = 1.0 / (1.0 + np.exp(-curve.bound[known]))
+    limit = expit(curve.bound[known])
     evidence = guesses[known] * _divergence(curve.precision[known], limit)
     level = np.interp(np.log(guesses), np.log(guesses[known]), evidence) / guesses
     p = 1.0 / (1.0 + np.exp(-bound))

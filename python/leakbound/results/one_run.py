@@ -107,7 +107,7 @@ class AuditResult(Result, ScoreAudit):
     @property
     def bounds_above(self) -> bool:
         """Whether smaller values of the parameter are the less private."""
-        return getattr(self.claim, "order", "increasing") == "decreasing"
+        return self.claim.order == "decreasing"
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Return the bound as an ε of (ε, δ)-differential privacy.

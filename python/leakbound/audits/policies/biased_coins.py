@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.odds import expit
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue, PathOrder, Sides
 from leakbound._base.validation import check_length, numbers, real, vector
 from leakbound.cuts import ORDERS, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
@@ -204,7 +205,7 @@ def _visits(
 ) -> dict[PathOrder, _Visit]:
     """Return the paths through a ranking, roles parted at the expected number of members."""
     down = np.argsort(-scores, kind="stable")
-    expected = round(float(np.sum(1 / (1 + np.exp(-log_odds)))))
+    expected = round(float(expit(log_odds).sum()))
     upper = min(max(1, expected), scores.size - 1) if sides == "both" else scores.size
     top, bottom = down[:upper], down[upper:][::-1]
     turn = np.argsort(

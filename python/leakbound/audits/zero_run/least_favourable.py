@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import CorrectionChoice, FdpTest, Sides
 from leakbound._base.validation import (
@@ -619,7 +620,7 @@ def _usable(scores: FloatArray) -> FloatArray:
 
 
 def _spread(x: FloatArray) -> FloatArray:
-    chance: FloatArray = 1 / (1 + np.exp(-x))
+    chance = expit(x)
     return chance * (1 - chance)
 
 
