@@ -13,8 +13,9 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer
+from leakbound._base.validation import integer
 from leakbound.generators.protocol import Samples
+from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
 __all__ = ["FittedSequentialCART", "SequentialCART"]
@@ -122,7 +123,7 @@ class _Step:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedSequentialCART:
+class FittedSequentialCART(SeededSampler):
     """What `SequentialCART.fit` returns.
 
     Parameters
@@ -136,28 +137,8 @@ class FittedSequentialCART:
     columns: Columns
     steps: tuple[_Step, ...]
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new rows.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same rows.
-
-        Returns
-        -------
-        Samples
-            The rows, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.CART_SAMPLES.rng(integer(seed, "seed", least=0))
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.CART_SAMPLES.rng(seed)
         codes = np.empty((n, len(self.steps)), np.int64)
         for j, step in enumerate(self.steps):
             codes[:, j] = step.draw(codes[:, :j], rng)

@@ -16,8 +16,9 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer
+from leakbound._base.validation import integer
 from leakbound.generators.protocol import Samples
+from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
 __all__ = ["ChowLiuTree", "FittedChowLiuTree"]
@@ -126,7 +127,7 @@ class _Step:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedChowLiuTree:
+class FittedChowLiuTree(SeededSampler):
     """What `ChowLiuTree.fit` returns.
 
     Parameters
@@ -146,28 +147,8 @@ class FittedChowLiuTree:
     parents: tuple[int, ...]
     steps: tuple[_Step, ...]
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new rows.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same rows.
-
-        Returns
-        -------
-        Samples
-            The rows, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.CHOW_LIU_SAMPLES.rng(integer(seed, "seed", least=0))
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.CHOW_LIU_SAMPLES.rng(seed)
         bins = np.zeros((n, len(self.steps) + 1), np.int64)  # column -1 is the root's parent
         codes = np.empty((n, len(self.steps)), np.int64)
         for j in self.order:

@@ -25,8 +25,8 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.generators.protocol import Samples
+from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Marginal, read_table
 from leakbound.stats import normal_cdf, normal_quantile
 
@@ -125,7 +125,7 @@ class _Stratum:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedGaussianCopula:
+class FittedGaussianCopula(SeededSampler):
     """What `GaussianCopula.fit` returns.
 
     Parameters
@@ -142,28 +142,8 @@ class FittedGaussianCopula:
     shares: Mapping[Any, float]
     dtype: np.dtype[Any]
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new rows.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same rows.
-
-        Returns
-        -------
-        Samples
-            The rows, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.COPULA_SAMPLES.rng(integer(seed, "seed", least=0))
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.COPULA_SAMPLES.rng(seed)
         names = list(self.strata)
         which = rng.choice(len(names), size=n, p=list(self.shares.values()))
         values = np.empty((n, len(self.strata[names[0]].root)))

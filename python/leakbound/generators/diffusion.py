@@ -8,10 +8,11 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import MOST_EXAMPLES, instance, integer
+from leakbound._base.validation import instance, integer
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.principal import Principal
 from leakbound.generators.protocol import Samples
+from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.shapes import Shape
 from leakbound.generators.tables import read_array, read_labels
 
@@ -114,7 +115,7 @@ class Diffusion:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedDiffusion:
+class FittedDiffusion(SeededSampler):
     """What `Diffusion.fit` returns.
 
     Parameters
@@ -140,33 +141,13 @@ class FittedDiffusion:
     device: str
     labeler: FittedLabeler | None
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new images.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same images.
-
-        Returns
-        -------
-        Samples
-            The images, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.DIFFUSION_SAMPLES.rng(seed)
         import torch
 
         from leakbound.generators.denoiser import follow
         from leakbound.torch.placement import reproducible
 
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.DIFFUSION_SAMPLES.rng(integer(seed, "seed", least=0))
         noise = rng.standard_normal((n, self.scale.size), dtype=np.float32)
         with reproducible():
             found = follow(self.network, torch.from_numpy(noise).to(self.device))

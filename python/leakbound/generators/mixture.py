@@ -7,10 +7,11 @@ import numpy as np
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import MOST_EXAMPLES, instance, integer
+from leakbound._base.validation import instance, integer
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.principal import Principal
 from leakbound.generators.protocol import Samples
+from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.shapes import Shape
 from leakbound.generators.tables import read_array, read_labels
 
@@ -106,7 +107,7 @@ class PCAMixture:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedPCAMixture:
+class FittedPCAMixture(SeededSampler):
     """What `PCAMixture.fit` returns.
 
     Parameters
@@ -132,28 +133,8 @@ class FittedPCAMixture:
     roots: FloatArray
     labeler: FittedLabeler | None
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new images.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same images.
-
-        Returns
-        -------
-        Samples
-            The images, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.MIXTURE_SAMPLES.rng(integer(seed, "seed", least=0))
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.MIXTURE_SAMPLES.rng(seed)
         which = rng.choice(self.weights.size, n, p=self.weights / self.weights.sum())
         reduced = self.centres[which]
         for k in range(self.weights.size):
