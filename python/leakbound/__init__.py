@@ -17,12 +17,14 @@ Examples
 """
 
 try:
-    import numpy as np  # noqa: F401 (the first import that an installation can fail at)
+    import numpy as np  # the first import that an installation can fail at
 except Exception as error:
     from leakbound._base.ending import end_if_program
 
     end_if_program(error)
     raise
+else:
+    del np
 
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
