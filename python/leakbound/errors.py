@@ -25,6 +25,7 @@ __all__ = [
     "MissingExtraError",
     "NaNScoresError",
     "NoOverlapError",
+    "NoPairsError",
     "OptionError",
     "OptionTypeError",
     "OverlappingIdsError",
@@ -93,6 +94,10 @@ class AbstentionError(LeakboundError, ValueError):
 
 class NoOverlapError(LeakboundError, ValueError):
     """Members and non-members that have no features in common: nothing can be concluded."""
+
+
+class NoPairsError(LeakboundError, ValueError):
+    """A split without a pair of member and non-member to compare."""
 
 
 class OptionError(LeakboundError, ValueError):

@@ -40,6 +40,7 @@ class Purpose(Enum):
     AUDITED_ORDER = "audits/order"
     AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
+    PAIRS = "audits/pairs"
 
     SET_TIES = "audits/set-ties"
     SET_MATCHING = "audits/set-matching"

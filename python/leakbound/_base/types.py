@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Adversary",
+    "Aggregate",
     "ApproxBound",
     "ArrayInput",
     "BoolArray",
@@ -25,8 +26,10 @@ __all__ = [
     "Order",
     "PathName",
     "PathOrder",
+    "Relation",
     "Relaxation",
     "Sides",
+    "SidesChoice",
     "Status",
     "Tail",
     "TailBound",
@@ -34,6 +37,7 @@ __all__ = [
     "TamperVariant",
     "Uncertainty",
     "Verdict",
+    "ZeroRunDesign",
     "ZeroRunVariant",
 ]
 
@@ -61,8 +65,12 @@ class HasMember(Protocol):
         """Membership of each example."""
 
 
-Sides: TypeAlias = Literal["both", "member"]
-Design: TypeAlias = Literal["coins", "fixed_size"]
+SidesChoice: TypeAlias = Literal["both", "member"]
+Sides: TypeAlias = Literal["both", "member", "pairs"]
+Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
+Relation: TypeAlias = Literal["add_remove", "replace"]
+Design: TypeAlias = Literal["coins", "random_split", "fixed_size"]
+ZeroRunDesign: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal[
     "exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"
@@ -80,8 +88,8 @@ CorrectionChoice: TypeAlias = Literal[
 Adversary: TypeAlias = Literal["raw", "paper_aware", "residual", "bayes"]
 BootstrapMethod: TypeAlias = Literal["percentile", "recentred", "basic"]
 Uncertainty: TypeAlias = Literal["set", "bootstrap", "none"]
-PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved"]
-PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved"]
+PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved", "pairs"]
+PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "pairs"]
 Status: TypeAlias = Literal["checked", "declared", "approximate", "unverifiable", "contradicted"]
 Verdict: TypeAlias = Literal["refuted", "not refuted", "inconclusive"]
 Kind: TypeAlias = Literal[

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "Finding",
     "Game",
     "Policy",
+    "path_of",
     "untied",
 ]
 
@@ -40,6 +41,7 @@ CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
     "member": ("member",),
     "both": ("member_half", "nonmember_half", "interleaved"),
+    "pairs": ("pairs",),
 }
 """The paths of a ranking that serve a choice of sides, the longest last."""
 PATH_NAMES: dict[PathOrder, PathName] = {
@@ -47,8 +49,14 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "member_half": "members",
     "nonmember_half": "non-members",
     "interleaved": "interleaved",
+    "pairs": "pairs",
 }
 """How results call the paths."""
+
+
+def path_of(ranking: _core.Ranking, order: PathOrder) -> _core.Path:
+    """Return a path; for pairs, the ranking is by confidence and its members are right guesses."""
+    return ranking.path("member" if order == "pairs" else order)
 
 
 class BestCut(Protocol):
@@ -97,11 +105,11 @@ class Game:
         """How many examples are audited."""
         return self.scores.size
 
-    def part(self, rows: BoolArray, name: str) -> "Game":
+    def part(self, rows: BoolArray, name: str) -> Self:
         """Return the game of some of the examples."""
         return replace(self, scores=self.scores[rows], member=self.member[rows], name=name)
 
-    def without_ties(self) -> "Game":
+    def without_ties(self) -> Self:
         """Return the game with ties broken from the seed."""
         return replace(self, scores=untied(self.scores, self.seed))
 
@@ -114,6 +122,14 @@ class Game:
                 "score that differs between examples"
             )
             raise AbstentionError(message)
+        return ranking
+
+    def shown(self) -> tuple[FloatArray, BoolArray]:
+        """Return scores and membership of the examples, for figures."""
+        return self.scores, self.member
+
+    def rated(self, ranking: _core.Ranking) -> _core.Ranking:
+        """Return the ranking of the examples by score, given the one that was audited."""
         return ranking
 
 

@@ -21,6 +21,7 @@ from leakbound.cuts.base import (
     Finding,
     Game,
     Policy,
+    path_of,
 )
 from leakbound.cuts.warnings import inverted_warnings, tie_warnings, tied_share
 
@@ -70,7 +71,7 @@ class PathPolicy(Policy):
 
     def path(self, ranking: _core.Ranking, order: PathOrder, /) -> _core.Path:
         """Return a path as the policy visits it."""
-        return ranking.path(order)
+        return path_of(ranking, order)
 
     def perfect(self, order: PathOrder, examples: int, level: float, most: int | None, /) -> float:
         """Return what a perfect attack proves on as many members as non-members; not clipped.
@@ -78,7 +79,7 @@ class PathPolicy(Policy):
         Cuts of more than `most` guesses are left out.
         """
         half = examples // 2
-        right = examples if order == "interleaved" else half
+        right = examples if order in {"interleaved", "pairs"} else half
         successes = np.zeros(half if order.endswith("half") else examples, dtype=np.bool_)
         successes[:right] = True
         path = _core.Path.from_successes(successes)
@@ -199,9 +200,7 @@ class Trial:
     def finding(self, game: Game, notes: tuple[str, ...] = (), **more: JsonValue) -> Finding:
         """Return what a game proves, with more warnings and more options."""
         best = self.best
-        ceiling = Lazy(
-            lambda: max(0.0, best.logit, self.perfect(self.policy, self.ranking.examples))
-        )
+        ceiling = Lazy(lambda: max(0.0, best.logit, self.perfect(self.policy, game.examples)))
         options: dict[str, JsonValue] = {
             "cuts": encode(self.policy.at_level(self.level)),
             "paths": [PATH_NAMES[order] for order in self.orders],
@@ -214,14 +213,15 @@ class Trial:
             best=best,
             reason=chance_explains(best.cut, best.successes),
             options=options | more,
-            warnings=notes + self._warnings(ceiling),
+            warnings=notes + self._warnings(game, ceiling),
             ceiling=ceiling,
             points=lambda most: self.policy.curve(self.path, self.level, most),
         )
 
-    def _warnings(self, ceiling: Lazy[float]) -> tuple[str, ...]:
+    def _warnings(self, game: Game, ceiling: Lazy[float]) -> tuple[str, ...]:
         notes = (self._tied(), self._moved(), self._limit(ceiling))
-        return inverted_warnings(self.ranking) + tuple(note for note in notes if note)
+        inverted = inverted_warnings(game.rated(self.ranking))
+        return inverted + tuple(note for note in notes if note)
 
     def _tied(self) -> str:
         share = tied_share(self.ranking)

@@ -81,9 +81,9 @@ class SplitTest(Policy):
         part = game.part(chosen, f"{game.name} that choose the cut").ranking()
         tested = game.part(~chosen, f"{game.name} that test the cut")
         ranking = tested.ranking()
-        order, guesses = self._choice(part, ranking.examples, game.sides, level)
-        guesses = min(guesses, ranking.path(order).guesses)
-        routes = {order: self.test.with_size(guesses, ranking.examples)}
+        order, guesses = self._choice(part, tested.examples, game.sides, level)
+        guesses = min(guesses, self.test.path(ranking, order).guesses)
+        routes = {order: self.test.with_size(guesses, tested.examples)}
         return Trial.of(ranking, routes, level).finding(
             tested,
             cuts=encode(self.split),
@@ -99,7 +99,7 @@ class SplitTest(Policy):
         test = self.test.with_size(1, examples)
         found: list[tuple[float, PathOrder, int]] = []
         for order in test.split_orders(sides):
-            guesses, correct = part.path(order).sample(_POINTS)
+            guesses, correct = test.path(part, order).sample(_POINTS)
             expected = np.maximum(1, np.rint(guesses * scale)).astype(np.int64)
             right = np.minimum(expected, np.rint(correct * scale).astype(np.int64))
             limit = test.limits(expected, right, level)

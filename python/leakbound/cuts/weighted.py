@@ -50,6 +50,11 @@ class Weighted(Policy):
         before, the weight of the members is dominated by Σ t_i S'_i, S' independent Bernoulli(p).
         The bound is the largest p at which that is so large with probability at most `level`.
         """
+        if game.sides == "pairs":
+            message = (
+                "cuts=Weighted() guesses members only, not which of a pair is one: take KLScan"
+            )
+            raise IncompatibleOptionsError(message)
         if game.sides == "both":
             message = 'cuts=Weighted() guesses members only: set sides="member"'
             raise IncompatibleOptionsError(message)

@@ -16,7 +16,7 @@ import leakbound._core as _core
 from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray, Sides
+from leakbound._base.types import FloatArray, SidesChoice
 from leakbound._base.validation import (
     MOST_EXAMPLES,
     choice,
@@ -31,6 +31,7 @@ from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, KLScan, PathPolicy
+from leakbound.cuts.base import path_of
 from leakbound.cuts.paths import DerivedPolicy, Trial
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
@@ -83,7 +84,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", real(self.mu, "mu", least=0, below=math.inf))
 
-    def _curve(self, sides: Sides) -> Curve:
+    def _curve(self, sides: SidesChoice) -> Curve:
         return Reference(self.mu).curve(sides)
 
     def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
@@ -118,7 +119,7 @@ class Response:
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "fraction", fraction)
 
-    def _curve(self, sides: Sides) -> Curve:
+    def _curve(self, sides: SidesChoice) -> Curve:
         """Guess the leaking ones first; one-sided, those called members, then all others."""
         p, leaking = 1 / (1 + math.exp(-self.epsilon)), self.fraction
         tosses = (1 - leaking) / 2
@@ -217,7 +218,7 @@ def ceiling(
     confidence: float,
     claim: PlannedClaim = _PURE_DP,
     *,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
 ) -> float:
     """Return the bound if every one of a number of guesses, fixed in advance, is right.
 
@@ -250,7 +251,7 @@ def ceiling(
     4.194
     """
     made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
-    choice(sides, "sides", Sides)
+    choice(sides, "sides", SidesChoice)
     instance(claim, "claim", _CLAIMS)
     return claim.lower_bound(made, made, m, complement(confidence), one_sided=sides == "member")
 
@@ -261,7 +262,7 @@ def best_guesses(
     claim: PlannedClaim = _PURE_DP,
     *,
     truth: float | Truth | None = None,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
 ) -> int:
     """Return the number of guesses, fixed in advance, that proves most on average.
 
@@ -295,7 +296,7 @@ def best_guesses(
     """
     integer(m, "m", least=1, most=_COUNTED)
     instance(claim, "claim", _CLAIMS)
-    choice(sides, "sides", Sides)
+    choice(sides, "sides", SidesChoice)
     assumed = Gaussian(REFERENCE.mu) if truth is None else _truth(truth, claim)
     curve = assumed._curve(sides)  # noqa: SLF001
     return best_fixed(m, complement(confidence), claim, sides, curve)[0].guesses
@@ -309,7 +310,7 @@ def power(
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     simulations: int = 200,
     seed: int = 0,
 ) -> Power:
@@ -358,7 +359,7 @@ def power(
     """
     integer(m, "m", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
-    choice(sides, "sides", Sides)
+    choice(sides, "sides", SidesChoice)
     integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
     stream = Purpose.POWER.derived(seed)
@@ -400,7 +401,7 @@ def canaries_needed(
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     simulations: int = 200,
     most: int = 100_000,
     seed: int = 0,
@@ -512,7 +513,7 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def _prover(
-    m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
+    m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: SidesChoice
 ) -> tuple[Callable[[_core.Ranking], float], str]:
     """Return the audit as a function of a ranking, and the name of its policy."""
     if cuts is not None and not isinstance(cuts, PathPolicy):
@@ -547,7 +548,7 @@ def _prover_at(guesses: int, policy: FamilyPolicy, beta: float) -> Callable[[_co
         return float(policy.limits(np.array([made]), np.array([right]), beta)[0])
 
     (order,) = policy.orders(policy.sides)
-    return lambda ranking: bound(*ranking.path(order).count(guesses))
+    return lambda ranking: bound(*path_of(ranking, order).count(guesses))
 
 
 def _perfect(m: int) -> _core.Ranking:

@@ -48,6 +48,7 @@ PATHS: dict[PathName, str] = {
     "members": "of membership, upper half",
     "non-members": "of non-membership, lower half",
     "interleaved": "both ways, in turn",
+    "pairs": "of which of two is the member, largest difference first",
 }
 """Which guesses were made."""
 

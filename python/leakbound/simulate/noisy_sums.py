@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, Design, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, ZeroRunDesign
 from leakbound._base.validation import MOST_EXAMPLES, choice, integer, real
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.simulate.games import Game, coins
@@ -172,7 +172,7 @@ def noisy_sum(
     dimension: int | None = None,
     features: int = 1,
     holdout: int = 0,
-    design: Design = "coins",
+    design: ZeroRunDesign = "coins",
     seed: int,
 ) -> NoisySum:
     """Play the game against a noisy sum of unit vectors, with a shift between the populations.
@@ -239,7 +239,7 @@ def noisy_sum(
     if size < shown + 2:
         message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
         raise IncompatibleOptionsError(message)
-    choice(design, "design", Design)
+    choice(design, "design", ZeroRunDesign)
     population = _Population(
         dimension=size,
         features=shown,

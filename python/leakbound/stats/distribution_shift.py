@@ -19,7 +19,7 @@ from leakbound._base.types import (
     FloatArray,
     HasMember,
     IntArray,
-    Sides,
+    SidesChoice,
     TamperVariant,
 )
 from leakbound._base.validation import (
@@ -316,7 +316,7 @@ def bayes_guesses(
     *,
     variant: TamperVariant = "directional",
     epsilon: float | None = None,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     max_log_odds: float = math.inf,
 ) -> IntArray:
     """Guess where a guess is most likely to be right and to survive tampering.
@@ -367,7 +367,7 @@ def bayes_guesses(
         kept = tamper_probability(made, odds, variant=variant, epsilon=epsilon)
         return kept / (1.0 + np.exp(np.clip(-guess * (beyond + odds), -700.0, 700.0)))
 
-    choice(sides, "sides", Sides)
+    choice(sides, "sides", SidesChoice)
     as_member = worth(1)
     as_other = worth(-1) if sides == "both" else np.full(odds.size, -np.inf)
     best = np.maximum(as_member, as_other)

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import Sides
+from leakbound._base.types import SidesChoice
 from leakbound.audits import audit_one_run, audit_zero_run
 from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
@@ -25,7 +25,7 @@ _TRUTH = 0.4
 """Share of those told of that a mechanism gives away."""
 _M = 200
 _FAILURE = 0.02
-_SIDES: tuple[Sides, ...] = ("both", "member")
+_SIDES: tuple[SidesChoice, ...] = ("both", "member")
 _FORMS: dict[str, dict[str, Any]] = {
     "fixed": {"cuts": Fixed(60)},
     "fixed-recursion": {"cuts": Fixed(60), "test": "recursion"},
@@ -58,7 +58,7 @@ class _Asymmetric:
     """
 
     told: Told
-    sides: Sides
+    sides: SidesChoice
     shift: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 

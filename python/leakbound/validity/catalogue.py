@@ -12,7 +12,7 @@ import numpy as np
 from leakbound import simulate
 from leakbound._base.odds import logit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import Sides
+from leakbound._base.types import SidesChoice
 from leakbound._base.validation import integer, real
 from leakbound.audits import audit_one_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
@@ -51,7 +51,7 @@ from leakbound.validity.zero_run import zero_run_cases
 
 __all__ = ["attack_cases", "cases", "pure_policies"]
 
-_SIDES: tuple[Sides, ...] = ("both", "member")
+_SIDES: tuple[SidesChoice, ...] = ("both", "member")
 _DELTA = 0.01
 """δ of the games: so large that failures happen in a few hundred games."""
 
@@ -109,7 +109,7 @@ def _one_run(
     truth: tuple[str, Play],
     claim: Claim,
     cuts: tuple[str, CutPolicy | None],
-    sides: Sides,
+    sides: SidesChoice,
     options: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> Case:

@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, Design, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, ZeroRunDesign
 from leakbound.simulate import noisy_sum
 from leakbound.validity.games import reports
 
@@ -51,7 +51,7 @@ class Shifted:
     kind: Leak
     shift: float = 1.0
     failure: float = 0.0
-    design: Design = "coins"
+    design: ZeroRunDesign = "coins"
     holdout: int = 0
 
     def __call__(self, *, seed: int) -> ShiftedGame:

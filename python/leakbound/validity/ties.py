@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound._base.odds import logit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray, Sides
+from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import OneRunStream, audit_panoramia
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, EqualLevelScan, Fixed, KLScan, Split, UnionBound, VilleMixture
@@ -19,7 +19,7 @@ from leakbound.validity.trials import ERROR, Cautious, OneRun
 
 __all__ = ["Coarse", "CoarsePairs", "CoarseStream", "coarse_cases"]
 
-_SIDES: tuple[Sides, ...] = ("both", "member")
+_SIDES: tuple[SidesChoice, ...] = ("both", "member")
 _DELTA = 0.01
 
 Values: TypeAlias = Literal["2", "3", "4", "all but one"]
@@ -107,7 +107,7 @@ class CoarseStream:
     """
 
     play: Coarse
-    sides: Sides
+    sides: SidesChoice
     batches: int
 
     def __call__(self, seed: int) -> bool:
@@ -155,7 +155,7 @@ _LEAST_SPLIT = 4
 """Examples that have two parts of two."""
 
 
-def _one_run(truth: str, m: int, values: Values, sides: Sides) -> Iterator[Case]:
+def _one_run(truth: str, m: int, values: Values, sides: SidesChoice) -> Iterator[Case]:
     for cuts, claim, policy in _policies(m):
         epsilon = 0.0 if isinstance(claim, GaussianDP) else 1.0
         play = Coarse(m=m, values=values, epsilon=epsilon, told=claim.delta)
@@ -178,7 +178,7 @@ def _row(audit: str, claim: str, cuts: str, sides: str, truth: str, trial: Any, 
     )
 
 
-def _unfair(sides: Sides) -> Iterator[Case]:
+def _unfair(sides: SidesChoice) -> Iterator[Case]:
     policies: Mapping[str, CutPolicy] = {"kl": KLScan(), "fixed": Fixed(40)}
     for prior in (0.2, 0.9):
         for values in ("2", "all but one"):
@@ -191,7 +191,7 @@ def _unfair(sides: Sides) -> Iterator[Case]:
                     yield _row("one-run", "pure DP", cuts, sides, truth, trial, long=DEAR)
 
 
-def _streams(sides: Sides) -> Iterator[Case]:
+def _streams(sides: SidesChoice) -> Iterator[Case]:
     for size, batches in ((1, 60), (2, 60), (5, 24), (30, 6)):
         game = Coarse(m=size, values="4", epsilon=1.0)
         truth, trial = f"batches-of-{size}", CoarseStream(game, sides, batches)

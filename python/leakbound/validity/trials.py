@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from leakbound._base.odds import expit, logit
-from leakbound._base.types import FloatArray, Sides
+from leakbound._base.types import FloatArray, SidesChoice
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import FAMILIES, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
@@ -67,7 +67,7 @@ class Stream:
     """Whether a stream's bound is above the truth at any time: after any of its batches."""
 
     play: Play
-    sides: Sides
+    sides: SidesChoice
     batches: int = 8
 
     def __call__(self, seed: int) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from leakbound._base.types import Sides
+from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.validity.shifted import Leak, Shifted, ShiftedPlay
@@ -52,7 +52,7 @@ def zero_run_case(
     form: tuple[str, Claim, dict[str, Any]],
     game: ShiftedPlay,
     truth: str,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     *,
     design: str = "coins",
     over_set: bool = False,

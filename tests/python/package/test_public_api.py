@@ -54,7 +54,8 @@ ERRORS = [getattr(errors, name) for name in errors.__all__]
 SIGNATURES = {
     lb.audit_one_run: (
         "(scores, member, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
-        "bound='auto', test='tight', prior=0.5, design='coins', assume=None, ids=None, seed=0)"
+        "bound='auto', test='tight', prior=0.5, design='coins', strata=None, groups=None, "
+        "aggregate='mean', assume=None, ids=None, seed=0)"
     ),
     lb.audit_panoramia: (
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, gamma=0.0, "

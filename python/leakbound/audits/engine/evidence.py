@@ -32,7 +32,11 @@ def curve(found: Finding) -> Curve:
     guesses, correct, logit = with_cut(found.points(POINTS - 1), found.best)
     ranking = found.ranking
     others = ranking.examples - ranking.members
-    available = {"interleaved": ranking.examples, "nonmember_half": others}
+    available = {
+        "interleaved": ranking.examples,
+        "nonmember_half": others,
+        "pairs": found.game.examples,
+    }
     return Curve(
         guesses=guesses,
         correct=correct,

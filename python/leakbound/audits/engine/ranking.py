@@ -12,7 +12,7 @@ __all__ = ["audit_scores"]
 def audit_scores(policy: Policy, game: Game, level: float) -> ScoreAudit:
     """Bound the log-odds of a correct guess from below, wrong with probability `level`."""
     found = policy.audit(game, level)
-    ranking, best = found.ranking, found.best
+    ranking, best = found.game.rated(found.ranking), found.best
     bound = max(0.0, best.logit)
     return ScoreAudit(
         bound=bound,
@@ -28,5 +28,5 @@ def audit_scores(policy: Policy, game: Game, level: float) -> ScoreAudit:
         _ceiling=found.ceiling,
         _curve=Lazy(lambda: curve(found)),
         _roc=Lazy(lambda: roc(ranking)),
-        _histogram=Lazy(lambda: histogram(found.game.scores, found.game.member)),
+        _histogram=Lazy(lambda: histogram(*found.game.shown())),
     )

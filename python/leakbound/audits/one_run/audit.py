@@ -4,22 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack, overload
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.records import Lazy
 from leakbound._base.types import (
+    Aggregate,
     ApproxBound,
     ArrayInput,
     Design,
     FdpTest,
     FloatArray,
     HasMember,
-    Sides,
+    SidesChoice,
 )
 from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
-from leakbound.audits.engine.evidence import family_assumption, provenance
+from leakbound.audits.engine.evidence import family_assumption
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof, simultaneous_results
+from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
 from leakbound.audits.one_run.proofs import one_run_proof
+from leakbound.audits.one_run.random_split import audit_split
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.biased_coins import check_prior, describe
 from leakbound.claims import FAMILIES, Claim, PureDP
@@ -66,11 +68,14 @@ class _Options(TypedDict, total=False):
 
     confidence: float
     cuts: CutPolicy | None
-    sides: Sides
+    sides: SidesChoice
     bound: ApproxBound
     test: FdpTest
     prior: float | ArrayInput
     design: Design
+    strata: ArrayInput | None
+    groups: ArrayInput | None
+    aggregate: Aggregate
     assume: str | None
     ids: ArrayInput | None
     seed: int
@@ -99,11 +104,14 @@ def audit_one_run(
     claim: Claim | Sequence[Claim] = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     bound: ApproxBound = "auto",
     test: FdpTest = "tight",
     prior: float | ArrayInput = 0.5,
     design: Design = "coins",
+    strata: ArrayInput | None = None,
+    groups: ArrayInput | None = None,
+    aggregate: Aggregate = "mean",
     assume: str | None = None,
     ids: ArrayInput | None = None,
     seed: int = 0,
@@ -147,9 +155,18 @@ def audit_one_run(
         Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
         join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
         the seed.
-    design : {"coins", "fixed_size"}
-        How the members were drawn: by independent fair coins, or as a random subset of fixed size
-        (then the bound is approximate).
+    design : {"coins", "random_split", "fixed_size"}
+        How the members were drawn: by independent coins, or as a random subset of the examples,
+        as a split into training set and test set is. A random split is audited in pairs, and the
+        bound is on replacing one example. "fixed_size" is approximate.
+    strata : array-like, shape (m,), optional
+        Under "random_split", the stratum of each example if the split was made within strata:
+        numbers or text that training had no part in.
+    groups : array-like, shape (m,), optional
+        Under "random_split", the group of each example if whole groups were split, such as all
+        rows of a user. The bound is then on replacing one of these.
+    aggregate : {"mean", "max", "log_mean_exp"}
+        The score of a group, from those of its rows.
     assume : None
         Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
         independent given the model, is refused: for pure DP it adds nothing, and otherwise it
@@ -174,6 +191,8 @@ def audit_one_run(
         If a score is NaN, or all are equal.
     LengthMismatchError, MembershipError
         If `member` has another length than `scores`, or a value outside the allowed sets.
+    NoPairsError
+        If a random split has no pair of member and non-member.
     UnmatchedIdsError
         If scores and membership have ids, and they are not the same.
     ConflictingIdsError, DuplicateIdsError
@@ -187,6 +206,13 @@ def audit_one_run(
 
     Notes
     -----
+    Of a random split, as many members and non-members as can be are matched at random, within
+    strata, by the seed. Given the unordered pairs, which of the two is the member is decided by
+    fair coins, whatever the sizes of the parts. A guess is the sign of the difference of the two
+    scores, after all scores were replaced by normal quantiles of their ranks; its size is the
+    confidence, and a difference of 0 is no guess. One path, from the largest difference on, has
+    the whole probability of error. `docs/random-splits.md` has theorem and proof.
+
     For pure DP tied scores are never split, so nothing about membership can order them; for other
     claims cuts must not depend on scores, and a random permutation from `seed` orders ties. The
     result is the same for any increasing transformation of the scores and, without ties, any order
@@ -209,6 +235,14 @@ def audit_one_run(
     ('lower_bound', True)
     >>> result.check(epsilon=0.5)
     'refuted'
+
+    Of 1,000 examples, 800 were drawn to train on:
+
+    >>> member = rng.permutation(1000) < 800
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> result = audit_one_run(scores, member, design="random_split")
+    >>> result.options["pairs"], result.options["relation"], result.bound > 1
+    (200, 'replace', True)
     """
 
     def audit(one: Claim, confidence: float) -> AuditResult:
@@ -221,10 +255,15 @@ def audit_one_run(
             test=test,
             prior=prior,
             design=design,
+            strata=strata,
+            groups=groups,
+            aggregate=aggregate,
             assume=assume,
             ids=ids,
             seed=seed,
         )
+        if request.design == "random_split":
+            return audit_split(scores, member, request)
         return audit_coins(scores, member, request, declared=True)
 
     if isinstance(claim, Sequence):
@@ -260,42 +299,18 @@ def audit_coins(
         return one_run_proof(request, game, chances, level)
 
     proof = attacks.prove(request.level, prove)
-    audit = proof.audit
-    return AuditResult(
-        bound=audit.bound,
-        reason=audit.reason,
-        m=audit.m,
-        members=audit.members,
-        guesses=audit.guesses,
-        correct=audit.correct,
-        path=audit.path,
-        auc=audit.auc,
-        options={
-            **audit.options,
-            "sides": request.sides,
-            "prior": describe(chances),
-            "design": request.design,
-            "seed": seed,
-            **proof.options,
-        },
+    return one_run_result(
+        proof,
+        request,
+        theorem=_theorem(claim, chances),
+        assumptions=_assumptions(claim, request.design, chances, count, attacks.others),
+        options={"sides": request.sides, "prior": describe(chances)},
         warnings=(
-            *audit.warnings,
             *(count.warnings() if declared else ()),
             *((_FIXED_SIZE,) if request.design == "fixed_size" else ()),
             *delta_warnings(claim.delta, attacks.examples),
         ),
-        kind=proof.kind,
-        claim=claim,
-        confidence=request.confidence,
-        theorem=_theorem(claim, chances) + proof.method,
-        assumptions=_assumptions(claim, request.design, chances, count, attacks.others),
-        rejected=proof.rejected,
-        _ceiling=Lazy(lambda: audit.ceiling),
-        _curve=Lazy(lambda: audit.curve),
-        _roc=Lazy(lambda: audit.roc),
-        _histogram=Lazy(lambda: audit.histogram),
-        _rejectable=proof.rejectable,
-        _provenance=provenance(seed, **attacks.digested, member=included, **_digested(chances)),
+        inputs={**attacks.digested, "member": included, **_digested(chances)},
     )
 
 
@@ -348,18 +363,8 @@ def _assumptions(
             + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
-        Assumption(
-            "scores without membership",
-            "The scores come from the trained model and the examples; no score was computed or "
-            "chosen with a look at which of these examples were members.",
-            "declared",
-        ),
-        Assumption(
-            "options before the look",
-            "Policy, sides and confidence were chosen before membership was looked at, and "
-            f"{others} tried on it.",
-            "declared",
-        ),
+        SCORES,
+        options_before(others),
         Assumption(
             "order from scores alone",
             "Cuts, sides and order of the guesses depend on scores only; "

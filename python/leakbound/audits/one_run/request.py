@@ -2,13 +2,22 @@
 
 from dataclasses import dataclass, field
 
-from leakbound._base.types import ApproxBound, ArrayInput, Design, FdpTest, Sides
+from leakbound._base.types import (
+    Aggregate,
+    ApproxBound,
+    ArrayInput,
+    Design,
+    FdpTest,
+    SidesChoice,
+)
 from leakbound._base.validation import choice, complement, instance, integer, shown
 from leakbound.claims import CLAIMS, FAMILIES, Claim
 from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 
 __all__ = ["OneRunRequest"]
+
+_HALF = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -18,11 +27,14 @@ class OneRunRequest:
     claim: Claim
     confidence: float
     cuts: CutPolicy | None = None
-    sides: Sides = "both"
+    sides: SidesChoice = "both"
     bound: ApproxBound = "auto"
     test: FdpTest = "tight"
     prior: float | ArrayInput = 0.5
     design: Design = "coins"
+    strata: ArrayInput | None = None
+    groups: ArrayInput | None = None
+    aggregate: Aggregate = "mean"
     assume: str | None = None
     ids: ArrayInput | None = None
     seed: int = 0
@@ -32,10 +44,11 @@ class OneRunRequest:
         instance(self.claim, "claim", CLAIMS)
         if self.cuts is not None:
             instance(self.cuts, "cuts", CUT_POLICIES)
-        choice(self.sides, "sides", Sides)
+        choice(self.sides, "sides", SidesChoice)
         choice(self.bound, "bound", ApproxBound)
         choice(self.test, "test", FdpTest)
         choice(self.design, "design", Design)
+        choice(self.aggregate, "aggregate", Aggregate)
         if self.assume is not None:
             message = (
                 f"assume={shown(self.assume)} has no bound here: under pure DP independent guesses "
@@ -48,6 +61,28 @@ class OneRunRequest:
         object.__setattr__(self, "seed", integer(self.seed, "seed", least=0))
         if isinstance(self.claim, FAMILIES):
             self.check_bound()
+        self._check_design()
+
+    def _check_design(self) -> None:
+        """Raise where an option has no meaning under the design."""
+        if self.design != "random_split":
+            named = [name for name in ("strata", "groups") if getattr(self, name) is not None]
+            if named:
+                message = f'{named[0]}= is for design="random_split": leave it out'
+                raise IncompatibleOptionsError(message)
+            return
+        if self.sides != "both":
+            message = (
+                'sides="member" has no meaning under design="random_split": a guess there is which '
+                "of a pair is the member"
+            )
+            raise IncompatibleOptionsError(message)
+        if not (isinstance(self.prior, float | int) and self.prior == _HALF):
+            message = (
+                'prior= has no meaning under design="random_split": which of a pair is the member '
+                "is a fair coin, whatever the shares of the split"
+            )
+            raise IncompatibleOptionsError(message)
 
     def check_bound(self) -> None:
         """Raise if a bound for δ > 0 is named; for claims that have none."""

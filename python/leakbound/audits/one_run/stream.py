@@ -21,7 +21,7 @@ from leakbound._base.types import (
     HasMember,
     IntArray,
     PathOrder,
-    Sides,
+    SidesChoice,
 )
 from leakbound._base.validation import (
     check_ids,
@@ -37,7 +37,7 @@ from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import POINTS, histogram, provenance, roc
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
-from leakbound.cuts.base import PATH_NAMES
+from leakbound.cuts.base import PATH_NAMES, path_of
 from leakbound.cuts.paths import chance_explains
 from leakbound.errors import (
     ArrayTypeError,
@@ -190,7 +190,7 @@ class OneRunStream:
         claim: Claim = _PURE_DP,
         confidence: float = 0.95,
         *,
-        sides: Sides = "both",
+        sides: SidesChoice = "both",
         shares: Sequence[float] = _SHARES,
     ) -> None:
         instance(claim, "claim", CLAIMS)
@@ -200,7 +200,7 @@ class OneRunStream:
                 "one after the other; collect the batches and use audit_one_run"
             )
             raise IncompatibleOptionsError(message)
-        choice(sides, "sides", Sides)
+        choice(sides, "sides", SidesChoice)
         self._level = complement(confidence)
         self._claim, self._confidence, self._sides = claim, float(confidence), sides
         self._shares = _checked(shares)
@@ -460,7 +460,7 @@ class OneRunStream:
         """Visit a batch, and look at every block on the way."""
         paths: dict[PathOrder, Cuts] = {}
         for order in ORDERS[self._sides]:
-            path = ranking.path(order)
+            path = path_of(ranking, order)
             guesses, correct = path.sample(path.guesses)
             paths[order] = guesses, correct
         walk = _walk(paths)

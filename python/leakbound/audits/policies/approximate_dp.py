@@ -56,6 +56,8 @@ class _Claim:
     form: TailBound
 
     def one_sided(self, path: _core.Path) -> bool:
+        if self.sides == "pairs":
+            return False
         return self.sides == "member" or path.guesses < self.examples
 
     def options(self, path: _core.Path) -> TailOptions:
@@ -263,7 +265,7 @@ def _scan_at_reference(
         expected = np.interp(np.arange(guesses + 1) / examples, share, right) * examples
         return _core.Path.from_successes(np.diff(np.floor(expected)) > 0)
 
-    if sides == "member":
+    if sides != "both":
         return max(0.0, policy.bound(path(examples, examples), beta).logit)
     half = examples // 2
     paths = [path(half, half), path(examples, examples)] if half else [path(examples, examples)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from leakbound.results import Assumption
 
 if TYPE_CHECKING:
-    from leakbound._base.types import Design
+    from leakbound._base.types import ZeroRunDesign
     from leakbound.audits.engine.coins import MemberCount
     from leakbound.audits.zero_run.propensities import Shift
     from leakbound.audits.zero_run.request import ZeroRunRequest
@@ -151,7 +151,7 @@ def shift_warnings(
     shift: Shift,
     refutation: Falsification | None,
     examples: int,
-    design: Design,
+    design: ZeroRunDesign,
 ) -> tuple[str, ...]:
     """Say what limits a Zero-Run audit; often nothing."""
     notes = []

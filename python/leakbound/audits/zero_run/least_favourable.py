@@ -16,7 +16,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
-from leakbound._base.types import CorrectionChoice, FdpTest, Sides
+from leakbound._base.types import CorrectionChoice, FdpTest, SidesChoice
 from leakbound._base.validation import (
     check_length,
     check_membership,
@@ -135,7 +135,7 @@ class LeastFavourable:
         correction: Correction,
         level: float,
         examples: int,
-        sides: Sides,
+        sides: SidesChoice,
     ) -> LeastFavourable:
         """Return what is proved where there is no confidence set: nothing, for a reason."""
         empty = np.empty(0)
@@ -164,7 +164,7 @@ def least_favourable_bound(
     reference: tuple[ArrayInput, ArrayInput | HasMember] | None = None,
     claim: Claim,
     level: float = 0.05,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     correction: CorrectionChoice = "conditional",
     test: FdpTest = "tight",
     guesses: int | None = None,
@@ -263,7 +263,7 @@ def bound_over_set(
     *,
     claim: Claim,
     level: float,
-    sides: Sides = "both",
+    sides: SidesChoice = "both",
     correction: CorrectionChoice = "conditional",
     test: FdpTest = "tight",
     guesses: int | None = None,
@@ -275,7 +275,7 @@ def bound_over_set(
     check_length(values, found.audited, "scores")
     instance(claim, "claim", CLAIMS)
     for value, name, allowed in (
-        (sides, "sides", Sides),
+        (sides, "sides", SidesChoice),
         (correction, "correction", CorrectionChoice),
         (test, "test", FdpTest),
     ):
@@ -334,7 +334,7 @@ class _Audit:
     found: ConfidenceSet
     claim: Claim
     level: float
-    sides: Sides
+    sides: SidesChoice
     test: FdpTest
     guesses: int | None
     planned: FloatArray

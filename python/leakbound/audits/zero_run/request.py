@@ -12,10 +12,10 @@ from leakbound._base.types import (
     ArrayInput,
     BootstrapMethod,
     CorrectionChoice,
-    Design,
     FdpTest,
-    Sides,
+    SidesChoice,
     Uncertainty,
+    ZeroRunDesign,
     ZeroRunVariant,
 )
 from leakbound._base.validation import choice, complement, flag, instance, integer, real
@@ -38,7 +38,7 @@ class ZeroRunOptions(TypedDict, total=False):
     correction: CorrectionChoice
     confidence: float
     cuts: CutPolicy | None
-    sides: Sides
+    sides: SidesChoice
     adversary: Adversary | None
     variant: ZeroRunVariant
     uncertainty: Uncertainty | None
@@ -49,7 +49,7 @@ class ZeroRunOptions(TypedDict, total=False):
     test: FdpTest
     falsify: bool
     release_refuted: bool
-    design: Design
+    design: ZeroRunDesign
     ids: ArrayInput | None
     seed: int
     executor: Executor | None
@@ -58,10 +58,10 @@ class ZeroRunOptions(TypedDict, total=False):
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
-    "sides": Sides,
+    "sides": SidesChoice,
     "variant": ZeroRunVariant,
     "bootstrap": BootstrapMethod,
-    "design": Design,
+    "design": ZeroRunDesign,
     "test": FdpTest,
 }
 _CHOICES_IF_ANY: dict[str, Any] = {"adversary": Adversary, "uncertainty": Uncertainty}
@@ -76,7 +76,7 @@ class ZeroRunRequest:
     correction: CorrectionChoice = "conditional"
     confidence: float = 0.95
     cuts: CutPolicy | None = None
-    sides: Sides = "both"
+    sides: SidesChoice = "both"
     adversary: Adversary | None = None
     variant: ZeroRunVariant = "directional"
     uncertainty: Uncertainty | None = None
@@ -87,7 +87,7 @@ class ZeroRunRequest:
     test: FdpTest = "tight"
     falsify: bool = True
     release_refuted: bool = False
-    design: Design = "coins"
+    design: ZeroRunDesign = "coins"
     ids: ArrayInput | None = None
     seed: int = 0
     executor: Executor | None = None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         IntArray,
         JsonValue,
         PathName,
-        Sides,
+        SidesChoice,
         TailBound,
         TamperVariant,
         ZeroRunVariant,
@@ -60,7 +60,7 @@ class Study:
     uniforms: FloatArray
     claim: Claim
     cuts: CutPolicy | None
-    sides: Sides
+    sides: SidesChoice
     adversary: Adversary
     variant: ZeroRunVariant
     level: float
@@ -183,7 +183,7 @@ def confidence_of(level: float) -> float:
     return float(1 - Decimal(repr(level)))
 
 
-def two_sided(values: FloatArray, guesses: int, sides: Sides) -> tuple[IntArray, IntArray]:
+def two_sided(values: FloatArray, guesses: int, sides: SidesChoice) -> tuple[IntArray, IntArray]:
     """Guess the top of a ranking members and the bottom not."""
     order = np.argsort(-values, kind="stable")
     top = guesses if sides == "member" else (guesses + 1) // 2

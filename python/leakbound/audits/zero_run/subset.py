@@ -13,7 +13,7 @@ from leakbound.errors import AbstentionError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from leakbound._base.types import BoolArray, Design, FloatArray, IntArray
+    from leakbound._base.types import BoolArray, FloatArray, IntArray, ZeroRunDesign
 
 __all__ = ["audited_rows"]
 
@@ -26,7 +26,7 @@ def audited_rows(
     member: BoolArray,
     largest: FloatArray,
     limit: float | None,
-    design: Design,
+    design: ZeroRunDesign,
     seed: int,
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.

@@ -1,0 +1,202 @@
+"""A random split as a game of fair coins: members matched with non-members at random.
+
+Given which examples are paired, and which is left over, all ways to say which of each pair is the
+member belong to equally likely splits. So fair coins of their own decide, one for each pair, and
+to turn one of them replaces one training example by another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.validation import check_length, vector
+from leakbound.cuts.pairs import PairGame
+from leakbound.errors import ArrayTypeError, MembershipError, NoPairsError
+from leakbound.stats import normal_quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
+
+__all__ = ["Pairs", "Units", "check_codes", "normal_scores"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Units:
+    """What a split moved as one: examples, or groups of them, within strata.
+
+    `unit` has the unit of each example, `stratum` the stratum of each unit.
+    """
+
+    member: BoolArray
+    stratum: IntArray
+    unit: IntArray | None = None
+    aggregate: Aggregate = "mean"
+
+    @classmethod
+    def of(
+        cls,
+        member: BoolArray,
+        strata: IntArray | None,
+        groups: NDArray[np.generic] | None,
+        aggregate: Aggregate,
+    ) -> Units:
+        """Gather examples into groups; raise MembershipError where a group straddles the split."""
+        stratum = np.zeros(member.size, dtype=np.int64) if strata is None else strata
+        if groups is None:
+            return cls(member=member, stratum=stratum)
+        names, first, unit = np.unique(groups, return_index=True, return_inverse=True)
+        _check_whole(names, unit, member, first, "is on both sides of the split")
+        _check_whole(names, unit, stratum, first, "lies in more than one stratum")
+        return cls(member=member[first], stratum=stratum[first], unit=unit, aggregate=aggregate)
+
+    @property
+    def count(self) -> int:
+        """How many units there are."""
+        return self.member.size
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Return one score for each unit."""
+        if self.unit is None:
+            return values
+        size = np.bincount(self.unit)
+        largest = np.full(self.count, -np.inf)
+        np.maximum.at(largest, self.unit, values)
+        if self.aggregate == "max":
+            return largest
+        if self.aggregate == "log_mean_exp":
+            beyond = ~np.isfinite(largest)
+            base = np.where(beyond, 0.0, largest)
+            total = np.bincount(self.unit, np.exp(np.minimum(values - base[self.unit], 0.0)))
+            with np.errstate(divide="ignore"):
+                return np.where(beyond, largest, base + np.log(total / size))
+        return _means(values, self.unit, size)
+
+
+def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
+    """Return means, in which infinities of both signs cancel in pairs."""
+    finite = np.isfinite(values)
+    mean = np.bincount(unit[finite], values[finite] / size[unit[finite]], minlength=size.size)
+    far = np.bincount(unit[~finite], np.sign(values[~finite]), minlength=size.size)
+    result: FloatArray = np.where(far == 0, mean, np.copysign(np.inf, far))
+    return result
+
+
+def _check_whole(
+    names: NDArray[np.generic],
+    unit: IntArray,
+    values: NDArray[np.generic],
+    first: IntArray,
+    how: str,
+) -> None:
+    """Check that all examples of a group have one value."""
+    torn = np.flatnonzero(values != values[first[unit]])
+    if torn.size:
+        groups = np.unique(unit[torn])
+        row = int(torn[0])
+        message = (
+            f"{groups.size} of {names.size} groups are not whole: {names[unit[row]]!s} {how} (rows "
+            f"{int(first[unit[row]])} and {row}). Groups are what the split moved as one: leave "
+            "groups out if it moved single rows, or name what it moved"
+        )
+        raise MembershipError(message)
+
+
+def check_codes(values: ArrayInput, examples: int, name: str) -> NDArray[np.generic]:
+    """Read strata or groups: numbers or text, one for each example, none missing."""
+    given = vector(values, name, kinds="biufSUO")
+    check_length(given, examples, name)
+    missing = np.flatnonzero(given != given)
+    empty = (
+        [row for row, one in enumerate(given.tolist()) if one is None]
+        if given.dtype == object
+        else []
+    )
+    if missing.size or empty:
+        row = min([*missing[:1].tolist(), *empty[:1]])
+        message = f"{name} is missing at row {row}: every example needs one, of its own if need be"
+        raise ArrayTypeError(message)
+    try:
+        np.unique(given)
+    except TypeError:
+        message = f"{name} must be all numbers or all text, got a mixture that cannot be compared"
+        raise ArrayTypeError(message) from None
+    return given
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Units matched one to one: rows of the members and of the non-members, and their order.
+
+    `first` says for which pairs the member stands first, by a fair coin: nothing else about a pair
+    shows which of the two it is.
+    """
+
+    members: IntArray
+    others: IntArray
+    first: BoolArray
+
+    @classmethod
+    def drawn(cls, units: Units, seed: int) -> Pairs:
+        """Match members with non-members at random, within strata.
+
+        The matching and its coins have a stream of their own. Within a stratum every matching of
+        as many as can be is equally likely, whatever order the examples are stored in.
+        """
+        rng = Purpose.PAIRS.rng(seed)
+        members, others = list[np.ndarray](), list[np.ndarray]()
+        order = np.argsort(units.stratum, kind="stable")
+        edges = np.flatnonzero(np.diff(units.stratum[order])) + 1
+        for rows in np.split(order, edges):
+            inside = units.member[rows]
+            size = min(int(inside.sum()), int((~inside).sum()))
+            members.append(rng.permutation(rows[inside])[:size])
+            others.append(rng.permutation(rows[~inside])[:size])
+        paired = np.concatenate(members), np.concatenate(others)
+        if not paired[0].size:
+            raise NoPairsError(_no_pairs(units))
+        return cls(*paired, rng.random(paired[0].size) < 0.5)
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return self.first.size
+
+    def game(self, scores: FloatArray, seed: int) -> PairGame:
+        """Return the game of some scores of the units."""
+        even = normal_scores(scores)
+        apart = even[self.members] - even[self.others]
+        return PairGame(
+            scores=np.where(self.first, apart, -apart),
+            member=self.first,
+            member_scores=scores[self.members],
+            other_scores=scores[self.others],
+            seed=seed,
+        )
+
+
+def _no_pairs(units: Units) -> str:
+    members = int(units.member.sum())
+    if members in {0, units.count}:
+        kind = "members" if members else "non-members"
+        return (
+            f"all {units.count} units of the split are {kind}: an audit of a random split compares "
+            "both sides of it, so pass scores of the training set and of the part held out"
+        )
+    return (
+        "no stratum has both members and non-members, so there is no pair to compare: strata are "
+        "those that the split was made within"
+    )
+
+
+def normal_scores(values: FloatArray) -> FloatArray:
+    """Return the normal quantiles of ranks, tied values at their middle rank."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - 0.5 * count
+    result: FloatArray = normal_quantile(middle / values.size)[place]
+    return result

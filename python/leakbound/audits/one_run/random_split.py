@@ -1,0 +1,142 @@
+"""Audits of a model that was trained on a random part of the examples."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
+from leakbound._base.validation import check_ids
+from leakbound.audits.engine.evidence import family_assumption
+from leakbound.audits.engine.pairs import Pairs, Units, check_codes
+from leakbound.audits.engine.warnings import delta_warnings
+from leakbound.audits.multiplicity import Attacks, Proof
+from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
+from leakbound.audits.one_run.proofs import one_run_proof
+from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.claims import FAMILIES, Claim
+from leakbound.results import Assumption, AuditResult
+
+__all__ = ["audit_split"]
+
+_COINS = (
+    "Members and non-members of a random split are matched at random; given the pairs and what is "
+    "left over, a fair coin of its own decides which {unit} of each pair was trained on, and to "
+    "turn it replaces one training {unit} by another. "
+)
+_PURE = (
+    "So each guess is right with probability at most e^ε / (1 + e^ε), given the trained model and "
+    "the coins of the guesses before, if training is ε-DP for replacing one {unit} (as Steinke, "
+    "Nasr and Jagielski 2023, Proposition 5.1, with pairs in place of examples). "
+)
+_APPROX = (
+    "So each guess is right with probability at most e^ε / (1 + e^ε), given the coins of the other "
+    "pairs, but for failures that (ε, δ)-DP for replacing one {unit} makes rare. "
+)
+_FAMILY = (
+    "So, given the coins of the other pairs, each correct guess obeys the trade-off function of "
+    "replacing one {unit}, and so do the probabilities of all counts of correct guesses together "
+    "(Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1, with pairs in place of examples). ε is a "
+    "conversion of the rejected curve and holds within the family. "
+)
+
+
+def audit_split(
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    member: ArrayInput | HasMember,
+    request: OneRunRequest,
+) -> AuditResult:
+    """Audit one claim, about replacing one example, where a random subset was trained on."""
+    order = ExampleOrder(request.ids)
+    attacks = Attacks.read(scores, order)
+    included = order.member(member, attacks.examples)
+    if request.ids is not None:
+        check_ids(request.ids, included)
+    codes = {
+        name: check_codes(order.placed(given, name), attacks.examples, name)
+        for name, given in (("strata", request.strata), ("groups", request.groups))
+        if given is not None
+    }
+    numbered = {name: np.unique(one, return_inverse=True)[1] for name, one in codes.items()}
+    units = Units.of(included, numbered.get("strata"), codes.get("groups"), request.aggregate)
+    pairs = Pairs.drawn(units, request.seed)
+
+    def prove(values: FloatArray, level: float) -> Proof:
+        game = pairs.game(units.scores(values), request.seed)
+        return one_run_proof(request, game, None, level)
+
+    unit = "example" if request.groups is None else "user"
+    claim = request.claim
+    return one_run_result(
+        attacks.prove(request.level, prove),
+        request,
+        theorem=_theorem(claim).replace("{unit}", unit),
+        assumptions=_assumptions(request, unit, attacks.others),
+        options=_options(units, pairs, request),
+        warnings=delta_warnings(claim.delta, pairs.count),
+        inputs={**attacks.digested, "member": included, **_digested(numbered)},
+    )
+
+
+def _options(units: Units, pairs: Pairs, request: OneRunRequest) -> dict[str, JsonValue]:
+    more: dict[str, JsonValue] = {
+        "relation": "replace",
+        "unit": "example" if request.groups is None else "user",
+        "pairs": pairs.count,
+        "left_over": units.count - 2 * pairs.count,
+        "transform": "normal_scores",
+    }
+    if request.strata is not None:
+        more["strata"] = int(np.unique(units.stratum).size)
+    if request.groups is not None:
+        more["groups"] = units.count
+        more["aggregate"] = request.aggregate
+    return more
+
+
+def _digested(codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
+    return {name: values.astype(np.int64) for name, values in codes.items()}
+
+
+def _theorem(claim: Claim) -> str:
+    if isinstance(claim, FAMILIES):
+        return _COINS + _FAMILY
+    return _COINS + (_APPROX if claim.delta else _PURE)
+
+
+def _assumptions(request: OneRunRequest, unit: str, others: str) -> tuple[Assumption, ...]:
+    claim = request.claim
+    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+    within = "" if request.strata is None else ", within each stratum"
+    moved = "" if unit == "example" else ", all rows of a user on one side"
+    return (
+        Assumption(
+            "random split",
+            f"The {unit}s that were trained on are a uniformly random subset of so many of these "
+            f"{unit}s{within}{moved}; the bound is over that choice, the matching that the seed "
+            f"draws, and whatever training draws, given the {unit}s.",
+            "declared",
+        ),
+        Assumption(
+            "audited examples did not choose the model",
+            "Nothing about training looked at the examples held out: no early stopping, selection "
+            "of a checkpoint or tuning of an option. Validation data is another part of the data.",
+            "declared",
+        ),
+        Assumption(
+            f"replace one {unit}",
+            f"{subject} is that of training with one {unit} replaced by another, of those audited "
+            f"too{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
+            "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            "declared",
+        ),
+        SCORES,
+        options_before(others),
+        Assumption(
+            "order from scores alone",
+            "Pairs were matched by the seed, within each side of the split and without a look at "
+            "scores; cuts and order of the guesses depend on the sizes of differences only.",
+            "checked",
+        ),
+        *family_assumption(claim),
+    )

@@ -1,0 +1,64 @@
+"""A game of pairs: which of two examples is the member, where a fair coin of its own decided."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.types import BoolArray, FloatArray, Sides
+from leakbound.cuts.base import Game, untied
+from leakbound.errors import AbstentionError
+
+__all__ = ["PairGame"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairGame(Game):
+    """Differences of the two scores of each pair, and whether the first of the two is the member.
+
+    The sign of a difference is the guess, its size the confidence, and 0 is no guess. There is one
+    path, whose guesses are of both roles at once. `member_scores` and `other_scores` are the scores
+    as given, which figures show.
+    """
+
+    sides: Sides = "pairs"
+    member_scores: FloatArray
+    other_scores: FloatArray
+
+    def part(self, rows: BoolArray, name: str) -> Self:
+        """Return the game of some of the pairs."""
+        return replace(
+            self,
+            scores=self.scores[rows],
+            member=self.member[rows],
+            member_scores=self.member_scores[rows],
+            other_scores=self.other_scores[rows],
+            name=name,
+        )
+
+    def without_ties(self) -> Self:
+        """Return the game with ties of size broken from the seed; 0 stays no guess."""
+        ranks = untied(np.abs(self.scores), self.seed) + 1
+        return replace(self, scores=np.sign(self.scores) * ranks)
+
+    def ranking(self) -> _core.Ranking:
+        """Rank the guesses by confidence, right ones as members."""
+        guessed = self.scores != 0
+        if not guessed.any():
+            message = (
+                f"the two {self.name} of every one of {self.scores.size} pairs are equal, so every "
+                "pair abstains: use a score that differs between examples"
+            )
+            raise AbstentionError(message)
+        first = self.scores[guessed] > 0
+        return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
+
+    def shown(self) -> tuple[FloatArray, BoolArray]:
+        """Return scores and membership of the examples in pairs, for figures."""
+        scores = np.concatenate([self.member_scores, self.other_scores])
+        return scores, np.arange(scores.size) < self.member_scores.size
+
+    def rated(self, _ranking: _core.Ranking) -> _core.Ranking:
+        """Return the ranking of the examples in pairs by their scores."""
+        return _core.Ranking(*self.shown())

@@ -1,0 +1,250 @@
+"""Audits of random splits: what is paired, what is guessed, and what the bound is made of."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors, stats
+from leakbound.audits.engine.pairs import Pairs, Units
+from leakbound.cuts.pairs import PairGame
+
+POLICIES = [
+    lb.KLScan(),
+    lb.EqualLevelScan(),
+    lb.UnionBound(),
+    lb.UnionBound(grid="geometric"),
+    lb.Fixed(60),
+    lb.Split(),
+    lb.VilleMixture(),
+    lb.Uncorrected(),
+]
+CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
+
+
+def split(examples: int, members: int, seed: int, mu: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Scores N(μ, 1) of a random subset, N(0, 1) of the others."""
+    rng = np.random.default_rng(seed)
+    member = rng.permutation(examples) < members
+    return rng.normal(size=examples) + mu * member, member
+
+
+def audit(scores: Any, member: Any, **options: Any) -> lb.AuditResult:
+    result: lb.AuditResult = lb.audit_one_run(scores, member, design="random_split", **options)
+    return result
+
+
+def units(member: np.ndarray, strata: np.ndarray | None = None) -> Units:
+    return Units.of(member, strata, None, "mean")
+
+
+@pytest.mark.parametrize(("examples", "members"), [(100, 50), (100, 80), (99, 7), (2, 1)])
+def test_as_many_as_can_be_are_paired_and_each_once(examples: int, members: int) -> None:
+    member = split(examples, members, 0)[1]
+    pairs = Pairs.drawn(units(member), seed=3)
+    assert pairs.count == min(members, examples - members)
+    assert member[pairs.members].all()
+    assert not member[pairs.others].any()
+    both = np.concatenate([pairs.members, pairs.others])
+    assert np.unique(both).size == both.size
+
+
+def test_pairs_lie_within_strata() -> None:
+    member, strata = split(300, 220, 1)[1], np.arange(300) % 4
+    pairs = Pairs.drawn(units(member, strata), seed=0)
+    assert (strata[pairs.members] == strata[pairs.others]).all()
+    sizes = [min((strata[member] == s).sum(), (strata[~member] == s).sum()) for s in range(4)]
+    assert pairs.count == sum(sizes)
+
+
+def test_every_matching_is_as_likely_in_any_order_of_storage() -> None:
+    """3 of 5 are members: 6 ways to match the others, and 4 of the coins."""
+    for member in ([True, True, True, False, False], [False, True, False, True, True]):
+        seen: dict[Any, int] = {}
+        for seed in range(4800):
+            pairs = Pairs.drawn(units(np.array(member)), seed)
+            matched = frozenset(zip(pairs.members.tolist(), pairs.others.tolist(), strict=True))
+            coins = tuple(pairs.first[np.argsort(pairs.others)].tolist())
+            seen[matched, coins] = seen.get((matched, coins), 0) + 1
+        # 24 equally likely outcomes, 200 each: 5 standard deviations
+        assert len(seen) == 24
+        assert all(abs(count - 200) < 5 * 14 for count in seen.values())
+
+
+def test_the_guess_is_the_sign_and_zero_is_none() -> None:
+    game = PairGame(
+        scores=np.array([3.0, -2.0, 0.0, 1.0, -2.0]),
+        member=np.array([True, True, True, False, False]),
+        member_scores=np.zeros(5),
+        other_scores=np.zeros(5),
+    )
+    path = lb.KLScan().path(game.ranking(), "pairs")
+    assert (path.guesses, path.correct) == (4, 2)
+    assert [path.count(r) for r in (1, 2, 4)] == [(1, 1), (3, 2), (4, 2)]  # two are tied
+    ranks = game.without_ties().scores
+    assert ranks[2] == 0
+    assert np.sign(ranks).tolist() == [1, -1, 0, 1, -1]
+    assert np.unique(np.abs(ranks)).size == 5
+
+
+def test_one_path_has_the_whole_level() -> None:
+    """The bound is that of the one sequence of guesses, at the full probability of error."""
+    scores, member = split(1000, 700, 2, 1.0)
+    result = audit(scores, member, seed=5)
+    pairs = Pairs.drawn(units(member), 5)
+    apart = stats.normal_quantile((np.argsort(np.argsort(scores)) + 0.5) / 1000)
+    apart = apart[pairs.members] - apart[pairs.others]
+    right = (apart > 0)[np.argsort(-np.abs(apart))]
+    assert result.bound == pytest.approx(stats.kl_scan(right, beta=0.05).logit, rel=1e-12)
+    assert result.options["paths"] == ["pairs"]
+    assert result.options["level"] == pytest.approx(0.05)
+    assert (result.m, result.members, result.path) == (600, 300, "pairs")
+    assert (result.options["pairs"], result.options["left_over"]) == (300, 400)
+    shown = np.concatenate([scores[pairs.members], scores[pairs.others]])
+    assert result.auc == pytest.approx(np.mean(shown[:300, None] > shown[None, 300:]), abs=1e-12)
+
+
+@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
+def test_every_policy_that_has_a_form(cuts: Any) -> None:
+    scores, member = split(1000, 500, 3, 1.5)
+    result = audit(scores, member, cuts=cuts)
+    assert 0.5 < result.bound <= result.ceiling
+    assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
+@pytest.mark.parametrize("mu", [0.0, 1.5])
+def test_every_claim(claim: Any, mu: float) -> None:
+    scores, member = split(1000, 800, 4, mu)
+    result = audit(scores, member, claim=claim)
+    assert (result.bound > 0.3) == (mu > 0)
+    assert result.bound <= result.ceiling
+    assert result.reason == "" if mu else result.reason
+    names = [one.name for one in result.assumptions]
+    assert names[:3] == [
+        "random split",
+        "audited examples did not choose the model",
+        "replace one example",
+    ]
+    assert "pair" in result.theorem
+
+
+def test_several_attacks_share_pairs_and_level() -> None:
+    scores, member = split(1000, 500, 5, 1.5)
+    result = audit({"good": scores, "noise": np.cos(scores * 1e4)}, member)
+    assert result.options["attack"] == "good"
+    assert result.options["level"] == pytest.approx(0.025)
+    rows = audit(np.stack([scores, -scores]), member)
+    assert rows.bound == result.bound
+
+
+def test_any_increasing_transformation_gives_the_same() -> None:
+    scores, member = split(600, 400, 6, 1.0)
+    assert audit(np.exp(scores), member).bound == audit(scores, member).bound
+    scores[:7] = np.inf
+    assert audit(scores, member).m == 400
+
+
+def test_groups_are_units_with_one_score() -> None:
+    rng = np.random.default_rng(7)
+    user = rng.integers(200, size=1000)
+    inside = rng.permutation(200) < 100
+    member, scores = inside[user], rng.normal(size=1000) + 3.0 * inside[user]
+    result = audit(scores, member, groups=user)
+    seen = np.unique(user)
+    assert result.options["unit"] == "user"
+    assert result.options["groups"] == seen.size
+    means = np.array([scores[user == one].mean() for one in seen])
+    alone = audit(means, inside[seen])
+    assert result.bound == alone.bound > 0.5
+    for how, function in (("max", np.max), ("log_mean_exp", lambda x: np.log(np.mean(np.exp(x))))):
+        values = np.array([function(scores[user == one]) for one in seen])
+        assert audit(scores, member, groups=user, aggregate=how).bound == pytest.approx(
+            audit(values, inside[seen]).bound
+        )
+    named = audit(scores, member, groups=np.array([f"user {one}" for one in user]))
+    assert named.options["groups"] == seen.size
+
+
+def test_infinite_scores_of_a_group() -> None:
+    values = np.array([np.inf, 1.0, -np.inf, np.inf, 2.0, 4.0, -np.inf, -np.inf])
+    member = np.ones(8, bool)
+    for how, expected in (
+        ("mean", [np.inf, 0.0, 3.0, -np.inf]),
+        ("max", [np.inf, np.inf, 4.0, -np.inf]),
+    ):
+        made = Units.of(member, None, np.array([0, 0, 1, 1, 2, 2, 3, 3]), how)  # type: ignore[arg-type]
+        assert made.scores(values).tolist() == expected
+
+
+SCORES = np.arange(8.0)
+HALF = np.arange(8) % 2 == 0
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"member": np.ones(8, bool)}, errors.NoPairsError, "all 8 units of the split are members"),
+    ({"member": np.zeros(8, bool)}, errors.NoPairsError, "are non-members"),
+    ({"strata": HALF}, errors.NoPairsError, "no stratum has both"),
+    ({"strata": [1.0, np.nan] * 4}, errors.ArrayTypeError, "strata is missing at row 1"),
+    ({"strata": ["a", None] * 4}, errors.ArrayTypeError, "strata is missing at row 1"),
+    ({"strata": [1, 2, 3]}, errors.LengthMismatchError, "strata has 3 values"),
+    ({"groups": [0, 0, 1, 1, 2, 2, 3, 3]}, errors.MembershipError, "4 of 4 groups are not whole"),
+    (
+        {"groups": [0, 1] * 4, "strata": [0, 0, 1, 1] * 2},
+        errors.MembershipError,
+        "lies in more than one stratum",
+    ),
+    ({"sides": "member"}, errors.IncompatibleOptionsError, "which of a pair"),
+    ({"prior": 0.8}, errors.IncompatibleOptionsError, "is a fair coin"),
+    ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
+    ({"cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "which of a pair"),
+    ({"cuts": lb.Fixed(5)}, errors.OptionError, "5"),
+    ({"scores": np.ones(8)}, errors.AbstentionError, "every one of 4 pairs are equal"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "words"), REFUSED, ids=lambda x: str(x)[:40])
+def test_what_is_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    given = {"scores": SCORES, "member": HALF, **options}
+    with pytest.raises(error, match=words):
+        audit(**given)
+
+
+@pytest.mark.parametrize("name", ["strata", "groups"])
+def test_strata_and_groups_are_of_a_split(name: str) -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match=f"{name}= is for design="):
+        lb.audit_one_run(SCORES, HALF, **{name: np.arange(8)})  # type: ignore[call-overload]
+
+
+def test_storage_order_has_no_part_in_ties() -> None:
+    """Scores of two values, members stored first: the differences of 0 are no guesses."""
+    rng = np.random.default_rng(8)
+    scores = rng.integers(2, size=4000).astype(float)
+    member = np.arange(4000) < 2000
+    bounds = [audit(scores, member, seed=seed) for seed in range(3)]
+    assert all(result.bound == 0 and result.guesses < 1200 for result in bounds)
+    fixed = audit(scores, member, cuts=lb.Fixed(2000))
+    assert fixed.guesses < 1200
+
+
+def test_ties_are_broken_by_the_seed_where_cuts_may_not_depend_on_scores() -> None:
+    rng = np.random.default_rng(9)
+    member = rng.permutation(2000) < 1000
+    scores = (rng.random(2000) < np.where(member, 0.8, 0.2)).astype(float)
+    made = [
+        audit(scores, member, claim=lb.GaussianDP(), seed=0, cuts=lb.Fixed(r)) for r in (90, 700)
+    ]
+    assert made[0].guesses == 90
+    assert 550 < made[1].guesses < 700  # the others have equal scores
+    assert all(result.bound > 0.5 for result in made)
+
+
+def test_all_orientations_of_drawn_pairs_are_splits() -> None:
+    """Turning any coin leaves a split of the same sizes in each stratum."""
+    member, strata = split(12, 5, 10)[1], np.arange(12) % 2
+    pairs = Pairs.drawn(units(member, strata), 0)
+    counts = np.bincount(strata, member)
+    for coins in itertools.product([False, True], repeat=pairs.count):
+        turned = member.copy()
+        turned[pairs.members], turned[pairs.others] = np.array(coins), ~np.array(coins)
+        assert (np.bincount(strata, turned) == counts).all()
