@@ -1,13 +1,14 @@
 """Trade-off functions of DP-SGD: from below by dp-accounting, and from above by tests of losses."""
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import FloatArray, Sides
+from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.errors import MissingExtraError
 
@@ -40,14 +41,20 @@ _PER_STEP = 16 * 2.0**-52
 
 @lru_cache(maxsize=512)
 def subsampled_gaussian(
-    noise_multiplier: float, sampling_rate: float, steps: int, sides: str
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    sides: Sides,
+    relation: Relation = "add_remove",
 ) -> TradeOff:
     """Return the curve of so many steps of the Gaussian mechanism on Poisson samples.
 
     It allows at least as much as the mechanism: δ is a pessimistic estimate on a grid of ε. For
     "member" the power is that of training with the example; "both" takes the larger δ of the two.
+    To replace an example has one δ, whichever of the two is on the side of the power.
     """
     try:
+        from dp_accounting import NeighboringRelation as Neighbours
         from dp_accounting.pld import privacy_loss_distribution as pld
     except ImportError as error:
         message = (
@@ -55,14 +62,18 @@ def subsampled_gaussian(
             "pip install 'leakbound[dp]'"
         )
         raise MissingExtraError(message) from error
+    replaced = relation == "replace"
     loss = pld.from_gaussian_mechanism(
-        noise_multiplier, value_discretization_interval=_STEP, sampling_prob=sampling_rate
+        noise_multiplier,
+        value_discretization_interval=_STEP,
+        sampling_prob=sampling_rate,
+        neighboring_relation=Neighbours.REPLACE_ONE if replaced else Neighbours.ADD_OR_REMOVE_ONE,
     ).self_compose(steps)
     far = min(_FARTHEST, max(_STEP, float(loss.get_epsilon_for_delta(_NOISE))))
     half = np.linspace(0, far, min(_POINTS, max(2, round(100 * far))) + 1)
     grid = np.concatenate([-half[:0:-1], half])
     delta = _delta(loss, grid, "remove")
-    if sides == "both":
+    if sides != "member" and not replaced:
         delta = np.maximum(delta, _delta(loss, grid, "add"))
     return TradeOff.profile(grid, np.clip(delta + _NOISE, 0.0, 1.0))
 
@@ -87,17 +98,25 @@ def _delta(loss: Any, epsilon: FloatArray, order: str) -> FloatArray:
 
 
 @lru_cache(maxsize=512)
-def attained(noise_multiplier: float, sampling_rate: float, steps: int, sides: Sides) -> TradeOff:
+def attained(
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    sides: Sides,
+    relation: Relation = "add_remove",
+) -> TradeOff:
     """Return a curve that tests of so many steps of DP-SGD attain: it allows less than they do.
 
-    With P = (1-q) N(0, σ²) + q N(1, σ²) and Q = N(0, σ²) the loss ln dP/dQ of one step is rounded
-    to a lattice, and the sum of all steps compared with thresholds. Any function of what is seen is
-    a test, so its power under P and its level under Q are points on or above f, whatever the
-    rounding; lines between them are tests that choose at random. The laws of the sum are powers of
-    Fourier transforms. Under Q it is that of Q e^loss, nearly P, times e^-loss, so that small
-    levels are as exact as large ones.
+    With P = (1-q) N(0, σ²) + q N(1, σ²) and Q = N(0, σ²), or to replace an example
+    Q = (1-q) N(0, σ²) + q N(-1, σ²), the loss ln dP/dQ of one step is rounded to a lattice, and the
+    sum of all steps compared with thresholds. Any function of what is seen is a test, so its power
+    under P and its level under Q are points on or above f, whatever the rounding; lines between
+    them are tests that choose at random. The laws of the sum are powers of Fourier transforms.
+    Under Q it is that of Q e^loss, nearly P, times e^-loss, so that small levels are as exact as
+    large ones.
     """
-    losses, member, other = _lattice(noise_multiplier, sampling_rate, steps)
+    step_of = _Replaced if relation == "replace" else _AddedOrRemoved
+    losses, member, other = _lattice(step_of(noise_multiplier, sampling_rate), steps)
     step = float(losses[1] - losses[0]) if losses.size > 1 else 1.0
     tilted = other * np.exp(losses)
     scale = float(tilted.sum())
@@ -128,14 +147,72 @@ def attained(noise_multiplier: float, sampling_rate: float, steps: int, sides: S
     return curve if sides == "member" else curve.symmetrized()
 
 
+@dataclass(frozen=True)
+class _Step:
+    """One step of DP-SGD, seen through the gradient of one example: N(0, σ²), or shifted by 1."""
+
+    noise: float
+    rate: float
+
+    def included(self, x: FloatArray) -> FloatArray:
+        """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
+        excluded = math.log1p(-self.rate) if self.rate < 1 else -math.inf
+        return np.logaddexp(excluded, math.log(self.rate) + (x - 0.5) / self.noise**2)
+
+    def mixed(self, edges: FloatArray, shift: float) -> FloatArray:
+        """Return the probabilities of cells where the example, if sampled, shifts the sum."""
+        return (1 - self.rate) * _cells(edges / self.noise) + self.rate * _cells(
+            (edges - shift) / self.noise
+        )
+
+
+class _AddedOrRemoved(_Step):
+    """The example is there or not: Q is N(0, σ²)."""
+
+    least = 0.0
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """Return ln dP/dQ at x."""
+        return self.included(x)
+
+    def edges(self, losses: FloatArray) -> FloatArray:
+        """Return where the loss takes some values."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.expm1(losses) / self.rate + 1.0
+            return 0.5 + self.noise**2 * np.log(np.maximum(odds, 0.0))
+
+    def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of cells under P and Q."""
+        return self.mixed(edges, 1.0), _cells(edges / self.noise)
+
+
+class _Replaced(_Step):
+    """One example or another, whose gradient is the opposite: Q mirrors P."""
+
+    least = -1.0
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """Return ln dP/dQ at x."""
+        return self.included(x) - self.included(-x)
+
+    def edges(self, losses: FloatArray) -> FloatArray:
+        """Return where the loss takes some values: a quadratic equation in e^(x/σ²)."""
+        scale = (1 - self.rate) / self.rate * math.exp(0.5 / self.noise**2)
+        return self.noise**2 * (0.5 * losses + np.arcsinh(scale * np.sinh(0.5 * losses)))
+
+    def laws(self, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities of cells under P and Q."""
+        return self.mixed(edges, 1.0), self.mixed(edges, -1.0)
+
+
 def _lattice(
-    noise_multiplier: float, sampling_rate: float, steps: int
+    one: _AddedOrRemoved | _Replaced, steps: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the rounded losses of one step, and their probabilities under P and Q."""
-    far = _DEVIATIONS * noise_multiplier
-    x = np.linspace(-far, 1 + far, 4001)
-    density = np.exp(-0.5 * (x / noise_multiplier) ** 2)
-    exact = _loss(x, noise_multiplier, sampling_rate)
+    far = _DEVIATIONS * one.noise
+    x = np.linspace(one.least - far, 1 + far, 4001)
+    density = np.exp(-0.5 * (x / one.noise) ** 2)
+    exact = one.loss(x)
     spread = math.inf
     for weights in (density, density * np.exp(exact)):
         mean = np.average(exact, weights=weights)
@@ -143,19 +220,8 @@ def _lattice(
     widest = float(exact[-1] - exact[0])
     step = max(spread / _FINENESS, widest / _MOST, spread * math.sqrt(steps) / _LONGEST)
     points = np.arange(round(exact[0] / step), round(exact[-1] / step) + 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.expm1((points[1:] - 0.5) * step) / sampling_rate + 1.0
-        edges = 0.5 + noise_multiplier**2 * np.log(np.maximum(odds, 0.0))
-    other = _cells(edges / noise_multiplier)
-    included = _cells((edges - 1.0) / noise_multiplier)
-    return points * step, (1 - sampling_rate) * other + sampling_rate * included, other
-
-
-def _loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
-    """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
-    excluded = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
-    included = math.log(sampling_rate) + (x - 0.5) / noise_multiplier**2
-    return np.logaddexp(excluded, included)
+    member, other = one.laws(one.edges((points[1:] - 0.5) * step))
+    return points * step, member, other
 
 
 def _cells(edges: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 import leakbound._core as _core
-from leakbound._base.types import CountOptions, FdpTest, Order, Sides
-from leakbound._base.validation import flag, instance, integer, real
+from leakbound._base.types import CountOptions, FdpTest, Order, Relation, Sides
+from leakbound._base.validation import choice, flag, instance, integer, real
 from leakbound.claims.base import Guarantee, Observation, unexplained
 from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
@@ -266,6 +266,9 @@ class SubsampledGaussianDP(FamilyClaim):
         Probability of an example to be in a batch, in (0, 1].
     steps : int
         Number of batches, at least 1 and at most 10^6.
+    relation : {"add_remove", "replace"}
+        What the curves compare: training with and without an example, or with one in the place of
+        another. An audit of a random split takes the latter.
 
     Raises
     ------
@@ -275,8 +278,9 @@ class SubsampledGaussianDP(FamilyClaim):
     Notes
     -----
     Curves that are tested allow more than the mechanism: pessimistic estimates of δ by
-    dp-accounting on a grid of ε. ε(δ) is converted from a curve that allows less: tests of a sum of
-    losses, rounded step by step to a lattice, attain it.
+    dp-accounting on a grid of ε, for P = (1-q) N(0, σ²) + q N(1, σ²) against Q = N(0, σ²) or, to
+    replace an example, Q = (1-q) N(0, σ²) + q N(-1, σ²). ε(δ) is converted from a curve that allows
+    less: tests of a sum of losses, rounded step by step to a lattice, attain it.
 
     Examples
     --------
@@ -296,11 +300,13 @@ class SubsampledGaussianDP(FamilyClaim):
     """No failures but those of the curves."""
     sampling_rate: float
     steps: int
+    relation: Relation = "add_remove"
 
     def __post_init__(self) -> None:
         rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))
         object.__setattr__(self, "sampling_rate", rate)
         object.__setattr__(self, "steps", integer(self.steps, "steps", least=1, most=_MOST_STEPS))
+        choice(self.relation, "relation", Relation)
 
     @property
     def name(self) -> str:
@@ -336,13 +342,15 @@ class SubsampledGaussianDP(FamilyClaim):
         """See `FamilyClaim.curve`: guesses of members are bounded by one order of the two."""
         from leakbound.claims.dp_sgd import subsampled_gaussian
 
-        return subsampled_gaussian(_noise(theta), self.sampling_rate, self.steps, sides)
+        return subsampled_gaussian(
+            _noise(theta), self.sampling_rate, self.steps, sides, self.relation
+        )
 
     def attained(self, theta: float, sides: Sides) -> TradeOff:
         """See `FamilyClaim.attained`: tests of the losses attain this curve."""
         from leakbound.claims.dp_sgd import attained
 
-        return attained(_noise(theta), self.sampling_rate, self.steps, sides)
+        return attained(_noise(theta), self.sampling_rate, self.steps, sides, self.relation)
 
 
 def _noise(theta: float) -> float:

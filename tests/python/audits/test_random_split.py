@@ -8,7 +8,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound.audits.engine.pairs import Pairs, Units
+from leakbound.audits.engine.pairs import Pairs, Units, stretched
 from leakbound.cuts.pairs import PairGame
 
 POLICIES = [
@@ -94,10 +94,14 @@ def test_one_path_has_the_whole_level() -> None:
     scores, member = split(1000, 700, 2, 1.0)
     result = audit(scores, member, seed=5)
     pairs = Pairs.drawn(units(member), 5)
-    apart = stats.normal_quantile((np.argsort(np.argsort(scores)) + 0.5) / 1000)
+    z = scores - np.median(scores)
+    z /= 1.4826 * np.median(np.abs(z))
+    apart = z + z * np.abs(z) / 4
     apart = apart[pairs.members] - apart[pairs.others]
     right = (apart > 0)[np.argsort(-np.abs(apart))]
-    assert result.bound == pytest.approx(stats.kl_scan(right, beta=0.05).logit, rel=1e-12)
+    assert result.bound == pytest.approx(
+        stats.kl_scan(right, beta=0.05, kappa=np.log(20)).logit, rel=1e-12
+    )
     assert result.options["paths"] == ["pairs"]
     assert result.options["level"] == pytest.approx(0.05)
     assert (result.m, result.members, result.path) == (600, 300, "pairs")
@@ -140,11 +144,23 @@ def test_several_attacks_share_pairs_and_level() -> None:
     assert rows.bound == result.bound
 
 
-def test_any_increasing_transformation_gives_the_same() -> None:
+@pytest.mark.parametrize("scale", [1024.0, 2.0**-1000, 2.0**1020])
+def test_units_of_the_scores_do_not_matter(scale: float) -> None:
     scores, member = split(600, 400, 6, 1.0)
-    assert audit(np.exp(scores), member).bound == audit(scores, member).bound
-    scores[:7] = np.inf
-    assert audit(scores, member).m == 400
+    assert audit(scores * scale, member).bound == audit(scores, member).bound
+
+
+def test_one_scale_for_all_scores() -> None:
+    values = np.array([-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, 50.0, np.inf])
+    scaled = stretched(values)
+    assert (np.diff(scaled) > 0).all()
+    z = (np.array([-1.0, 0.0, 1.0]) - 0.5) / (1.4826 * 1.5)
+    assert scaled[2:5] == pytest.approx(z * (1 + np.abs(z) / 4))
+    assert np.isfinite(scaled).all()
+    assert stretched(np.array([np.inf, -np.inf, np.inf])).tolist() == [1, -1, 1]
+    assert np.unique(stretched(np.array([0.0] * 9 + [1.0]))).size == 2  # most are equal
+    assert np.isfinite(stretched(np.array([1e308, -1e308, 5e-324, 0.0, 0.0]))).all()
+    assert stretched(np.full(3, 7.0)).tolist() == [0, 0, 0]
 
 
 def test_groups_are_units_with_one_score() -> None:

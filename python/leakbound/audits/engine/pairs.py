@@ -16,14 +16,19 @@ from leakbound._base.streams import Purpose
 from leakbound._base.validation import check_length, vector
 from leakbound.cuts.pairs import PairGame
 from leakbound.errors import ArrayTypeError, MembershipError, NoPairsError
-from leakbound.stats import normal_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
 
-__all__ = ["Pairs", "Units", "check_codes", "normal_scores"]
+__all__ = ["Pairs", "Units", "check_codes", "stretched"]
+
+_NORMAL = 1.4826
+"""The standard deviation of a normal law over the median distance from its median."""
+_STRETCH = 0.25
+"""How much more a score counts for each standard deviation that it is away from the median."""
+_FARTHEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,7 +174,7 @@ class Pairs:
 
     def game(self, scores: FloatArray, seed: int) -> PairGame:
         """Return the game of some scores of the units."""
-        even = normal_scores(scores)
+        even = stretched(scores)
         apart = even[self.members] - even[self.others]
         return PairGame(
             scores=np.where(self.first, apart, -apart),
@@ -194,9 +199,22 @@ def _no_pairs(units: Units) -> str:
     )
 
 
-def normal_scores(values: FloatArray) -> FloatArray:
-    """Return the normal quantiles of ranks, tied values at their middle rank."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(count) - 0.5 * count
-    result: FloatArray = normal_quantile(middle / values.size)[place]
-    return result
+def stretched(values: FloatArray) -> FloatArray:
+    """Return z (1 + |z| / 4), z being robust standard scores: one scale for differences.
+
+    Membership has no part in it. Near the median differences count as they are, and in the tails
+    for more, where a score that stands out says more than one that is merely larger. Infinite
+    scores come just beyond all others, and what is beyond 10^100 deviations counts as there.
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return np.sign(values)
+    largest = float(np.abs(values[finite]).max()) or 1.0
+    shares = values[finite] / largest
+    apart = shares - np.median(shares)
+    spread = _NORMAL * float(np.median(np.abs(apart))) or float(np.abs(apart).mean()) or 1.0
+    z = np.empty(values.size)
+    with np.errstate(over="ignore"):
+        z[finite] = np.clip(apart / spread, -_FARTHEST, _FARTHEST)
+    z[~finite] = np.sign(values[~finite]) * (1.0 + np.abs(z[finite]).max())
+    return z * (1.0 + _STRETCH * np.abs(z))

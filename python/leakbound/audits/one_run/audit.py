@@ -140,9 +140,9 @@ def audit_one_run(
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for
-        `PureDP`; for `ApproxDP` either `Fixed` or `KLScan`, planned from m, confidence, δ and sides
-        alone, as `options` tells; for a family of trade-off functions `Fixed` at the number
-        planned likewise.
+        `PureDP`, of a random split with kappa = ln(1/β); for `ApproxDP` either `Fixed` or `KLScan`,
+        planned from m, confidence, δ and sides alone, as `options` tells; for a family of trade-off
+        functions `Fixed` at the number planned likewise.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     bound : {"auto", "exact", "steinke", "coupling"}
@@ -209,14 +209,15 @@ def audit_one_run(
     Of a random split, as many members and non-members as can be are matched at random, within
     strata, by the seed. Given the unordered pairs, which of the two is the member is decided by
     fair coins, whatever the sizes of the parts. A guess is the sign of the difference of the two
-    scores, after all scores were replaced by normal quantiles of their ranks; its size is the
-    confidence, and a difference of 0 is no guess. One path, from the largest difference on, has
-    the whole probability of error. `docs/random-splits.md` has theorem and proof.
+    scores, its size the confidence, and a difference of 0 is no guess. Sizes are compared on a
+    scale that membership has no part in: z (1 + |z| / 4), z being scores less their median over
+    1.4826 times their median distance from it. One path, from the largest difference on, has the
+    whole probability of error. `docs/random-splits.md` has theorem and proof.
 
     For pure DP tied scores are never split, so nothing about membership can order them; for other
-    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. The
-    result is the same for any increasing transformation of the scores and, without ties, any order
-    of the examples.
+    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. But for
+    random splits, the result is the same for any increasing transformation of the scores and,
+    without ties, any order of the examples.
 
     References
     ----------

@@ -1,5 +1,6 @@
 """What one attack proves of one claim, by the form that the claim has of the cut policy."""
 
+import math
 from dataclasses import replace
 from functools import singledispatch
 from typing import TypeAlias
@@ -33,13 +34,19 @@ def one_run_proof(
     claim = request.claim
     if isinstance(claim, PureDP):
         request.check_bound()
-        return _proof(KLScan() if request.cuts is None else request.cuts, game, level, {})
+        cuts = _default(game, level) if request.cuts is None else request.cuts
+        return _proof(cuts, game, level, {})
     game = replace(game, break_ties=True)
     if isinstance(claim, ApproxDP):
         return _of_approximate_dp(claim, request, game, level)
     policy, test, options = _family_choice(request.cuts, claim, request.test, game, level)
     audit = audit_scores(policy, game, level)
     return Proof(audit, test.kind, test.method, options, test)
+
+
+def _default(game: Game, level: float) -> KLScan:
+    """Return the scan for pure DP: on one path with the whole level, smaller deviations count."""
+    return KLScan(kappa=math.log(1 / level)) if game.sides == "pairs" else KLScan()
 
 
 def _proof(policy: Policy, game: Game, level: float, options: dict[str, JsonValue]) -> Proof:

@@ -84,7 +84,7 @@ def _options(units: Units, pairs: Pairs, request: OneRunRequest) -> dict[str, Js
         "unit": "example" if request.groups is None else "user",
         "pairs": pairs.count,
         "left_over": units.count - 2 * pairs.count,
-        "transform": "normal_scores",
+        "transform": "stretched",
     }
     if request.strata is not None:
         more["strata"] = int(np.unique(units.stratum).size)

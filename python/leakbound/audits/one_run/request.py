@@ -1,6 +1,6 @@
 """What is asked of an audit of one run: its options, checked once."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leakbound._base.types import (
     Aggregate,
@@ -11,7 +11,7 @@ from leakbound._base.types import (
     SidesChoice,
 )
 from leakbound._base.validation import choice, complement, instance, integer, shown
-from leakbound.claims import CLAIMS, FAMILIES, Claim
+from leakbound.claims import CLAIMS, FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 
@@ -65,12 +65,21 @@ class OneRunRequest:
 
     def _check_design(self) -> None:
         """Raise where an option has no meaning under the design."""
+        sampled = self.claim if isinstance(self.claim, SubsampledGaussianDP) else None
         if self.design != "random_split":
+            if sampled is not None and sampled.relation == "replace":
+                message = (
+                    'relation="replace" is for design="random_split": coins decide whether an '
+                    "example is there, which is to add or remove one"
+                )
+                raise IncompatibleOptionsError(message)
             named = [name for name in ("strata", "groups") if getattr(self, name) is not None]
             if named:
                 message = f'{named[0]}= is for design="random_split": leave it out'
                 raise IncompatibleOptionsError(message)
             return
+        if sampled is not None:
+            object.__setattr__(self, "claim", replace(sampled, relation="replace"))
         if self.sides != "both":
             message = (
                 'sides="member" has no meaning under design="random_split": a guess there is which '

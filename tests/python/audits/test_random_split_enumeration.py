@@ -1,0 +1,241 @@
+"""Random splits of at most 8 examples: exact rates of rejection, over all splits and matchings.
+
+Everything that is random is enumerated: the subset trained on, what a mechanism shows of it, and
+the matching. So rates are exact, and at most the level without any tolerance but that of sums.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.audits.engine.pairs import Pairs
+from leakbound.audits.one_run.proofs import one_run_proof
+from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.errors import AbstentionError
+from leakbound.stats import normal_quantile
+
+LEVEL = 0.3
+"""Four pairs refute nothing at a level below 1/16."""
+Outcomes = dict[tuple[int, ...], float]
+"""What is shown of the members, with its probability."""
+Mechanism = Callable[[tuple[int, ...], int], Outcomes]
+Attack = Callable[[tuple[int, ...], int], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Examples, and the members among those of each stratum."""
+
+    strata: tuple[int, ...]
+    members: tuple[int, ...]
+
+    @property
+    def examples(self) -> int:
+        return sum(self.strata)
+
+    def subsets(self) -> Iterator[tuple[int, ...]]:
+        """All equally likely training sets."""
+        first = np.cumsum((0, *self.strata))
+        parts = [
+            itertools.combinations(range(first[i], first[i] + size), self.members[i])
+            for i, size in enumerate(self.strata)
+        ]
+        for chosen in itertools.product(*parts):
+            yield tuple(itertools.chain(*chosen))
+
+    def matchings(self, subset: tuple[int, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """All equally likely matchings."""
+        first = np.cumsum((0, *self.strata))
+        parts = []
+        for i, size in enumerate(self.strata):
+            rows = range(first[i], first[i] + size)
+            inside = [row for row in rows if row in subset]
+            outside = [row for row in rows if row not in subset]
+            few, many = sorted((inside, outside), key=len)
+            chosen = itertools.permutations(many, len(few))
+            parts.append([(few, one) if few is inside else (one, few) for one in chosen])
+        for matched in itertools.product(*parts):
+            left, right = zip(*matched, strict=True)
+            yield (
+                np.array(list(itertools.chain(*left)), dtype=int),
+                np.array(list(itertools.chain(*right)), dtype=int),
+            )
+
+
+SPLITS = [
+    Split((6,), (3,)),
+    Split((7,), (3,)),
+    Split((8,), (4,)),
+    Split((7,), (5,)),
+    Split((4, 4), (2, 2)),
+    Split((5, 3), (3, 1)),
+]
+SKEWED = Split((8,), (7,))
+
+
+def exponential(epsilon: float) -> Mechanism:
+    """A set R as large as the training set S, with probability e^(ε |R ∩ S|) / Z.
+
+    To replace one example changes |R ∩ S| by at most one, and Z not at all.
+    """
+
+    def outcomes(subset: tuple[int, ...], examples: int) -> Outcomes:
+        shown = {
+            one: math.exp(epsilon * len(set(one) & set(subset)))
+            for one in itertools.combinations(range(examples), len(subset))
+        }
+        total = sum(shown.values())
+        return {one: weight / total for one, weight in shown.items()}
+
+    return outcomes
+
+
+def response(epsilon: float) -> Mechanism:
+    """Whether each example is a member, right with odds e^(ε/2): two change where one is replaced."""
+    right = 1 / (1 + math.exp(-epsilon / 2))
+
+    def outcomes(subset: tuple[int, ...], examples: int) -> Outcomes:
+        shown = {}
+        for bits in itertools.product((False, True), repeat=examples):
+            same = sum(bit == (i in subset) for i, bit in enumerate(bits))
+            named = tuple(i for i, bit in enumerate(bits) if bit)
+            shown[named] = right**same * (1 - right) ** (examples - same)
+        return shown
+
+    return outcomes
+
+
+def failing(base: Mechanism, delta: float) -> Mechanism:
+    """With probability δ the training set itself."""
+
+    def outcomes(subset: tuple[int, ...], examples: int) -> Outcomes:
+        shown = {one: (1 - delta) * p for one, p in base(subset, examples).items()}
+        shown[subset] = shown.get(subset, 0.0) + delta
+        return shown
+
+    return outcomes
+
+
+def plain(shown: tuple[int, ...], examples: int) -> np.ndarray:
+    """Score 1 for what is shown: many ties."""
+    return np.isin(np.arange(examples), shown).astype(float)
+
+
+def uneven(shown: tuple[int, ...], examples: int) -> np.ndarray:
+    """What is shown is trusted by its place, so that no two differences are equal."""
+    return np.where(plain(shown, examples) > 0, 1, -1) * 1.37 ** np.arange(examples)
+
+
+def adaptive(shown: tuple[int, ...], examples: int) -> np.ndarray:
+    """Which examples stand out depends on what is shown, and one score is infinite."""
+    scores = plain(shown, examples) * (1.0 + (np.arange(examples) * (1 + sum(shown))) % 5)
+    scores[sum(shown) % examples] *= np.inf if scores[sum(shown) % examples] else 1.0
+    return scores
+
+
+ATTACKS = [plain, uneven, adaptive]
+
+
+def rate(
+    split: Split, mechanism: Mechanism, attack: Attack, request: OneRunRequest, truth: float
+) -> float:
+    """Return the exact probability that the bound is above the truth."""
+    known: dict[bytes, bool] = {}
+
+    def refuted(pairs: Pairs, scores: np.ndarray) -> bool:
+        game = pairs.game(scores, 0)
+        key = game.scores.tobytes() + game.member.tobytes()
+        if key not in known:
+            try:
+                proof = one_run_proof(request, game, None, LEVEL)
+                known[key] = proof.bound > truth * (1 + 1e-9) + 1e-9
+            except AbstentionError:
+                known[key] = False
+        return known[key]
+
+    subsets, found = list(split.subsets()), 0.0
+    score = cache(lambda shown: attack(shown, split.examples))
+    for subset in subsets:
+        outcomes = mechanism(subset, split.examples)
+        matchings = list(split.matchings(subset))
+        for members, others in matchings:
+            # which of two stands first is a label-free coin: here the lower row
+            pairs = Pairs(members, others, members < others)
+            shares = (p for shown, p in outcomes.items() if refuted(pairs, score(shown)))
+            found += math.fsum(shares) / len(matchings) / len(subsets)
+    return found
+
+
+def asked(claim: lb.claims.Claim, cuts: lb.cuts.CutPolicy | None) -> OneRunRequest:
+    return OneRunRequest(claim=claim, confidence=1 - LEVEL, cuts=cuts, design="random_split")
+
+
+PURE = [None, lb.EqualLevelScan(alpha0=0.2), lb.UnionBound(), lb.Fixed(2), lb.VilleMixture()]
+
+
+@pytest.mark.parametrize("split", [*SPLITS, SKEWED], ids=str)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda one: one.__name__)
+def test_pure_dp_is_rejected_as_rarely_as_stated(split: Split, attack: Attack) -> None:
+    for cuts in PURE:
+        if isinstance(cuts, lb.Fixed) and split == SKEWED:
+            continue
+        for epsilon in (0.0, 1.0):
+            for mechanism in (exponential(epsilon), response(epsilon)):
+                if mechanism is response and split.examples > 7:
+                    continue
+                found = rate(split, mechanism, attack, asked(lb.PureDP(), cuts), epsilon)
+                assert found <= LEVEL + 1e-12, (cuts, epsilon)
+
+
+def gaussian(epsilon: float) -> float:
+    """The μ of the most private Gaussian curve below that of ε-DP: both are convex."""
+    return 2 * float(normal_quantile(1 / (1 + math.exp(-epsilon))))
+
+
+def laplace(epsilon: float) -> float:
+    """The ε of the most private Laplace curve below that of ε-DP."""
+    return -2 * math.log(2 / (1 + math.exp(epsilon)))
+
+
+@pytest.mark.parametrize("split", SPLITS[:1] + SPLITS[3:5], ids=str)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda one: one.__name__)
+def test_other_claims_are_rejected_as_rarely_as_stated(split: Split, attack: Attack) -> None:
+    for epsilon in (0.5, 1.5):
+        for claim, truth in ((lb.GaussianDP(), gaussian), (lb.LaplaceDP(), laplace)):
+            for cuts in (lb.Fixed(1), lb.Fixed(2)):
+                request = asked(claim, cuts)
+                found = rate(split, exponential(epsilon), attack, request, truth(epsilon))
+                assert found <= LEVEL + 1e-12, (claim, cuts, epsilon)
+        leaking = failing(exponential(epsilon), 0.05)
+        for cut in (lb.Fixed(1), lb.Fixed(2), lb.KLScan()):
+            request = asked(lb.ApproxDP(delta=0.05), cut)
+            assert rate(split, leaking, attack, request, epsilon) <= LEVEL + 1e-12
+
+
+def test_the_level_is_used() -> None:
+    """A claim that is too private is rejected more often than the level allows a true one."""
+    split = SPLITS[2]
+    rates = [rate(split, exponential(2.0), plain, asked(lb.PureDP(), None), e) for e in (2.0, 0.5)]
+    assert rates[0] <= LEVEL < rates[1]
+    noise = rate(split, exponential(0.0), plain, asked(lb.PureDP(), lb.Fixed(4)), 0.0)
+    assert noise > 0.05
+
+
+def test_matching_by_rank_of_score_would_reject_too_often() -> None:
+    """The best-scored member beside the worst-scored non-member: a matching that looked."""
+    split, wrong = SPLITS[2], 0.0
+    request = asked(lb.PureDP(), lb.Fixed(2))
+    subsets = list(split.subsets())
+    scores = np.arange(8.0)
+    for subset in subsets:
+        members = np.array(sorted(subset, key=lambda row: -scores[row]))
+        others = np.array(sorted(set(range(8)) - set(subset), key=lambda row: scores[row]))
+        game = Pairs(members, others, members < others).game(scores, 0)
+        wrong += (one_run_proof(request, game, None, LEVEL).bound > 0) / len(subsets)
+    assert wrong > LEVEL
