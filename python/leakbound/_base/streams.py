@@ -69,6 +69,7 @@ class Purpose(Enum):
     NOISY_SUM_MEMBERS = "simulate/noisy-sum-members"
 
     SYNTHETIC_WORDS = "attacks/synthetic-words"
+    SYNTHETIC_NOISE = "attacks/synthetic-noise"
     SYNTHETIC_PART = "attacks/synthetic-part"
     SYNTHETIC_FOLDS = "attacks/synthetic-folds"
     SYNTHETIC_TREES = "attacks/synthetic-trees"

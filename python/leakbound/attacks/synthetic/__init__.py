@@ -26,10 +26,12 @@ from leakbound.attacks.synthetic.scores import (
     nearest_synthetic,
     neighbourhood,
 )
+from leakbound.attacks.synthetic.similarity import Similarity, similarity
 from leakbound.attacks.synthetic.tables import Tables
 
 __all__ = [
     "ATTACKS",
+    "Similarity",
     "Tables",
     "attribution",
     "classifier",
@@ -37,4 +39,5 @@ __all__ = [
     "local_likelihood",
     "nearest_synthetic",
     "neighbourhood",
+    "similarity",
 ]

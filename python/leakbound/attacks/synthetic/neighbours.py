@@ -14,7 +14,7 @@ FEW_DIMENSIONS = 5
 """Up to here a k-d tree is faster than products of matrices."""
 SPARE = 4
 """Neighbours that are looked at beyond those asked for: products of matrices round."""
-BLOCK = 4096
+BLOCK = 8192
 """Queries at a time."""
 
 

@@ -16,14 +16,14 @@ J. C. Gower, "A general coefficient of similarity and some of its properties", 1
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.types import FloatArray, IntArray
 from leakbound._base.validation import integer
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
@@ -39,9 +39,9 @@ __all__ = ["NEIGHBOURS", "Tables"]
 
 NEIGHBOURS = 10
 """Nearest records that attacks look at."""
-ONE_HOT = 16
+ONE_HOT = 8
 """Words of a column that have a coordinate each; of more, each has a random vector."""
-CODE = 16
+CODE = 8
 """Coordinates of such a vector."""
 NORMAL_IQR = 1.349
 """Interquartile range of a standard normal distribution."""
@@ -62,8 +62,10 @@ class Tables:
         The point of each audited record.
     synthetic : ndarray, shape (S, dimensions)
         The synthetic records.
-    ignored : dict of str to str
-        Columns that say nothing, and why.
+    columns : tuple of str
+        Names of the columns.
+    notes : tuple of str
+        Columns that are not compared, or only as words, and why.
     seed : int
         Of whatever attacks draw.
     progress : bool
@@ -83,7 +85,7 @@ class Tables:
     place: IntArray
     synthetic: FloatArray
     columns: tuple[str, ...]
-    ignored: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     seed: int = 0
     progress: bool = False
 
@@ -157,19 +159,21 @@ class Tables:
             raise OptionError(message)
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
-        blocks, ignored = list[FloatArray](), dict[str, str]()
+        blocks, notes = list[FloatArray](), list[str]()
         for place, name in enumerate(names):
-            column = joined([table[name] for table in read.values()])
+            parts = [table[name] for table in read.values()]
+            column = joined(parts)
+            if column.kind != parts[0].kind and {column.kind, parts[0].kind}.isdisjoint({"empty"}):
+                notes.append(f"column {name!r} is of another kind in other tables: taken as words")
             if name in categorical:
                 column = RawColumn(column.as_words(), column.missing, "word")
             block, why = _encode(column, ends[0], ends[1], Purpose.SYNTHETIC_WORDS.rng(seed, place))
             if why:
-                ignored[name] = why
+                notes.append(f"column {name!r} {why}: ignored")
             else:
                 blocks.append(block)
         if not blocks:
-            listed = "; ".join(f"{name!r} {why}" for name, why in ignored.items())
-            message = f"no column tells records apart: {listed}"
+            message = f"no column tells records apart: {'; '.join(notes)}"
             raise FeaturesError(message)
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
         real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
@@ -180,7 +184,7 @@ class Tables:
             place=place_of[: ends[0]],
             synthetic=rows[ends[0] : ends[1]],
             columns=names,
-            ignored=ignored,
+            notes=tuple(notes),
             seed=seed,
             progress=progress,
         )
@@ -279,18 +283,12 @@ def _words(
     audited, made = (
         np.unique(code[part][known[part]]) for part in (slice(records), slice(records, end))
     )
-    if words.size <= ONE_HOT:
+    if words.size == 2:
+        vectors = np.array([[0.0], [1.0]])
+    elif words.size <= ONE_HOT:
         vectors = np.eye(words.size) / np.sqrt(2)
     elif not np.intersect1d(audited, made).size:
         return np.empty((0, 0)), "has no word in common with the synthetic table"
     else:
         vectors = rng.choice([-1.0, 1.0], (words.size, CODE)) / np.sqrt(2 * CODE)
     return np.where(column.missing[:, None], 0.0, vectors[code]), ""
-
-
-def membership_of_points(tables: Tables, member: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return how many members and how many others each point stands for."""
-    size = len(tables.points)
-    inside = np.bincount(tables.place[member], minlength=size)
-    outside = np.bincount(tables.place[~member], minlength=size)
-    return inside.astype(np.int64), outside.astype(np.int64)
