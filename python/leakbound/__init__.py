@@ -28,7 +28,13 @@ else:
 
 from leakbound import cuts, simulate, stats
 from leakbound._core import __version__
-from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
+from leakbound.audits import (
+    OneRunStream,
+    audit_one_run,
+    audit_panoramia,
+    audit_synthetic,
+    audit_zero_run,
+)
 from leakbound.claims import (
     ApproxDP,
     GaussianDP,
@@ -62,6 +68,7 @@ from leakbound.results import (
     Roc,
     ScoreAudit,
 )
+from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.zero_run import ZeroRunResult
 
 __all__ = [
@@ -88,6 +95,7 @@ __all__ = [
     "ScoreAudit",
     "Split",
     "SubsampledGaussianDP",
+    "SyntheticResult",
     "TradeOff",
     "TradeOffFamily",
     "Uncorrected",
@@ -98,6 +106,7 @@ __all__ = [
     "__version__",
     "audit_one_run",
     "audit_panoramia",
+    "audit_synthetic",
     "audit_zero_run",
     "cuts",
     "simulate",

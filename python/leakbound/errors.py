@@ -31,6 +31,7 @@ __all__ = [
     "OverlappingIdsError",
     "PlanFormatError",
     "PropensityFitError",
+    "ReferenceTableError",
     "ResultFormatError",
     "ReusedMembersError",
     "ShapeError",
@@ -158,6 +159,10 @@ class TooFewSamplesError(LeakboundError, ValueError):
 
 class ReusedMembersError(LeakboundError, ValueError):
     """Members that a generator was trained on and that are audited too; the message names some."""
+
+
+class ReferenceTableError(LeakboundError, ValueError):
+    """A reference table that was chosen by membership: it holds one side of the split only."""
 
 
 class TradeOffError(LeakboundError, ValueError):

@@ -68,7 +68,16 @@ class Purpose(Enum):
     NOISY_SUM = "simulate/noisy-sum"
     NOISY_SUM_MEMBERS = "simulate/noisy-sum-members"
 
+    SYNTHETIC_WORDS = "attacks/synthetic-words"
+    SYNTHETIC_NOISE = "attacks/synthetic-noise"
+    SYNTHETIC_PART = "attacks/synthetic-part"
+    SYNTHETIC_FOLDS = "attacks/synthetic-folds"
+    SYNTHETIC_TREES = "attacks/synthetic-trees"
+    SYNTHETIC_METRICS = "attacks/synthetic-metrics"
+
     MEMBER_SPLIT = "generators/member-split"
+    MARGINALS = "generators/marginals"
+    MARGINAL_SAMPLES = "generators/marginal-samples"
     CART_TREES = "generators/cart-trees"
     CART_SAMPLES = "generators/cart-samples"
     COPULA_SAMPLES = "generators/copula-samples"
@@ -114,6 +123,8 @@ class Purpose(Enum):
     SHIFTED_NETWORK = "demos/shifted-network"
     SHIFTED_GLYPHS = "demos/shifted-glyphs"
     EMBEDDER = "demos/embedder"
+    SYNTHETIC_SPLIT = "demos/synthetic-split"
+    SYNTHETIC_COPIES = "demos/synthetic-copies"
 
     TEST_SETS = "reproduce/test-sets"
     LOSS_TARGET = "reproduce/loss-target"
@@ -133,6 +144,7 @@ class Purpose(Enum):
     WRONG_DESIGNS = "validity/wrong-designs"
     TIES_BY_LABEL = "validity/ties-by-label"
     HALF_OF_SIX = "validity/half-of-six"
+    SYNTHETIC_GAME = "validity/synthetic"
 
     def rng(self, seed: int, *further: int) -> np.random.Generator:
         """Return the generator of a seed and further numbers."""

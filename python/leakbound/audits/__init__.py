@@ -3,6 +3,7 @@
 from leakbound.audits.one_run.audit import audit_one_run
 from leakbound.audits.one_run.stream import OneRunStream
 from leakbound.audits.panoramia.audit import audit_panoramia
+from leakbound.audits.synthetic import audit_synthetic
 from leakbound.audits.zero_run.audit import audit_zero_run
 from leakbound.audits.zero_run.least_favourable import LeastFavourable, least_favourable_bound
 
@@ -11,6 +12,7 @@ __all__ = [
     "OneRunStream",
     "audit_one_run",
     "audit_panoramia",
+    "audit_synthetic",
     "audit_zero_run",
     "least_favourable_bound",
 ]

@@ -5,6 +5,7 @@ from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
 from leakbound.results.base import ScoreAudit
 from leakbound.results.one_run import AuditResult
 from leakbound.results.panoramia import PanoramiaResult
+from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "Provenance",
     "Roc",
     "ScoreAudit",
+    "SyntheticResult",
     "ZeroRunResult",
 ]

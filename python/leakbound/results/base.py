@@ -161,6 +161,11 @@ class Result(Record, ABC):
         """The ranking that the bound comes from."""
 
     @property
+    def subject(self) -> str:
+        """What is audited."""
+        return "model"
+
+    @property
     def epsilon_bound(self) -> float:
         """The bound as an ε: of a family of trade-off functions, at δ = 1e-5."""
         return self.bound
@@ -233,7 +238,7 @@ class Result(Record, ABC):
             )
         if self.leaks:
             return terms.conditional(
-                f"This model leaks: no {terms.guarantee} with ε < {bound}{terms.at} is "
+                f"This {self.subject} leaks: no {terms.guarantee} with ε < {bound}{terms.at} is "
                 f"compatible with this audit {sure}."
             )
         if self.refutes:

@@ -219,7 +219,7 @@ class AuditResult(Result, ScoreAudit):
     def series(self) -> tuple[Series, ...]:
         """The ranking, as figures show it."""
         bound = self.rounded(self.bound) if self.is_family else number(self.bound)
-        return (Series("this model", symbol(self.claim), "", MEMBER, bound, self),)
+        return (Series(f"this {self.subject}", symbol(self.claim), "", MEMBER, bound, self),)
 
     @property
     def profile(self) -> Profile | None:

@@ -1,0 +1,49 @@
+"""Nearest points, by scikit-learn, with distances that are exact where points nearly coincide."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leakbound._base.extras import needs
+from leakbound._base.progress import track
+from leakbound._base.types import FloatArray, IntArray
+
+__all__ = ["Neighbours", "nearest"]
+
+FEW_DIMENSIONS = 5
+"""Up to here a k-d tree is faster than products of matrices."""
+SPARE = 4
+"""Neighbours that are looked at beyond those asked for: products of matrices round."""
+BLOCK = 8192
+"""Queries at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Distances of the nearest points of each query, increasing, and which points they are."""
+
+    distances: FloatArray
+    indices: IntArray
+
+
+def nearest(
+    points: FloatArray, queries: FloatArray, k: int, *, what: str, shown: bool
+) -> Neighbours:
+    """Find the k nearest points of each query; at equal distances those that are listed first."""
+    with needs("ml", "an attack on synthetic data"):
+        from sklearn.neighbors import NearestNeighbors
+    algorithm = "kd_tree" if points.shape[1] <= FEW_DIMENSIONS else "brute"
+    more = min(k + SPARE, len(points))
+    search = NearestNeighbors(n_neighbors=more, algorithm=algorithm).fit(points)
+    starts = range(0, len(queries), BLOCK)
+    found = []
+    for start in track(starts, what, total=len(starts), shown=shown):
+        block = queries[start : start + BLOCK]
+        candidates = search.kneighbors(block, return_distance=False)
+        exact = np.sqrt(((block[:, None] - points[candidates]) ** 2).sum(axis=2))
+        order = np.lexsort((candidates, exact), axis=1)[:, :k]
+        found.append(
+            (np.take_along_axis(exact, order, 1), np.take_along_axis(candidates, order, 1))
+        )
+    distances, indices = zip(*found, strict=True)
+    return Neighbours(np.concatenate(distances), np.concatenate(indices).astype(np.int64))

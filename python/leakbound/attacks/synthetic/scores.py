@@ -1,0 +1,342 @@
+"""Attacks that see a synthetic table: a score for each audited record, higher for members.
+
+Each takes `Tables`, and so depends on the set of audited records, the synthetic table, the
+reference and the seed, and never on who is a member. Where an attack needs records to compare
+synthetic ones with, its *reference* is everything that is not synthetic: all audited records, and
+the reference table if there is one, a record never counting for itself.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from leakbound._base.extras import needs
+from leakbound._base.progress import track
+from leakbound._base.scores import Scores
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.validation import integer
+from leakbound.attacks.inputs import as_scores
+from leakbound.attacks.synthetic.neighbours import nearest
+from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables
+
+__all__ = [
+    "ATTACKS",
+    "DEFAULT",
+    "attribution",
+    "classifier",
+    "density_ratio",
+    "local_likelihood",
+    "nearest_synthetic",
+    "neighbourhood",
+]
+
+SHARPNESS = 16.0
+"""Power of the distance in the kernel of `local_likelihood`."""
+LEAST = 1e-12
+"""Share of a synthetic record's neighbours that is left without one of them, at least."""
+BANDWIDTH = 5
+"""The distance to this neighbour is the bandwidth of a density."""
+MOST = 20_000
+"""Records, synthetic and others, that a density is estimated from."""
+MOST_LESSONS = 40_000
+"""Records, synthetic and others, that a classifier learns from."""
+ROUNDS = 60
+"""Trees of a classifier."""
+SMALLEST = 1e-300
+"""Smallest distance and density that logarithms are taken of."""
+
+
+def nearest_synthetic(tables: Tables) -> Scores:
+    """Score records by minus the distance to the nearest synthetic record.
+
+    The distance to the closest record, as a test of membership: the full black-box attack of
+    GAN-Leaks. Where records are rare it is large for members and others alike, which costs power.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
+    Returns
+    -------
+    Scores
+        At most 0.
+
+    References
+    ----------
+    D. Chen, N. Yu, Y. Zhang, M. Fritz, "GAN-Leaks: A Taxonomy of Membership Inference Attacks
+    against Generative Models", 2020, arXiv:1909.03935.
+
+    Examples
+    --------
+    >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.0], [4.0]])
+    >>> nearest_synthetic(tables).values.round(2).tolist()
+    [-0.44, 0.0, -0.22]
+    """
+    return _named(tables, -tables.of_audited.distances[:, 0], "nearest_synthetic")
+
+
+def neighbourhood(tables: Tables) -> Scores:
+    """Score records by how many synthetic records are in their neighbourhood.
+
+    The Monte Carlo attack: the radius is the median over records of the distance to the nearest
+    synthetic record; at most 10 are counted.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
+    Returns
+    -------
+    Scores
+        Counts.
+
+    References
+    ----------
+    B. Hilprecht, M. Härterich, D. Bernau, "Monte Carlo and Reconstruction Membership Inference
+    Attacks against Generative Models", 2019, arXiv:1906.03006.
+
+    Examples
+    --------
+    >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.0], [1.1], [4.0]])
+    >>> neighbourhood(tables).values.tolist()
+    [0.0, 2.0, 1.0]
+    """
+    near = tables.of_audited.distances
+    radius = np.median(tables.at_records(near[:, 0]))
+    return _named(tables, (near <= radius).sum(axis=1).astype(np.float64), "neighbourhood")
+
+
+def attribution(tables: Tables) -> Scores:
+    r"""Score records by the synthetic records that are nearer to them than to any other record.
+
+    Each synthetic record s counts for the record nearest to it, by
+    :math:`\ln(d_2(s)/d_1(s))` with the distances of the nearest and the second nearest record: the
+    logarithm of the nearest-neighbour distance ratio, a similarity metric, used as an attack. A
+    noisy copy is far nearer to its original than to anybody else, whatever the noise is compared
+    with other distances. This package's own; no paper is known to us.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
+    Returns
+    -------
+    Scores
+        At least 0; 0 for records that no synthetic record is nearest to.
+
+    Examples
+    --------
+    >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
+    >>> attribution(tables).values.round(2).tolist()
+    [0.0, 2.16, 0.75]
+    """
+    found = np.zeros(len(tables.points))
+    if len(tables.points) > 1:
+        near = tables.of_synthetic
+        first, second = np.maximum(near.distances[:, :2].T, SMALLEST)
+        # Of equal records each is as likely the one meant.
+        np.add.at(found, near.indices[:, 0], np.log(second) - np.log(first))
+        found /= tables.counts
+    return _named(tables, found, "attribution")
+
+
+def local_likelihood(tables: Tables) -> Scores:
+    r"""Score records by how much likelier they make the synthetic records around them.
+
+    Gen-LRA: the likelihood ratio of nearby synthetic records s under a density of the reference
+    with and without the record x, :math:`\sum_s -\ln(1 - w_x(s))`, with the share :math:`w_x(s)`
+    of x in the kernel density at s. The reference is all audited records, x left out, and the
+    kernel is a power of the distance, :math:`d^{-16}`, over the 10 records nearest to s: it has no
+    bandwidth, and so adapts to dense and rare regions alike.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
+    Returns
+    -------
+    Scores
+        Log-likelihood ratios, at least 0.
+
+    References
+    ----------
+    J. Ward, X. Lin, C.-H. Wang, G. Cheng, "Privacy Auditing Synthetic Data Release through Local
+    Likelihood Attacks", 2025, arXiv:2508.21146.
+
+    Examples
+    --------
+    >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
+    >>> local_likelihood(tables).values.round(2).tolist()
+    [0.0, 27.63, 12.09]
+    """
+    found = np.zeros(len(tables.points))
+    near = tables.of_synthetic
+    if near.distances.shape[1] > 1:
+        distances = np.maximum(near.distances, SMALLEST)
+        # The last neighbour has no weight, so that nothing jumps where neighbours are equally far.
+        kernel = (distances[:, :1] / distances) ** SHARPNESS
+        kernel, indices = (kernel - kernel[:, -1:])[:, :-1], near.indices[:, :-1]
+        total = (kernel * tables.counts[indices]).sum(axis=1, keepdims=True)
+        share = np.divide(kernel, total, out=np.zeros_like(kernel), where=total > 0)
+        np.add.at(found, indices, -np.log(np.maximum(1 - share, LEAST)))
+    return _named(tables, found, "local_likelihood")
+
+
+def density_ratio(tables: Tables) -> Scores:
+    """Score records by the density of synthetic records over that of others.
+
+    DOMIAS with kernel density estimates: around each record the bandwidth is the distance to the
+    fifth nearest of the other records, and each density counts the 10 nearest. Of more than 20,000
+    synthetic or other records a random part is used.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+
+    Returns
+    -------
+    Scores
+        Log-density ratios.
+
+    References
+    ----------
+    B. van Breugel, H. Sun, Z. Qian, M. van der Schaar, "Membership Inference Attacks against
+    Synthetic Data through Overfitting Detection", 2023, arXiv:2302.12580.
+
+    Examples
+    --------
+    >>> tables = Tables.of([[0.0], [1.0], [5.0]], [[1.1], [4.0]])
+    >>> bool(density_ratio(tables).values.argmax() == 1)
+    True
+    """
+    own = tables.audited
+    real = _part(tables, len(tables.points), 0)
+    made = _part(tables, len(tables.synthetic), 1)
+    k = min(NEIGHBOURS + 1, real.size)
+    what, shown = "Densities", tables.progress
+    others = nearest(tables.points[real], tables.points[own], k, what=what, shown=shown)
+    itself = real[others.indices] == own[:, None]
+    weights = tables.counts[real[others.indices]] - itself
+    order = np.cumsum(weights, axis=1)
+    fifth = np.minimum((order < BANDWIDTH).sum(axis=1), k - 1)
+    bandwidth = np.maximum(others.distances[np.arange(own.size), fifth], SMALLEST)[:, None]
+    if made.size == len(tables.synthetic):
+        distances = tables.of_audited.distances
+    else:
+        k = min(NEIGHBOURS, made.size)
+        near = nearest(tables.synthetic[made], tables.points[own], k, what=what, shown=shown)
+        distances = near.distances
+    there = np.exp(-((distances / bandwidth) ** 2) / 2).sum(axis=1)
+    here = (weights * np.exp(-((others.distances / bandwidth) ** 2) / 2)).sum(axis=1)
+    ratio = np.log(np.maximum(there, SMALLEST)) - np.log(np.maximum(here, SMALLEST))
+    return _named(tables, ratio, "density_ratio")
+
+
+def classifier(tables: Tables, *, folds: int = 5) -> Scores:
+    """Score records by how synthetic they look to a classifier.
+
+    Boosted trees tell synthetic records from all others, as the discriminator of LOGAN's black-box
+    attack does; each record is scored by trees that were grown without it. Trees see values of
+    single columns, and so find what distances miss. Each fold learns from at most 40,000 records of
+    either kind.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+    folds : int
+        Parts that records are divided into, at least 2.
+
+    Returns
+    -------
+    Scores
+        Log-odds.
+
+    Raises
+    ------
+    OptionTypeError, OptionError
+        If `folds` is not an integer in its range.
+
+    References
+    ----------
+    J. Hayes, L. Melis, G. Danezis, E. De Cristofaro, "LOGAN: Membership Inference Attacks Against
+    Generative Models", 2019, arXiv:1705.07663.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> records = rng.normal(size=(200, 2))
+    >>> scores = classifier(Tables.of(records, records[:100]))
+    >>> bool(scores.values[:100].mean() > scores.values[100:].mean())
+    True
+    """
+    folds = integer(folds, "folds", least=2)
+    with needs("ml", "the classifier of synthetic records"):
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    rng = Purpose.SYNTHETIC_FOLDS.rng(tables.seed)
+    size = len(tables.points)
+    fold = rng.permutation(np.arange(size) % folds)
+    found = np.zeros(size)
+    parts = track(range(folds), "Classifiers", total=folds, shown=tables.progress)
+    for part in parts:
+        kept, left = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+        if not kept.size or not left.size:
+            continue
+        real = _drawn(kept, rng)
+        made = _drawn(np.arange(len(tables.synthetic)), rng)
+        trees = HistGradientBoostingClassifier(
+            max_iter=ROUNDS,
+            early_stopping=False,
+            random_state=Purpose.SYNTHETIC_TREES.derived(tables.seed, part, bits=32),
+        )
+        trees.fit(
+            np.concatenate([tables.points[real], tables.synthetic[made]]),
+            np.repeat([0, 1], [real.size, made.size]),
+            sample_weight=np.concatenate([tables.counts[real], np.ones(made.size)]),
+        )
+        found[left] = trees.decision_function(tables.points[left])
+    return _named(tables, found, "classifier")
+
+
+ATTACKS: Mapping[str, Callable[[Tables], Scores]] = MappingProxyType(
+    {
+        one.__name__: one
+        for one in (
+            attribution,
+            local_likelihood,
+            classifier,
+            density_ratio,
+            nearest_synthetic,
+            neighbourhood,
+        )
+    }
+)
+"""The attacks by name."""
+DEFAULT = ("attribution", "local_likelihood", "classifier", "density_ratio")
+"""Those that an audit makes unless told otherwise: each finds what others miss."""
+
+
+def _named(tables: Tables, values: FloatArray, attack: str) -> Scores:
+    return as_scores(tables.at_records(values), None, attack)
+
+
+def _part(tables: Tables, size: int, which: int) -> IntArray:
+    """Return which of so many rows a density is estimated from."""
+    if size <= MOST:
+        return np.arange(size)
+    drawn = Purpose.SYNTHETIC_PART.rng(tables.seed, which).choice(size, MOST, replace=False)
+    return np.sort(drawn).astype(np.int64)
+
+
+def _drawn(rows: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return as many of the rows, at random, as a classifier learns from."""
+    if rows.size <= MOST_LESSONS:
+        return rows
+    return np.sort(rng.choice(rows, MOST_LESSONS, replace=False))

@@ -1,0 +1,151 @@
+"""The usual similarity metrics of synthetic data: what is looked at in place of an audit.
+
+None of them is a bound, and none is needed for one. They stand beside it so that one sees what they
+miss: a table can be as far from its training data as from any other and give it away all the same.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.attacks.synthetic.neighbours import nearest
+from leakbound.attacks.synthetic.tables import Tables
+
+__all__ = ["Similarity", "similarity"]
+
+MOST = 5_000
+"""Records of each kind whose distances are looked at."""
+LEAST_SPREAD = 1e-12
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """How close a synthetic table is to the members and to the non-members.
+
+    Distances are those of `Tables`, from each synthetic record to the closest of as many members as
+    non-members, drawn at random.
+
+    Parameters
+    ----------
+    copies_of_members, copies_of_nonmembers : float
+        Share of synthetic records that equal a member, or a non-member, in every column.
+    closer_to_members, expected : float
+        Share of synthetic records whose nearest record is a member, and the share of members among
+        all records, which it is for fresh data.
+    distance_to_members, distance_to_nonmembers : float
+        Median distance to the closest record (DCR).
+    ratio_to_members, ratio_to_nonmembers : float
+        Median ratio of the distances of the closest and the second closest (NNDR), in [0, 1].
+    marginals : float
+        Mean over coordinates of 1 minus the Kolmogorov–Smirnov distance from the members.
+    correlations : float
+        1 minus half the mean absolute difference of correlations from those of the members.
+
+    References
+    ----------
+    M. Platzer, T. Reutterer, "Holdout-Based Empirical Assessment of Mixed-Type Synthetic Data",
+    2021, arXiv:2104.00635; Z. Zhao, A. Kunar, R. Birke, L. Y. Chen, "CTAB-GAN: Effective Table Data
+    Synthesizing", 2021, arXiv:2102.08369.
+    """
+
+    copies_of_members: float
+    copies_of_nonmembers: float
+    closer_to_members: float
+    expected: float
+    distance_to_members: float
+    distance_to_nonmembers: float
+    ratio_to_members: float
+    ratio_to_nonmembers: float
+    marginals: float
+    correlations: float
+
+
+def similarity(tables: Tables, member: BoolArray) -> Similarity:
+    """Compare a synthetic table with members and non-members.
+
+    Parameters
+    ----------
+    tables : Tables
+        Records and synthetic table.
+    member : ndarray of bool, shape (N,)
+        Who of the audited records is a member. No attack sees this.
+
+    Returns
+    -------
+    Similarity
+        The metrics.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> records = rng.normal(size=(400, 3))
+    >>> member = np.arange(400) < 200
+    >>> found = similarity(Tables.of(records, records[:100]), member)
+    >>> found.copies_of_members, found.copies_of_nonmembers, found.closer_to_members
+    (1.0, 0.0, 1.0)
+    """
+    size = len(tables.points)
+    inside = np.bincount(tables.place[member], minlength=size)
+    outside = np.bincount(tables.place[~member], minlength=size)
+    near = tables.of_synthetic
+    copy, nearest_point = near.distances[:, 0] == 0, near.indices[:, 0]
+    audited = inside + outside
+    shares = inside / np.maximum(audited, 1)
+    known = audited[nearest_point] > 0
+    rng = Purpose.SYNTHETIC_METRICS.rng(tables.seed)
+    made = _some(tables.synthetic, MOST, rng)
+    members, others = tables.points[tables.place[member]], tables.points[tables.place[~member]]
+    alike = min(len(members), len(others), MOST)
+    distances, ratios = zip(
+        *(_closest(_some(rows, alike, rng), made) for rows in (members, others)), strict=True
+    )
+    return Similarity(
+        copies_of_members=float((copy & (inside[nearest_point] > 0)).mean()),
+        copies_of_nonmembers=float((copy & (outside[nearest_point] > 0)).mean()),
+        closer_to_members=float(shares[nearest_point][known].mean()) if known.any() else 0.0,
+        expected=float(member.mean()),
+        distance_to_members=distances[0],
+        distance_to_nonmembers=distances[1],
+        ratio_to_members=ratios[0],
+        ratio_to_nonmembers=ratios[1],
+        marginals=1 - float(_kolmogorov_smirnov(members, tables.synthetic).mean()),
+        correlations=1 - float(np.abs(_correlations(members) - _correlations(made)).mean()) / 2,
+    )
+
+
+def _some(rows: FloatArray, most: int, rng: np.random.Generator) -> FloatArray:
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
+
+
+def _closest(rows: FloatArray, made: FloatArray) -> tuple[float, float]:
+    """Return the median distance to the closest row, and its median share of that to the second."""
+    near = nearest(rows, made, min(2, len(rows)), what="Distances", shown=False).distances
+    second = near[:, -1]
+    ratio = np.divide(near[:, 0], second, out=np.ones(len(near)), where=second > 0)
+    return float(np.median(near[:, 0])), float(np.median(ratio))
+
+
+def _kolmogorov_smirnov(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the largest difference of the distribution functions, for each coordinate."""
+    found = np.empty(one.shape[1])
+    for j in range(found.size):
+        first, second = np.sort(one[:, j]), np.sort(other[:, j])
+        at = np.concatenate([first, second])
+        below = np.searchsorted(first, at, side="right") / first.size
+        found[j] = np.abs(below - np.searchsorted(second, at, side="right") / second.size).max()
+    return found
+
+
+def _correlations(rows: FloatArray) -> FloatArray:
+    """Return the correlations of different coordinates; 0 for those that do not vary."""
+    if rows.shape[1] == 1:
+        return np.zeros(1)
+    centred = rows - rows.mean(axis=0)
+    spread = np.sqrt((centred**2).mean(axis=0))
+    scaled = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > LEAST_SPREAD)
+    above = np.triu_indices(rows.shape[1], 1)
+    return np.asarray((scaled.T @ scaled / len(rows))[above])

@@ -1,0 +1,294 @@
+r"""Tables encoded as points, such that no attack can tell where a record was stored.
+
+The distance of two records is the root of a sum over columns, after Gower: numbers differ by
+:math:`\operatorname{arsinh}((x - m)/s)` with median m and robust spread s of the column, dates
+likewise, words by 0 or 1, and a missing value differs from every other by 1 at least.
+
+Every statistic here (kinds of columns, medians, spreads, sets of words) is one of *all audited
+records together*, with the synthetic and the reference table. Then records are put into an order of
+their content and equal records become one point with a multiplicity. What is computed from points
+is hence a function of the set of audited records, the synthetic table and the reference; equal
+records have equal scores; and which file a record came from is known to nobody.
+
+References
+----------
+J. C. Gower, "A general coefficient of similarity and some of its properties", 1971.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.validation import integer
+from leakbound.attacks.synthetic.columns import (
+    RawColumn,
+    TableInput,
+    joined,
+    read_columns,
+    same_columns,
+)
+from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
+from leakbound.errors import FeaturesError, OptionError
+
+__all__ = ["NEIGHBOURS", "Tables"]
+
+NEIGHBOURS = 10
+"""Nearest records that attacks look at."""
+ONE_HOT = 8
+"""Words of a column that have a coordinate each; of more, each has a random vector."""
+CODE = 8
+"""Coordinates of such a vector."""
+NORMAL_IQR = 1.349
+"""Interquartile range of a standard normal distribution."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tables:
+    """What attacks on synthetic data see: audited records, synthetic records and a reference.
+
+    Parameters
+    ----------
+    points : ndarray, shape (points, dimensions)
+        The different records among the audited ones and the reference, in an order of their
+        content.
+    counts : ndarray, shape (points,)
+        How many records each of them stands for.
+    place : ndarray, shape (N,)
+        The point of each audited record.
+    synthetic : ndarray, shape (S, dimensions)
+        The synthetic records.
+    columns : tuple of str
+        Names of the columns.
+    notes : tuple of str
+        Columns that are not compared, or only as words, and why.
+    seed : int
+        Of whatever attacks draw.
+    progress : bool
+        Whether a bar is shown, on a terminal.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> records = {"age": rng.integers(20, 60, 50), "city": rng.choice(["Bonn", "Nice"], 50)}
+    >>> made = {"age": [30, 40], "city": ["Nice", "Bonn"]}
+    >>> Tables.of(records, made)
+    Tables(50 records, 2 synthetic, 2 columns)
+    """
+
+    points: FloatArray
+    counts: IntArray
+    place: IntArray
+    synthetic: FloatArray
+    columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    seed: int = 0
+    progress: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        records: TableInput,
+        synthetic: TableInput,
+        *,
+        reference: TableInput | None = None,
+        categorical: tuple[str, ...] = (),
+        seed: int = 0,
+        progress: bool = False,
+    ) -> Self:
+        """Encode tables of the same columns.
+
+        Parameters
+        ----------
+        records : table
+            All audited records, members and others alike, in any order: a data frame, a mapping
+            from names to columns, or an array of shape (N, columns), such as embeddings of texts.
+        synthetic : table
+            What the generator made; as many rows as there are.
+        reference : table, optional
+            Other records of the population, chosen without a look at who is a member: a third set,
+            never the non-members.
+        categorical : tuple of str
+            Columns of numbers that are codes; those of an array are named "0", "1", ….
+        seed : int
+            Of whatever is drawn: vectors of words here, and folds and parts in attacks.
+        progress : bool
+            Whether attacks that last show a bar on standard error.
+
+        Returns
+        -------
+        Tables
+            The tables as points.
+
+        Raises
+        ------
+        ShapeError, LengthMismatchError
+            If a table is empty, or has columns of different lengths.
+        FeaturesError
+            If tables differ in columns, a value is infinite, or no column tells records apart.
+        OptionError
+            If `categorical` names a column that there is not.
+        """
+        read = {
+            "the records": read_columns(records, "the records"),
+            "the synthetic table": read_columns(synthetic, "the synthetic table"),
+        }
+        if reference is not None:
+            read["the reference"] = read_columns(reference, "the reference")
+        return cls.of_columns(read, categorical=categorical, seed=seed, progress=progress)
+
+    @classmethod
+    def of_columns(
+        cls,
+        read: Mapping[str, Mapping[str, RawColumn]],
+        *,
+        categorical: tuple[str, ...] = (),
+        seed: int = 0,
+        progress: bool = False,
+    ) -> Self:
+        """Encode tables that were read: records, synthetic table and perhaps a reference."""
+        names = same_columns(read)
+        seed = integer(seed, "seed", least=0)
+        unknown = [name for name in categorical if name not in names]
+        if unknown:
+            message = f"categorical names {unknown[0]!r}, and the columns are {', '.join(names)}"
+            raise OptionError(message)
+        sizes = [next(iter(table.values())).missing.size for table in read.values()]
+        ends = np.cumsum(sizes).tolist()
+        blocks, notes = list[FloatArray](), list[str]()
+        for place, name in enumerate(names):
+            parts = [table[name] for table in read.values()]
+            column = joined(parts)
+            if column.kind != parts[0].kind and {column.kind, parts[0].kind}.isdisjoint({"empty"}):
+                notes.append(f"column {name!r} is of another kind in other tables: taken as words")
+            if name in categorical:
+                column = RawColumn(column.as_words(), column.missing, "word")
+            block, why = _encode(column, ends[0], ends[1], Purpose.SYNTHETIC_WORDS.rng(seed, place))
+            if why:
+                notes.append(f"column {name!r} {why}: ignored")
+            else:
+                blocks.append(block)
+        if not blocks:
+            message = f"no column tells records apart: {'; '.join(notes)}"
+            raise FeaturesError(message)
+        rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
+        real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
+        points, place_of, counts = _distinct(real)
+        return cls(
+            points=points,
+            counts=counts,
+            place=place_of[: ends[0]],
+            synthetic=rows[ends[0] : ends[1]],
+            columns=names,
+            notes=tuple(notes),
+            seed=seed,
+            progress=progress,
+        )
+
+    @cached_property
+    def audited(self) -> IntArray:
+        """The points that audited records are at, increasing."""
+        return np.unique(self.place)
+
+    @cached_property
+    def of_synthetic(self) -> Neighbours:
+        """The points nearest to each synthetic record, one more of them than `NEIGHBOURS`."""
+        return nearest(
+            self.points,
+            self.synthetic,
+            min(NEIGHBOURS + 1, len(self.points)),
+            what="Nearest records of synthetic ones",
+            shown=self.progress,
+        )
+
+    @cached_property
+    def of_audited(self) -> Neighbours:
+        """The synthetic records nearest to each point of `audited`."""
+        return nearest(
+            self.synthetic,
+            self.points[self.audited],
+            min(NEIGHBOURS, len(self.synthetic)),
+            what="Nearest synthetic records",
+            shown=self.progress,
+        )
+
+    def at_records(self, values: FloatArray) -> FloatArray:
+        """Return the values of points, or of `audited` ones, as values of audited records."""
+        if values.size == len(self.points):
+            return values[self.place]
+        return values[np.searchsorted(self.audited, self.place)]
+
+    def __repr__(self) -> str:
+        return (
+            f"Tables({self.place.size:,} records, {len(self.synthetic):,} synthetic, "
+            f"{len(self.columns)} columns)"
+        )
+
+
+def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return different rows in an order of their bytes, the place of each row, and counts."""
+    whole = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
+    _, first, place, counts = np.unique(
+        whole, return_index=True, return_inverse=True, return_counts=True
+    )
+    return rows[first], place.astype(np.int64), counts.astype(np.int64)
+
+
+def _encode(
+    column: RawColumn, records: int, end: int, rng: np.random.Generator
+) -> tuple[FloatArray, str]:
+    """Return the coordinates of a column, or why it is ignored.
+
+    Rows before `records` are audited, rows before `end` synthetic.
+    """
+    known = ~column.missing
+    there = np.unique(column.values[:records][known[:records]])
+    partly = bool(column.missing.any())
+    if not there.size:
+        return np.empty((0, 0)), "is missing in all records"
+    if there.size == 1 and known[:records].all():
+        return np.empty((0, 0)), "is the same in all records"
+    if column.kind == "word":
+        block, why = _words(column, records, end, rng)
+    else:
+        block, why = _numbers(column, records)[:, None], ""
+    if partly and not why:
+        block = np.column_stack([block, column.missing])
+    return block, why
+
+
+def _numbers(column: RawColumn, records: int) -> FloatArray:
+    """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
+    values = column.values
+    if column.kind == "date":
+        days = (values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        values = np.where(column.missing, 0.0, days)
+    inside = np.sort(values[:records][~column.missing[:records]])
+    low, middle, high = np.quantile(inside, [0.25, 0.5, 0.75])
+    spread = (high - low) / NORMAL_IQR or float(inside.std()) or 1.0
+    found: FloatArray = np.where(column.missing, 0.0, np.arcsinh((values - middle) / spread))
+    return found
+
+
+def _words(
+    column: RawColumn, records: int, end: int, rng: np.random.Generator
+) -> tuple[FloatArray, str]:
+    """Return a coordinate for each word or, if there are many, a random vector for each."""
+    known = ~column.missing
+    words, code = np.unique(column.values, return_inverse=True)
+    audited, made = (
+        np.unique(code[part][known[part]]) for part in (slice(records), slice(records, end))
+    )
+    if words.size == 2:
+        vectors = np.array([[0.0], [1.0]])
+    elif words.size <= ONE_HOT:
+        vectors = np.eye(words.size) / np.sqrt(2)
+    elif not np.intersect1d(audited, made).size:
+        return np.empty((0, 0)), "has no word in common with the synthetic table"
+    else:
+        vectors = rng.choice([-1.0, 1.0], (words.size, CODE)) / np.sqrt(2 * CODE)
+    return np.where(column.missing[:, None], 0.0, vectors[code]), ""

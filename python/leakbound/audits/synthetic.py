@@ -1,0 +1,349 @@
+"""Audits of a generator by the synthetic table that it made of a random part of the records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+from leakbound._base.validation import check_length, check_scores, flag, integer, shown
+from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
+from leakbound.attacks.synthetic.columns import (
+    RawColumn,
+    TableInput,
+    pooled,
+    read_columns,
+    same_columns,
+)
+from leakbound.attacks.synthetic.scores import DEFAULT
+from leakbound.audits.one_run.audit import audit_one_run
+from leakbound.claims import Claim, PureDP
+from leakbound.cuts import CutPolicy
+from leakbound.errors import FeaturesError, OptionError, OptionTypeError, ReferenceTableError
+from leakbound.results import Assumption
+from leakbound.results.synthetic import SyntheticResult
+from leakbound.stats import binomial_tail
+
+__all__ = ["audit_synthetic"]
+
+_PURE_DP = PureDP()
+_IMPLAUSIBLE = 1e-6
+"""p-value below which the reference was not chosen without a look at membership."""
+
+_LABEL_FREE = Assumption(
+    "scores without membership",
+    "All audited records were put together, sorted by content, and scored by attacks that see "
+    "them, the synthetic table and the reference; equal records have equal scores. No score was "
+    "computed with a look at which records the generator was trained on.",
+    "checked",
+)
+_REFERENCE = Assumption(
+    "reference chosen without membership",
+    "The reference table holds records that were chosen without a look at which of the audited "
+    "records the generator was trained on: a third set, not the part that was held out.",
+    "declared",
+)
+_ONE_TABLE = Assumption(
+    "the generator saw the members alone",
+    "The synthetic table was made from the members, public knowledge and randomness of its own: "
+    "records held out had no part in it, nor in choosing among tables or generators.",
+    "declared",
+)
+
+
+def audit_synthetic(
+    members: TableInput,
+    nonmembers: TableInput,
+    synthetic: TableInput,
+    *,
+    reference: TableInput | None = None,
+    claim: Claim = _PURE_DP,
+    attacks: str | Sequence[str] | Mapping[str, ArrayInput] = "default",
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    strata: str | None = None,
+    groups: str | None = None,
+    categorical: Sequence[str] = (),
+    seed: int = 0,
+    progress: bool = True,
+) -> SyntheticResult:
+    """Bound the privacy loss of a generator from below, from the synthetic table that it made.
+
+    The records were split at random: the generator learnt from the members, and the non-members
+    were held out. Members are matched with non-members at random; which of each pair looks more like a
+    member, given the synthetic table, is guessed by attacks that do not know who is one. The bound
+    is on replacing one training record by another, and holds for the generator, not for one table.
+
+    Parameters
+    ----------
+    members, nonmembers : table
+        What the generator was trained on, and the rest of the same random split: data frames,
+        mappings from names to columns, or arrays of shape (records, columns) such as embeddings of
+        texts or images. Numbers, dates, words and booleans; None, NaN and NaT are missing.
+    synthetic : table
+        What the generator made, any number of rows of the same columns.
+    reference : table, optional
+        Further records of the population that attacks compare with, chosen without a look at
+        membership: a third set. Never the non-members, which raises.
+    claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
+        The guarantees, for replacing one record, whose parameter is bounded.
+    attacks : str, sequence of str, or mapping of str to array-like
+        Names from `leakbound.attacks.synthetic.ATTACKS`, each at its share of the probability of
+        error; "default" are four of them. A mapping has scores of your own, members first, then
+        non-members, each computed without a look at which is which.
+    confidence : float
+        Probability that the bound is not above the truth, in (0, 1).
+    cuts : CutPolicy, optional
+        As for `audit_one_run`.
+    strata : str, optional
+        The column that the split was stratified by.
+    groups : str, optional
+        A column whose values were split as one, such as an id of the person: all rows of a group
+        are on one side. It is not compared, and the synthetic table need not have it.
+    categorical : sequence of str
+        Columns of numbers that are codes; those of an array are named "0", "1", ….
+    seed : int
+        Seed of the matching, and of whatever attacks draw.
+    progress : bool
+        Whether to show a bar on standard error, where somebody is looking.
+
+    Returns
+    -------
+    SyntheticResult
+        An `AuditResult` whose bound is on replacing one record, with the attack that won and
+        the usual similarity metrics.
+
+    Raises
+    ------
+    ShapeError, LengthMismatchError
+        If a table is empty, or has columns of different lengths.
+    FeaturesError
+        If tables differ in columns, members and non-members hold a column as different kinds of
+        values, a value is infinite, or no column tells records apart.
+    ReferenceTableError
+        If the reference holds more of the non-members, or of the members, than chance explains.
+    NoPairsError, MembershipError
+        If there is no pair to compare, or a group is on both sides of the split.
+    AbstentionError
+        If no attack tells the two records of any pair apart.
+    OptionError, OptionTypeError
+        If an option is outside its range or of the wrong type.
+    MissingExtraError
+        If scikit-learn is not installed.
+
+    Notes
+    -----
+    `docs/synthetic.md` says what is random and what is given, and proves that no score knows a label.
+
+    References
+    ----------
+    B. van Breugel, H. Sun, Z. Qian, M. van der Schaar, "Membership Inference Attacks against
+    Synthetic Data through Overfitting Detection", 2023, arXiv:2302.12580. Attacks name their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> records = rng.normal(size=(400, 4))
+    >>> order = rng.permutation(400)
+    >>> members, nonmembers = records[order[:200]], records[order[200:]]
+    >>> copies = members + rng.normal(0, 0.1, members.shape)
+    >>> result = audit_synthetic(members, nonmembers, copies, seed=1)
+    >>> result.bound > 3, result.attack, result.check(epsilon=1.0)
+    (True, 'attribution', 'refuted')
+    """
+    seed = integer(seed, "seed", least=0)
+    flag(progress, "progress")
+    if not isinstance(attacks, Mapping):
+        _names(attacks)
+    audited = _Records.read(members, nonmembers, strata=strata, groups=groups)
+    read = {
+        "the records": audited.columns,
+        "the synthetic table": _read(synthetic, "the synthetic table", groups),
+    }
+    if reference is not None:
+        read["the reference"] = _read(reference, "the reference", groups)
+    tables = Tables.of_columns(read, categorical=tuple(categorical), seed=seed, progress=progress)
+    if reference is not None:
+        _check_reference(tables, audited.member)
+    if isinstance(attacks, Mapping):
+        scores = {name: _given(name, values, audited.size) for name, values in attacks.items()}
+    else:
+        scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in _names(attacks)}
+    # In the order of their content, the place of records in a file cannot matter either.
+    order = np.argsort(tables.place, kind="stable")
+    result = audit_one_run(
+        {name: values[order] for name, values in scores.items()},
+        audited.member[order],
+        claim=claim,
+        confidence=confidence,
+        cuts=cuts,
+        design="random_split",
+        strata=None if audited.strata is None else audited.strata[order],
+        groups=None if audited.groups is None else audited.groups[order],
+        seed=seed,
+    )
+    metrics = similarity(tables, audited.member)
+    result = replace(
+        result,
+        assumptions=_assumptions(
+            result.assumptions,
+            own=not isinstance(attacks, Mapping),
+            reference=reference is not None,
+        ),
+        options=result.options
+        | {"reference": reference is not None, "synthetic": len(tables.synthetic)},
+        warnings=(*result.warnings, *_warnings(tables, audited, metrics.copies_of_members)),
+    )
+    return SyntheticResult.of(result, metrics)
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """The audited records: members first, as columns whose kinds were settled for both together."""
+
+    columns: Mapping[str, RawColumn]
+    member: BoolArray
+    strata: NDArray[np.str_] | None
+    groups: NDArray[np.str_] | None
+
+    @classmethod
+    def read(
+        cls,
+        members: TableInput,
+        nonmembers: TableInput,
+        *,
+        strata: str | None,
+        groups: str | None,
+    ) -> Self:
+        """Read both tables and put them together."""
+        tables = {
+            "the members": read_columns(members, "the members"),
+            "the non-members": read_columns(nonmembers, "the non-members"),
+        }
+        inside, outside = tables.values()
+        columns = {name: pooled(inside[name], outside[name], name) for name in same_columns(tables)}
+        sizes = [next(iter(table.values())).missing.size for table in tables.values()]
+        return cls(
+            columns={name: column for name, column in columns.items() if name != groups},
+            member=np.arange(sum(sizes)) < sizes[0],
+            strata=_codes(columns, strata, "strata"),
+            groups=_codes(columns, groups, "groups"),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many records there are."""
+        return self.member.size
+
+
+def _codes(
+    columns: Mapping[str, RawColumn], name: str | None, option: str
+) -> NDArray[np.str_] | None:
+    """Return the words of a column that says how records were split."""
+    if name is None:
+        return None
+    if name not in columns:
+        message = f"{option} names {shown(name)}, and the columns are {', '.join(columns)}"
+        raise OptionError(message)
+    column = columns[name]
+    if column.missing.any():
+        message = (
+            f"column {name!r}, which {option} names, is missing in {int(column.missing.sum()):,} "
+            "records: give each a value, one of its own if need be"
+        )
+        raise FeaturesError(message)
+    return column.as_words()
+
+
+def _read(table: TableInput, name: str, groups: str | None) -> dict[str, RawColumn]:
+    """Read a table without the column of groups, which it need not have."""
+    return {label: one for label, one in read_columns(table, name).items() if label != groups}
+
+
+def _names(attacks: object) -> tuple[str, ...]:
+    """Return the names of attacks that were asked for."""
+    if attacks == "default":
+        return DEFAULT
+    given = (attacks,) if isinstance(attacks, str) else attacks
+    if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
+        message = (
+            "attacks must be names, or a mapping from names to scores, got "
+            f"{type(attacks).__name__}"
+        )
+        raise OptionTypeError(message)
+    wrong = [one for one in given if one not in ATTACKS]
+    if wrong or not given or len(set(given)) < len(given):
+        message = (
+            f"attacks must be different names among {', '.join(ATTACKS)}, or default; got "
+            f"{shown(attacks)}"
+        )
+        raise OptionError(message)
+    return tuple(given)
+
+
+def _given(name: str, values: ArrayInput, size: int) -> FloatArray:
+    """Read scores of the caller's own."""
+    scores = check_scores(values, f"scores of {name!r}")
+    check_length(scores, size, f"scores of {name!r}, members first, then non-members,")
+    return scores
+
+
+def _telling(values: FloatArray, tables: Tables) -> FloatArray:
+    """Return scores; where an attack says the same of all records, it guesses at random."""
+    if values.min() < values.max():
+        return values
+    noise = Purpose.SYNTHETIC_NOISE.rng(tables.seed).permutation(len(tables.points))
+    return tables.at_records(noise.astype(np.float64))
+
+
+def _check_reference(tables: Tables, member: BoolArray) -> None:
+    """Check that the reference holds members and non-members alike, if it holds any."""
+    audited = np.bincount(tables.place, minlength=len(tables.points))
+    there = (tables.counts > audited)[tables.place]
+    held, inside = int(there.sum()), int((there & member).sum())
+    share = float(member.mean())
+    tails = (
+        binomial_tail(inside, held, share),
+        binomial_tail(held - inside, held, 1 - share),
+    )
+    if held and 2 * float(min(tails)) < _IMPLAUSIBLE:
+        message = (
+            f"the reference holds {inside:,} of {int(member.sum()):,} members and "
+            f"{held - inside:,} of {int((~member).sum()):,} non-members: it was chosen by "
+            "membership, and attacks would see the labels through it. Give a third set, or none: "
+            "then records are compared with each other"
+        )
+        raise ReferenceTableError(message)
+
+
+def _assumptions(
+    found: tuple[Assumption, ...], *, own: bool, reference: bool
+) -> tuple[Assumption, ...]:
+    """Return the assumptions of a random split, in the words of a generator."""
+    changed = {
+        "audited examples did not choose the model": _ONE_TABLE,
+        **({"scores without membership": _LABEL_FREE} if own else {}),
+    }
+    return (
+        *(changed.get(one.name, one) for one in found),
+        *((_REFERENCE,) if reference else ()),
+    )
+
+
+def _warnings(tables: Tables, records: _Records, copies: float) -> tuple[str, ...]:
+    """Return what a reader should know of the tables."""
+    said = list(tables.notes)
+    if copies == 1:
+        said.append("every synthetic record equals a member: the table is a copy of training data")
+    member = records.member
+    both = np.isin(tables.place, tables.place[member]) & ~member
+    if both.any():
+        said.append(
+            f"{int(both.sum()):,} of {int((~member).sum()):,} non-members equal a member in every "
+            "column that is compared: pairs of equal records are no guess"
+        )
+    return tuple(said)
