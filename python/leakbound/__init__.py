@@ -71,6 +71,8 @@ from leakbound.results import (
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.zero_run import ZeroRunResult
 
+__path__.append(f"{__path__[0]}/_former")  # modules that have moved: plan, plots, tradeoff
+
 __all__ = [
     "ApproxDP",
     "Assumption",

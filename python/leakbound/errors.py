@@ -10,6 +10,7 @@ __all__ = [
     "ArrayTypeError",
     "CheckpointError",
     "ClassMissingError",
+    "CommitmentError",
     "ConflictingIdsError",
     "DeviceMemoryError",
     "DuplicateIdsError",
@@ -119,6 +120,10 @@ class ResultFormatError(LeakboundError, ValueError):
 
 class PlanFormatError(LeakboundError, ValueError):
     """A stored file that is not an inclusion plan of this package."""
+
+
+class CommitmentError(LeakboundError, ValueError):
+    """A commitment or its opening that cannot be read, or that do not go together."""
 
 
 class TargetError(LeakboundError, ValueError):

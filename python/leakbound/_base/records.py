@@ -25,7 +25,7 @@ from leakbound._base.lazy import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
 from leakbound.errors import ResultFormatError
 
-__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "unstored"]
+__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "parsed", "unstored"]
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
@@ -122,7 +122,7 @@ class Record:
         OSError
             If the file cannot be read.
         """
-        return cls.from_dict(_parsed(_text(source)))
+        return cls.from_dict(parsed(_text(source)))
 
     def _flaw(self) -> str:
         """Return which parts of a result that was read cannot go together; empty if all do."""
@@ -165,7 +165,7 @@ def encode(value: object) -> JsonValue:
     return cast("JsonValue", value)
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
         data = json.loads(

@@ -37,7 +37,7 @@ from leakbound.results.words import DELTA
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from leakbound._base.types import ArrayInput, Verdict
+    from leakbound._base.types import ArrayInput
     from leakbound.claims import Claim
     from leakbound.results import AuditResult
     from leakbound.results.base import Result
@@ -70,8 +70,9 @@ PANORAMIA = (
     "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
     "same examples stands beside it: a lower bound if the probability that an example is real is "
     "what a model learnt from features and baseline says.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach. "
-    "Only a joint claim can be refuted, or one with real non-members or an upper limit on c.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
+    "70 a crash. Only a joint claim can be refuted, or one with real non-members or an upper limit "
+    "on c.[/]"
 )
 
 File = Annotated[
@@ -114,6 +115,15 @@ Json = Annotated[
     bool,
     typer.Option(
         "--json", metavar="", help="Print the result as JSON to stdout, and nothing else there."
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        metavar="",
+        help="Exit with 3, unless with 1, if there is a warning or the data contradict an "
+        "assumption.",
     ),
 ]
 
@@ -159,6 +169,7 @@ def one_run(
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
+    strict: Strict = False,
 ) -> None:
     """Audit the scores of one training run in a file."""
     with output.answering():
@@ -181,7 +192,7 @@ def one_run(
                 ids=table.ids,
                 seed=seed,
             )
-        conclude(result, file, goal, out, json=json)
+        conclude(result, file, goal, out, json=json, strict=strict)
 
 
 def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
@@ -198,22 +209,23 @@ def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
 
 
 def conclude(
-    result: AuditResult, file: Path, goal: Mapping[str, float], out: Path | None, *, json: bool
+    result: AuditResult,
+    file: Path,
+    goal: Mapping[str, float],
+    out: Path | None,
+    *,
+    json: bool,
+    strict: bool,
 ) -> None:
     """Print and write a result, and leave with the exit code of a claim about it."""
-    verdict = _verdict(result, goal)
+    epsilon = goal.get("eps")
     if "mu" in goal:
-        goal = {"eps": float(TradeOff.gaussian(goal["mu"]).epsilon(DELTA))}
-    _deliver(result, file, goal, out, json=json)
-    _end(verdict)
-
-
-def _verdict(result: AuditResult, goal: Mapping[str, float]) -> Verdict | None:
-    if not goal:
-        return None
-    if "mu" in goal:
-        return result.check(parameter=goal["mu"])
-    return result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0))
+        result = result.with_check(parameter=goal["mu"])
+        epsilon = float(TradeOff.gaussian(goal["mu"]).epsilon(DELTA))
+    elif epsilon is not None:
+        result = result.with_check(epsilon=epsilon, delta=goal.get("delta", 0.0))
+    _deliver(result, file, epsilon, out, json=json)
+    output.end(result, strict=strict)
 
 
 def panoramia(
@@ -272,6 +284,7 @@ def panoramia(
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
+    strict: Strict = False,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
     with output.answering():
@@ -299,13 +312,12 @@ def panoramia(
                 ids=table.ids,
                 seed=seed,
             )
-        verdict = (
-            result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0), c=goal.get("c"))
-            if goal
-            else None
-        )
-        _deliver(result, file, goal, out, json=json)
-        _end(verdict)
+        if goal:
+            result = result.with_check(
+                epsilon=goal["eps"], delta=goal.get("delta", 0.0), c=goal.get("c")
+            )
+        _deliver(result, file, goal.get("eps"), out, json=json)
+        output.end(result, strict=strict)
 
 
 def table_of(
@@ -341,22 +353,17 @@ def auditing(file: Path, table: Table) -> Iterator[None]:
 
 
 def _deliver(
-    result: Result, file: Path, goal: Mapping[str, float], out: Path | None, *, json: bool
+    result: Result, file: Path, epsilon: float | None, out: Path | None, *, json: bool
 ) -> None:
-    """Print the result, as JSON or for people, and write the bundle if asked to."""
-    epsilon, c = goal.get("eps"), goal.get("c")
+    """Print the result, as JSON or for people, and write the files if asked to."""
     if out is not None:
         name = file.name.encode(errors="replace").decode()  # names need not be text
         title = f"Privacy audit of {name}"
         with output.waiting("Drawing the report"):
-            output.write_bundle(out, result, title=title, epsilon=epsilon, c=c)
+            output.write_files(out, result, title=title, epsilon=epsilon)
     if json:
         typer.echo(result.to_json())
     else:
-        output.show(result, epsilon=epsilon, c=c)
+        output.show(result)
     if out is not None:
         output.announce(out, aside=json)
-
-
-def _end(verdict: Verdict | None) -> None:
-    raise typer.Exit(output.exit_code(verdict))

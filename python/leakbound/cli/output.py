@@ -85,9 +85,17 @@ def waiting(what: str) -> Iterator[None]:
         status.stop()
 
 
-def exit_code(verdict: Verdict | None) -> int:
-    """Return 0, 1 or 3 for a claim not refuted (or none), refuted, or out of reach."""
-    return 0 if verdict is None else _CODES[verdict]
+def end(result: Result, *, strict: bool) -> None:
+    """Leave with 0, 1 or 3: the checked claim is not refuted (or there is none), is, or may be.
+
+    If strict, a warning or a contradicted assumption leaves nothing that is not refuted.
+    """
+    code = 0 if result.checked is None else _CODES[result.checked.verdict]
+    doubts = [f"contradicted: {one.name}" for one in result.contradicted()] + [*result.warnings]
+    if strict and doubts and code == 0:
+        tell(f"leakbound: --strict: {'; '.join(doubts)}")
+        code = INCONCLUSIVE
+    raise typer.Exit(code)
 
 
 def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
@@ -107,12 +115,12 @@ def page() -> int:
     return Console().width if sys.stdout.isatty() else _PAGE
 
 
-def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
+def show(result: Result) -> None:
     """Print one result for people: verdict, evidence, key numbers, warnings."""
     tone = "bold" if KINDS[result.kind].proves else "bold red"
     say(result.headline(), tone)
-    if epsilon is not None:
-        say(result.answer(epsilon=epsilon, c=c), "bold")
+    if result.checked is not None:
+        say(result.answered, "bold")
     for text in result.evidence():
         say(text)
     table = grid([("", False), ("", True), ("", False)])
@@ -149,9 +157,7 @@ def announce(folder: Path, *, aside: bool) -> None:
         typer.echo(text)
 
 
-def write_bundle(
-    folder: Path, result: Result, *, title: str, epsilon: float | None, c: float | None
-) -> None:
+def write_files(folder: Path, result: Result, *, title: str, epsilon: float | None) -> None:
     """Write result.json, report.html and the figures, each of them whole or not at all."""
     from leakbound import report
     from leakbound._base.files import write_text
@@ -162,7 +168,7 @@ def write_bundle(
     figures.mkdir(exist_ok=True)
     for figure in result.figures():
         write_text(figures / f"{figure.name}.svg", svg.svg(figure))
-    report.write(folder / "report.html", result, title=title, epsilon=epsilon, c=c)
+    report.write(folder / "report.html", result, title=title, epsilon=epsilon)
 
 
 def prepare(folder: Path) -> None:

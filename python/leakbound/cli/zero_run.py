@@ -19,6 +19,7 @@ from leakbound.cli.audits import (
     File,
     Json,
     Out,
+    Strict,
     auditing,
     conclude,
     scores_of,
@@ -166,6 +167,7 @@ def zero_run(
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
     out: Out = None,
     json: Json = False,
+    strict: Strict = False,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
     with output.answering():
@@ -215,7 +217,7 @@ def zero_run(
                 ids=audited.ids,
                 seed=seed,
             )
-        conclude(result, file, goal, out, json=json)
+        conclude(result, file, goal, out, json=json, strict=strict)
 
 
 def _guarantee(family: str, delta: float) -> Claim:

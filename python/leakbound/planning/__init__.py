@@ -1,5 +1,6 @@
 """Before an audit: who is drawn, how many canaries it needs, and what it can prove."""
 
+from leakbound.planning.commitment import Commitment, Opening, read_protocol
 from leakbound.planning.forecast import (
     CanariesNeeded,
     Gaussian,
@@ -10,18 +11,21 @@ from leakbound.planning.forecast import (
     ceiling,
     power,
 )
-from leakbound.planning.inclusion import (
-    InclusionPlan,
-)
+from leakbound.planning.inclusion import InclusionPlan
+from leakbound.planning.openings import load_opening
 
 __all__ = [
     "CanariesNeeded",
+    "Commitment",
     "Gaussian",
     "InclusionPlan",
+    "Opening",
     "Power",
     "Response",
     "best_guesses",
     "canaries_needed",
     "ceiling",
+    "load_opening",
     "power",
+    "read_protocol",
 ]

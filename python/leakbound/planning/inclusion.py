@@ -3,9 +3,9 @@
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from leakbound._base.archives import Archive, DamagedFileError, open_archive
 from leakbound._base.files import replacing
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, IntArray
+from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound._base.validation import MOST_EXAMPLES, check_ids, check_membership, integer, vector
 from leakbound.errors import (
     ArrayTypeError,
@@ -23,6 +23,7 @@ from leakbound.errors import (
     OptionTypeError,
     PlanFormatError,
 )
+from leakbound.planning.commitment import Opening
 
 if TYPE_CHECKING:
     import torch
@@ -226,6 +227,42 @@ class InclusionPlan:
         """
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
+    def commit(self, protocol: Mapping[str, JsonValue]) -> Opening:
+        """Commit to these coins and to what the audit will be, before training.
+
+        Parameters
+        ----------
+        protocol : mapping
+            What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
+            sides, attacks, unit and canaries, and whatever else should not be chosen later.
+
+        Returns
+        -------
+        Opening
+            Coins, protocol and 256 random bits: keep it secret until the audit, by
+            `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If the protocol lacks something, or holds what JSON does not.
+
+        Examples
+        --------
+        >>> protocol = {
+        ...     "claim": {"type": "PureDP"},
+        ...     "confidence": 0.95,
+        ...     "cuts": "auto",
+        ...     "sides": "both",
+        ...     "attacks": ["loss"],
+        ...     "unit": "one image",
+        ...     "canaries": "1,000 mislabelled images, listed in canaries.csv",
+        ... }
+        >>> opening = InclusionPlan.create(1000).commit(protocol)
+        >>> opening.commitment.check(opening)
+        """
+        return Opening.create(self, protocol)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as a NumPy archive, all of it or nothing.
 
@@ -249,12 +286,12 @@ class InclusionPlan:
             )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
         """Read a plan that `save` wrote. Nothing in the file is executed.
 
         Parameters
         ----------
-        path : str or os.PathLike
+        path : str, os.PathLike or binary file
             The file.
 
         Returns
@@ -273,7 +310,8 @@ class InclusionPlan:
             with open_archive(path) as archive:
                 return cls._from_archive(archive)
         except (DamagedFileError, LeakboundError, ValueError, TypeError) as error:
-            message = f"{path} is not an inclusion plan: {error}; write plans with plan.save(path)"
+            what = path if isinstance(path, str | os.PathLike) else "the content"
+            message = f"{what} is not an inclusion plan: {error}; write plans with plan.save(path)"
             raise PlanFormatError(message) from error
 
     def __len__(self) -> int:

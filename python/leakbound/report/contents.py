@@ -250,6 +250,10 @@ class Reportable(Protocol):
     def evidence(self) -> tuple[str, ...]:
         """Return the paragraphs below the verdict."""
 
+    @property
+    def answered(self) -> str:
+        """What the audit says about the guarantee that was checked; empty if none was."""
+
     def answer(self, *, epsilon: float, c: float | None = None) -> str:
         """Return what the audit says about a claimed guarantee."""
 

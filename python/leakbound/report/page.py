@@ -274,7 +274,8 @@ class _Model:
             tone=_tone(result),
             headline=result.headline(),
             evidence=result.evidence(),
-            claim="" if epsilon is None else result.answer(epsilon=epsilon, c=c),
+            claim=result.answered
+            or ("" if epsilon is None else result.answer(epsilon=epsilon, c=c)),
             bound=number(summary.epsilon),
             ceiling=number(result.epsilon_ceiling),
             metrics=result.metrics(),

@@ -1,10 +1,12 @@
 """What results are made of; the public names are those of `leakbound.results`."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from leakbound._base.types import FloatArray, IntArray, Status
+from leakbound._base.lazy import IF_ANY
+from leakbound._base.types import FloatArray, IntArray, Status, Verdict
 
-__all__ = ["Assumption", "Curve", "Histogram", "Provenance", "Roc"]
+__all__ = ["Assumption", "Checked", "Curve", "Histogram", "Provenance", "Roc"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,34 @@ class Assumption:
     name: str
     statement: str
     status: Status = field(metadata={"former": {"refuted": "contradicted"}})
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A claimed guarantee that was put to the test: a parameter, a relation, a value.
+
+    Parameters
+    ----------
+    parameter : str
+        "epsilon", or what the result's claim calls its own parameter, such as "mu".
+    relation : {"<=", ">="}
+        What the guarantee says of its parameter: at most, or at least, the value.
+    value : float
+        The claimed value.
+    delta : float or None
+        For ε of (ε, δ)-differential privacy, the δ; None for a claim's own parameter.
+    verdict : {"refuted", "not refuted", "inconclusive"}
+        What the audit says of it.
+    c : float or None
+        For PANORAMIA, the closeness of the generator that is claimed together with ε.
+    """
+
+    parameter: str
+    relation: Literal["<=", ">="]
+    value: float
+    delta: float | None
+    verdict: Verdict
+    c: float | None = field(default=None, metadata=IF_ANY)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What audits return: frozen results that say what their number means, and go to JSON and back."""
 
 from leakbound._base.types import Kind
-from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.results.base import ScoreAudit
 from leakbound.results.one_run import AuditResult
 from leakbound.results.panoramia import PanoramiaResult
@@ -12,6 +12,7 @@ __all__ = [
     "Assumption",
     "AuditResult",
     "Bootstrap",
+    "Checked",
     "Curve",
     "Histogram",
     "Kind",

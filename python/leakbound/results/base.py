@@ -23,8 +23,8 @@ from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS
-from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
-from leakbound.results.words import FORMS, INVALID, SHIFTED, SMALL, meaning_of
+from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
+from leakbound.results.words import FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,6 +143,7 @@ class Result(Record, ABC):
     assumptions: tuple[Assumption, ...]
     options: dict[str, Any]
     warnings: tuple[str, ...]
+    checked: Checked | None
     _provenance: Lazy[Provenance]
 
     @property
@@ -293,7 +294,55 @@ class Result(Record, ABC):
         str
             The verdict and what it means.
         """
-        verdict, claim = self._judged(epsilon, c)
+        return self._said(*self._judged(epsilon, c))
+
+    @property
+    def answered(self) -> str:
+        """What the audit says about the guarantee that was checked; empty if none was."""
+        one = self.checked
+        if one is None:
+            return ""
+        sign = "=" if one.relation == "<=" else "≥"
+        claim = f"{symbol_of(one.parameter)} {sign} {one.value:g}"
+        claim += f" with δ = {one.delta:g}" if one.delta else ""
+        return self._said(one.verdict, claim if one.c is None else f"c = {one.c:g} with {claim}")
+
+    @abstractmethod
+    def with_check(self, *, epsilon: float, delta: float = 0.0) -> Self:
+        """Return this result with a claimed guarantee put to the test: JSON and pages tell of it.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The claimed guarantee.
+
+        Returns
+        -------
+        Self
+            The same result; `checked` has the guarantee and the verdict.
+
+        Raises
+        ------
+        OptionError, OptionTypeError, IncompatibleOptionsError
+            If there is no such guarantee, or the audit says nothing about it.
+        """
+
+    @abstractmethod
+    def _checked_again(self, checked: Checked) -> Checked:
+        """Return the same guarantee with the verdict that the bound gives on it."""
+
+    def _flaw_of_check(self) -> str:
+        """Return how a verdict that was read contradicts the bound; empty if it does not."""
+        one = self.checked
+        if one is None:
+            return ""
+        again = self._checked_again(one)
+        if again == one:
+            return ""
+        return f"checked is {shown(one.verdict)} on {one.parameter}, and the bound gives {again}"
+
+    def _said(self, verdict: Verdict, claim: str) -> str:
+        """Return the verdict on a claim in a sentence."""
         sure = f"({percent(self.confidence)} confidence)"
         if verdict == "refuted":
             return self.terms.conditional(

@@ -1,10 +1,11 @@
 """What an audit with random inclusion returns; the public name is that of the package."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 from leakbound._base.formatting import down, number, percent, up
-from leakbound._base.records import Lazy
+from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Verdict
 from leakbound._base.validation import real
 from leakbound.claims import FAMILIES, Claim
@@ -12,7 +13,7 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.contents import Figure, Metric, Profile, Series, Terms
 from leakbound.report.kinds import KINDS
-from leakbound.report.parts import Assumption, Provenance
+from leakbound.report.parts import Assumption, Checked, Provenance
 from leakbound.report.style import MEMBER
 from leakbound.results import captions
 from leakbound.results.base import (
@@ -51,6 +52,8 @@ class AuditResult(Result, ScoreAudit):
         What must be true for it.
     rejected : TradeOff or None
         For a family of trade-off functions, the least private curve that is rejected, if any.
+    checked : Checked or None
+        A claimed guarantee that was put to the test, by `with_check` or ``--claim``.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class AuditResult(Result, ScoreAudit):
     theorem: str
     assumptions: tuple[Assumption, ...]
     rejected: TradeOff | None = None
+    checked: Checked | None = field(default=None, metadata=IF_ANY)
     _provenance: Lazy[Provenance] = field(repr=False)
     _rejectable: Lazy[TradeOff | None] = field(default_factory=lambda: Lazy(lambda: None))
 
@@ -77,7 +81,8 @@ class AuditResult(Result, ScoreAudit):
             return f"kind {self.kind!r} is none of a {type(self).__name__} on {self.claim.name}"
         if self.rejected is not None and not self.is_family:
             return f"rejected is a curve, and {self.claim.name} is no family of curves"
-        return flaw_of_options(self.kind, self.options) or super()._flaw()
+        flaw = flaw_of_options(self.kind, self.options) or super()._flaw()
+        return flaw or self._flaw_of_check()
 
     def _kinds(self) -> set[Kind]:
         return {"invalid", "family_lower_bound" if self.is_family else "lower_bound"}
@@ -189,6 +194,53 @@ class AuditResult(Result, ScoreAudit):
         return judged(
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
         )
+
+    def with_check(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        parameter: float | None = None,
+    ) -> Self:
+        """Return this result with a claimed guarantee put to the test: JSON and pages tell of it.
+
+        Parameters
+        ----------
+        epsilon, delta, parameter : float
+            As for `check`.
+
+        Returns
+        -------
+        Self
+            The same result; `checked` has the guarantee and the verdict.
+
+        Raises
+        ------
+        OptionError, OptionTypeError, IncompatibleOptionsError
+            As for `check`.
+
+        Examples
+        --------
+        >>> import numpy as np, leakbound as lb
+        >>> member = np.arange(300) % 2 == 0
+        >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+        >>> result.with_check(epsilon=1).to_dict()["checked"]["verdict"]
+        'refuted'
+        """
+        verdict = self.check(epsilon=epsilon, delta=delta, parameter=parameter)
+        if parameter is None:
+            claimed = real(epsilon, "epsilon", least=0)
+            return replace(self, checked=Checked("epsilon", "<=", claimed, float(delta), verdict))
+        relation: Literal["<=", ">="] = ">=" if self.bounds_above else "<="
+        own = Checked(self.claim.parameter, relation, float(parameter), None, verdict)
+        return replace(self, checked=own)
+
+    def _checked_again(self, checked: Checked) -> Checked:
+        if checked.delta is None:
+            again = self.with_check(parameter=checked.value)
+        else:
+            again = self.with_check(epsilon=checked.value, delta=checked.delta)
+        return again.checked or checked
 
     def __repr__(self) -> str:
         return (

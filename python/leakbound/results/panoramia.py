@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from leakbound._base.formatting import down, number, percent
-from leakbound._base.records import Lazy
+from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, PathName, Verdict
 from leakbound._base.validation import real
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Series
 from leakbound.report.kinds import KINDS
-from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
 from leakbound.results import captions
 from leakbound.results.base import (
@@ -79,6 +79,8 @@ class PanoramiaResult(Result):
         for `ApproxDP`.
     conditional_by_match : ZeroRunResult or None
         For `PureDP` the same after matching. The larger of the two holds at no stated confidence.
+    checked : Checked or None
+        A claimed guarantee that was put to the test, by `with_check` or ``--claim``.
     """
 
     kind: Kind
@@ -100,6 +102,7 @@ class PanoramiaResult(Result):
     warnings: tuple[str, ...]
     conditional: ZeroRunResult | None = None
     conditional_by_match: ZeroRunResult | None = None
+    checked: Checked | None = field(default=None, metadata=IF_ANY)
     _provenance: Lazy[Provenance] = field(repr=False)
 
     def _flaw(self) -> str:
@@ -123,7 +126,7 @@ class PanoramiaResult(Result):
             return f"kind {self.kind!r} is none of a PanoramiaResult, or c_upper of another one"
         if self.reason and self.bound > 0:
             return f"reason says why the bound is 0, and it is {self.bound:g}"
-        return flaw_of_options(self.kind, self.options)
+        return flaw_of_options(self.kind, self.options) or self._flaw_of_check()
 
     @property
     def conditionals(self) -> tuple[ZeroRunResult, ...]:
@@ -216,6 +219,33 @@ class PanoramiaResult(Result):
         return judged(
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
         )
+
+    def with_check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Self:
+        """Return this result with a claimed guarantee put to the test: JSON and pages tell of it.
+
+        Parameters
+        ----------
+        epsilon, delta, c : float
+            As for `check`.
+
+        Returns
+        -------
+        Self
+            The same result; `checked` has the guarantee and the verdict.
+
+        Raises
+        ------
+        OptionError, OptionTypeError, IncompatibleOptionsError
+            As for `check`.
+        """
+        verdict = self.check(epsilon=epsilon, delta=delta, c=c)
+        joint = None if c is None else float(c)
+        checked = Checked("epsilon", "<=", float(epsilon), float(delta), verdict, joint)
+        return replace(self, checked=checked)
+
+    def _checked_again(self, checked: Checked) -> Checked:
+        again = self.with_check(epsilon=checked.value, delta=checked.delta or 0.0, c=checked.c)
+        return again.checked or checked
 
     @property
     def _ranking(self) -> ScoreAudit:
@@ -339,6 +369,12 @@ class PanoramiaResult(Result):
                 "and ε together."
             )
         return super().answer(epsilon=epsilon, c=c)
+
+    @property
+    def answered(self) -> str:
+        """What the audit says about the guarantee that was checked; empty if none was."""
+        one = self.checked
+        return "" if one is None else self.answer(epsilon=one.value, c=one.c)
 
     def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:
         claim = f"ε = {epsilon:g}"

@@ -21,6 +21,7 @@ __all__ = [
     "SMALL",
     "meaning_of",
     "symbol",
+    "symbol_of",
 ]
 
 DELTA = 1e-5
@@ -176,4 +177,9 @@ def _not_said(terms: Terms) -> tuple[str, ...]:
 
 def symbol(claim: Claim) -> str:
     """Return the name of what is bounded, as figures and tables write it."""
-    return {"epsilon": "ε", "mu": "μ"}.get(claim.parameter, claim.parameter.replace("_", " "))
+    return symbol_of(claim.parameter)
+
+
+def symbol_of(parameter: str) -> str:
+    """Return the name of a parameter, as figures and tables write it."""
+    return {"epsilon": "ε", "mu": "μ"}.get(parameter, parameter.replace("_", " "))

@@ -12,9 +12,9 @@ import pytest
 import leakbound as lb
 from leakbound import errors, planning, simulate, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.generators import ChowLiuTree, GaussianCopula, PCAMixture, SequentialCART
 from leakbound.propensity import LogisticPropensity, PropensityFit, cross_fit
-from leakbound.tradeoff import TradeOff
 
 ENORMOUS = [2**53, 2**127]
 MOST = 10**8
@@ -59,7 +59,7 @@ def test_guesses_under_f_dp_have_a_limit(guesses: int, test: Any) -> None:
 def test_most_guesses_under_f_dp_take_seconds() -> None:
     out = alone(
         "from leakbound import stats\n"
-        "from leakbound.tradeoff import TradeOff\n"
+        "from leakbound.claims.tradeoff import TradeOff\n"
         "n = 10**8\n"
         "for mu in (0.0, 0.5):\n"
         "    curve = TradeOff.gaussian(mu)\n"

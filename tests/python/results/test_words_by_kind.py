@@ -91,7 +91,7 @@ def figure_words(found: Result) -> Iterator[str]:
 
 def console(found: Result) -> str:
     with redirect_stdout(io.StringIO()) as said:
-        output.show(found, epsilon=0.01, c=None)
+        output.show(found.with_check(epsilon=0.01))
     return said.getvalue()
 
 

@@ -1,0 +1,72 @@
+"""JSON in one spelling only, so that a digest of it is a digest of its content.
+
+Names sorted by code point, no white space, ASCII with escapes in lower case, integers in decimal,
+other numbers by the fewest digits that give the double again, as Python's `repr` spells them.
+"""
+
+import hashlib
+import json
+import math
+from typing import Any
+
+from leakbound._base.types import JsonValue
+from leakbound.errors import OptionError, OptionTypeError
+
+__all__ = ["canonical_json", "plain", "sha256"]
+
+_BITS = 128
+"""Of the longest integer, which is a seed from the system's entropy."""
+_DEEPEST = 30
+"""Levels of nesting: a protocol has two or three."""
+
+
+def canonical_json(value: JsonValue) -> bytes:
+    """Return the only spelling of a value as JSON."""
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
+    return text.encode("ascii")
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of bytes, in 64 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
+    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
+    if depth > _DEEPEST:
+        message = f"{name} is nested more than {_DEEPEST} deep"
+        raise OptionError(message)
+    if isinstance(value, dict):
+        wrong = next((key for key in value if not isinstance(key, str)), None)
+        if wrong is not None:
+            message = f"{name} has the name {wrong!r:.60}, which is no text"
+            raise OptionTypeError(message)
+        return {key: plain(one, f"{name}.{key}", depth + 1) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one, f"{name}[{i}]", depth + 1) for i, one in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        message = f"{name} is {value}: a protocol holds finite numbers only"
+        raise OptionError(message)
+    if isinstance(value, str) and not value.isascii():
+        _check_text(value, name)
+    if type(value) is int and value.bit_length() > _BITS:
+        message = f"{name} is an integer of {value.bit_length()} bits: {_BITS} at most"
+        raise OptionError(message)
+    if value is None or type(value) in (bool, int, float, str):
+        return value  # type: ignore[no-any-return]
+    message = (
+        f"{name} is of type {type(value).__name__}: give text, a number, true or false, a list or "
+        "a table (a date goes as text)"
+    )
+    raise OptionTypeError(message)
+
+
+def _check_text(value: str, name: str) -> None:
+    """Refuse half of a surrogate pair, which no file of UTF-8 can hold."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        message = f"{name} holds text that UTF-8 cannot: {value!r:.60}"
+        raise OptionError(message) from None

@@ -1,0 +1,365 @@
+"""A promise about an audit, made before training: its coins and its protocol, by a digest."""
+
+import json
+import os
+import re
+import secrets
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakbound._base.canonical import canonical_json, plain, sha256
+from leakbound._base.files import write_text
+from leakbound._base.records import parsed
+from leakbound._base.types import BoolArray, JsonValue
+from leakbound.errors import CommitmentError, OptionError, ResultFormatError
+
+__all__ = ["PROTOCOL", "Commitment", "Opening", "read_protocol"]
+
+SCHEME = "leakbound commitment 1"
+"""Names how a digest is computed: raised whenever the same content would give another one."""
+PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
+"""What a protocol has to say; it may say more."""
+_NONCE = 32
+"""Bytes of a nonce: 256 bits, so that nobody finds the coins by trying them."""
+_LARGEST = 1 << 30
+"""Bytes of the largest opening that is read."""
+
+
+class Coins(Protocol):
+    """What is committed to of a plan; `InclusionPlan` is one."""
+
+    @property
+    def member(self) -> BoolArray:
+        """The coins."""
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The id of each example."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file."""
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """The digest of an audit's coins, nonce and protocol: publish it before training.
+
+    It tells nothing about the coins, and nobody can find other coins or another protocol that it
+    would open to, unless SHA-256 is broken.
+
+    Parameters
+    ----------
+    sha256 : str
+        The digest: 64 hexadecimal digits.
+    examples : int
+        Number of coins.
+    scheme : str
+        How the digest is computed.
+
+    Raises
+    ------
+    CommitmentError
+        If the scheme is not that of this version, or the digest is none.
+    """
+
+    sha256: str
+    examples: int
+    scheme: str = SCHEME
+
+    def __post_init__(self) -> None:
+        if self.scheme != SCHEME:
+            message = f"a commitment of scheme {self.scheme!r:.60}: this version reads {SCHEME!r}"
+            raise CommitmentError(message)
+        if not _is_hex(self.sha256, 32) or type(self.examples) is not int or self.examples < 1:
+            message = "a commitment has a digest of 64 hexadecimal digits and a number of examples"
+            raise CommitmentError(message)
+
+    def check(self, opening: "Opening") -> None:
+        """Raise unless an opening is the one that was committed to.
+
+        Parameters
+        ----------
+        opening : Opening
+            Nonce, coins and protocol.
+
+        Raises
+        ------
+        CommitmentError
+            If it opens another commitment.
+        """
+        found = opening.commitment
+        if found != self:
+            message = (
+                f"the commitment is to {self.sha256[:16]}… of {self.examples:,} coins, and nonce, "
+                f"plan and protocol give {found.sha256[:16]}… of {found.examples:,}: one of the "
+                "three is not what was committed to"
+            )
+            raise CommitmentError(message)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the commitment as JSON, and write it to `path` if given.
+
+        Parameters
+        ----------
+        path : str or os.PathLike, optional
+            File to write, all of it or nothing.
+
+        Returns
+        -------
+        str
+            The JSON text.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        content = {"scheme": self.scheme, "sha256": self.sha256, "examples": self.examples}
+        text = json.dumps(content, indent=1)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
+        """Read a commitment.
+
+        Parameters
+        ----------
+        source : str, bytes or os.PathLike
+            The text or bytes of the JSON, or the path of the file, which a str is if it does not
+            start with a brace.
+
+        Returns
+        -------
+        Commitment
+            The commitment.
+
+        Raises
+        ------
+        CommitmentError
+            If it is none.
+        OSError
+            If the file cannot be read.
+        """
+        content = _object(source, {"scheme", "sha256", "examples"}, "a commitment")
+        return cls(**cast("dict[str, Any]", content))
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What a commitment hides until the audit is over: keep it secret while the model is trained.
+
+    Parameters
+    ----------
+    plan : InclusionPlan
+        The coins, and the id of each example.
+    protocol : dict
+        What the audit will be: see `read_protocol`.
+    nonce : str
+        256 random bits as 64 hexadecimal digits.
+
+    Raises
+    ------
+    CommitmentError
+        If the nonce has another length.
+    OptionError, OptionTypeError
+        If the protocol lacks something, or holds what JSON does not.
+    """
+
+    plan: Coins
+    protocol: Mapping[str, JsonValue]
+    nonce: str
+
+    def __post_init__(self) -> None:
+        if not _is_hex(self.nonce, _NONCE):
+            message = f"a nonce is {2 * _NONCE} hexadecimal digits in lower case, 256 random bits"
+            raise CommitmentError(message)
+        object.__setattr__(self, "protocol", checked_protocol(self.protocol))
+
+    @classmethod
+    def create(cls, plan: Coins, protocol: Mapping[str, JsonValue]) -> Self:
+        """Commit to a plan and a protocol, by a nonce from the system's entropy.
+
+        Parameters
+        ----------
+        plan : InclusionPlan
+            The coins.
+        protocol : mapping
+            See `read_protocol`.
+
+        Returns
+        -------
+        Opening
+            The secret; `commitment` is what to publish.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If the protocol lacks something, or holds what JSON does not.
+        """
+        return cls(plan, protocol, secrets.token_hex(_NONCE))
+
+    @property
+    def commitment(self) -> Commitment:
+        """The digest of nonce, coins, ids and protocol."""
+        return Commitment(sha256(canonical_json(self._content())), len(self.plan))
+
+    def _content(self) -> dict[str, JsonValue]:
+        coins = np.where(self.plan.member, b"1", b"0").astype("S1").tobytes().decode("ascii")
+        return {
+            "scheme": SCHEME,
+            "nonce": self.nonce,
+            "coins": coins,
+            "ids": self.plan.ids.tolist(),
+            "protocol": dict(self.protocol),
+        }
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``plan.npz`` and ``opening.json`` to a folder, which is made if need be.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            A folder that only the auditor reads.
+
+        Raises
+        ------
+        OSError
+            If a file cannot be written.
+        """
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        self.plan.save(place / "plan.npz")
+        write_text(place / "opening.json", self.to_json() + "\n")
+
+    def to_json(self) -> str:
+        """Return nonce and protocol as JSON; the plan is a file of its own.
+
+        Returns
+        -------
+        str
+            The JSON text.
+        """
+        content = {"scheme": SCHEME, "nonce": self.nonce, "protocol": self.protocol}
+        return json.dumps(content, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def read(cls, source: str | bytes | os.PathLike[str], plan: Coins) -> Self:
+        """Read nonce and protocol, and put them beside a plan.
+
+        Parameters
+        ----------
+        source : str, bytes or os.PathLike
+            As for `Commitment.from_json`.
+        plan : InclusionPlan
+            The coins.
+
+        Returns
+        -------
+        Opening
+            The opening.
+
+        Raises
+        ------
+        CommitmentError
+            If it is no opening of this version.
+        OSError
+            If the file cannot be read.
+        """
+        content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
+        if content["scheme"] != SCHEME:
+            message = f"an opening of scheme {content['scheme']!r:.60}: this reads {SCHEME!r}"
+            raise CommitmentError(message)
+        nonce, protocol = cast("Any", content["nonce"]), cast("Any", content["protocol"])
+        try:
+            return cls(plan, protocol, nonce)
+        except (OptionError, TypeError) as error:
+            message = f"not an opening: {error}"
+            raise CommitmentError(message) from error
+
+
+def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
+    """Read a protocol from TOML, or from JSON if the file is named so.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file. It has to say `claim` (a table with the claim's type and parameters),
+        `confidence`, `cuts` (a table with the policy's type and options, or "auto"), `sides`,
+        `attacks` (the names of the scores that will be audited), `unit` (what one example is) and
+        `canaries` (how they are made). Whatever else is an option of the audit is compared with the
+        audit too; the rest is for people.
+
+    Returns
+    -------
+    dict
+        The protocol.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If something is missing, or is neither text, a finite number, true or false, a list nor a
+        table.
+    OSError
+        If the file cannot be read.
+    """
+    place = Path(path)
+    try:
+        text = place.read_text(encoding="utf-8")
+        content: Any = parsed(text) if place.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"{place} is not a protocol: {' '.join(str(error).split())}"
+        raise OptionError(message) from error
+    return checked_protocol(content)
+
+
+def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
+    """Return a copy of a protocol that says what it has to, in a form that has one spelling."""
+    if not isinstance(protocol, Mapping):
+        message = f"a protocol is a table, got {type(protocol).__name__}"
+        raise OptionError(message)
+    content = plain(dict(protocol), "protocol")
+    missing = [name for name in PROTOCOL if name not in protocol]
+    if missing:
+        message = (
+            f"the protocol lacks {', '.join(missing)}: what is not written down before training "
+            "can be chosen after it"
+        )
+        raise OptionError(message)
+    return cast("dict[str, JsonValue]", content)
+
+
+def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
+    """Read an object of JSON that has certain fields and no others."""
+    is_text = isinstance(source, bytes) or (
+        isinstance(source, str) and source.lstrip().startswith("{")
+    )
+    if is_text:
+        content = source
+    else:
+        with Path(source).open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+        found = parsed(text)
+    except (ValueError, ResultFormatError) as error:
+        message = f"not {what} of leakbound: {error}"
+        raise CommitmentError(message) from error
+    if not isinstance(found, dict) or found.keys() != names:
+        listed = ", ".join(sorted(names))
+        message = f"not {what} of leakbound: it has {listed}, and nothing else"
+        raise CommitmentError(message)
+    return found
+
+
+def _is_hex(text: object, size: int) -> bool:
+    return isinstance(text, str) and re.fullmatch(f"[0-9a-f]{{{2 * size}}}", text) is not None

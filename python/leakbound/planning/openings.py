@@ -1,0 +1,43 @@
+"""Openings of commitments from the folders that hold them."""
+
+import os
+from pathlib import Path
+
+from leakbound.planning.commitment import Opening
+from leakbound.planning.inclusion import InclusionPlan
+
+__all__ = ["load_opening"]
+
+
+def load_opening(folder: str | os.PathLike[str]) -> Opening:
+    """Read what `Opening.save` wrote: a plan, and nonce and protocol beside it.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        The folder.
+
+    Returns
+    -------
+    Opening
+        The opening.
+
+    Raises
+    ------
+    CommitmentError, PlanFormatError
+        If a file is not what it should be.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> names = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
+    >>> opening = InclusionPlan.create(9).commit(dict.fromkeys(names, "as agreed"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     opening.save(folder)
+    ...     load_opening(folder).commitment == opening.commitment
+    True
+    """
+    place = Path(folder)
+    return Opening.read(place / "opening.json", InclusionPlan.load(place / "plan.npz"))

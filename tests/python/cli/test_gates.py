@@ -1,0 +1,68 @@
+"""Gates: what a pipeline reads of an audit, and codes that never take one thing for another."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import MEMBER, SCORE, csv_text, leakbound
+
+
+@pytest.mark.parametrize(
+    ("claim", "code", "checked"),
+    [
+        ("eps=1", 1, ("epsilon", "<=", 1.0, 0.0, "refuted")),
+        ("eps=3", 0, ("epsilon", "<=", 3.0, 0.0, "not refuted")),
+        ("eps=9", 3, ("epsilon", "<=", 9.0, 0.0, "inconclusive")),
+        ("eps=1,delta=1e-5", 1, ("epsilon", "<=", 1.0, 1e-5, "refuted")),
+        ("mu=0.5", 1, ("mu", "<=", 0.5, None, "refuted")),
+    ],
+)
+def test_json_has_claim_relation_and_verdict(
+    claim: str, code: int, checked: tuple[object, ...], scores: Path
+) -> None:
+    answer = leakbound("one-run", scores, "--claim", claim, "--json")
+    assert answer.code == code
+    found = json.loads(answer.out)["checked"]
+    names = ("parameter", "relation", "value", "delta", "verdict")
+    assert tuple(found[name] for name in names) == checked
+
+
+def test_without_a_claim_there_is_none(scores: Path) -> None:
+    assert "checked" not in json.loads(leakbound("one-run", scores, "--json").out)
+
+
+def test_a_claim_in_mu_is_answered_in_mu(scores: Path, tmp_path: Path) -> None:
+    answer = leakbound("one-run", scores, "--claim", "mu=0.5", "--out", tmp_path / "out")
+    assert "The claimed μ = 0.5 is refuted within Gaussian DP" in answer.out
+    assert "The claimed ε" not in answer.out
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "The claimed μ\u00a0=\u00a00.5 is refuted" in page
+
+
+def test_strict_fails_on_warnings(scores: Path, table: Callable[[str], Path]) -> None:
+    noise = np.random.default_rng(1).normal(size=MEMBER.size)
+    weak = table(csv_text(score=SCORE / 2 + noise, member=MEMBER))
+    fixed = ("--design", "fixed_size")
+    assert leakbound("one-run", weak, "--claim", "eps=3", "--strict").code == 0
+    assert leakbound("one-run", weak, "--claim", "eps=3", *fixed).code == 0
+    answer = leakbound("one-run", weak, "--claim", "eps=3", *fixed, "--strict", "--json")
+    assert answer.code == 3
+    assert answer.err.startswith("leakbound: --strict: exactly so many examples")
+    assert json.loads(answer.out)["checked"]["verdict"] == "not refuted"
+    assert leakbound("one-run", weak, *fixed, "--strict").code == 3
+    assert leakbound("one-run", scores, "--claim", "eps=0.4", *fixed, "--strict").code == 1
+
+
+def test_strict_fails_on_contradicted_assumptions(table: Callable[[str], Path]) -> None:
+    member = np.arange(400) < 238  # fair coins give so many once in ten thousand times
+    noise = np.random.default_rng(0).normal(size=400)
+    file = table(csv_text(score=noise, member=member))
+    assert leakbound("one-run", file).code == 0
+    answer = leakbound("one-run", file, "--strict")
+    assert answer.code == 3
+    assert "contradicted: independent fair coins" in answer.err
+    panoramia = table(csv_text(baseline_score=noise, score=-noise, member=member))
+    assert leakbound("panoramia", panoramia, "--strict").code == 3

@@ -1,0 +1,171 @@
+"""Commitments: they open to what was committed to and to nothing else, and have one spelling."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import leakbound
+from commitments import PROTOCOL, protocol_toml
+from leakbound._base.canonical import canonical_json
+from leakbound.errors import CommitmentError, LeakboundError, OptionError, OptionTypeError
+from leakbound.planning import Commitment, Opening, load_opening, read_protocol
+
+PLAN = lb.InclusionPlan([1, 0, 0, 1, 1], ids=["a", "b", "c", "d", "é"])
+NONCE = "00" * 31 + "ff"
+
+
+def text(**changes: Any) -> str:
+    """A commitment in JSON, with some of its fields changed."""
+    return json.dumps(json.loads(Commitment(NONCE, 5).to_json()) | changes)
+
+
+def test_the_digest_is_what_the_format_says_for_ever() -> None:
+    """By the words of docs/evidence.md alone: whoever changes this must raise the scheme."""
+    opening = Opening(PLAN, PROTOCOL, NONCE)
+    spelling = (
+        '{"coins":"10011","ids":["a","b","c","d","\\u00e9"],"nonce":"' + NONCE + '","protocol":'
+        '{"attacks":["loss"],"canaries":"300 mislabelled digits of seed 0, as listed in '
+        'canaries.csv","claim":{"type":"PureDP"},"confidence":0.95,"cuts":"auto","sides":"both",'
+        '"unit":"one digit"},"scheme":"leakbound commitment 1"}'
+    )
+    assert opening.commitment.sha256 == hashlib.sha256(spelling.encode("ascii")).hexdigest()
+    assert opening.commitment == Commitment(
+        "18a49334fcf914ede5c510c283b5e9d14214b130d2e6d1b1cdbf71b55e552475", 5
+    )
+
+
+def test_a_commitment_opens_after_a_round_trip(tmp_path: Path) -> None:
+    opening = PLAN.commit(PROTOCOL)
+    opening.save(tmp_path / "secret")
+    opening.commitment.to_json(tmp_path / "commitment.json")
+    found = load_opening(tmp_path / "secret")
+    assert found.plan == PLAN
+    assert found.protocol == PROTOCOL
+    Commitment.from_json(tmp_path / "commitment.json").check(found)
+    assert Commitment.from_json(opening.commitment.to_json()) == opening.commitment
+
+
+def test_nonces_are_new_every_time() -> None:
+    assert PLAN.commit(PROTOCOL).commitment != PLAN.commit(PROTOCOL).commitment
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Opening(lb.InclusionPlan([1, 0, 0, 1, 0], ids=PLAN.ids), PROTOCOL, NONCE),
+        Opening(lb.InclusionPlan(PLAN.member, ids=["b", "a", "c", "d", "é"]), PROTOCOL, NONCE),
+        Opening(lb.InclusionPlan(PLAN.member), PROTOCOL, NONCE),
+        Opening(PLAN, PROTOCOL | {"confidence": 0.949}, NONCE),
+        Opening(PLAN, PROTOCOL | {"more": None}, NONCE),
+        Opening(PLAN, PROTOCOL, "01" + NONCE[2:]),
+    ],
+    ids=["coin", "order of ids", "no ids", "confidence", "more", "nonce"],
+)
+def test_nothing_else_opens_it(other: Opening) -> None:
+    with pytest.raises(CommitmentError, match="not what was committed to"):
+        Opening(PLAN, PROTOCOL, NONCE).commitment.check(other)
+
+
+@pytest.mark.parametrize("nonce", ["", "00" * 31, "00" * 33, "0" * 63, "zz" * 32, "AA" * 32, 5])
+def test_nonces_of_the_wrong_length_are_refused(nonce: Any) -> None:
+    with pytest.raises(CommitmentError, match="256 random bits"):
+        Opening(PLAN, PROTOCOL, nonce)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not a commitment"),
+        ("[]", "not a commitment"),
+        ('{"scheme": "leakbound commitment 1"}', "and nothing else"),
+        (text(scheme="leakbound commitment 2"), "scheme"),
+        (text(sha256="ab"), "64 hexadecimal"),
+        (text(examples=True), "64 hexadecimal"),
+        (text(sha256=[NONCE]), "64 hexadecimal"),
+        ('{"scheme": NaN, "sha256": "ab", "examples": 5}', "NaN is not JSON"),
+    ],
+)
+def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "commitment.json").write_text(content, encoding="utf-8")
+    with pytest.raises(CommitmentError, match=words):
+        Commitment.from_json(tmp_path / "commitment.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"confidence": float("nan")}, OptionError, "protocol.confidence is nan"),
+        ({"cuts": {"kappa": float("inf")}}, OptionError, "protocol.cuts.kappa is inf"),
+        ({"seed": 2**128}, OptionError, "129 bits"),
+        ({"unit": "\ud800"}, OptionError, "UTF-8 cannot"),
+        ({"unit": b"x"}, OptionTypeError, "of type bytes"),
+        (
+            {"attacks": [np.float64(1.0)]},
+            OptionTypeError,
+            r"protocol.attacks\[0\] is of type float64",
+        ),
+        ({"unit": {1: 2}}, OptionTypeError, "no text"),
+    ],
+)
+def test_protocols_without_one_spelling_are_refused(
+    change: dict[str, Any], error: type[LeakboundError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        PLAN.commit(PROTOCOL | change)
+
+
+def test_what_a_protocol_has_to_say(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="lacks claim, cuts"):
+        PLAN.commit({name: PROTOCOL[name] for name in PROTOCOL if name not in {"claim", "cuts"}})
+    for name, text in (("p.toml", protocol_toml()), ("p.json", json.dumps(PROTOCOL))):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert read_protocol(tmp_path / name) == PROTOCOL
+    for name, text in (
+        ("p.toml", "= 1"),
+        ("p.json", '{"a": 1, "a": 2}'),
+        ("q.toml", "\ufffe"),
+        ("day.toml", protocol_toml(unit="2026-01-01")),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        with pytest.raises((OptionError, OptionTypeError)):
+            read_protocol(tmp_path / name)
+
+
+def test_equal_values_have_one_spelling_and_order_does_not_matter() -> None:
+    one = canonical_json({"b": [1, 0.1, None, True], "a": {"é": "\n"}})
+    assert one == canonical_json({"a": {"é": "\n"}, "b": [1, 0.1, None, True]})
+    assert one == b'{"a":{"\\u00e9":"\\n"},"b":[1,0.1,null,true]}'
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("protocol.toml").write_text(protocol_toml(), encoding="utf-8")
+    assert "one of the two" in leakbound("commit", "protocol.toml").refusal
+    answer = leakbound("commit", "protocol.toml", "-m", 40)
+    assert answer.code == 0
+    opening = load_opening("secret")
+    assert len(opening.plan) == 40
+    commitment = Commitment.from_json(Path("public/commitment.json"))
+    commitment.check(opening)
+    assert answer.out.startswith(commitment.sha256)
+    assert [file.name for file in Path("public").iterdir()] == ["commitment.json"]
+    assert Path("secret").stat().st_mode & 0o077 == 0
+
+    before = Path("public/commitment.json").read_bytes()
+    assert "would be lost" in leakbound("commit", "protocol.toml", "-m", 40).refusal
+    assert Path("public/commitment.json").read_bytes() == before
+
+    kept = leakbound(
+        "commit", "protocol.toml", "--plan", "secret/plan.npz", "--out", "p2", "--secret", "s2"
+    )
+    assert kept.code == 0
+    assert load_opening("s2").plan == opening.plan
+    Path("lacking.toml").write_text('unit = "x"', encoding="utf-8")
+    refused = leakbound("commit", "lacking.toml", "-m", 4, "--out", "p3", "--secret", "s3")
+    assert "the protocol lacks attacks" in refused.refusal
+    assert not Path("p3").exists()

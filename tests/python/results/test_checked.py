@@ -1,0 +1,122 @@
+"""A guarantee that was put to the test: in JSON, in words, on pages, not against the bound."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.errors import IncompatibleOptionsError, OptionError, ResultFormatError
+from leakbound.report import render
+from leakbound.results import Checked
+
+M = 200
+rng = np.random.default_rng(2)
+MEMBER = rng.random(M) < 0.5
+SCORE = rng.normal(size=M) + 3 * MEMBER
+FAMILY = lb.TradeOffFamily(
+    parameter="scale",
+    tradeoff=lambda scale: lb.TradeOff.laplace(1 / scale),
+    bracket=(0.01, 100),
+    increasing=False,
+)
+PURE = lb.audit_one_run(SCORE, MEMBER)
+GAUSSIAN = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP())
+SCALE = lb.audit_one_run(SCORE, MEMBER, claim=FAMILY)
+PANORAMIA = lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER)
+ZERO_RUN = lb.audit_zero_run(SCORE, MEMBER, np.full(M, 0.5), claim=lb.PureDP())
+
+CASES: list[tuple[Any, dict[str, float], Checked, str]] = [
+    (PURE, {"epsilon": 1}, Checked("epsilon", "<=", 1.0, 0.0, "refuted"), "The claimed ε = 1 is"),
+    (PURE, {"epsilon": 3.6}, Checked("epsilon", "<=", 3.6, 0.0, "not refuted"), "ε = 3.6 is not"),
+    (PURE, {"epsilon": 99}, Checked("epsilon", "<=", 99.0, 0.0, "inconclusive"), "Inconclusive: "),
+    (GAUSSIAN, {"parameter": 0.5}, Checked("mu", "<=", 0.5, None, "refuted"), "claimed μ = 0.5 is"),
+    (
+        GAUSSIAN,
+        {"epsilon": 0.5, "delta": 1e-5},
+        Checked("epsilon", "<=", 0.5, 1e-5, "refuted"),
+        "ε = 0.5 with δ = 1e-05 is refuted within Gaussian DP",
+    ),
+    (SCALE, {"parameter": 50}, Checked("scale", ">=", 50.0, None, "refuted"), "scale ≥ 50 is ref"),
+    (SCALE, {"parameter": 0.3}, Checked("scale", ">=", 0.3, None, "inconclusive"), "scale ≥ 0.3"),
+    (
+        PANORAMIA,
+        {"epsilon": 1, "c": 0.5},
+        Checked("epsilon", "<=", 1.0, 0.0, "refuted", 0.5),
+        "c = 0.5 with ε = 1 is refuted",
+    ),
+    (
+        PANORAMIA,
+        {"epsilon": 1},
+        Checked("epsilon", "<=", 1.0, 0.0, "inconclusive"),
+        "cannot be tested alone",
+    ),
+    (
+        ZERO_RUN,
+        {"epsilon": 0.5},
+        Checked("epsilon", "<=", 0.5, 0.0, "refuted"),
+        "If the propensities are right, the claimed ε = 0.5 is refuted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "claimed", "expected", "words"), CASES)
+def test_the_claim_its_relation_and_the_verdict(
+    result: Any, claimed: dict[str, float], expected: Checked, words: str
+) -> None:
+    checked = result.with_check(**claimed)
+    assert checked.checked == expected
+    assert expected.verdict == result.check(**claimed)
+    assert words in checked.answered
+    assert words in render(checked).replace("\u00a0", " ").replace("\u202f", " ")
+    assert result.checked is None
+    assert result.answered == ""
+    if result is not SCALE:  # whose function is not stored
+        assert type(result).from_json(checked.to_json()) == checked != result
+
+
+@pytest.mark.parametrize("result", [PURE, GAUSSIAN, PANORAMIA, ZERO_RUN], ids=lambda r: r.kind)
+def test_a_verdict_against_the_bound_is_refused(result: Any) -> None:
+    data = result.with_check(epsilon=0.25).to_dict()
+    for verdict in {"refuted", "not refuted", "inconclusive"} - {data["checked"]["verdict"]}:
+        wrong = json.loads(json.dumps(data))
+        wrong["checked"]["verdict"] = verdict
+        with pytest.raises(ResultFormatError, match="and the bound gives"):
+            type(result).from_dict(wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"value": -1.0}, "epsilon must be at least 0"),
+        ({"value": "-inf"}, "epsilon must be at least 0"),
+        ({"value": None}, "value must be a number"),
+        ({"relation": "="}, "relation must be '<=' or '>='"),
+        ({"relation": ">="}, "and the bound gives"),
+        ({"parameter": "mu"}, "and the bound gives"),
+        ({"delta": None}, "and the bound gives|cannot be"),
+        ({"delta": 0.5}, "says nothing about delta"),
+        ({"c": 1.0}, "and the bound gives"),
+        ({"type": "Claimed"}, "type must be"),
+    ],
+)
+def test_what_cannot_have_been_checked_is_refused(change: dict[str, Any], words: str) -> None:
+    data: Any = PURE.with_check(epsilon=1.0).to_dict()
+    data["checked"] |= change
+    if change == {"delta": None}:  # ε of pure DP is the claim's own parameter, too
+        assert lb.AuditResult.from_dict(data).checked == Checked(
+            "epsilon", "<=", 1.0, None, "refuted"
+        )
+        return
+    with pytest.raises(ResultFormatError, match=words):
+        lb.AuditResult.from_dict(data)
+
+
+def test_claims_that_make_no_sense() -> None:
+    with pytest.raises(IncompatibleOptionsError, match="one of them"):
+        PURE.with_check()
+    with pytest.raises(OptionError, match="epsilon must be at least 0"):
+        PURE.with_check(epsilon=-1)
+    with pytest.raises(IncompatibleOptionsError, match="says nothing about delta"):
+        PANORAMIA.with_check(epsilon=1, delta=0.5)
