@@ -1,5 +1,6 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack, overload
 
@@ -55,11 +56,6 @@ _FAMILY_THEOREM = (
     "so do the probabilities of all counts of correct guesses together (Mahloujifar, Melis and "
     "Chaudhuri 2025, Theorem 3.1). ε is a conversion of the rejected curve and holds within the "
     "family. "
-)
-
-_FIXED_SIZE = (
-    "exactly so many examples were included, not each by its own coin: the guesses are dependent "
-    "and the confidence is approximate, in either direction; draw coins next time"
 )
 
 
@@ -158,7 +154,7 @@ def audit_one_run(
     design : {"coins", "random_split", "fixed_size"}
         How the members were drawn: by independent coins, or as a random subset of the examples,
         as a split into training set and test set is. A random split is audited in pairs, and the
-        bound is on replacing one example. "fixed_size" is approximate.
+        bound is on replacing one example. "fixed_size" is a deprecated name for it.
     strata : array-like, shape (m,), optional
         Under "random_split", the stratum of each example if the split was made within strata:
         numbers or text that training had no part in.
@@ -267,6 +263,9 @@ def audit_one_run(
             return audit_split(scores, member, request)
         return audit_coins(scores, member, request, declared=True)
 
+    if design == "fixed_size":
+        message = 'design="fixed_size" is now called "random_split", and audited exactly'
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
     if isinstance(claim, Sequence):
         return simultaneous_results(claim, confidence, audit)
     return audit(claim, confidence)
@@ -293,7 +292,7 @@ def audit_coins(
     chances = _chances(request, order.placed(request.prior, "prior"), attacks.examples)
     count = MemberCount.of_coins(int(included.sum()), included.size, chances)
     if declared:
-        count.refuse(request.design)
+        count.refuse()
 
     def prove(scores: FloatArray, level: float) -> Proof:
         game = Game(scores=scores, member=included, sides=request.sides, seed=seed)
@@ -304,11 +303,10 @@ def audit_coins(
         proof,
         request,
         theorem=_theorem(claim, chances),
-        assumptions=_assumptions(claim, request.design, chances, count, attacks.others),
+        assumptions=_assumptions(claim, chances, count, attacks.others),
         options={"sides": request.sides, "prior": describe(chances)},
         warnings=(
             *(count.warnings() if declared else ()),
-            *((_FIXED_SIZE,) if request.design == "fixed_size" else ()),
             *delta_warnings(claim.delta, attacks.examples),
         ),
         inputs={**attacks.digested, "member": included, **_digested(chances)},
@@ -344,7 +342,7 @@ def _theorem(claim: Claim, chances: FloatArray | None) -> str:
 
 
 def _assumptions(
-    claim: Claim, design: Design, chances: FloatArray | None, count: MemberCount, others: str
+    claim: Claim, chances: FloatArray | None, count: MemberCount, others: str
 ) -> tuple[Assumption, ...]:
     coins = "fair coin" if chances is None else "coin, of the probability given,"
     apart = not isinstance(claim, PureDP) or chances is not None
@@ -356,7 +354,7 @@ def _assumptions(
                 f"Each example was in the training set if its own {coins} said so; the bound is "
                 "over these coins and whatever training draws, given everything else."
             ),
-            count.status("declared" if design == "coins" else "approximate"),
+            count.status("declared"),
         ),
         Assumption(
             "add or remove one example",

@@ -48,6 +48,8 @@ class OneRunRequest:
         choice(self.bound, "bound", ApproxBound)
         choice(self.test, "test", FdpTest)
         choice(self.design, "design", Design)
+        if self.design == "fixed_size":
+            object.__setattr__(self, "design", "random_split")
         choice(self.aggregate, "aggregate", Aggregate)
         if self.assume is not None:
             message = (
