@@ -179,6 +179,13 @@ def one_run(
         Literal["mean", "max", "log_mean_exp"],
         typer.Option(help="The score of a group, from those of its rows."),
     ] = "mean",
+    features: Annotated[
+        str,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of features that may contradict the randomness of the split.",
+        ),
+    ] = "",
     untouched: Annotated[
         bool,
         typer.Option(
@@ -203,12 +210,13 @@ def one_run(
     """Audit the scores of one training run in a file."""
     with output.answering():
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
-        _check_design(design, split, strata, groups, untouched=untouched)
+        _check_design(design, split, strata, groups, features, untouched=untouched)
         goal = _related(goal, relation, design)
         guarantee = _guarantee(goal, family)
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
-        wanted = [*names, chance] if isinstance(chance, str) else names
+        known = parse_columns(features) if features else []
+        wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
         table = table_of(file, {name: (name,) for name in wanted}, out, words=columns)
         with auditing(file, table):
@@ -224,16 +232,20 @@ def one_run(
                 strata=table.words[strata] if strata else None,
                 groups=table.words[groups] if groups else None,
                 aggregate=aggregate,
+                features=np.column_stack([table.scores[name] for name in known]) if known else None,
                 ids=table.ids,
                 seed=seed,
             )
         conclude(result, file, goal, out, json=json)
 
 
-def _check_design(design: str, split: str, strata: str, groups: str, *, untouched: bool) -> None:
+def _check_design(
+    design: str, split: str, strata: str, groups: str, features: str, *, untouched: bool
+) -> None:
     """Raise where options do not suit a design, or a random split lacks what has to be declared."""
     if design == "coins":
-        named = [f"--{name}" for name, value in (("strata", strata), ("groups", groups)) if value]
+        columns = {"--strata": strata, "--groups": groups, "--features": features}
+        named = [name for name, value in columns.items() if value]
         named += ["--split"] if split != "random" else []
         named += ["--untouched"] if untouched else []
         if named:

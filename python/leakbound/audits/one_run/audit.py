@@ -72,6 +72,7 @@ class _Options(TypedDict, total=False):
     strata: ArrayInput | None
     groups: ArrayInput | None
     aggregate: Aggregate
+    features: ArrayInput | None
     assume: str | None
     ids: ArrayInput | None
     seed: int
@@ -108,6 +109,7 @@ def audit_one_run(
     strata: ArrayInput | None = None,
     groups: ArrayInput | None = None,
     aggregate: Aggregate = "mean",
+    features: ArrayInput | None = None,
     assume: str | None = None,
     ids: ArrayInput | None = None,
     seed: int = 0,
@@ -163,6 +165,10 @@ def audit_one_run(
         rows of a user. The bound is then on replacing one of these.
     aggregate : {"mean", "max", "log_mean_exp"}
         The score of a group, from those of its rows.
+    features : array-like, shape (m, d), optional
+        Under "random_split", features of the examples, from which two classifiers bet on which of
+        each pair is the member. If a random split would let them win so often with a probability
+        below 0.001, its randomness is contradicted and the bound withheld.
     assume : None
         Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
         independent given the model, is refused: for pure DP it adds nothing, and otherwise it
@@ -187,6 +193,8 @@ def audit_one_run(
         If a score is NaN, or all are equal.
     LengthMismatchError, MembershipError
         If `member` has another length than `scores`, or a value outside the allowed sets.
+    FeaturesError, MissingExtraError
+        If a feature is not finite, or scikit-learn is not installed to test the split.
     NoPairsError
         If a random split has no pair of member and non-member.
     UnmatchedIdsError
@@ -255,6 +263,7 @@ def audit_one_run(
             strata=strata,
             groups=groups,
             aggregate=aggregate,
+            features=features,
             assume=assume,
             ids=ids,
             seed=seed,
