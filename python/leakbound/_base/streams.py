@@ -41,6 +41,7 @@ class Purpose(Enum):
     AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
+    SPLIT_PARTS = "audits/split-parts"
 
     SET_TIES = "audits/set-ties"
     SET_MATCHING = "audits/set-matching"

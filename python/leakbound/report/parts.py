@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from leakbound._base.lazy import IF_ANY
-from leakbound._base.types import FloatArray, IntArray, Status, Verdict
+from leakbound._base.types import FloatArray, IntArray, Relation, Status, Verdict
 
 __all__ = ["Assumption", "Checked", "Curve", "Histogram", "Provenance", "Roc"]
 
@@ -47,6 +47,8 @@ class Checked:
         What the audit says of it.
     c : float or None
         For PANORAMIA, the closeness of the generator that is claimed together with ε.
+    compares : {"add_remove", "replace"} or None
+        What the claimed guarantee compares, where that was said.
     """
 
     parameter: str
@@ -55,6 +57,7 @@ class Checked:
     delta: float | None
     verdict: Verdict
     c: float | None = field(default=None, metadata=IF_ANY)
+    compares: Relation | None = field(default=None, metadata=IF_ANY)
 
 
 @dataclass(frozen=True)

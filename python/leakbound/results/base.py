@@ -16,7 +16,7 @@ import numpy as np
 
 from leakbound._base.formatting import down, number, percent
 from leakbound._base.records import Lazy, Record
-from leakbound._base.types import Design, Kind, PathName, Verdict
+from leakbound._base.types import Design, Kind, PathName, Relation, Verdict
 from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -24,7 +24,7 @@ from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
-from leakbound.results.words import FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
+from leakbound.results.words import COMPARED, FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -272,6 +272,11 @@ class Result(Record, ABC):
         return self._evidence()
 
     @property
+    def _chance(self) -> str:
+        """What the confidence is over."""
+        return "the coins of membership"
+
+    @property
     def _is_uncorrected(self) -> bool:
         return bool(self.options["cuts"]["type"] == "Uncorrected")
 
@@ -305,6 +310,8 @@ class Result(Record, ABC):
         sign = "=" if one.relation == "<=" else "≥"
         claim = f"{symbol_of(one.parameter)} {sign} {one.value:g}"
         claim += f" with δ = {one.delta:g}" if one.delta else ""
+        if one.compares:
+            claim += f" for {COMPARED[one.compares]} one {self.options.get('unit', 'example')}"
         return self._said(one.verdict, claim if one.c is None else f"c = {one.c:g} with {claim}")
 
     @abstractmethod
@@ -453,7 +460,7 @@ class Result(Record, ABC):
         return (
             Metric("AUC", f"{ranking.auc:.3f}", auc),
             Metric("Examples", f"{ranking.m:,}", members),
-            Metric("Confidence", percent(self.confidence), "over the coins of membership"),
+            Metric("Confidence", percent(self.confidence), f"over {self._chance}"),
         )
 
     @abstractmethod
@@ -598,6 +605,8 @@ def sign_of(kind: Kind) -> str:
 def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:
     """Return which options of a result that was read cannot be; empty if all can."""
     cuts, design = options.get("cuts"), options.get("design", "coins")
+    if options.get("relation", "replace") not in get_args(Relation):
+        return f"options.relation is {shown(options['relation'])}, which is no relation"
     if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
         return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
     if design not in get_args(Design):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from leakbound.report.contents import Meaning
 
 if TYPE_CHECKING:
-    from leakbound._base.types import Kind, PathName
+    from leakbound._base.types import Kind, PathName, Relation
     from leakbound.claims import Claim
     from leakbound.report.contents import Terms
 
@@ -178,6 +178,10 @@ def _not_said(terms: Terms) -> tuple[str, ...]:
 def symbol(claim: Claim) -> str:
     """Return the name of what is bounded, as figures and tables write it."""
     return symbol_of(claim.parameter)
+
+
+COMPARED: dict[Relation, str] = {"add_remove": "adding or removing", "replace": "replacing"}
+"""What a guarantee compares, as a verb."""
 
 
 def symbol_of(parameter: str) -> str:
