@@ -45,6 +45,7 @@ from leakbound.validity.learnt import learnt_cases
 from leakbound.validity.nuisance import nuisance_cases
 from leakbound.validity.same_seed import same_seed_cases
 from leakbound.validity.suite import CHEAP, COSTLY, DEAR, FUTILE, MODERATE, Case
+from leakbound.validity.synthetic import synthetic_cases
 from leakbound.validity.ties import coarse_cases
 from leakbound.validity.trials import ERROR, OneRun, Panoramia, Stream
 from leakbound.validity.zero_run import zero_run_cases
@@ -317,6 +318,7 @@ _TABLES = (
     design_cases,
     asymmetric_cases,
     nuisance_cases,
+    synthetic_cases,
     _traps,
 )
 
