@@ -219,7 +219,10 @@ def one_run_options() -> Iterator[Case]:
     for claim, policy in product(("gaussian", "laplace", "table"), ("fixed", "union-geometric")):
         yield one(f"recursion/{claim}/{policy}", claim, cuts=POLICIES[policy], test="recursion")
     yield one("confidence", confidence=0.8, seed=3)
-    yield one("fixed-size", design="fixed_size", page=True)
+    yield one("random-split", design="random_split", page=True)
+    for claim in ("approx", "gaussian"):
+        yield one(f"random-split/{claim}", claim=claim, design="random_split", page=True)
+    yield one("random-split/strata", design="random_split", strata=np.arange(data.member.size) % 3)
     yield one("assume", assume="product")
     yield one("ids", ids=[f"c{i}" for i in range(data.member.size)])
     yield one("repeated-ids", ids=[i // 2 for i in range(data.member.size)])
@@ -273,7 +276,7 @@ def one_run_inputs() -> Iterator[Case]:
     uneven = members(400, 235)
     yield _one_run(fine(noise + 2 * uneven), uneven, "contradicted", page=True)
     yield _one_run(noise, members(400, 320), "implausible")
-    yield _one_run(noise, members(400, 320), "implausible-subset", design="fixed_size")
+    yield _one_run(noise, members(400, 320), "uneven-split", design="random_split", page=True)
 
 
 def _one_run(

@@ -41,6 +41,7 @@ class Purpose(Enum):
     AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
+    SPLIT_PARTS = "audits/split-parts"
 
     SET_TIES = "audits/set-ties"
     SET_MATCHING = "audits/set-matching"
@@ -141,6 +142,7 @@ class Purpose(Enum):
     KNOWING_ATTACKER = "validity/knowing-attacker"
     COARSE_REPORTS = "validity/coarse-reports"
     COARSE_PAIRS = "validity/coarse-pairs"
+    SPLIT_GAME = "validity/split"
     WRONG_DESIGNS = "validity/wrong-designs"
     TIES_BY_LABEL = "validity/ties-by-label"
     HALF_OF_SIX = "validity/half-of-six"

@@ -18,6 +18,7 @@ from leakbound.claims.pure_and_approximate import (
     ApproxDP,
     PureDP,
 )
+from leakbound.claims.relations import replacing
 
 __all__ = [
     "CLAIMS",
@@ -31,4 +32,5 @@ __all__ = [
     "PureDP",
     "SubsampledGaussianDP",
     "TradeOffFamily",
+    "replacing",
 ]

@@ -18,8 +18,10 @@ from leakbound import (
     audit_one_run,
     audit_panoramia,
 )
+from leakbound.claims import replacing
 from leakbound.cli import output
 from leakbound.cli.options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
+from leakbound.cli.splits import SPLITS, check_split
 from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
     AbstentionError,
@@ -30,6 +32,7 @@ from leakbound.errors import (
     InputFileError,
     MembershipError,
     NaNScoresError,
+    NoPairsError,
     ShapeError,
 )
 from leakbound.results.words import DELTA
@@ -49,6 +52,7 @@ _ABOUT_DATA = (
     FeaturesError,
     MembershipError,
     NaNScoresError,
+    NoPairsError,
     ShapeError,
 )
 
@@ -57,6 +61,8 @@ ONE_RUN = (
     "A fair coin decided for each example whether it was trained on. FILE has a column "
     "[bold]score[/] (higher: more likely a member; --attacks names several), a column "
     "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/].\n\n"
+    "With --design random_split the training set is a random part of the examples, such as that of "
+    "train_test_split: scores of both parts, and the bound is on replacing one example.\n\n"
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
     "70 a crash.[/]"
 )
@@ -151,11 +157,52 @@ def one_run(
         ),
     ] = "0.5",
     design: Annotated[
-        Literal["coins", "fixed_size"],
+        Literal["coins", "random_split", "fixed_size"],
         typer.Option(
-            help="How membership was assigned: by independent fair coins, or a fixed number."
+            help="How membership was assigned: by independent coins, or by a random split into "
+            "training and test set, of any shares; fixed_size is its former name."
         ),
     ] = "coins",
+    split: Annotated[
+        str,
+        typer.Option(metavar="NAME", help=f"What made the random split: {SPLITS}."),
+    ] = "random",
+    strata: Annotated[
+        str,
+        typer.Option(metavar="COL", help="The column that the random split was stratified by."),
+    ] = "",
+    groups: Annotated[
+        str,
+        typer.Option(metavar="COL", help="The column of groups that the split moved as a whole."),
+    ] = "",
+    aggregate: Annotated[
+        Literal["mean", "max", "log_mean_exp"],
+        typer.Option(help="The score of a group, from those of its rows."),
+    ] = "mean",
+    features: Annotated[
+        str,
+        typer.Option(
+            metavar="COL,COL",
+            help="Columns of features that may contradict the randomness of the split.",
+        ),
+    ] = "",
+    untouched: Annotated[
+        bool,
+        typer.Option(
+            "--untouched",
+            metavar="",
+            help="Declare that the examples held out chose nothing about the model: no early "
+            "stopping, checkpoint or option. Needed for a random split.",
+        ),
+    ] = False,
+    relation: Annotated[
+        Literal["", "add_remove", "replace"],
+        typer.Option(
+            metavar="R",
+            help="What the claim compares: add_remove or replace. Needed for a random split, whose "
+            "bound is on replacing one example; the claim is converted.",
+        ),
+    ] = "",
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
@@ -163,11 +210,15 @@ def one_run(
     """Audit the scores of one training run in a file."""
     with output.answering():
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        _check_design(design, split, strata, groups, features, untouched=untouched)
+        goal = _related(goal, relation, design)
         guarantee = _guarantee(goal, family)
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
-        wanted = [*names, chance] if isinstance(chance, str) else names
-        table = table_of(file, {name: (name,) for name in wanted}, out)
+        known = parse_columns(features) if features else []
+        wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
+        columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
+        table = table_of(file, {name: (name,) for name in wanted}, out, words=columns)
         with auditing(file, table):
             result = audit_one_run(
                 scores_of(table, names),
@@ -177,11 +228,62 @@ def one_run(
                 cuts=policy,
                 sides=sides,
                 prior=table.scores[chance] if isinstance(chance, str) else chance,
-                design=design,
+                design="coins" if design == "coins" else "random_split",
+                strata=table.words[strata] if strata else None,
+                groups=table.words[groups] if groups else None,
+                aggregate=aggregate,
+                features=np.column_stack([table.scores[name] for name in known]) if known else None,
                 ids=table.ids,
                 seed=seed,
             )
         conclude(result, file, goal, out, json=json)
+
+
+def _check_design(
+    design: str, split: str, strata: str, groups: str, features: str, *, untouched: bool
+) -> None:
+    """Raise where options do not suit a design, or a random split lacks what has to be declared."""
+    if design == "coins":
+        columns = {"--strata": strata, "--groups": groups, "--features": features}
+        named = [name for name, value in columns.items() if value]
+        named += ["--split"] if split != "random" else []
+        named += ["--untouched"] if untouched else []
+        if named:
+            message = f"{named[0]} is for --design random_split: name the design, or leave it out"
+            raise IncompatibleOptionsError(message)
+        return
+    check_split(split, strata=strata, groups=groups)
+    if not untouched:
+        message = (
+            "an audit of a random split holds if the examples held out chose nothing about the "
+            "model, by early stopping, selection or tuning: declare so with --untouched, or leave "
+            "the examples that did out of the file"
+        )
+        raise IncompatibleOptionsError(message)
+
+
+def _related(goal: dict[str, float], relation: str, design: str) -> dict[str, float]:
+    """Return a claim as one of the design's relation."""
+    if design == "coins":
+        if relation == "replace":
+            message = (
+                "--relation replace is for --design random_split: coins decide whether an example "
+                "is there, which is to add or remove one"
+            )
+            raise IncompatibleOptionsError(message)
+        return goal
+    if not goal or relation == "replace":
+        return goal
+    if not relation:
+        message = (
+            "the bound of a random split is on replacing one example: say what the claim compares, "
+            "--relation add_remove (it is converted: 2ε, 2μ) or --relation replace"
+        )
+        raise IncompatibleOptionsError(message)
+    if "mu" in goal:
+        return {"mu": 2 * goal["mu"]}
+    epsilon, delta = replacing(goal["eps"], goal.get("delta", 0.0))
+    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
 def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
@@ -211,9 +313,10 @@ def conclude(
 def _verdict(result: AuditResult, goal: Mapping[str, float]) -> Verdict | None:
     if not goal:
         return None
+    relation = result.relation
     if "mu" in goal:
-        return result.check(parameter=goal["mu"])
-    return result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0))
+        return result.check(parameter=goal["mu"], relation=relation)
+    return result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0), relation=relation)
 
 
 def panoramia(
@@ -314,12 +417,13 @@ def table_of(
     out: Path | None,
     *,
     optional: tuple[str, ...] = ("id",),
+    words: tuple[str, ...] = (),
 ) -> Table:
     """Read a table, once the folder of the results is known to be writable."""
     if out is not None:
         output.prepare(out)
     with output.waiting(f"Reading {file}"):
-        return read(file, wanted, optional=optional)
+        return read(file, wanted, optional=optional, words=words)
 
 
 def scores_of(table: Table, names: Sequence[str]) -> ArrayInput | dict[str, ArrayInput]:

@@ -10,7 +10,7 @@ import csv
 import math
 from array import array
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -58,18 +58,27 @@ class Table:
     member: NDArray[Any]
     ids: NDArray[Any] | None
     split: NDArray[Any] | None = None
+    words: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def read(
-    path: Path, wanted: Mapping[str, tuple[str, ...]], *, optional: tuple[str, ...] = ("id",)
+    path: Path,
+    wanted: Mapping[str, tuple[str, ...]],
+    *,
+    optional: tuple[str, ...] = ("id",),
+    words: tuple[str, ...] = (),
 ) -> Table:
-    """Read the columns that an audit needs, and `id` if the file has it."""
+    """Read the columns that an audit needs, those of `words` as text, and `id` if it is there."""
     names_of, load = _format(path)
     names = names_of(path)
-    needs = {**wanted, "member": ("member",)}
+    clash = sorted(set(words) & {name for names in wanted.values() for name in names})
+    if clash or "member" in words:
+        message = f"{path}: column {(clash or ['member'])[0]!r} cannot be read in two roles"
+        raise InputFileError(message)
+    needs = {**wanted, **{name: (name,) for name in words}, "member": ("member",)}
     picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
     picked |= {name: _pick(path, names, (name,), needs) for name in optional if name in names}
-    columns = load(path, names, sorted(set(picked.values())))
+    columns = load(path, names, sorted(set(picked.values())), _TEXT | frozenset(words))
     lengths = {name: len(values) for name, values in columns.items()}
     if 0 in lengths.values():
         message = f"{path} has a header and no rows: it needs one row for each audited example"
@@ -83,7 +92,21 @@ def read(
         member=columns["member"],
         ids=columns.get("id"),
         split=columns.get("split"),
+        words={name: _filled(path, name, columns[name]) for name in words},
     )
+
+
+def _filled(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Check that no text of a column is empty."""
+    if values.dtype.kind in "OSU":
+        empty = [row for row, one in enumerate(values.tolist()) if not str(one).strip()]
+        if empty:
+            message = (
+                f"{path}: column {name!r} is empty at row {empty[0]} (rows count from 0, without "
+                "the header): every example needs a value"
+            )
+            raise InputFileError(message)
+    return values
 
 
 def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:
@@ -131,7 +154,7 @@ def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
     names_of, load = _format(path)
     names = names_of(path)
     picked = [_pick(path, names, ("propensity",), {"propensity": ("propensity",)})]
-    columns = load(path, names, [*picked, *({"id"} & set(names))])
+    columns = load(path, names, [*picked, *({"id"} & set(names))], _TEXT)
     if "id" not in columns or ids is None:
         return columns["propensity"]
     # Ids are text in a csv file and may be numbers elsewhere.
@@ -246,14 +269,16 @@ def _bounded(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def _csv(path: Path, names: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+def _csv(
+    path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str]
+) -> dict[str, NDArray[Any]]:
     """Read by Arrow where it is installed; whatever it refuses, the plain reader explains."""
-    columns = _csv_by_arrow(path, names, picked)
-    return _csv_by_line(path, names, picked) if columns is None else columns
+    columns = _csv_by_arrow(path, names, picked, text)
+    return _csv_by_line(path, names, picked, text) if columns is None else columns
 
 
 def _csv_by_arrow(
-    path: Path, names: Sequence[str], picked: Sequence[str]
+    path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str] = _TEXT
 ) -> dict[str, NDArray[Any]] | None:
     try:
         import pyarrow as pa
@@ -277,7 +302,7 @@ def _csv_by_arrow(
         )
 
     try:
-        table = load(picked, _TEXT)
+        table = load(picked, text)
         columns = {name: table[name].combine_chunks() for name in picked}
         if "member" in columns:
             words = columns["member"].dictionary_encode()
@@ -296,12 +321,12 @@ def _csv_by_arrow(
 
 
 def _csv_by_line(
-    path: Path, names: Sequence[str], picked: Sequence[str]
+    path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str] = _TEXT
 ) -> dict[str, NDArray[Any]]:
     places = {name: list(names).index(name) for name in picked}
-    scores = {name: array("d") for name in picked if name not in _TEXT}
+    scores = {name: array("d") for name in picked if name not in text}
     member = array("b")
-    texts: dict[str, list[str]] = {name: [] for name in picked if name in {"id", "split"}}
+    texts: dict[str, list[str]] = {name: [] for name in picked if name in text - {"member"}}
     for line, row in _lines(path, len(names)):
         for name, values in scores.items():
             values.append(_decimal(row[places[name]], path, line, name))
@@ -392,7 +417,9 @@ def _npz_names(path: Path) -> list[str]:
         return archive.names
 
 
-def _npz(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+def _npz(
+    path: Path, _: Sequence[str], picked: Sequence[str], _text: frozenset[str]
+) -> dict[str, NDArray[Any]]:
     with _archive(path) as archive:
         columns = {name: archive[name] for name in picked}
     for name, values in columns.items():
@@ -418,7 +445,9 @@ def _parquet_names(path: Path) -> list[str]:
         return list(parquet.read_schema(file).names)
 
 
-def _parquet(path: Path, _: Sequence[str], picked: Sequence[str]) -> dict[str, NDArray[Any]]:
+def _parquet(
+    path: Path, _: Sequence[str], picked: Sequence[str], _text: frozenset[str]
+) -> dict[str, NDArray[Any]]:
     with _arrow(path) as parquet, path.open("rb") as file:
         table = parquet.read_table(file, columns=list(picked))
         for name in picked:

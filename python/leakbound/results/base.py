@@ -16,7 +16,7 @@ import numpy as np
 
 from leakbound._base.formatting import down, number, percent
 from leakbound._base.records import Lazy, Record
-from leakbound._base.types import Design, Kind, PathName, Verdict
+from leakbound._base.types import Design, Kind, PathName, Relation, Verdict
 from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -271,6 +271,11 @@ class Result(Record, ABC):
         return self._evidence()
 
     @property
+    def _chance(self) -> str:
+        """What the confidence is over."""
+        return "the coins of membership"
+
+    @property
     def _is_uncorrected(self) -> bool:
         return bool(self.options["cuts"]["type"] == "Uncorrected")
 
@@ -404,7 +409,7 @@ class Result(Record, ABC):
         return (
             Metric("AUC", f"{ranking.auc:.3f}", auc),
             Metric("Examples", f"{ranking.m:,}", members),
-            Metric("Confidence", percent(self.confidence), "over the coins of membership"),
+            Metric("Confidence", percent(self.confidence), f"over {self._chance}"),
         )
 
     @abstractmethod
@@ -549,6 +554,8 @@ def sign_of(kind: Kind) -> str:
 def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:
     """Return which options of a result that was read cannot be; empty if all can."""
     cuts, design = options.get("cuts"), options.get("design", "coins")
+    if options.get("relation", "replace") not in get_args(Relation):
+        return f"options.relation is {shown(options['relation'])}, which is no relation"
     if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
         return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
     if design not in get_args(Design):

@@ -1,13 +1,13 @@
 """What an audit with random inclusion returns; the public name is that of the package."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.records import Lazy
-from leakbound._base.types import Kind, Verdict
-from leakbound._base.validation import real
-from leakbound.claims import FAMILIES, Claim
+from leakbound._base.types import Kind, Relation, Verdict
+from leakbound._base.validation import choice, real
+from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, replacing
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.contents import Figure, Metric, Profile, Series, Terms
@@ -93,6 +93,23 @@ class AuditResult(Result, ScoreAudit):
         return self._rejectable.value
 
     @property
+    def relation(self) -> Relation:
+        """What the bound compares: training with and without an example, or with another one."""
+        stored: Relation = self.options.get("relation", "add_remove")
+        return stored
+
+    @property
+    def _replaced(self) -> str:
+        """What is replaced by another, in words after a claim; "" where it is added or removed."""
+        if self.relation == "add_remove":
+            return ""
+        return f" for replacing one {self.options.get('unit', 'example')}"
+
+    @property
+    def _chance(self) -> str:
+        return "the random split" if self.relation == "replace" else super()._chance
+
+    @property
     def is_family(self) -> bool:
         """Whether the claim is a family of trade-off functions."""
         return isinstance(self.claim, FAMILIES)
@@ -140,6 +157,7 @@ class AuditResult(Result, ScoreAudit):
         epsilon: float | None = None,
         delta: float = 0.0,
         parameter: float | None = None,
+        relation: Relation | None = None,
     ) -> Verdict:
         """Say whether the audit refutes a claimed ε, or a claimed parameter.
 
@@ -151,6 +169,10 @@ class AuditResult(Result, ScoreAudit):
             The claimed δ; for `PureDP` and `ApproxDP` at most that of the result's claim.
         parameter : float, optional
             In place of ε, the claimed value of the claim's own parameter, such as μ.
+        relation : {"add_remove", "replace"}, optional
+            What the claimed guarantee compares. It must be given where the bound is on replacing
+            one example: a claim about adding or removing one is then converted to what follows
+            from it, (2ε, (1 + e^ε) δ) or 2μ. The bound never is.
 
         Returns
         -------
@@ -165,13 +187,17 @@ class AuditResult(Result, ScoreAudit):
         OptionError, OptionTypeError
             If a claimed value is negative or no number, or `delta` is outside [0, 1).
         IncompatibleOptionsError
-            If the claim says nothing about this δ, or not one of ε and parameter is given.
+            If the claim says nothing about this δ, not one of ε and parameter is given, or the two
+            relations cannot be compared.
         """
         if (epsilon is None) == (parameter is None):
             message = "claim either epsilon or parameter, one of them"
             raise IncompatibleOptionsError(message)
+        converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)
+            if converted and isinstance(self.claim, GaussianDP):
+                claimed *= 2
             sign = -1 if self.bounds_above else 1
             return judged(
                 self.kind,
@@ -180,20 +206,56 @@ class AuditResult(Result, ScoreAudit):
             )
         claimed = real(epsilon, "epsilon", least=0)
         if self.is_family:
+            half = _halved if converted else _same
             return judged(
                 self.kind,
-                refuted=self.epsilon(delta) > claimed,
-                refutable=lambda: _converted(self.rejectable, delta) > claimed,
+                refuted=_converted(half(self.rejected), delta) > claimed,
+                refutable=lambda: _converted(half(self.rejectable), delta) > claimed,
             )
+        if converted:
+            claimed, delta = replacing(claimed, delta)
+            if delta >= 1:
+                return "inconclusive"
         check_delta(delta, self.claim)
         return judged(
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
         )
 
+    def _crosses(self, relation: Relation | None, *, by_parameter: bool) -> bool:
+        """Return whether a claim about adding or removing one example has to be converted."""
+        if relation is not None:
+            choice(relation, "relation", Relation)
+        if self.relation == "add_remove":
+            if relation == "replace":
+                message = (
+                    "the bound is on adding or removing one example, and a guarantee for replacing "
+                    'one says nothing about that: audit a random split (design="random_split")'
+                )
+                raise IncompatibleOptionsError(message)
+            return False
+        if isinstance(self.claim, SubsampledGaussianDP) and by_parameter:
+            return False  # noise is noise: its curve is that of the relation
+        if relation is None:
+            message = (
+                f"the bound is{self._replaced}: say what the claim compares, "
+                'relation="add_remove" (it is converted: 2ε, 2μ) or relation="replace"'
+            )
+            raise IncompatibleOptionsError(message)
+        if relation == "replace":
+            return False
+        if self.is_family and not (isinstance(self.claim, GaussianDP) and not self.claim.delta):
+            message = (
+                f"a claim of {self.claim.name} for adding or removing one example has no curve of "
+                'this family for replacing one: claim that one, with relation="replace"'
+            )
+            raise IncompatibleOptionsError(message)
+        return True
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.parameter} {self.rounded(self.bound)} @ "
-            f"{percent(self.confidence)}, {self.claim.name}, {self._counts}, {self.kind})"
+            f"{percent(self.confidence)}, {self.claim.name}{self._replaced}, {self._counts}, "
+            f"{self.kind})"
         )
 
     def rounded(self, value: float) -> str:
@@ -251,12 +313,17 @@ class AuditResult(Result, ScoreAudit):
     def terms(self) -> Terms:
         """What the bound refers to, in words that every sentence about it shares."""
         if not self.is_family:
-            return super().terms
+            terms = super().terms
+            return replace(
+                terms,
+                guarantee=terms.guarantee + self._replaced,
+                family=terms.family + self._replaced,
+            )
         name = symbol(self.claim)
         sign, size = (">", "large") if self.bounds_above else ("<", "small")
         return Terms(
-            guarantee=f"guarantee of {self.claim.name}",
-            family=self.claim.name,
+            guarantee=f"guarantee of {self.claim.name}{self._replaced}",
+            family=self.claim.name + self._replaced,
             bound=f"{name} {sign} {self.rounded(self.bound)}",
             however=f"however {size} its {name}",
             at=f" at δ = {DELTA:g}",
@@ -279,7 +346,8 @@ class AuditResult(Result, ScoreAudit):
             fixed = self.options["cuts"]["type"] == "Fixed"
             search = "" if fixed else ", the search over the cuts of the ranking included"
             any_smaller = f"Under any {self.terms.guarantee} with a smaller ε{self.terms.at}"
-            counted = f"{self.correct:,} of {self.guesses:,} guesses about membership were correct."
+            about = "which of two was trained on" if self.path == "pairs" else "membership"
+            counted = f"{self.correct:,} of {self.guesses:,} guesses about {about} were correct."
             chance = f"a chance of at most {percent(1 - self.confidence)}"
             return (f"{counted} {any_smaller}, evidence this strong has {chance}{search}.",)
         if self.epsilon_ceiling > 0:
@@ -294,7 +362,8 @@ class AuditResult(Result, ScoreAudit):
     def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:  # noqa: ARG002 (none here)
         delta = DELTA if self.is_family else self.claim.delta
         at = f" with δ = {delta:g}" if delta else ""
-        return self.check(epsilon=epsilon, delta=delta), f"ε = {epsilon:g}{at}"
+        verdict = self.check(epsilon=epsilon, delta=delta, relation=self.relation)
+        return verdict, f"ε = {epsilon:g}{at}{self._replaced}"
 
     def metrics(self) -> tuple[Metric, ...]:
         """Return the key numbers, each with a note."""
@@ -308,7 +377,9 @@ class AuditResult(Result, ScoreAudit):
         return (
             *family,
             Metric(
-                ("ε at least" if kind.proves else "ε") + at, number(self.epsilon_bound), kind.tag
+                ("ε at least" if kind.proves else "ε") + at,
+                number(self.epsilon_bound),
+                kind.tag + self._replaced,
             ),
             Metric("Ceiling" + at, number(self.epsilon_ceiling), "a perfect attack, same examples"),
             Metric("Correct guesses", f"{self.correct:,} of {self.guesses:,}", PATHS[self.path]),
@@ -357,12 +428,22 @@ class AuditResult(Result, ScoreAudit):
             self.parameter: f"{self.rounded(self.bound)} ({nature})",
             **family,
             **({"because": self.reason} if self.reason else {}),
+            **({"relation": f"replace one {self.options['unit']}"} if self._replaced else {}),
             "confidence": percent(self.confidence),
             "correct guesses": f"{self.correct} of {self.guesses} ({self.path})",
             "examples": f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
             "a perfect attack reaches": self.rounded(self.ceiling),
         }
+
+
+def _same(curve: TradeOff | None) -> TradeOff | None:
+    return curve
+
+
+def _halved(curve: TradeOff | None) -> TradeOff | None:
+    """Return the Gaussian curve of half the μ: what replacing an example doubles."""
+    return None if curve is None else TradeOff.gaussian(curve.parameters["mu"].item() / 2)
 
 
 def _converted(curve: TradeOff | None, delta: float) -> float:

@@ -43,6 +43,7 @@ from leakbound.validity.games import (
 )
 from leakbound.validity.learnt import learnt_cases
 from leakbound.validity.nuisance import nuisance_cases
+from leakbound.validity.random_splits import split_cases
 from leakbound.validity.same_seed import same_seed_cases
 from leakbound.validity.suite import CHEAP, COSTLY, DEAR, FUTILE, MODERATE, Case
 from leakbound.validity.synthetic import synthetic_cases
@@ -316,6 +317,7 @@ _TABLES = (
     coarse_cases,
     same_seed_cases,
     design_cases,
+    split_cases,
     asymmetric_cases,
     nuisance_cases,
     synthetic_cases,

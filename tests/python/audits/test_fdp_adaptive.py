@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
-from leakbound._base.types import FloatArray, PathOrder, Sides
+from leakbound._base.types import FloatArray, Sides
 from leakbound.audits.policies.score_adaptive import Thresholds, adaptive_policy, outlying
 from leakbound.validity import most_errors
 
@@ -69,7 +69,7 @@ def test_the_truth_is_kept(
     name: str, mu: float, choose: Callable[[FloatArray, Sides], int], sides: Sides, games: int
 ) -> None:
     counts = least(LEVELS, mu, sides)
-    order: PathOrder = "member" if sides == "member" else "interleaved"
+    order: Literal["member", "interleaved"] = "member" if sides == "member" else "interleaved"
     rejected, seen = 0, set()
     for seed in range(games):
         game = PLAYS[name](seed)

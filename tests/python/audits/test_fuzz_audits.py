@@ -61,7 +61,7 @@ def one_run(h: Hostile) -> Any:
         "sides": sides,
         "cuts": policy(h, m),
         "prior": h.option(h.pick([h.level(), h.array(h.units(m))])),
-        "design": h.option(h.pick(["coins", "fixed_size"])),
+        "design": h.option(h.pick(["coins", "random_split"])),
         "test": h.option(h.pick(["tight", "recursion"])),
     }
     scores, member, claim = h.array(h.reals(m)), h.flags(m), h.option(h.pick(CLAIMS))

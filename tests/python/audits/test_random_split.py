@@ -9,6 +9,7 @@ import pytest
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound.audits.engine.pairs import Pairs, Units, stretched
+from leakbound.audits.one_run.challenge import challenge
 from leakbound.cuts.pairs import PairGame
 
 POLICIES = [
@@ -264,3 +265,46 @@ def test_all_orientations_of_drawn_pairs_are_splits() -> None:
         turned = member.copy()
         turned[pairs.members], turned[pairs.others] = np.array(coins), ~np.array(coins)
         assert (np.bincount(strata, turned) == counts).all()
+
+
+def test_features_contradict_a_split_that_was_not_random() -> None:
+    rng = np.random.default_rng(11)
+    features = rng.normal(size=(1200, 3))
+    by_feature = np.abs(features[:, 1]) > 0.6
+    scores = rng.normal(size=1200) + 2 * by_feature
+    result = audit(scores, by_feature, features=features)
+    assert result.bound == 0
+    assert result.reason.startswith("it is withheld: features alone tell the member of a pair")
+    assert result.contradicted()[0].name == "random split"
+    assert "audit_zero_run" in result.warnings[0]
+    assert not np.nanmax(result.curve.bound)
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    family = audit(scores, by_feature, features=features, claim=lb.GaussianDP())
+    assert (family.bound, family.rejected) == (0, None)
+    member = rng.permutation(1200) < 900
+    scores = rng.normal(size=1200) + 2 * member
+    honest = audit(scores, member, features=features)
+    assert honest.bound == audit(scores, member).bound > 0
+    assert honest.options["challenge"]["p_value"] > 1e-3
+    assert "Features alone do not contradict it" in honest.assumptions[0].statement
+
+
+def test_features_of_groups_are_means() -> None:
+    rng = np.random.default_rng(12)
+    user = np.repeat(np.arange(300), 3)
+    inside = np.arange(300) < 150  # sorted: users in the order in which they came
+    features = np.column_stack([user / 100 + rng.normal(size=900), rng.normal(size=900)])
+    result = audit(rng.normal(size=900), inside[user], groups=user, features=features)
+    assert result.contradicted()
+
+
+def test_p_values_of_random_splits_are_rarely_small() -> None:
+    """P(p ≤ 0.2) ≤ 0.2: 30 games exceed 14 with probability 2e-4 (binomial)."""
+    rng = np.random.default_rng(13)
+    features = rng.normal(size=(120, 2))
+    small = 0
+    for seed in range(30):
+        member = rng.permutation(120) < 70
+        pairs = Pairs.drawn(units(member), seed)
+        small += challenge(pairs, features, seed).p_value <= 0.2
+    assert small <= 14

@@ -17,7 +17,7 @@ from scipy import stats as scipy_stats
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.scores import Scores
-from leakbound._base.types import Sides
+from leakbound._base.types import SidesChoice
 
 Batch = tuple[np.ndarray, np.ndarray]
 
@@ -384,7 +384,7 @@ def test_equal_scores_abstain() -> None:
     assert "20 examples abstained" in result.warnings[-1]
 
 
-def ever_wrong(epsilon: float, sides: Sides, repetitions: int) -> int:
+def ever_wrong(epsilon: float, sides: SidesChoice, repetitions: int) -> int:
     """Count the streams whose bound was above the truth at any time.
 
     Every guess is right with the largest probability that the claim allows. The attack learns from
@@ -406,17 +406,19 @@ def ever_wrong(epsilon: float, sides: Sides, repetitions: int) -> int:
     return wrong
 
 
-STREAMS: list[tuple[float, Sides]] = [(e, s) for e in (0.0, 1.0, 3.0) for s in ("both", "member")]
+STREAMS: list[tuple[float, SidesChoice]] = [
+    (e, s) for e in (0.0, 1.0, 3.0) for s in ("both", "member")
+]
 
 
 @pytest.mark.parametrize(("epsilon", "sides"), STREAMS)
-def test_the_bound_holds_at_the_worst_moment(epsilon: float, sides: Sides) -> None:
+def test_the_bound_holds_at_the_worst_moment(epsilon: float, sides: SidesChoice) -> None:
     most = scipy_stats.binom.isf(1e-3 / len(STREAMS), 200, 0.1)
     assert ever_wrong(epsilon, sides, 200) <= most
 
 
 @pytest.mark.validity
 @pytest.mark.parametrize(("epsilon", "sides"), STREAMS)
-def test_the_bound_holds_at_the_worst_moment_at_length(epsilon: float, sides: Sides) -> None:
+def test_the_bound_holds_at_the_worst_moment_at_length(epsilon: float, sides: SidesChoice) -> None:
     most = scipy_stats.binom.isf(1e-3 / len(STREAMS), 5_000, 0.1)
     assert ever_wrong(epsilon, sides, 5_000) <= most

@@ -62,7 +62,11 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"confidence": True}, errors.OptionTypeError, "confidence must be a real number"),
     ({"sides": "top"}, errors.OptionError, "sides must be one of 'both', 'member', got 'top'"),
     ({"sides": None}, errors.OptionError, "sides must be one of"),
-    ({"design": "half"}, errors.OptionError, "design must be one of 'coins', 'fixed_size'"),
+    (
+        {"design": "half"},
+        errors.OptionError,
+        "design must be one of 'coins', 'random_split', 'fixed_size'",
+    ),
     ({"claim": "eps"}, errors.OptionTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
     ({"claim": lb.PureDP}, errors.OptionTypeError, "call it"),
     ({"cuts": "kl"}, errors.OptionTypeError, r"cuts must be one of KLScan"),

@@ -140,10 +140,8 @@ def test_levels_that_scores_choose_among_have_a_word(scores: Path) -> None:
 
 
 def test_options_reach_the_one_run_audit(scores: Path) -> None:
-    options = ("--confidence", 0.9, "--sides", "member", "--design", "fixed_size", "--seed", 5)
-    expected = lb.audit_one_run(
-        SCORE, MEMBER, confidence=0.9, sides="member", design="fixed_size", seed=5
-    )
+    options = ("--confidence", 0.9, "--sides", "member", "--seed", 5)
+    expected = lb.audit_one_run(SCORE, MEMBER, confidence=0.9, sides="member", seed=5)
     answer = leakbound("one-run", scores, *options, "--json")
     assert lb.AuditResult.from_json(answer.out) == expected
 

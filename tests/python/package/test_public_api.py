@@ -55,7 +55,7 @@ SIGNATURES = {
     lb.audit_one_run: (
         "(scores, member, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
         "bound='auto', test='tight', prior=0.5, design='coins', strata=None, groups=None, "
-        "aggregate='mean', assume=None, ids=None, seed=0)"
+        "aggregate='mean', features=None, assume=None, ids=None, seed=0)"
     ),
     lb.audit_panoramia: (
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, gamma=0.0, "
@@ -128,7 +128,7 @@ SIGNATURES = {
         "(claim=PureDP(), confidence=0.95, *, sides='both', shares=(1.0, 0.25, 0.0625))"
     ),
     lb.OneRunStream.update: "(self, scores, member, *, ids=None)",
-    lb.AuditResult.check: "(self, *, epsilon=None, delta=0.0, parameter=None)",
+    lb.AuditResult.check: "(self, *, epsilon=None, delta=0.0, parameter=None, relation=None)",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",

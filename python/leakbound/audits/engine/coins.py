@@ -11,7 +11,7 @@ from leakbound.errors import ImplausibleCoinsError
 from leakbound.stats import binomial_tail, poisson_binomial_tail
 
 if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, Design, FloatArray, Status
+    from leakbound._base.types import BoolArray, FloatArray, Status
 
 __all__ = ["DOUBTFUL", "IMPOSSIBLE", "MemberCount"]
 
@@ -21,13 +21,10 @@ DOUBTFUL = 1e-3
 """p-value below which the design counts as contradicted: a false alarm costs a word."""
 _HALF = 0.5
 
-_BALANCED = (
-    "for a random split into training and test set, keep a random subset with as many members as "
-    'non-members and declare design="fixed_size" (approximate)'
-)
 _COINS = (
-    "If the coins were biased, give their probabilities with prior= (audit_one_run); "
-    f"{_BALANCED}; where nothing was randomised, use audit_zero_run"
+    "If the members are a random part of the examples, as of a split into training and test set, "
+    'declare design="random_split" (audit_one_run); if the coins were biased, give their '
+    "probabilities with prior=; where nothing was randomised, use audit_zero_run"
 )
 _PAIRS = (
     "A fair coin of its own must decide for each pair whether the member or the non-member is "
@@ -116,21 +113,11 @@ class MemberCount:
         """Whether they would hardly have."""
         return self.log_p < math.log(DOUBTFUL)
 
-    def refuse(self, design: Design = "coins") -> None:
+    def refuse(self) -> None:
         """Raise ImplausibleCoinsError if the number of members is impossible."""
-        if not self.impossible:
-            return
-        if design == "coins" or self.ways_out is not _COINS:
+        if self.impossible:
             message = f"{self.found}. No bound is computed. {self.ways_out}"
-        else:
-            message = (
-                f"{self.found}, and a subset of fixed size is audited as if they had been tossed: "
-                f'with {self.members / self.examples:.1%} members, "member" is right that often on '
-                "noise. No bound is computed. Keep a random subset with as many members as "
-                "non-members; or give the share of members as prior=; where nothing was "
-                "randomised, use audit_zero_run"
-            )
-        raise ImplausibleCoinsError(message)
+            raise ImplausibleCoinsError(message)
 
     @property
     def found(self) -> str:

@@ -65,6 +65,14 @@ class Units:
         """How many units there are."""
         return self.member.size
 
+    def features(self, table: FloatArray) -> FloatArray:
+        """Return the features of each unit: the means of its examples."""
+        if self.unit is None:
+            return table
+        size = np.bincount(self.unit)
+        means = [np.bincount(self.unit, column / size[self.unit]) for column in table.T]
+        return np.column_stack(means)
+
     def scores(self, values: FloatArray) -> FloatArray:
         """Return one score for each unit."""
         if self.unit is None:

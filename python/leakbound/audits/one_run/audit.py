@@ -1,5 +1,6 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack, overload
 
@@ -57,11 +58,6 @@ _FAMILY_THEOREM = (
     "family. "
 )
 
-_FIXED_SIZE = (
-    "exactly so many examples were included, not each by its own coin: the guesses are dependent "
-    "and the confidence is approximate, in either direction; draw coins next time"
-)
-
 
 class _Options(TypedDict, total=False):
     """What an audit takes beside scores, membership and claim."""
@@ -76,6 +72,7 @@ class _Options(TypedDict, total=False):
     strata: ArrayInput | None
     groups: ArrayInput | None
     aggregate: Aggregate
+    features: ArrayInput | None
     assume: str | None
     ids: ArrayInput | None
     seed: int
@@ -112,6 +109,7 @@ def audit_one_run(
     strata: ArrayInput | None = None,
     groups: ArrayInput | None = None,
     aggregate: Aggregate = "mean",
+    features: ArrayInput | None = None,
     assume: str | None = None,
     ids: ArrayInput | None = None,
     seed: int = 0,
@@ -158,7 +156,7 @@ def audit_one_run(
     design : {"coins", "random_split", "fixed_size"}
         How the members were drawn: by independent coins, or as a random subset of the examples,
         as a split into training set and test set is. A random split is audited in pairs, and the
-        bound is on replacing one example. "fixed_size" is approximate.
+        bound is on replacing one example. "fixed_size" is a deprecated name for it.
     strata : array-like, shape (m,), optional
         Under "random_split", the stratum of each example if the split was made within strata:
         numbers or text that training had no part in.
@@ -167,6 +165,10 @@ def audit_one_run(
         rows of a user. The bound is then on replacing one of these.
     aggregate : {"mean", "max", "log_mean_exp"}
         The score of a group, from those of its rows.
+    features : array-like, shape (m, d), optional
+        Under "random_split", features of the examples, from which two classifiers bet on which of
+        each pair is the member. If a random split would let them win so often with a probability
+        below 0.001, its randomness is contradicted and the bound withheld.
     assume : None
         Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
         independent given the model, is refused: for pure DP it adds nothing, and otherwise it
@@ -191,6 +193,8 @@ def audit_one_run(
         If a score is NaN, or all are equal.
     LengthMismatchError, MembershipError
         If `member` has another length than `scores`, or a value outside the allowed sets.
+    FeaturesError, MissingExtraError
+        If a feature is not finite, or scikit-learn is not installed to test the split.
     NoPairsError
         If a random split has no pair of member and non-member.
     UnmatchedIdsError
@@ -259,6 +263,7 @@ def audit_one_run(
             strata=strata,
             groups=groups,
             aggregate=aggregate,
+            features=features,
             assume=assume,
             ids=ids,
             seed=seed,
@@ -267,6 +272,9 @@ def audit_one_run(
             return audit_split(scores, member, request)
         return audit_coins(scores, member, request, declared=True)
 
+    if design == "fixed_size":
+        message = 'design="fixed_size" is now called "random_split", and audited exactly'
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
     if isinstance(claim, Sequence):
         return simultaneous_results(claim, confidence, audit)
     return audit(claim, confidence)
@@ -293,7 +301,7 @@ def audit_coins(
     chances = _chances(request, order.placed(request.prior, "prior"), attacks.examples)
     count = MemberCount.of_coins(int(included.sum()), included.size, chances)
     if declared:
-        count.refuse(request.design)
+        count.refuse()
 
     def prove(scores: FloatArray, level: float) -> Proof:
         game = Game(scores=scores, member=included, sides=request.sides, seed=seed)
@@ -304,11 +312,10 @@ def audit_coins(
         proof,
         request,
         theorem=_theorem(claim, chances),
-        assumptions=_assumptions(claim, request.design, chances, count, attacks.others),
+        assumptions=_assumptions(claim, chances, count, attacks.others),
         options={"sides": request.sides, "prior": describe(chances)},
         warnings=(
             *(count.warnings() if declared else ()),
-            *((_FIXED_SIZE,) if request.design == "fixed_size" else ()),
             *delta_warnings(claim.delta, attacks.examples),
         ),
         inputs={**attacks.digested, "member": included, **_digested(chances)},
@@ -344,7 +351,7 @@ def _theorem(claim: Claim, chances: FloatArray | None) -> str:
 
 
 def _assumptions(
-    claim: Claim, design: Design, chances: FloatArray | None, count: MemberCount, others: str
+    claim: Claim, chances: FloatArray | None, count: MemberCount, others: str
 ) -> tuple[Assumption, ...]:
     coins = "fair coin" if chances is None else "coin, of the probability given,"
     apart = not isinstance(claim, PureDP) or chances is not None
@@ -356,7 +363,7 @@ def _assumptions(
                 f"Each example was in the training set if its own {coins} said so; the bound is "
                 "over these coins and whatever training draws, given everything else."
             ),
-            count.status("declared" if design == "coins" else "approximate"),
+            count.status("declared"),
         ),
         Assumption(
             "add or remove one example",

@@ -6,15 +6,17 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
-from leakbound._base.validation import check_ids
+from leakbound._base.validation import check_ids, check_length
 from leakbound.audits.engine.evidence import family_assumption
 from leakbound.audits.engine.pairs import Pairs, Units, check_codes
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof
+from leakbound.audits.one_run.challenge import challenge, challenged
 from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.claims import FAMILIES, Claim
+from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
 __all__ = ["audit_split"]
@@ -65,9 +67,14 @@ def audit_split(
         game = pairs.game(units.scores(values), request.seed)
         return one_run_proof(request, game, None, level)
 
+    made = None
+    if request.features is not None:
+        table = check_features(order.placed(request.features, "features"), "features")
+        check_length(table[:, 0], attacks.examples, "features")
+        made = challenge(pairs, units.features(table), request.seed)
     unit = "example" if request.groups is None else "user"
     claim = request.claim
-    return one_run_result(
+    result = one_run_result(
         attacks.prove(request.level, prove),
         request,
         theorem=_theorem(claim).replace("{unit}", unit),
@@ -76,6 +83,7 @@ def audit_split(
         warnings=delta_warnings(claim.delta, pairs.count),
         inputs={**attacks.digested, "member": included, **_digested(numbered)},
     )
+    return result if made is None else challenged(result, made)
 
 
 def _options(units: Units, pairs: Pairs, request: OneRunRequest) -> dict[str, JsonValue]:

@@ -35,6 +35,7 @@ class OneRunRequest:
     strata: ArrayInput | None = None
     groups: ArrayInput | None = None
     aggregate: Aggregate = "mean"
+    features: ArrayInput | None = None
     assume: str | None = None
     ids: ArrayInput | None = None
     seed: int = 0
@@ -48,6 +49,8 @@ class OneRunRequest:
         choice(self.bound, "bound", ApproxBound)
         choice(self.test, "test", FdpTest)
         choice(self.design, "design", Design)
+        if self.design == "fixed_size":
+            object.__setattr__(self, "design", "random_split")
         choice(self.aggregate, "aggregate", Aggregate)
         if self.assume is not None:
             message = (
@@ -73,7 +76,8 @@ class OneRunRequest:
                     "example is there, which is to add or remove one"
                 )
                 raise IncompatibleOptionsError(message)
-            named = [name for name in ("strata", "groups") if getattr(self, name) is not None]
+            options = ("strata", "groups", "features")
+            named = [name for name in options if getattr(self, name) is not None]
             if named:
                 message = f'{named[0]}= is for design="random_split": leave it out'
                 raise IncompatibleOptionsError(message)

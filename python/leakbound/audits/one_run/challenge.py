@@ -1,0 +1,115 @@
+"""Whether features alone tell which of a pair is the member: then the split was not random."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leakbound._base.records import Lazy
+from leakbound._base.streams import Purpose
+from leakbound._base.types import FloatArray
+from leakbound.audits.engine.pairs import Pairs
+from leakbound.propensity.falsification import beliefs, bets, default_sceptics, fisher
+from leakbound.results import AuditResult
+from leakbound.stats import poisson_binomial_tail_offsets
+
+__all__ = ["CONTRADICTED_BELOW", "Challenge", "challenge", "challenged"]
+
+CONTRADICTED_BELOW = 1e-3
+"""p-value below which a split counts as not random: a false alarm withholds an honest bound."""
+_PARTS = 5
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """What bets on membership from features alone came to; of several models the best."""
+
+    p_value: float
+    correct: int
+    guesses: int
+    model: str
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether a random split would hardly have let them win so often."""
+        return self.p_value < CONTRADICTED_BELOW
+
+    @property
+    def found(self) -> str:
+        """The numbers, in words."""
+        return (
+            f"features alone tell the member of a pair from the non-member: {self.model} is right "
+            f"on {self.correct:,} of {self.guesses:,} pairs (p = {self.p_value:.2g})"
+        )
+
+
+def challenge(pairs: Pairs, features: FloatArray, seed: int) -> Challenge:
+    """Bet on which of each pair is the member, from features of the units.
+
+    Pairs are put in random order and cut into five parts. From the second on, a classifier learns
+    membership from the earlier parts, and guesses where it is surest. Given the pairs and all
+    earlier coins, a random split makes each guess right with probability 1/2; so minus the sum of
+    the logarithms of the four tails is at most a Gamma(4) variable in distribution (Fisher).
+    """
+    count = pairs.count
+    table = np.concatenate([features[pairs.members], features[pairs.others]])
+    labels = np.arange(2 * count) < count
+    parts = np.array_split(Purpose.SPLIT_PARTS.rng(seed).permutation(count), _PARTS)
+    tried = {}
+    for name, model in default_sceptics().items():
+        tails, correct, guesses = list[float](), 0, 0
+        for k in range(1, _PARTS):
+            past, tested = np.concatenate(parts[:k]), parts[k]
+            learnt_from = np.concatenate([past, past + count])
+            rows = np.concatenate([tested, tested + count])
+            believed = beliefs(model, table, labels, learnt_from, rows, seed, k)
+            if believed is None:
+                continue
+            apart = believed[: tested.size] - believed[tested.size :]
+            first = pairs.first[tested]
+            chosen, guess = bets(np.zeros(tested.size), np.where(first, apart, -apart))
+            right = int(((guess > 0) == first[chosen]).sum())
+            if chosen.size:
+                tails.append(
+                    float(
+                        poisson_binomial_tail_offsets(right, np.zeros(chosen.size), 0.0, log=True)
+                    )
+                )
+            correct, guesses = correct + right, guesses + chosen.size
+        tried[name] = (fisher(tails) if tails else 1.0, correct, guesses)
+    best = min(tried, key=lambda name: tried[name][0])
+    p_value, correct, guesses = tried[best]
+    return Challenge(min(1.0, len(tried) * p_value), correct, guesses, best)
+
+
+def challenged(result: AuditResult, made: Challenge) -> AuditResult:
+    """Return a result that says what the bets came to, its bound withheld where they won."""
+    tested = {
+        "p_value": made.p_value,
+        "correct": made.correct,
+        "guesses": made.guesses,
+        "model": made.model,
+    }
+    result = replace(result, options=result.options | {"challenge": tested})
+    split, *others = result.assumptions
+    if not made.contradicted:
+        said = f"{split.statement} Features alone do not contradict it (p = {made.p_value:.2g})."
+        return replace(result, assumptions=(replace(split, statement=said), *others))
+    curve, best = result._curve, result.claim.nothing  # noqa: SLF001 (drawn when asked for)
+    return replace(
+        result,
+        bound=best,
+        reason=f"it is withheld: {made.found}, so that this split was not random",
+        rejected=None,
+        warnings=(
+            (
+                f"{made.found}: the split was not random, and the bound is withheld; where members "
+                "differ from the others, use audit_zero_run"
+            ),
+            *result.warnings,
+        ),
+        assumptions=(
+            replace(split, statement=f"{split.statement} But {made.found}.", status="contradicted"),
+            *others,
+        ),
+        _curve=Lazy(lambda: replace(curve.value, bound=np.full(curve.value.bound.size, best))),
+    )

@@ -1,0 +1,103 @@
+"""`leakbound one-run --design random_split`: what it reads, declares, converts and refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import leakbound
+
+RNG = np.random.default_rng(0)
+USER = RNG.integers(150, size=600)
+INSIDE = RNG.permutation(150) < 110
+MEMBER = INSIDE[USER]
+SCORE = RNG.normal(size=600) + 2.5 * MEMBER
+SITE = np.array(["north", "south", "west"])[USER % 3]
+SPLIT = ("--design", "random_split", "--untouched")
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    path = tmp_path / "scores.csv"
+    rows = zip(SCORE.tolist(), MEMBER.astype(int), SITE, USER, strict=True)
+    lines = [f"{score!r},{member},{site},u{user}" for score, member, site, user in rows]
+    path.write_text("\n".join(["score,member,site,user", *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def expected(**options: Any) -> lb.AuditResult:
+    result: lb.AuditResult = lb.audit_one_run(SCORE, MEMBER, design="random_split", **options)
+    return result
+
+
+def test_a_split_is_audited(scores: Path) -> None:
+    answer = leakbound("one-run", scores, *SPLIT, "--json")
+    assert lb.AuditResult.from_json(answer.out) == expected()
+    shown = leakbound("one-run", scores, *SPLIT)
+    assert "for replacing one example" in " ".join(shown.out.split())
+
+
+def test_strata_and_groups_are_columns(scores: Path, tmp_path: Path) -> None:
+    named = ("--strata", "site", "--groups", "user", "--aggregate", "max")
+    answer = leakbound("one-run", scores, *SPLIT, *named, "--json")
+    users = np.array([f"u{one}" for one in USER])
+    result = expected(strata=SITE, groups=users, aggregate="max")
+    assert lb.AuditResult.from_json(answer.out) == result
+    archive = tmp_path / "scores.npz"
+    np.savez(archive, score=SCORE, member=MEMBER, site=SITE, user=users)
+    answer = leakbound("one-run", archive, *SPLIT, *named, "--json")
+    assert lb.AuditResult.from_json(answer.out) == result
+
+
+@pytest.mark.parametrize(("relation", "factor"), [("add_remove", 0.5), ("replace", 1.0)])
+def test_claims_are_converted_and_the_bound_is_not(
+    scores: Path, relation: str, factor: float
+) -> None:
+    bound = expected().bound
+    for side, code in ((0.99, 1), (1.01, 0)):
+        claim = f"eps={factor * bound * side}"
+        answer = leakbound("one-run", scores, *SPLIT, "--claim", claim, "--relation", relation)
+        assert answer.code == code
+    assert (
+        leakbound("one-run", scores, *SPLIT, "--claim", "eps=40", "--relation", relation).code == 3
+    )
+    mu = expected(claim=lb.GaussianDP()).bound * factor * 0.99
+    asked = ("--claim", f"mu={mu}", "--relation", relation)
+    assert leakbound("one-run", scores, *SPLIT, *asked).code == 1
+
+
+REFUSED = [
+    (("--design", "random_split"), "declare so with --untouched"),
+    ((*SPLIT, "--claim", "eps=1"), "say what the claim compares"),
+    ((*SPLIT, "--split", "time"), "use leakbound zero-run"),
+    ((*SPLIT, "--split", "GroupKFold"), "not a random split"),
+    ((*SPLIT, "--split", "KFold"), "shuffle=True"),
+    ((*SPLIT, "--split", "mine"), "--split must be one of"),
+    ((*SPLIT, "--split", "train_test_split:stratify"), "needs --strata COL"),
+    ((*SPLIT, "--split", "GroupShuffleSplit"), "needs --groups COL"),
+    ((*SPLIT, "--groups", "site"), "is on both sides of the split"),
+    ((*SPLIT, "--strata", "score"), "in two roles"),
+    ((*SPLIT, "--strata", "town"), "has no column 'town'"),
+    (("--strata", "site"), "--strata is for --design random_split"),
+    (("--untouched",), "--untouched is for --design random_split"),
+    (("--split", "time"), "--split is for --design random_split"),
+    (("--relation", "replace"), "--relation replace is for"),
+    ((), 'design="random_split"'),  # 440 of 600 are no coins
+]
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED, ids=lambda one: str(one)[:50])
+def test_what_is_refused(scores: Path, options: tuple[str, ...], words: str) -> None:
+    answer = leakbound("one-run", scores, *options)
+    assert answer.code == 2
+    assert words in " ".join(answer.err.split())
+
+
+def test_empty_strata_are_named_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("score,member,site\n1,1,a\n2,0,\n3,1,a\n4,0,a\n", encoding="utf-8")
+    answer = leakbound("one-run", path, *SPLIT, "--strata", "site")
+    assert answer.code == 2
+    assert "column 'site' is empty at row 1" in " ".join(answer.err.split())
