@@ -142,6 +142,7 @@ class Purpose(Enum):
     KNOWING_ATTACKER = "validity/knowing-attacker"
     COARSE_REPORTS = "validity/coarse-reports"
     COARSE_PAIRS = "validity/coarse-pairs"
+    SPLIT_GAME = "validity/split"
     WRONG_DESIGNS = "validity/wrong-designs"
     TIES_BY_LABEL = "validity/ties-by-label"
     HALF_OF_SIX = "validity/half-of-six"

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from leakbound import __version__
-from leakbound.cli import audits, commit, demo, plan, reproduce, synthetic, validate, zero_run
+from leakbound.cli import (
+    audits,
+    commit,
+    demo,
+    plan,
+    reproduce,
+    synthetic,
+    synthetic_data,
+    validate,
+    zero_run,
+)
 
 __all__ = ["app"]
 
@@ -27,6 +37,7 @@ app = typer.Typer(
 app.command("one-run", help=audits.ONE_RUN)(audits.one_run)
 app.command("panoramia", help=audits.PANORAMIA)(audits.panoramia)
 app.command("zero-run", help=zero_run.ZERO_RUN)(zero_run.zero_run)
+app.command("synthetic", help=synthetic_data.SYNTHETIC)(synthetic_data.synthetic)
 app.command("plan", help=plan.PLAN)(plan.plan)
 app.command("commit", help=commit.COMMIT)(commit.commit)
 app.command("reproduce", help=reproduce.REPRODUCE)(reproduce.reproduce)

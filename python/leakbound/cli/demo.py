@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from leakbound.experiments.demos.digits import DigitsReport, DigitsRow
     from leakbound.experiments.demos.shifted import ShiftedReport, ShiftedRow
+    from leakbound.experiments.demos.synthetic import SyntheticDataReport, SyntheticDataRow
     from leakbound.experiments.demos.text import TextReport, TextRow
 
-    Report: TypeAlias = DigitsReport | ShiftedReport | TextReport
+    Report: TypeAlias = DigitsReport | ShiftedReport | SyntheticDataReport | TextReport
 
 DIGITS = (
     "Train a small network on handwritten digits, ever longer, then with DP-SGD; audit each.\n\n"
@@ -37,6 +38,15 @@ SHIFTED = (
     "audit does not, and finds that of a network that learnt them by heart. No download; about a "
     "quarter of a minute on one core.\n\n"
     "[dim]Needs: pip install 'leakbound\\[demo]'[/]"
+)
+SYNTHETIC = (
+    "Audit generators by the synthetic tables that they make of a census.\n\n"
+    "People of a made-up census are split at random; copies with noise, trees with leaves of one "
+    "person, a Gaussian copula and noisy marginals with differential privacy learn from one half "
+    "and make a table each. The audit sees the tables and the people, and bounds ε for replacing "
+    "one person. Beside it, what a similarity metric would have said. No download; about a quarter "
+    "of a minute on one core.\n\n"
+    "[dim]Needs: pip install 'leakbound\\[ml,plot]'[/]"
 )
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data, coins, weights, batches and noise.")]
 
@@ -74,6 +84,21 @@ def _load_shifted() -> Callable[..., ShiftedReport]:
     return run
 
 
+def _load_synthetic() -> Callable[..., SyntheticDataReport]:
+    from leakbound.experiments.demos.synthetic import run
+
+    return run
+
+
+def _of_synthetic(found: SyntheticDataReport) -> str:
+    return (
+        f"{found.people:,} people of a made-up census, split at random: each generator learnt from "
+        "one half and made as many synthetic people; the audits see the synthetic table and all "
+        "people. Bounds are on replacing one person of the training data; copies found are the "
+        f"shares of synthetic people that equal a member in every column. Seed {found.seed}."
+    )
+
+
 def _of_digits(found: DigitsReport) -> str:
     return (
         f"A small network trained on {found.training_examples:,} of scikit-learn's handwritten "
@@ -105,6 +130,12 @@ def _naive(row: ShiftedRow) -> str:
     from leakbound._base.formatting import number
 
     return number(row.result.naive.epsilon_bound)
+
+
+def _copied(row: SyntheticDataRow) -> str:
+    from leakbound._base.formatting import percent
+
+    return percent(row.result.similarity.copies_of_members)
 
 
 def _accuracy(row: DigitsRow) -> str:
@@ -139,6 +170,15 @@ _SHIFTED = _Demo(
     heading="Naive ε̂ (invalid)",
     column="ε of the naive audit (invalid)",
     cell=_naive,
+)
+
+_SYNTHETIC = _Demo(
+    load=_load_synthetic,
+    title="Synthetic data: what generators give away of the records they learnt from",
+    summary=_of_synthetic,
+    heading="Copies",
+    column="Synthetic people equal to a member",
+    cell=_copied,
 )
 
 app = typer.Typer(
@@ -178,10 +218,23 @@ def shifted(
     _perform(_SHIFTED, out, seed=seed, as_json=json)
 
 
+@app.command("synthetic", help=SYNTHETIC)
+def synthetic(
+    *,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and tables.")
+    ] = Path("leakbound-out/synthetic"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Make synthetic tables, audit each, and report."""
+    _perform(_SYNTHETIC, out, seed=seed, as_json=json)
+
+
 def _perform(demo: _Demo, out: Path, *, seed: int, as_json: bool) -> None:
     with output.answering():
         output.prepare(out)
-        with output.waiting("Loading PyTorch"):
+        with output.waiting("Loading libraries"):
             run = demo.load()
         with bar() as progress:
             found = run(out, seed=seed, progress=progress)

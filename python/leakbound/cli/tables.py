@@ -162,6 +162,47 @@ def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
     return np.asarray(ExampleOrder(_words(ids)).placed(listed, str(path)))
 
 
+def read_records(path: Path) -> dict[str, NDArray[Any]]:
+    """Read all columns of a table of records: words from csv, otherwise what the file holds."""
+    names_of, _ = _format(path)
+    names = names_of(path)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        message = f"{path} has {names.count(twice[0])} columns named {twice[0]!r}: keep one"
+        raise InputFileError(message)
+    readers = {".csv": _csv_words, ".npz": _npz, ".parquet": _parquet_records}
+    columns: dict[str, NDArray[Any]] = readers[path.suffix.lower()](path, names, names)
+    if not columns or 0 in {len(values) for values in columns.values()}:
+        message = f"{path} has a header and no rows: it needs one row for each record"
+        raise InputFileError(message)
+    return columns
+
+
+def _csv_words(path: Path, names: Sequence[str], _: Sequence[str]) -> dict[str, NDArray[Any]]:
+    rows = [row for _, row in _lines(path, len(names))]
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return {
+        name: np.char.strip(np.array(column, dtype=np.str_))
+        for name, column in zip(names, columns, strict=True)
+    }
+
+
+def _parquet_records(path: Path, names: Sequence[str], _: Sequence[str]) -> dict[str, NDArray[Any]]:
+    with _arrow(path) as parquet, path.open("rb") as file:
+        from pyarrow import types
+
+        table = parquet.read_table(file)
+        columns = {}
+        for name in names:
+            column = table[name]
+            if types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            if types.is_decimal(column.type):
+                column = column.cast("float64")
+            columns[name] = column.to_numpy()
+        return columns
+
+
 def _words(ids: NDArray[Any]) -> NDArray[np.str_]:
     return np.char.strip(ids.astype(np.str_))
 

@@ -28,6 +28,7 @@ from leakbound.generators.extremes import FeatureExtreme, feature_extremes
 from leakbound.generators.filter import Filtered, FittedFiltered
 from leakbound.generators.folder import FittedFolderOfSamples, FolderOfSamples
 from leakbound.generators.labels import FittedLabeler, Labeler
+from leakbound.generators.marginals import FittedNoisyMarginals, NoisyMarginals
 from leakbound.generators.mixture import FittedPCAMixture, PCAMixture
 from leakbound.generators.protocol import Generator, Sampler, Samples
 from leakbound.generators.split import MemberSplit
@@ -46,6 +47,7 @@ __all__ = [
     "FittedGaussianCopula",
     "FittedLabeler",
     "FittedLanguageModel",
+    "FittedNoisyMarginals",
     "FittedPCAMixture",
     "FittedSequentialCART",
     "FolderOfSamples",
@@ -54,6 +56,7 @@ __all__ = [
     "Labeler",
     "LanguageModel",
     "MemberSplit",
+    "NoisyMarginals",
     "PCAMixture",
     "Sampler",
     "Samples",

@@ -43,8 +43,10 @@ from leakbound.validity.games import (
 )
 from leakbound.validity.learnt import learnt_cases
 from leakbound.validity.nuisance import nuisance_cases
+from leakbound.validity.random_splits import split_cases
 from leakbound.validity.same_seed import same_seed_cases
 from leakbound.validity.suite import CHEAP, COSTLY, DEAR, FUTILE, MODERATE, Case
+from leakbound.validity.synthetic import synthetic_cases
 from leakbound.validity.ties import coarse_cases
 from leakbound.validity.trials import ERROR, OneRun, Panoramia, Stream
 from leakbound.validity.zero_run import zero_run_cases
@@ -315,8 +317,10 @@ _TABLES = (
     coarse_cases,
     same_seed_cases,
     design_cases,
+    split_cases,
     asymmetric_cases,
     nuisance_cases,
+    synthetic_cases,
     _traps,
 )
 

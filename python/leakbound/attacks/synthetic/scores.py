@@ -226,7 +226,11 @@ def density_ratio(tables: Tables) -> Scores:
     weights = tables.counts[real[others.indices]] - itself
     order = np.cumsum(weights, axis=1)
     fifth = np.minimum((order < BANDWIDTH).sum(axis=1), k - 1)
-    bandwidth = np.maximum(others.distances[np.arange(own.size), fifth], SMALLEST)[:, None]
+    bandwidth = others.distances[np.arange(own.size), fifth]
+    # Where so many records are equal, the nearest one that differs; if all are, any will do.
+    different = np.where(others.distances > 0, others.distances, np.inf).min(axis=1)
+    bandwidth = np.where(bandwidth > 0, bandwidth, different)[:, None]
+    bandwidth = np.where(np.isfinite(bandwidth), bandwidth, 1.0)
     if made.size == len(tables.synthetic):
         distances = tables.of_audited.distances
     else:

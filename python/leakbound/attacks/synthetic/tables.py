@@ -252,7 +252,7 @@ def _encode(
         return np.empty((0, 0)), "is missing in all records"
     if there.size == 1 and known[:records].all():
         return np.empty((0, 0)), "is the same in all records"
-    if column.kind == "word":
+    if column.kind in {"word", "flag"}:
         block, why = _words(column, records, end, rng)
     else:
         block, why = _numbers(column, records)[:, None], ""

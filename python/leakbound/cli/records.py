@@ -1,0 +1,76 @@
+"""Columns of words, as csv files hold them, to numbers and dates where all of them are such."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["typed"]
+
+_MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
+"""Words that stand for no value in a column of numbers or dates; among words only the empty one."""
+_CODE = re.compile(r"[+-]?0\d")
+"""How codes such as postal codes begin, which are no numbers."""
+
+
+def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[Any]]]:
+    """Return tables whose columns of words are numbers or dates if they are so in all tables.
+
+    What a column is depends on the values of all tables together: were it decided for each, a value
+    would look otherwise in one than in another.
+    """
+    names = {name for table in tables for name in table}
+    found = [dict(table) for table in tables]
+    for name in names:
+        held = [table[name] for table in tables if name in table]
+        words = [column for column in held if column.dtype.kind == "U"]
+        if not words or len(words) < len(held):
+            continue
+        distinct, which = np.unique(np.concatenate(words), return_inverse=True)
+        read: NDArray[Any] | None = _numbers(distinct)
+        read = _dates(distinct) if read is None else read
+        if read is None:
+            continue
+        parts = np.split(read[which], np.cumsum([column.size for column in words])[:-1])
+        for table in found:
+            if name in table:
+                table[name] = parts.pop(0)
+    return found
+
+
+def _numbers(words: NDArray[np.str_]) -> NDArray[Any] | None:
+    def number(word: str) -> float:
+        if "_" in word or _CODE.match(word):
+            raise ValueError(word)
+        return float(word)
+
+    return _read(words, number, np.float64(np.nan))
+
+
+def _dates(words: NDArray[np.str_]) -> NDArray[Any] | None:
+    def date(word: str) -> np.datetime64:
+        moment = dt.datetime.fromisoformat(word)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        return np.datetime64(moment, "us")
+
+    return _read(words, date, np.datetime64("NaT", "us"))
+
+
+def _read(
+    words: NDArray[np.str_], read: Callable[[str], Any], missing: object
+) -> NDArray[Any] | None:
+    """Return what distinct words stand for, or None if some stand for nothing of the kind."""
+    try:
+        values = [missing if word.lower() in _MISSING else read(word) for word in words.tolist()]
+    except (ValueError, OverflowError):
+        return None
+    return np.array(values)

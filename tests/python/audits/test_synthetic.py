@@ -1,0 +1,170 @@
+"""Audits of synthetic data: power, validity, and what they refuse."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+import leakbound as lb
+from leakbound import errors
+from leakbound.attacks.synthetic import ATTACKS
+from leakbound.validity import most_errors
+from leakbound.validity.synthetic import synthetic_cases
+
+REAL = {"breast cancer": load_breast_cancer, "diabetes": load_diabetes}
+
+
+def halves(table: np.ndarray[Any, Any], seed: int) -> tuple[np.ndarray[Any, Any], ...]:
+    order = np.random.default_rng(seed).permutation(len(table))
+    return table[order[: len(table) // 2]], table[order[len(table) // 2 :]]
+
+
+def audit(members: Any, nonmembers: Any, synthetic: Any, **options: Any) -> lb.SyntheticResult:
+    return lb.audit_synthetic(members, nonmembers, synthetic, progress=False, **options)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_noisy_copies_are_found_and_a_gaussian_fit_is_not(name: str) -> None:
+    table = REAL[name](return_X_y=True)[0]
+    members, others = halves(table, 0)
+    rng = np.random.default_rng(1)
+    copies = members + 0.02 * members.std(axis=0) * rng.normal(size=members.shape)
+    found = audit(members, others, copies)
+    assert found.bound > 1.5
+    assert found.check(epsilon=1.0) == "refuted"
+    assert found.similarity.copies_of_members == 0
+    fit = rng.multivariate_normal(members.mean(axis=0), np.cov(members.T), len(members))
+    innocent = audit(members, others, fit)
+    assert innocent.bound < 0.8
+    assert set(innocent.options["attacks"]) < set(ATTACKS)
+    assert innocent.options["attacks_level"] == pytest.approx(0.05 / 4)
+
+
+@pytest.mark.parametrize("case", list(synthetic_cases()), ids=lambda case: case.name)
+def test_false_claims_are_as_rare_as_declared(case: Any) -> None:
+    """At the boundary and of innocent generators; a count beyond has a chance of 1e-4 at most."""
+    games = 60 if case.valid else case.quick
+    count = case.count(0, games, 7)
+    limit = most_errors(games, case.error, 10)
+    assert (count <= limit) == case.valid
+
+
+def test_scores_are_the_same_whoever_is_a_member() -> None:
+    """The digests of all scores, as audited, for splits of the same records at random."""
+    table = load_wine(return_X_y=True)[0][:80, :5].round(1)
+    made = table[:40] + 0.01
+    digests = set()
+    for seed in range(4):
+        members, others = halves(table, seed)
+        source = audit(members, others, made, attacks=list(ATTACKS)).provenance.sha256
+        digests.add(tuple(source[f"scores of {name}"] for name in ATTACKS))
+    assert len(digests) == 1
+
+
+def test_the_order_of_rows_changes_nothing() -> None:
+    members, others = halves(load_wine(return_X_y=True)[0], 5)
+    made = members[:60] + 0.1
+    first = audit(members, others, made, attacks=["attribution", "density_ratio"])
+    again = audit(members[::-1], others[::-1], made, attacks=["attribution", "density_ratio"])
+    assert first == again
+
+
+def test_the_winner_and_the_others_are_told() -> None:
+    members, others = halves(load_wine(return_X_y=True)[0], 6)
+    result = audit(members, others, members, attacks=["density_ratio", "attribution"])
+    assert result.attack == "attribution"
+    assert result.options["relation"] == "replace"
+    assert "This generator leaks" in result.headline()
+    assert any("copy of training data" in text for text in result.warnings)
+    assert result.similarity.copies_of_members == 1
+    names = [metric.name for metric in result.metrics()]
+    assert {"Equal to a member", "Distance to members", "Marginals"} < set(names)
+    (section,) = result.sections()
+    assert "density ratio" in section.paragraphs[0]
+    assert {one.name for one in result.assumptions} > {"the generator saw the members alone"}
+    assert lb.SyntheticResult.from_json(result.to_json()) == result
+
+
+def test_a_report_shows_similarity_beside_the_bound(tmp_path: Path) -> None:
+    members, others = halves(load_wine(return_X_y=True)[0], 7)
+    audit(members, others, members + 0.01, attacks="attribution").report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for words in ("This generator leaks", "Closest record is a member", "DCR", "NNDR"):
+        assert words in page
+
+
+def test_other_claims_and_scores_of_ones_own() -> None:
+    members, others = halves(load_diabetes(return_X_y=True)[0], 8)
+    made = members + 0.001
+    own = {"mine": np.linalg.norm(np.concatenate([members, others]), axis=1)}
+    result = audit(members, others, made, attacks=own)
+    assert list(result.options["attacks"]) == ["mine"]
+    (scores,) = [one for one in result.assumptions if one.name == "scores without membership"]
+    assert scores.status == "declared"
+    gaussian = audit(members, others, made, attacks="attribution", claim=lb.GaussianDP())
+    assert gaussian.kind == "family_lower_bound"
+    assert gaussian.bound > 1
+
+
+def test_groups_are_split_as_one_and_not_compared() -> None:
+    rng = np.random.default_rng(9)
+    person = np.repeat(np.arange(120), 3)
+    values = rng.normal(size=(360, 3))
+    inside = rng.permutation(120)[:60]
+    side = np.isin(person, inside)
+
+    def table(rows: Any) -> dict[str, Any]:
+        return {"a": values[rows, 0], "b": values[rows, 1], "person": person[rows]}
+
+    made = {"a": values[side, 0] + 0.01, "b": values[side, 1]}
+    result = audit(table(side), table(~side), made, groups="person", attacks="attribution")
+    assert result.options["unit"] == "user"
+    assert result.options["pairs"] == 60
+    assert result.bound > 1
+    torn = np.arange(360) < 181
+    with pytest.raises(errors.MembershipError, match="groups are not whole"):
+        audit(table(torn), table(~torn), made, groups="person", attacks="attribution")
+
+
+def test_a_reference_chosen_by_membership_is_refused() -> None:
+    members, others = halves(load_wine(return_X_y=True)[0], 10)
+    for reference in (others, members, others[:50]):
+        with pytest.raises(errors.ReferenceTableError, match="chosen by membership"):
+            audit(members, others, members[:20], reference=reference)
+    third = load_wine(return_X_y=True)[0][:20] + 1
+    result = audit(members, others, members[:50], reference=third, attacks="attribution")
+    assert result.assumptions[-1].name == "reference chosen without membership"
+
+
+def test_an_attack_that_says_nothing_guesses_at_random() -> None:
+    """All records are far from all synthetic ones: counts of neighbours are all 10."""
+    members, others = halves(np.arange(100.0)[:, None] + np.zeros((1, 2)), 11)
+    made = np.full((30, 2), 1e6) + np.arange(30)[:, None]
+    result = audit(members, others, made, attacks=["neighbourhood", "nearest_synthetic"])
+    assert result.bound == 0
+
+
+WINE = load_wine(return_X_y=True)[0][:40, :3]
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"nonmembers": WINE[:0]}, errors.ShapeError, "non-members must be a table with at least one"),
+    ({"nonmembers": WINE[:, :2]}, errors.FeaturesError, "the non-members has no column '2'"),
+    ({"synthetic": WINE[:, :2]}, errors.FeaturesError, "the synthetic table has no column '2'"),
+    ({"reference": WINE[:, :2]}, errors.FeaturesError, "the reference has no column '2'"),
+    ({"nonmembers": WINE.astype(str)}, errors.FeaturesError, "numbers for members and words"),
+    ({"attacks": "magic"}, errors.OptionError, "among attribution"),
+    ({"attacks": []}, errors.OptionError, "different names"),
+    ({"attacks": 3}, errors.OptionTypeError, "names, or a mapping"),
+    ({"attacks": {"own": np.zeros(3)}}, errors.LengthMismatchError, "members first"),
+    ({"strata": "9"}, errors.OptionError, "strata names '9'"),
+    ({"seed": -1}, errors.OptionError, "seed"),
+    ({"confidence": 1.0}, errors.OptionError, "confidence"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "words"), REFUSED)
+def test_bad_input(change: dict[str, Any], error: type[Exception], words: str) -> None:
+    tables = {"members": WINE[:20], "nonmembers": WINE[20:], "synthetic": WINE[:10] + 0.1}
+    with pytest.raises(error, match=words):
+        lb.audit_synthetic(**{"attacks": "attribution", "progress": False, **tables, **change})
