@@ -401,9 +401,14 @@ class LogOddsSet:
 
     def largest_log_tail(self, rows: _Counts, guesses: _Counts) -> float: ...
     def least_matched(
-        self, rows: _Counts, guesses: _Counts, *, kept: int
+        self, rows: _Counts, guesses: _Counts, *, kept: int, price: float
     ) -> tuple[_Floats, _Floats]:
         """Return coefficients and log-odds, a row for the estimate and for each of the lowest."""
+
+    def members_near(
+        self, coefficients: _Floats, *, reach: float, count: int, draw: int
+    ) -> tuple[_Floats, _Floats]:
+        """Return coefficients and log-odds of members at random steps from one, a row for each."""
 
     def least_surviving(
         self, rows: _Counts, guesses: _Counts, *, epsilon: float

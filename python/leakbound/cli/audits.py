@@ -223,8 +223,8 @@ def one_run(
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
         _check_design(design, split, strata, groups, features, untouched=untouched)
         compares = _compared(goal, relation, design)
-        own = _replacing(goal) if compares == "add_remove" else goal
-        guarantee = _guarantee(own, family)
+        own = replacing_claim(goal) if compares == "add_remove" else goal
+        guarantee = guarantee_of(own, family)
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
         known = parse_columns(features) if features else []
@@ -295,7 +295,7 @@ def _compared(
     return relation or None
 
 
-def _replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
+def replacing_claim(goal: Mapping[str, float]) -> Mapping[str, float]:
     """Return what a claim about adding or removing one example says of replacing one."""
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}
@@ -305,7 +305,7 @@ def _replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
-def _guarantee(goal: Mapping[str, float], family: str) -> Claim:
+def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
     """Return what is audited: what the claim is about, or the family that was named."""
     if family and goal and not (family == "gaussian" and "mu" in goal):
         message = f"--family {family} goes without a claim, or as gaussian with --claim mu=…"
@@ -334,7 +334,7 @@ def conclude(
     elif goal:
         delta = goal.get("delta", 0.0)
         result = result.with_check(epsilon=goal["eps"], delta=delta, relation=relation)
-    own = _replacing(goal) if relation == "add_remove" else goal
+    own = replacing_claim(goal) if relation == "add_remove" else goal
     epsilon = float(TradeOff.gaussian(own["mu"]).epsilon(DELTA)) if "mu" in own else own.get("eps")
     _deliver(result, file, epsilon, out, json=json)
     output.end(result, strict=strict)

@@ -30,7 +30,7 @@ _CLAIM_KEYS = {
 }
 
 
-def parse_cuts(text: str) -> CutPolicy | None:
+def parse_cuts(text: str, *, offered: str = CUTS) -> CutPolicy | None:
     """Return the cut policy of a word such as kl, fixed:120 or split:0.25.
 
     Examples
@@ -57,7 +57,7 @@ def parse_cuts(text: str) -> CutPolicy | None:
     }
     if name in plain and not value:
         return plain[name]
-    message = f"--cuts must be one of {CUTS}; got {text!r}"
+    message = f"--cuts must be one of {offered}; got {text!r}"
     raise OptionError(message)
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 (typer reads the annotation)
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from leakbound import ApproxDP, GaussianDP, PureDP, audit_synthetic
+from leakbound import audit_synthetic
 from leakbound.cli import output
-from leakbound.cli.audits import Confidence, Cuts, Json, Out, conclude
+from leakbound.cli.audits import (
+    Confidence,
+    Cuts,
+    Json,
+    Out,
+    Strict,
+    conclude,
+    guarantee_of,
+    replacing_claim,
+)
 from leakbound.cli.options import parse_claim, parse_columns, parse_cuts
 from leakbound.cli.records import typed
 from leakbound.cli.tables import read_records
@@ -77,14 +86,18 @@ def synthetic(
     seed: Annotated[
         int, typer.Option(help="Seed of the matching, and of what attacks draw.", min=0)
     ] = 0,
+    relation: Annotated[
+        Literal["add_remove", "replace"],
+        typer.Option(metavar="R", help="What the claim compares; add_remove is converted."),
+    ] = "replace",
     out: Out = None,
     json: Json = False,
+    strict: Strict = False,
 ) -> None:
     """Audit a synthetic table in a file."""
     with output.answering():
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
-        delta = goal.get("delta", 0.0)
-        guarantee = ApproxDP(delta=delta) if delta else PureDP()
+        guarantee = guarantee_of(goal if relation == "replace" else replacing_claim(goal))
         policy = parse_cuts(cuts)
         names = parse_columns(attacks)
         codes = parse_columns(categorical) if categorical else []
@@ -99,7 +112,7 @@ def synthetic(
             outside,
             table,
             reference=third,
-            claim=GaussianDP() if "mu" in goal else guarantee,
+            claim=guarantee,
             attacks="default" if names == ["default"] else names,
             confidence=confidence,
             cuts=policy,
@@ -108,4 +121,4 @@ def synthetic(
             categorical=codes,
             seed=seed,
         )
-        conclude(result, made, goal, out, json=json)
+        conclude(result, made, goal, out, json=json, strict=strict, relation=relation)

@@ -15,7 +15,6 @@ from leakbound.cli import output
 from leakbound.cli.audits import (
     AttackColumns,
     Confidence,
-    Cuts,
     File,
     Json,
     Out,
@@ -51,6 +50,9 @@ ZERO_RUN = (
     "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
     "70 a crash.[/]"
 )
+
+_CUTS = "auto, fixed:R, geometric, kl, union, equal-level, ville, adaptive:R,R"
+"""Cut policies that some audit of given members and non-members takes."""
 
 PropensityFile = Annotated[
     Path | None,
@@ -142,7 +144,15 @@ def zero_run(
         typer.Option(help="How shift is taken out; conditional is the best one for the family."),
     ] = "conditional",
     confidence: Confidence = 0.95,
-    cuts: Cuts = "auto",
+    cuts: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY",
+            help=f"Numbers of guesses that are tested: {_CUTS}. auto plans them, and fixed:R makes "
+            "R. Over a set of log-odds, and for tampering, there are no others; elsewhere kl, "
+            "union and equal-level are for --family pure, and adaptive:R,R for gaussian.",
+        ),
+    ] = "auto",
     sides: Annotated[
         Literal["both", "member"],
         typer.Option(help="Guess members and non-members, or members only."),
@@ -172,7 +182,7 @@ def zero_run(
     """Audit the scores of given members and non-members in a file."""
     with output.answering():
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
-        policy = parse_cuts(cuts)
+        policy = parse_cuts(cuts, offered=_CUTS)
         columns = parse_columns(features) if features else []
         if columns and propensity is not None:
             message = (

@@ -51,6 +51,8 @@ class Rows:
         if ids is not None:
             check_ids(ids, classes)
             names = np.array(vector(ids, "ids", kinds="biufSUOT"))
+        elif order.ids is not None:
+            names = np.array(order.ids)
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
                 message = (
@@ -94,7 +96,8 @@ class Rows:
             message = (
                 f"{shared.size} ids of the audit are in D' too, the first being {values[row]!s} at "
                 f"row {row}: a propensity model knows the membership of what it learnt from; hold "
-                "D' out (hold_out) or cross-fit (cross_fit)"
+                "D' out (hold_out) or cross-fit (cross_fit); where other examples happen to have "
+                "the same pandas index, give both ids of their own"
             )
             raise OverlappingIdsError(message)
 

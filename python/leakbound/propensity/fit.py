@@ -5,7 +5,7 @@ import os
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.odds import expit
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
 from leakbound._base.validation import MOST_REPLICATES, flag, integer, real
+from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.blocks import BLOCK, run_blocks
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import Engine, LogisticEngine
@@ -22,6 +23,9 @@ from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
 
 __all__ = ["PropensityFit"]
+
+ReferenceShare: TypeAlias = Literal["as audited", "declared", "counted", "unknown"]
+"""What is known of the share of members in D' by its design."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,8 +44,9 @@ class PropensityFit:
     offset : float
         What is added to all log-odds, because the audit set has another share of members than D'
         (see `with_member_share`).
-    unknown_share : bool
-        Whether by how much is unknown.
+    share_of_reference : {"as audited", "declared", "counted", "unknown"}
+        What is known of the share of members in D' by design: that it is that of the audit set; as
+        declared; nothing but the labels of D' themselves; nor the one of the audit set.
 
     Examples
     --------
@@ -60,7 +65,7 @@ class PropensityFit:
     name: str
     rows: Rows
     offset: float = 0.0
-    unknown_share: bool = False
+    share_of_reference: ReferenceShare = "as audited"
     _engine: Engine = field(kw_only=True)
     _state: Any = field(kw_only=True)
 
@@ -181,7 +186,17 @@ class PropensityFit:
         )
         return self._engine.assembled(refits, features) + self.offset
 
-    def with_member_share(self, share: float | None) -> "PropensityFit":
+    @property
+    def own_intercept(self) -> bool:
+        """Whether D' needs an intercept of its own in a confidence set.
+
+        A share counted from labels of D' is no known part of log-odds where these labels count.
+        """
+        return self.share_of_reference in {"counted", "unknown"}
+
+    def with_member_share(
+        self, share: float | None, *, of_reference: float | None = None
+    ) -> "PropensityFit":
         """Return the same model for an audit set with another share of members than D'.
 
         If D' and the audit set were drawn with different shares of members and are alike within
@@ -194,16 +209,22 @@ class PropensityFit:
             propensities would depend on the memberships that they are to explain. None if it is
             another one than that of D' and unknown: then only a confidence set of a logistic model
             will do, in which D' has an intercept of its own.
+        of_reference : float, optional
+            P(member) in D' by its design, in (0, 1). If None, it is counted, and over a confidence
+            set, which rests on the very labels that are counted, D' has an intercept of its own:
+            the bound then uses neither share.
 
         Returns
         -------
         PropensityFit
-            With the difference as `offset`, which its repr states, or `unknown_share`.
+            With the difference as `offset`, which its repr states, and `share_of_reference`.
 
         Raises
         ------
         OptionError, OptionTypeError
-            If `share` is not strictly between 0 and 1.
+            If a share is not strictly between 0 and 1.
+        IncompatibleOptionsError
+            If the share of D' alone is given.
 
         Examples
         --------
@@ -214,11 +235,21 @@ class PropensityFit:
         >>> round(fit.with_member_share(0.75).offset, 6)
         1.098612
         """
+        there = self.rows.share
+        if of_reference is not None:
+            there = real(of_reference, "of_reference", above=0, below=1)
         if share is None:
-            return replace(self, offset=0.0, unknown_share=True)
+            if of_reference is not None:
+                message = (
+                    "of_reference is the share of D', and without that of the audit set the two "
+                    "tell nothing: pass share, or leave both unknown"
+                )
+                raise IncompatibleOptionsError(message)
+            return replace(self, offset=0.0, share_of_reference="unknown")
         here = real(share, "share", above=0, below=1)
-        odds = here / (1 - here) * (1 - self.rows.share) / self.rows.share
-        return replace(self, offset=float(np.log(odds)), unknown_share=False)
+        odds = here / (1 - here) * (1 - there) / there
+        known: ReferenceShare = "counted" if of_reference is None else "declared"
+        return replace(self, offset=float(np.log(odds)), share_of_reference=known)
 
     @property
     def member_share(self) -> float:
@@ -316,7 +347,7 @@ class PropensityFit:
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())
         shift = f"; log-odds shifted by {self.offset:+.3g}" if self.offset else ""
-        if self.unknown_share:
+        if self.share_of_reference == "unknown":
             shift = "; up to a constant"
         return (
             f"PropensityFit({self.name}; {members} members and "

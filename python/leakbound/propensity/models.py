@@ -101,7 +101,8 @@ class LogisticPropensity:
         member : array-like, shape (m',)
             Membership, booleans, {0, 1} or {-1, +1}.
         ids : array-like, shape (m',), optional
-            A different id for each row, by which an audit finds out that it audits none of them.
+            A different id for each row, by which an audit finds out that it audits none of them; by
+            default the index of a pandas table, unless that only counts the rows.
         seed : int
             Seed of the folds.
 
@@ -201,7 +202,8 @@ class SklearnPropensity:
         member : array-like, shape (m',)
             Membership, booleans, {0, 1} or {-1, +1}.
         ids : array-like, shape (m',), optional
-            A different id for each row, by which an audit finds out that it audits none of them.
+            A different id for each row, by which an audit finds out that it audits none of them; by
+            default the index of a pandas table, unless that only counts the rows.
         seed : int
             Seed of the folds and of the estimator.
 

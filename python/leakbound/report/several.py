@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number, percent
@@ -10,7 +11,7 @@ from leakbound.report.kinds import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from leakbound.report.contents import Reportable
+    from leakbound.report.contents import Reportable, Terms
 
 __all__ = ["headline_of_many", "joint_confidence"]
 
@@ -66,7 +67,7 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
     sure = f"({percent(together)} confidence, simultaneously over the {len(results)} models)"
     most = max(proved, key=lambda name: proved[name].epsilon)
     worst = proved[most].terms
-    conditional = next((one.terms for one in proved.values() if one.terms.condition), worst)
+    conditional = replace(worst, condition=_together(one.terms for one in proved.values()))
     leaking = sum(summary.leaks for summary in proved.values())
     if not leaking:
         return conditional.conditional(
@@ -79,3 +80,10 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
         f"{share} {len(results)} models leak{end} worst is “{most}”: no {worst.guarantee} "
         f"with ε < {number(proved[most].epsilon)}{worst.at} is compatible with its audit {sure}."
     )
+
+
+def _together(terms: Iterable[Terms]) -> str:
+    """Return all that has to hold for some bounds, each condition once."""
+    conditions = dict.fromkeys(one.condition for one in terms if one.condition)
+    first, *others = conditions or [""]
+    return first + "".join(f", and {one.removeprefix('if ')}" for one in others)

@@ -196,8 +196,13 @@ class Result(Record, ABC):
             if not delta
             else f"(ε, {delta:g})-differential privacy",
             bound=f"ε < {number(self.epsilon_bound)}",
-            condition=KINDS[self.kind].condition,
+            condition=self.condition,
         )
+
+    @property
+    def condition(self) -> str:
+        """What has to hold besides what every audit assumes, as it ends a sentence, if anything."""
+        return KINDS[self.kind].condition
 
     @property
     def formula(self) -> str:

@@ -386,7 +386,7 @@ class AuditResult(Result, ScoreAudit):
             bound=f"{name} {sign} {self.rounded(self.bound)}",
             however=f"however {size} its {name}",
             at=f" at δ = {DELTA:g}",
-            condition=KINDS[self.kind].condition,
+            condition=self.condition,
         )
 
     @property

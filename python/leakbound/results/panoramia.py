@@ -404,7 +404,7 @@ class PanoramiaResult(Result):
         known, certified = self.conditional, ""
         if known is not None and known.bound > 0:
             proof = f"ε ≥ {number(known.epsilon_bound)}"
-            certified = f"If its propensities are right, Zero-Run gives {proof}"
+            certified = known.terms.conditional(f"Zero-Run gives {proof}")
         reasons = why_zero(self.c_lb, self.attack.ceiling, certified)
         return replace(found, why_zero=reasons)
 

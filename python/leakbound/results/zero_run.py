@@ -38,6 +38,11 @@ HOW: dict[Correction, str] = {
     "composition": "by composition",
 }
 """How each correction comes to its bound, in a few words."""
+_UNCERTAINTY: dict[Kind, set[str]] = {
+    "conditional_lower_bound": {"given", "set"},
+    "exploratory_lower_bound": {"bootstrap", "none"},
+}
+"""What the options say of uncertainty where a number is of some kind."""
 _TAKEN_OUT: dict[Correction, str] = {
     "match": "{kept:,} of {m:,} examples were kept so that membership is a fair coin for each",
     "poisson_binomial": "the odds that features alone give to each of {m:,} examples count against",
@@ -157,6 +162,9 @@ class ShiftCurve:
 class ZeroRunResult(AuditResult):
     """What an audit of given members and non-members proves, if the propensities are right.
 
+    Where log-odds are learnt over a confidence set, the condition is that they are linear in the
+    features.
+
     The fields of `AuditResult` are its own; `m` counts the examples that are audited, before
     matching, and `guesses` those before tampering.
 
@@ -201,10 +209,14 @@ class ZeroRunResult(AuditResult):
         if self.withheld and not (self.reason and self.bound in {0, math.inf}):
             return f"the bound is withheld, and yet {self.bound:g}"
         learnt, asked = self.learnt, self.options.get("uncertainty")
+        if asked not in _UNCERTAINTY.get(self.kind, {asked}):
+            return f"kind {self.kind!r} does not go with uncertainty {asked!r} of the options"
+        if (self.bootstrap is not None) != (asked == "bootstrap"):
+            return f"replicates do not go with uncertainty {asked!r} of the options"
         if learnt is None and asked == "set" and self.bound not in {0, math.inf}:
             return f"learnt is missing, and the bound over its set is {self.bound:g}"
-        if learnt is not None and (asked != "set" or self.kind != "conditional_lower_bound"):
-            return f"learnt does not go with kind {self.kind!r} and uncertainty {asked!r}"
+        if learnt is not None and asked != "set":
+            return f"learnt does not go with uncertainty {asked!r} of the options"
         if learnt is not None and not learnt.is_sound:
             return "levels, coefficients and columns of learnt do not go together"
         if self.naive.kind != "invalid" or self.naive.claim.name != self.claim.name:
@@ -213,6 +225,13 @@ class ZeroRunResult(AuditResult):
 
     def _kinds(self) -> set[Kind]:
         return {"conditional_lower_bound", "exploratory_lower_bound"}
+
+    @property
+    def condition(self) -> str:
+        """What has to hold besides what every audit assumes, as it ends a sentence."""
+        if self.learnt is None:
+            return super().condition
+        return "if log-odds of membership are linear in the features"
 
     def _within_reach(self) -> bool:
         # replicates that are recentred may say more than any attack on the point estimate

@@ -23,11 +23,13 @@ pub enum Purpose {
     Resamples,
     /// The halves that a confidence set of propensities is fitted on.
     Halves,
+    /// Places of that set from which the search for its least favourable member sets out.
+    Places,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Self; 3] = [Self::Games, Self::Resamples, Self::Halves];
+    pub const ALL: [Self; 4] = [Self::Games, Self::Resamples, Self::Halves, Self::Places];
 
     /// The name that goes into the state.
     #[must_use]
@@ -36,6 +38,7 @@ impl Purpose {
             Self::Games => "leakbound/core/games",
             Self::Resamples => "leakbound/propensity/resamples",
             Self::Halves => "leakbound/propensity/halves",
+            Self::Places => "leakbound/propensity/places",
         }
     }
 

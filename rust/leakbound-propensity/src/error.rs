@@ -77,16 +77,17 @@ pub enum PropensityError {
         /// How many coefficients.
         coefficients: usize,
     },
-    /// A plane through the features separates the classes: no confidence set.
+    /// A plane through the features separates the classes, or all rows but those on it: no
+    /// confidence set.
     #[error(
-        "features separate members from non-members, so that nothing bounds the log-odds: use \
-         fewer features, or examples that could have been both"
+        "features separate members from non-members, all or those that some feature marks, so that \
+         nothing bounds the log-odds: use fewer features, or examples that could have been both"
     )]
     Separated,
     /// A column that others determine: no confidence set.
     #[error(
         "some features are constant or depend on one another linearly, so that coefficients cannot \
-         be told apart: drop columns"
+         be told apart: drop columns, such as one of the indicators of all categories"
     )]
     DependentColumns,
     /// No coefficients explain the labels well enough.

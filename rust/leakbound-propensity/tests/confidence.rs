@@ -271,7 +271,7 @@ fn matching_leaves_few_right_at_the_places_reported() {
             ]
         })
         .collect();
-    let found = set.least_matched(&made, 30, &never).unwrap();
+    let found = set.least_matched(&made, 30, 0.0, &never).unwrap();
     assert!(found.len() > 1);
     assert!(found[1..].iter().all(|least| least.value < found[0].value));
     let mut noise = Noise(3);
@@ -298,6 +298,29 @@ fn matching_leaves_few_right_at_the_places_reported() {
     for point in grid(&set, 10) {
         assert!(mean(&point, 200) > lowest - 1.0);
     }
+}
+
+#[test]
+fn members_near_one_are_in_the_set() {
+    let (features, member) = data(200, &[0.3, 1.5, -0.5], 8);
+    let set = set(&features, &member, 0.05);
+    let from = set.leaves(&[1.0, 0.0, 0.0]).unwrap();
+    let near = set.members_near(&from, 0.5, 8, 1).unwrap();
+    assert_eq!(near.len(), 8);
+    let mut inside = 0;
+    for (coefficients, log_odds) in &near {
+        let deviance = set.deviance(coefficients).unwrap();
+        assert!(deviance <= set.squared_radius() * (1.0 + 1e-6));
+        inside += i32::from(deviance < 0.99 * set.squared_radius());
+        let first = coefficients[0]
+            + (features[..3].iter().zip(&coefficients[1..]))
+                .map(|(x, t)| x * t)
+                .sum::<f64>();
+        assert!((log_odds[0] - first).abs() < 1e-9);
+    }
+    assert!(inside > 0);
+    assert_eq!(near, set.members_near(&from, 0.5, 8, 1).unwrap());
+    assert_ne!(near, set.members_near(&from, 0.5, 8, 2).unwrap());
 }
 
 #[test]
@@ -423,7 +446,7 @@ fn every_bit_is_the_same_on_any_number_of_threads() {
             let set = set(&features, &member, 0.05);
             let made = guesses(&features, 3);
             let least = set.least_epsilon(&made[..500], 0.05, &never).unwrap();
-            let matched = set.least_matched(&made, 200, &never).unwrap();
+            let matched = set.least_matched(&made, 200, 0.1, &never).unwrap();
             (set.squared_radius().to_bits(), least, matched)
         })
     };

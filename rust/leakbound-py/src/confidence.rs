@@ -109,30 +109,43 @@ impl LogOddsSet {
     }
 
     /// Coefficients, and log-odds of the audited rows, at the estimate and where matching leaves
-    /// fewest of `kept` guesses correct: a row for each.
-    #[pyo3(signature = (rows, guesses, *, kept))]
+    /// fewest of `kept` guesses correct, less `price` for each example kept: a row for each.
+    #[pyo3(signature = (rows, guesses, *, kept, price))]
     fn least_matched<'py>(
         &self,
         py: Python<'py>,
         rows: Vector<'_, i64>,
         guesses: Vector<'_, i64>,
         kept: usize,
+        price: f64,
     ) -> PyResult<(Answers<'py>, Answers<'py>)> {
         let guesses = guess_list(&rows, &guesses);
         let found = run(py, |interrupt| {
-            self.set.least_matched(&guesses, kept, &stop(interrupt))
+            self.set
+                .least_matched(&guesses, kept, price, &stop(interrupt))
         })?;
-        let count = found.len();
-        let (coefficients, log_odds): (Vec<_>, Vec<_>) = found
+        let found = found
             .into_iter()
-            .map(|least| (least.coefficients, least.log_odds))
-            .unzip();
-        let coefficients = PyArray1::from_vec(py, coefficients.concat());
-        let log_odds = PyArray1::from_vec(py, log_odds.concat());
-        Ok((
-            coefficients.reshape([count, self.set.width()])?,
-            log_odds.reshape([count, self.set.audited()])?,
-        ))
+            .map(|least| (least.coefficients, least.log_odds));
+        self.members(py, found.collect())
+    }
+
+    /// Members of the set near one, as steps of `reach` radii in random directions lead to them, or
+    /// from there to the boundary: a row for each.
+    #[pyo3(signature = (coefficients, *, reach, count, draw))]
+    fn members_near<'py>(
+        &self,
+        py: Python<'py>,
+        coefficients: Vector<'_, f64>,
+        reach: f64,
+        count: u64,
+        draw: u64,
+    ) -> PyResult<(Answers<'py>, Answers<'py>)> {
+        let coefficients = &*coefficients;
+        let found = run(py, |_| {
+            self.set.members_near(coefficients, reach, count, draw)
+        })?;
+        self.members(py, found)
     }
 
     /// The least mean number of correct guesses that survive tampering for an ε, over the set, with
@@ -170,6 +183,24 @@ impl LogOddsSet {
     /// The largest |log-odds| of any audited row over the set.
     fn largest_shift(&self, py: Python<'_>) -> PyResult<f64> {
         run(py, |interrupt| self.set.largest_shift(&stop(interrupt)))
+    }
+}
+
+impl LogOddsSet {
+    /// Coefficients and log-odds of some members, a row for each.
+    fn members<'py>(
+        &self,
+        py: Python<'py>,
+        found: Vec<(Vec<f64>, Vec<f64>)>,
+    ) -> PyResult<(Answers<'py>, Answers<'py>)> {
+        let count = found.len();
+        let (coefficients, log_odds): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let coefficients = PyArray1::from_vec(py, coefficients.concat());
+        let log_odds = PyArray1::from_vec(py, log_odds.concat());
+        Ok((
+            coefficients.reshape([count, self.set.width()])?,
+            log_odds.reshape([count, self.set.audited()])?,
+        ))
     }
 }
 

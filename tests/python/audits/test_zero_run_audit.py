@@ -318,7 +318,9 @@ class TestUncertainPropensities:
             )
 
         for member in (game.member[rows], ~game.member[rows]):
-            shift = read_shift(fit, member, ZeroRunRequest(), features=game.features[rows])
+            shift = read_shift(
+                fit, member, ZeroRunRequest(), ids=None, features=game.features[rows]
+            )
             assert np.array_equal(shift.log_odds, fit.log_odds(game.features[rows]))
         found = audited(fit)
         (note,) = (note for note in found.warnings if "with_member_share" in note)

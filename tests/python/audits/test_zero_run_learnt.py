@@ -231,6 +231,66 @@ def test_another_share_of_members_is_declared_or_unknown_or_refuted() -> None:
         lb.audit_zero_run(scores, game.member, unknown, max_log_odds=1.0, **options)
 
 
+def test_a_counted_share_is_no_known_part_of_log_odds() -> None:
+    """The share of D' is counted from labels that the set rests on: D' has its own intercept.
+
+    Declared by design, it is known, and the bound may use it.
+    """
+    game, fit = shared(4, 0.8)
+    scores = response(game, 1.5, np.random.default_rng(5))
+    options: dict[str, Any] = {"claim": lb.PureDP(), "features": game.features, "falsify": False}
+
+    def audit(model: PropensityFit, **more: Any) -> Any:
+        return lb.audit_zero_run(scores, game.member, model, **(options | more))
+
+    counted, designed = fit.with_member_share(0.5), fit.with_member_share(0.5, of_reference=0.8)
+    assert (counted.share_of_reference, designed.share_of_reference) == ("counted", "declared")
+    apart, together = audit(counted).learnt, audit(designed).learnt
+    assert apart.estimate.size == together.estimate.size + 1
+    unknown = audit(fit.with_member_share(None)).learnt
+    np.testing.assert_allclose(apart.estimate[1:-1], unknown.estimate[1:-1], atol=1e-6)
+    assert audit(designed, max_log_odds=1.0).abstained > 0
+    with pytest.raises(IncompatibleOptionsError, match="of_reference"):
+        audit(counted, max_log_odds=1.0)
+    with pytest.raises(IncompatibleOptionsError, match="without that of the audit set"):
+        fit.with_member_share(None, of_reference=0.5)
+
+
+def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
+    rng = np.random.default_rng(6)
+    game = people(Setting(0, 600, 2, 1.0), rng)
+    table = pd.DataFrame(game.features, index=rng.permutation(10_000)[:600])
+    scores = pd.Series(gaussian(game, 2.0, rng), index=table.index)
+    member = pd.Series(game.member, index=table.index)
+    fit = PLAIN.fit(table[:300], member[:300])
+    for rows, uncertainty in ((slice(200, 600), "set"), (slice(299, 600), "none")):
+        options: dict[str, Any] = {"features": table[rows], "uncertainty": uncertainty}
+        with pytest.raises(OverlappingIdsError, match="in D' too"):
+            lb.audit_zero_run(scores[rows], member[rows], fit, falsify=False, **options)
+    others: dict[str, Any] = {"features": table[300:], "falsify": False}
+    assert lb.audit_zero_run(scores[300:], member[300:], fit, **others).learnt is not None
+    counted = PLAIN.fit(table[:300].reset_index(drop=True), game.member[:300])
+    assert counted.rows.ids is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_outliers_of_the_features_overflow_nothing() -> None:
+    rng = np.random.default_rng(7)
+    game = people(Setting(200, 400, 2, 1.0), rng)
+    features = game.features.copy()
+    features[0] = 5000.0 * np.sign(game.theta[1:]) * (1 if game.member[0] else -1)
+    for claim in BOTH:
+        result = lb.audit_zero_run(
+            gaussian(game, 2.0, rng),
+            game.member,
+            PLAIN.fit(*game.reference),
+            features=features,
+            claim=claim,
+            falsify=False,
+        )
+        assert np.isfinite(result.bound)
+
+
 def test_examples_beyond_a_limit_are_learnt_from_and_not_audited() -> None:
     rng = np.random.default_rng(6)
     game = people(Setting(500, 800, 3, 1.5), rng)

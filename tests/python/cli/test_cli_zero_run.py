@@ -125,6 +125,32 @@ def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
         assert ("--uncertainty" if options else "--features") in alone.stderr
 
 
+def test_cuts_that_no_audit_takes_are_not_offered(table: Path) -> None:
+    offered = {
+        "auto": "gaussian",
+        "fixed:20": "gaussian",
+        "geometric": "pure",
+        "kl": "pure",
+        "union": "pure",
+        "equal-level": "pure",
+        "ville": "pure",
+        "adaptive:10,20": "gaussian",
+    }
+    said = " ".join(leakbound("--help").stdout.replace("│", " ").split())
+    named = leakbound(table, "--cuts", "best").stderr
+    for word, family in offered.items():
+        assert word.split(":")[0] in said
+        assert word.split(":")[0] in named
+        answer = leakbound(table, "--cuts", word, "--family", family, "--correction", "match")
+        assert answer.exit_code == 0, word
+    for word in ("split", "weighted", "uncorrected"):
+        assert leakbound(table, "--cuts", word, "--correction", "match").exit_code == 2
+        assert word not in named
+    for word in ("split:F", "weighted", "uncorrected"):
+        assert word not in said
+    assert leakbound(table, "--cuts", "kl", "--features", "x0,x1").exit_code == 2
+
+
 @pytest.mark.parametrize("suffix", ["csv", "npz"])
 def test_a_column_says_which_rows_are_held_out(tmp_path: Path, suffix: str) -> None:
     names = ["score", "member", "x0", "x1", "split"]

@@ -42,7 +42,7 @@ def test_a_claim_in_mu_is_answered_in_mu(scores: Path, tmp_path: Path) -> None:
     assert "The claimed μ\u00a0=\u00a00.5 is refuted" in page
 
 
-def test_strict_fails_on_warnings(scores: Path, table: Callable[[str], Path]) -> None:
+def test_strict_fails_on_warnings(table: Callable[[str], Path]) -> None:
     noise = np.random.default_rng(1).normal(size=MEMBER.size)
     weak = table(csv_text(score=SCORE / 2 + noise, member=MEMBER))
     assert leakbound("one-run", weak, "--claim", "eps=3", "--strict").code == 0

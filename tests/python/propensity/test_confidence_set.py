@@ -79,9 +79,16 @@ def test_what_has_no_set_says_why() -> None:
     rng = np.random.default_rng(3)
     features = rng.normal(size=(60, 2))
     member = rng.random(60) < 0.5
+    marks = (np.arange(60) % 6 == 0).astype(np.float64)
     cases: list[tuple[NDArray[np.float64], NDArray[np.bool_], str]] = [
         (features, features[:, 0] > 0, "separate"),
+        (
+            np.column_stack([marks, features]),
+            member | (marks > 0),
+            "separate .*, all or those that",
+        ),
         (np.column_stack([features, features[:, 0]]), member, "depend"),
+        (np.column_stack([marks, 1 - marks]), member, "one of the indicators of all categories"),
         (features[:14], member[:14], "14 labels for 3 coefficients"),
     ]
     for table, labels, words in cases:

@@ -126,7 +126,7 @@ def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
     split = lb.audit_one_run(SCORE, MEMBER, design="random_split")
     for relation, words in (("add_remove", "adding or removing"), ("replace", "replacing")):
         result = split.with_check(epsilon=0.2, relation=relation)  # type: ignore[arg-type]
-        assert result.to_dict()["checked"]["compares"] == relation
+        assert json.loads(result.to_json())["checked"]["compares"] == relation
         assert lb.AuditResult.from_json(result.to_json()) == result
         assert f"ε = 0.2 for {words} one example" in result.answered
     close = split.with_check(epsilon=0.75 * split.bound, relation="replace").checked

@@ -11,6 +11,7 @@ import pytest
 
 import leakbound as lb
 from leakbound.errors import ResultFormatError
+from leakbound.propensity import LogisticPropensity
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))
@@ -23,7 +24,20 @@ ONE_RUN = lb.audit_one_run(SCORE, MEMBER, cuts=lb.UnionBound())
 GAUSSIAN = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP())
 PANORAMIA = lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER)
 ZERO_RUN = lb.audit_zero_run(SCORE, MEMBER, np.full(M, 0.4))
-RESULTS = {"one run": ONE_RUN, "GDP": GAUSSIAN, "PANORAMIA": PANORAMIA, "Zero-Run": ZERO_RUN}
+FEATURES = np.random.default_rng(4).normal(size=(M + 40, 1))
+FIT = LogisticPropensity().fit(FEATURES[M:], np.arange(40) % 2 == 0)
+EXPLORED = lb.audit_zero_run(
+    SCORE, MEMBER, FIT, features=FEATURES[:M], uncertainty="none", falsify=False
+)
+REFITS = lb.audit_zero_run(SCORE, MEMBER, np.full((40, M), 0.4))
+RESULTS = {
+    "one run": ONE_RUN,
+    "GDP": GAUSSIAN,
+    "PANORAMIA": PANORAMIA,
+    "Zero-Run": ZERO_RUN,
+    "explored": EXPLORED,
+    "refits": REFITS,
+}
 
 
 def objects(data: Any) -> Iterator[dict[str, Any]]:
@@ -96,6 +110,17 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("Zero-Run", {"kept": M + 1}, r"kept \(81\) <= m \(80\)"),
     ("Zero-Run", {"correction": "tamper"}, "correction is 'tamper', and that of the options"),
     ("Zero-Run", {"withheld": True}, "the bound is withheld, and yet"),
+    ("Zero-Run", {"kind": "exploratory_lower_bound"}, "does not go with uncertainty 'given'"),
+    ("Zero-Run", {"options": {"uncertainty": "set"}}, "learnt is missing"),
+    ("explored", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'none'"),
+    ("explored", {"options": {}}, "does not go with uncertainty None"),
+    (
+        "explored",
+        {"kind": "conditional_lower_bound", "options": {}},
+        "does not go with uncertainty None",
+    ),
+    ("refits", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'bootstrap'"),
+    ("refits", {"bootstrap": None}, "replicates do not go with uncertainty 'bootstrap'"),
     ("Zero-Run", {"naive": ONE_RUN.to_dict()}, "has unknown fields: schema"),
 ]
 

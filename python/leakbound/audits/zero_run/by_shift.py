@@ -72,7 +72,11 @@ class ShiftAudit:
         request, member = candidates.request, candidates.member
         features = candidates.features()
         shift = read_shift(
-            in_order(propensity, candidates.order), member, request, features=features
+            in_order(propensity, candidates.order),
+            member,
+            request,
+            features=features,
+            ids=candidates.order.ids,
         )
         limit = request.max_log_odds
         check_certain(shift, limit)
@@ -121,7 +125,7 @@ class ShiftAudit:
             correction=kind,
             adversary=study.adversary,
             level=study.level,
-            options=proof.options,
+            options=proof.options | {"uncertainty": shift.uncertainty},
             warnings=study.warnings()
             + shift.warnings
             + count.warnings()

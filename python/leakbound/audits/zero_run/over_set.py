@@ -96,11 +96,12 @@ class Learning:
         cls, propensity: PropensityFit | CrossFit | LogisticPropensity, candidates: Candidates
     ) -> Learning:
         """Read a logistic model: fitted to D', or to be learnt from the audited labels alone."""
-        request, member = candidates.request, candidates.member
+        member = candidates.member
         if isinstance(propensity, CrossFit):
             Folds(propensity, candidates).check()
             return cls(features=propensity.features, seen=propensity.features)
-        given = audited_features(propensity, candidates.features(), request)
+        given = candidates.features()
+        given = audited_features(propensity, given, candidates.order.ids)
         table = check_features(given)
         if table.shape[0] != member.size:
             message = f"features has {table.shape[0]} rows and there are {member.size} scores"
@@ -112,9 +113,9 @@ class Learning:
             seen=table,
             reference=(propensity.rows.features, propensity.rows.member),
             offset=propensity.offset,
-            own_intercept=propensity.unknown_share,
+            own_intercept=propensity.own_intercept,
             guide=propensity.log_odds(table),
-            warnings=() if propensity.unknown_share else other_share(propensity, member),
+            warnings=() if propensity.own_intercept else other_share(propensity, member),
         )
 
     @property
@@ -397,7 +398,8 @@ def _check(request: ZeroRunRequest, learning: Learning) -> None:
     if learning.guide is None or learning.own_intercept:
         message = (
             "max_log_odds leaves examples out by log-odds that no audited label had a part in: fit "
-            "the model to other examples whose share of members is that of the audit, or declared"
+            "the model to other examples whose share of members is that of the audit, or declare "
+            "both shares: with_member_share(share, of_reference=share_of_those)"
         )
         raise IncompatibleOptionsError(message)
 

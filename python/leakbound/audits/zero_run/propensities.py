@@ -71,6 +71,13 @@ class Shift:
         )
 
     @property
+    def uncertainty(self) -> str:
+        """What is done about the error of these log-odds, for a result's options."""
+        if not self.learnt:
+            return "given"
+        return "none" if self.draws is None else "bootstrap"
+
+    @property
     def largest(self) -> FloatArray:
         """The largest |λ| that each example may have."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
@@ -87,13 +94,15 @@ def read_shift(
     request: ZeroRunRequest,
     *,
     features: ArrayInput | None,
+    ids: NDArray[Any] | None,
 ) -> Shift:
     """Read propensities: values, replicates, limits, or a fitted model; log-odds may be ±inf.
 
-    No log-odds depend on membership: its share is compared with that of a model's own examples.
+    `ids` are those of the examples, which a model must not have learnt from. No log-odds depend on
+    membership: its share is compared with that of a model's own examples.
     """
     if isinstance(propensity, PropensityFit):
-        return _modelled(propensity, member, features, request)
+        return _modelled(propensity, member, audited_features(propensity, features, ids), request)
     if request.executor is not None or request.checkpoint is not None:
         message = (
             "executor and checkpoint are for the refits of a fitted model, and propensity is not "
@@ -168,22 +177,21 @@ def no_overlap(why: str) -> NoOverlapError:
 def _modelled(
     model: PropensityFit,
     member: BoolArray,
-    features: ArrayInput | None,
+    features: ArrayInput,
     request: ZeroRunRequest,
 ) -> Shift:
-    if model.unknown_share:
+    if model.share_of_reference == "unknown":
         message = (
             "the share of members in the audit was declared unknown, so that log-odds are known up "
             'to a constant only: take a logistic model and uncertainty="set"'
         )
         raise IncompatibleOptionsError(message)
-    table = audited_features(model, features, request)
-    point = model.log_odds(table)
+    point = model.log_odds(features)
     check_length(point, member.size, "features")
     draws = None
     if request.uncertainty != "none":
         draws = model.bootstrap(
-            table,
+            features,
             K=REPLICATES,
             seed=request.seed,
             executor=request.executor,
@@ -194,14 +202,16 @@ def _modelled(
 
 
 def audited_features(
-    model: PropensityFit | LogisticPropensity, features: ArrayInput | None, request: ZeroRunRequest
+    model: PropensityFit | LogisticPropensity,
+    features: ArrayInput | None,
+    ids: NDArray[Any] | None,
 ) -> ArrayInput:
     """Return the features of the audited examples, none of which may be in D'."""
     if features is None:
         message = "a propensity model needs the features of the audited examples: features="
         raise IncompatibleOptionsError(message)
-    if request.ids is not None and isinstance(model, PropensityFit):
-        model.check_disjoint(request.ids)
+    if ids is not None and isinstance(model, PropensityFit):
+        model.check_disjoint(ids)
     return features
 
 

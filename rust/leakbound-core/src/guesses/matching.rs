@@ -72,19 +72,81 @@ pub fn matched_counts(
     let examples = observed.scores.len();
     check(observed, log_odds, uniforms)?;
     // U < e^−Sλ, without an exponential for each replicate
-    let margins: Vec<f64> = uniforms.iter().map(|uniform| -uniform.ln()).collect();
-    log_odds
+    if guessing.residual {
+        let margins: Vec<f64> = uniforms.iter().map(|uniform| -uniform.ln()).collect();
+        return log_odds
+            .par_chunks_exact(examples)
+            .flat_map_iter(|odds| {
+                margins
+                    .chunks_exact(examples)
+                    .map(move |drawn| (odds, drawn))
+            })
+            .map(|(odds, drawn)| {
+                interrupt.check()?;
+                Ok(replicate(observed, odds, drawn, guessing))
+            })
+            .collect();
+    }
+    // What is kept changes no order here: examples are ranked once.
+    let order = ranking(observed.scores);
+    let margins: Vec<f64> = uniforms
         .par_chunks_exact(examples)
-        .flat_map_iter(|odds| {
-            margins
-                .chunks_exact(examples)
-                .map(move |drawn| (odds, drawn))
+        .flat_map_iter(|drawn| order.iter().map(|&place| -drawn[place].ln()))
+        .collect();
+    let member: Vec<bool> = order.iter().map(|&place| observed.member[place]).collect();
+    let replicates: Vec<Vec<MatchedCounts>> = log_odds
+        .par_chunks_exact(examples)
+        .map(|odds| {
+            let against: Vec<f64> = (order.iter().zip(&member))
+                .map(|(&place, &member)| if member { odds[place] } else { -odds[place] })
+                .collect();
+            (margins.chunks_exact(examples))
+                .map(|drawn| {
+                    interrupt.check()?;
+                    Ok(ranked_counts(&member, &against, drawn, guessing))
+                })
+                .collect()
         })
-        .map(|(odds, drawn)| {
-            interrupt.check()?;
-            Ok(replicate(observed, odds, drawn, guessing))
-        })
-        .collect()
+        .collect::<Result<_, AuditError>>()?;
+    Ok(replicates.concat())
+}
+
+/// The places of all examples, the likeliest member first.
+fn ranking(scores: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    order
+}
+
+/// Counts where example i, in the order of the scores, is kept if `against[i]` < `margins[i]`.
+fn ranked_counts(
+    member: &[bool],
+    against: &[f64],
+    margins: &[f64],
+    guessing: Guessing,
+) -> MatchedCounts {
+    let is_kept = |place: usize| against[place] < margins[place];
+    let kept = (against.iter().zip(margins))
+        .map(|(against, margin)| u32::from(against < margin))
+        .sum::<u32>();
+    let guesses = kept.min(guessing.guesses);
+    let top = if guessing.one_sided {
+        guesses
+    } else {
+        guesses.div_ceil(2)
+    };
+    let correct = |places: &mut dyn Iterator<Item = usize>, number: u32, is: bool| {
+        (places.filter(|&place| is_kept(place)).take(number as usize))
+            .map(|place| u32::from(member[place] == is))
+            .sum::<u32>()
+    };
+    let all = 0..member.len();
+    MatchedCounts {
+        kept,
+        guesses,
+        correct: correct(&mut all.clone(), top, true)
+            + correct(&mut all.rev(), guesses - top, false),
+    }
 }
 
 fn check(observed: Observed<'_>, log_odds: &[f64], uniforms: &[f64]) -> Result<(), AuditError> {
@@ -121,6 +183,7 @@ struct MatchedExample {
     member: bool,
 }
 
+/// Counts of guesses ranked by what scores say beyond λ, as a line through the kept examples has it.
 fn replicate(
     observed: Observed<'_>,
     log_odds: &[f64],
@@ -142,11 +205,9 @@ fn replicate(
             (against < margin).then_some((example, odds))
         })
         .collect();
-    if guessing.residual {
-        let slope = slope(&kept);
-        for (example, odds) in &mut kept {
-            example.value -= slope * *odds;
-        }
+    let slope = slope(&kept);
+    for (example, odds) in &mut kept {
+        example.value -= slope * *odds;
     }
     let mut ranked: Vec<MatchedExample> = kept.into_iter().map(|(example, _)| example).collect();
     count(&mut ranked, guessing)
@@ -209,6 +270,7 @@ fn count(ranked: &mut [MatchedExample], guessing: Guessing) -> MatchedCounts {
 
 #[cfg(test)]
 mod tests {
+    use leakbound_math::stream::{Purpose, Stream};
     use proptest::prelude::*;
 
     use super::*;
@@ -237,6 +299,34 @@ mod tests {
             &Interrupt::default(),
         )
         .unwrap()[0]
+    }
+
+    #[test]
+    fn ranks_that_do_not_move_are_counted_as_those_that_might() {
+        // With equal log-odds the line is flat, so that both ways rank by the scores, ties included.
+        let mut stream = Stream::new(Purpose::Games, 0, 0);
+        for examples in [1, 2, 7, 50] {
+            let scores: Vec<f64> = (0..examples)
+                .map(|_| (4.0 * stream.uniform()).floor())
+                .collect();
+            let member: Vec<bool> = (0..examples).map(|_| stream.coin()).collect();
+            let uniforms: Vec<f64> = (0..examples).map(|_| stream.uniform()).collect();
+            for odds in [-1.5, 0.0, 0.4] {
+                for guesses in [1, 3, 40] {
+                    for one_sided in [false, true] {
+                        let count = |residual| {
+                            let guessing = Guessing {
+                                guesses,
+                                one_sided,
+                                residual,
+                            };
+                            once(&scores, &member, &vec![odds; examples], &uniforms, guessing)
+                        };
+                        assert_eq!(count(false), count(true));
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The largest value of a smooth function over a confidence set.
 
+use leakbound_math::stream::{Purpose, Stream};
 use rayon::prelude::*;
 
 use super::set::ConfidenceSet;
@@ -15,6 +16,11 @@ const MAX_BACKTRACKS: usize = 6;
 /// Places on the way from θ̂ to the best boundary point that are looked at as well, and climbed from
 /// if one is better.
 const INTERIOR_SHARES: [f64; 3] = [0.4, 0.7, 0.9];
+
+/// Boundary points in random directions that are compared before ascents begin.
+const COMPARED: u64 = 16;
+/// The best of them, from which ascents set out as well.
+const CHOSEN: usize = 3;
 
 /// A place of the set and the value of the function there.
 #[derive(Debug, Clone)]
@@ -55,18 +61,60 @@ impl ConfidenceSet {
                 best = found;
             }
         }
-        let outer = best.place.clone();
+        let inside = self.inside(function, &best, enough, stop)?;
+        Ok(inside.unwrap_or(best))
+    }
+
+    /// What is better than `outer` on the way to it from θ̂, and where a climb from there ends.
+    pub(super) fn inside(
+        &self,
+        function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
+        outer: &Maximum,
+        enough: f64,
+        stop: &impl Fn() -> bool,
+    ) -> Result<Option<Maximum>, PropensityError> {
+        let mut best = outer.clone();
         for share in INTERIOR_SHARES {
-            let place: Vec<f64> = outer.iter().map(|w| w * share).collect();
+            let place: Vec<f64> = outer.place.iter().map(|w| w * share).collect();
             let value = function(&place).0;
             if value > best.value {
                 best = Maximum { value, place };
             }
         }
-        if best.place == outer && outer.iter().any(|&w| w != 0.0) {
-            return Ok(best);
+        let at_estimate = outer.place.iter().all(|&w| w == 0.0);
+        if best.place == outer.place && !at_estimate {
+            return Ok(None);
         }
-        self.climb(function, best, enough, stop)
+        self.climb(function, best, enough, stop).map(Some)
+    }
+
+    /// Directions from θ̂ to set out in: `own`, and those in which random boundary points are best.
+    pub(super) fn directions(
+        &self,
+        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        own: Vec<Vec<f64>>,
+    ) -> Result<Vec<Vec<f64>>, PropensityError> {
+        if self.squared_radius() == 0.0 {
+            return Ok(own);
+        }
+        let mut compared = (0..COMPARED)
+            .into_par_iter()
+            .map(|index| {
+                let place = self.edge(&self.random_direction(0, index))?.place;
+                Ok((function(&place).0, place))
+            })
+            .collect::<Result<Vec<(f64, Vec<f64>)>, PropensityError>>()?;
+        compared.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let chosen = compared.into_iter().take(CHOSEN).map(|(_, place)| place);
+        Ok(own.into_iter().chain(chosen).collect())
+    }
+
+    /// A direction, all equally likely; the same for the same numbers.
+    pub(super) fn random_direction(&self, seed: u64, index: u64) -> Vec<f64> {
+        let mut stream = Stream::new(Purpose::Places, seed, index);
+        let direction: Vec<f64> = (0..self.width()).map(|_| stream.normal()).collect();
+        let size = norm(&direction);
+        direction.into_iter().map(|x| x / size).collect()
     }
 
     /// An ascent inside of the set along gradients, from a place that is better than the boundary.

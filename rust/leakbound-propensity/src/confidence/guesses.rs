@@ -195,7 +195,8 @@ impl ConfidenceSet {
     }
 
     /// Members of the set under which matching leaves few of `kept` guesses correct: θ̂, and where
-    /// each ascent ended, lowest first. Values are mean numbers of correct guesses.
+    /// each ascent ended, lowest first. Values are mean numbers of correct guesses, less `price` for
+    /// each example that is kept, of which a bound knows that more of them prove less.
     ///
     /// `guesses` are all that could be made, most confident first. Matching keeps a correct one
     /// with probability min(1, e^−z) and a wrong one with min(1, e^z), z = Tλ; the first ⌈kept/2⌉
@@ -208,6 +209,7 @@ impl ConfidenceSet {
         &self,
         guesses: &[Guess],
         kept: usize,
+        price: f64,
         stop: &(impl Fn() -> bool + Sync),
     ) -> Result<Vec<Least>, PropensityError> {
         let (members, others): (Vec<Guess>, Vec<Guess>) =
@@ -220,9 +222,17 @@ impl ConfidenceSet {
         let first = members.len();
         let ordered = self.guess_rows(&[members, others].concat())?;
         let sides = [(0..first, top), (first..guesses.len(), kept - top)];
+        let priced = |log_odds: &[f64]| {
+            let (value, mut worths) = expected_matched_correct(&ordered.correct, log_odds, &sides);
+            let chances = (log_odds.iter().zip(&ordered.correct)).map(|(&z, &c)| keeps(z, c));
+            for worth in &mut worths {
+                *worth -= price;
+            }
+            (value - price * chances.sum::<f64>(), worths)
+        };
         let function = |place: &[f64]| {
             let log_odds = ordered.log_odds(place);
-            let (correct, worths) = expected_matched_correct(&ordered.correct, &log_odds, &sides);
+            let (value, worths) = priced(&log_odds);
             let slopes = (log_odds.iter().zip(&ordered.correct).zip(worths))
                 .map(|((&z, &correct), worth)| match correct {
                     true if z > 0.0 => worth * (-z).exp(),
@@ -230,27 +240,28 @@ impl ConfidenceSet {
                     _ => 0.0,
                 })
                 .collect();
-            (-correct, ordered.gradient(slopes))
+            (-value, ordered.gradient(slopes))
         };
         let centre = vec![0.0; self.width()];
         let log_odds = ordered.log_odds(&centre);
-        let (correct, worths) = expected_matched_correct(&ordered.correct, &log_odds, &sides);
+        let (value, worths) = priced(&log_odds);
         let curvature = (log_odds.iter().zip(&ordered.correct).zip(worths))
             .map(|((&z, &correct), worth)| {
-                let against = if correct { z } else { -z };
-                if against > 0.0 {
-                    -worth * (-against).exp()
-                } else {
-                    0.0
-                }
+                let chance = keeps(z, correct);
+                if chance < 1.0 { -worth * chance } else { 0.0 }
             })
             .collect();
-        let mut starts = vec![function(&centre).1];
-        starts.extend(ordered.curvature_directions(curvature));
+        let mut own = vec![function(&centre).1];
+        own.extend(ordered.curvature_directions(curvature));
+        let starts = self.directions(&function, own)?;
         let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
         found.sort_by(|a, b| b.value.total_cmp(&a.value));
+        if let Some(outer) = found.first() {
+            let inside = self.inside(&function, outer, f64::INFINITY, stop)?;
+            found.extend(inside);
+        }
         let estimate = Maximum {
-            value: -correct,
+            value: -value,
             place: centre,
         };
         let all = std::iter::once(&estimate).chain(&found);
@@ -260,6 +271,39 @@ impl ConfidenceSet {
                 ..self.least(found)
             })
             .collect())
+    }
+
+    /// Members of the set near one: steps of `reach` times the set's radius in random directions,
+    /// every other one taken to the boundary, as is one that leads out. `draw` tells draws apart.
+    /// Coefficients of the features as given, and log-odds of the audited rows.
+    ///
+    /// # Errors
+    /// Coefficients of another number.
+    pub fn members_near(
+        &self,
+        coefficients: &[f64],
+        reach: f64,
+        count: u64,
+        draw: u64,
+    ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, PropensityError> {
+        let from = self.place(coefficients)?;
+        let reach = reach * self.squared_radius().sqrt();
+        if reach == 0.0 {
+            return Ok(Vec::new());
+        }
+        (0..count)
+            .into_par_iter()
+            .map(|index| {
+                let direction = self.random_direction(draw, index);
+                let mut place: Vec<f64> = (from.iter().zip(direction))
+                    .map(|(w, u)| w + reach * u)
+                    .collect();
+                if index % 2 == 0 || !self.holds(&place) {
+                    place = self.edge(&place)?.place;
+                }
+                Ok((self.coefficients(&place), self.log_odds(&place)))
+            })
+            .collect()
     }
 
     /// The member of the set under which tampering leaves fewest correct guesses on average; the
@@ -377,8 +421,9 @@ impl ConfidenceSet {
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
     ) -> Result<Maximum, PropensityError> {
-        let mut starts = vec![function(&vec![0.0; self.width()]).1];
-        starts.extend(guess_rows.curvature_directions(curvature));
+        let mut own = vec![function(&vec![0.0; self.width()]).1];
+        own.extend(guess_rows.curvature_directions(curvature));
+        let starts = self.directions(function, own)?;
         self.maximise(function, &starts, enough, stop)
     }
 
@@ -512,6 +557,12 @@ fn tail_slopes(log_odds: &[f64], tilted: f64, epsilon: f64) -> Vec<f64> {
         .collect()
 }
 
+/// The probability that matching keeps a guess with z = Tλ.
+fn keeps(z: f64, correct: bool) -> f64 {
+    let against = if correct { z } else { -z };
+    (-against.max(0.0)).exp()
+}
+
 /// How many of the guesses that matching keeps first are correct on average, and what each guess
 /// adds to that if it is kept for sure, as its slope in the probability that it is kept.
 ///
@@ -543,12 +594,7 @@ fn expected_matched_correct(
         // S(cₗ₊₁) for each guess of the side.
         let mut chances = Vec::with_capacity(range.len());
         for index in range.clone() {
-            let against = if correct[index] {
-                log_odds[index]
-            } else {
-                -log_odds[index]
-            };
-            let after = before + (-against.max(0.0)).exp();
+            let after = before + keeps(log_odds[index], correct[index]);
             if correct[index] {
                 total += room(before) - room(after);
             }

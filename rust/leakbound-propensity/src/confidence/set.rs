@@ -146,10 +146,11 @@ impl ConfidenceSet {
             penalty: &vec![0.0; width],
         };
         let mut estimate = vec![0.0; width];
-        problem.minimise(&mut estimate, None).map_err(refusal)?;
+        let refused = |error| refusal(error, &problem);
+        problem.minimise(&mut estimate, None).map_err(refused)?;
         let scores = problem.scores(&estimate);
         let hessian = problem.hessian(0..padded, &scores);
-        let factor = problem.factor(hessian.clone(), &scores).map_err(refusal)?;
+        let factor = problem.factor(hessian.clone(), &scores).map_err(refused)?;
         let halves = Halves::draw(seed, count, padded);
         let fit = Fit {
             estimate: &estimate,
@@ -306,7 +307,8 @@ impl ConfidenceSet {
         }
     }
 
-    fn place(&self, coefficients: &[f64]) -> Result<Vec<f64>, PropensityError> {
+    /// The place w of coefficients of the features as given.
+    pub(super) fn place(&self, coefficients: &[f64]) -> Result<Vec<f64>, PropensityError> {
         check_length("coefficients", coefficients.len(), self.width())?;
         let beta = self.frame.standardised(coefficients);
         let step: Vec<f64> = beta
@@ -525,10 +527,19 @@ fn loss(scores: &[f64], targets: &[f64], weights: &[f64]) -> f64 {
 }
 
 /// What keeps a fit without penalty from being finite and unique, in the words of a set.
-fn refusal(error: PropensityError) -> PropensityError {
+///
+/// The curvature also vanishes where a plane separates some rows and others lie on it, as where a
+/// feature that only members have is one of many: columns are dependent if their products are.
+fn refusal(error: PropensityError, problem: &Problem<'_>) -> PropensityError {
     match error {
         PropensityError::Separable | PropensityError::NotConverged => PropensityError::Separated,
-        PropensityError::Unidentified => PropensityError::DependentColumns,
+        PropensityError::Unidentified => {
+            let products = problem.panel.gram(0..problem.panel.rows(), problem.weights);
+            match Cholesky::new(products, problem.panel.width()) {
+                Some(_) => PropensityError::Separated,
+                None => PropensityError::DependentColumns,
+            }
+        }
         other => other,
     }
 }

@@ -1,0 +1,198 @@
+"""Matching over a confidence set: what half of several draws prove at the worst of its members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.odds import expit
+from leakbound.audits.zero_run.fair_counts import candidates, middle
+from leakbound.audits.zero_run.set_study import LeastFavourable, explained
+from leakbound.audits.zero_run.study import two_sided
+
+if TYPE_CHECKING:
+    from leakbound._base.types import FloatArray, IntArray
+    from leakbound.audits.zero_run.set_study import SetStudy
+
+__all__ = ["draws_of", "least_by_matching"]
+
+_DRAWS = (51, 201)
+"""Fewest and most draws of what matching keeps, of which the middle bound counts."""
+_COINS = 10**6
+"""Coins of all draws together, within these limits."""
+_LOOKED_AT = (24, 320)
+"""Fewest and most members of the set that the search looks at beside those it set out from."""
+_VISITS = 3 * 10**7
+"""Coins compared for that, within these limits."""
+_NEAR = 8
+"""Members looked at together."""
+_ANYWHERE = 4
+"""One in so many rounds looks anywhere on the boundary, or between it and the estimate."""
+_CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
+"""The smallest reach of a search, in radii of the set, and how it changes."""
+_REACH = 0.5
+"""What it begins with."""
+_HALFWAY = 0.7
+"""The reach of steps from the estimate, of which every other one goes on to the boundary."""
+_FINALISTS = 4
+"""Members whose bounds are computed, beside that of the estimate."""
+_PARTS = 200
+"""Parts of the examples to which the number kept is rounded up: a bound falls with it."""
+_PROBE = 0.1
+"""Share by which the number kept is raised to see what a bound makes of it."""
+
+
+_Outcome: TypeAlias = tuple[float, int, int, int]
+"""A bound, with its guesses, right ones and examples kept."""
+
+
+def draws_of(examples: int) -> int:
+    """Return how many draws are made of what is kept of so many examples: an odd number."""
+    few, many = _DRAWS
+    return int(np.clip(_COINS // examples, few, many)) | 1
+
+
+def least_by_matching(study: SetStudy) -> LeastFavourable:
+    """Match at the least favourable members: the middle bound of draws, at half the level."""
+    found = study.found
+    expected = max(2, int(2 * expit(-np.abs(study.planned)).sum()))
+    guesses = study.plan(min(expected, found.audited), study.level / 2)
+    matching = _Matching(study=study, guesses=guesses, ranks=study.matched(guesses))
+    rows, signs = two_sided(matching.ranks, found.audited, study.sides)
+    estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
+    bound, made, correct, kept = estimate
+    at_estimate, coefficients, odds = bound, found.coefficients, found.log_odds()
+    for member in matching.lowest(rows, signs, estimate):
+        here = matching.middle(member.counts)
+        if study.claim.strength(here[0]) < study.claim.strength(bound):
+            bound, made, correct, kept = here
+            coefficients, odds = member.coefficients, member.log_odds
+    return LeastFavourable(
+        bound=bound,
+        reason="" if study.claim.strength(bound) > 0 else explained(correct, made),
+        at_estimate=at_estimate,
+        correction="match",
+        level=study.level,
+        guesses=made,
+        correct=correct,
+        kept=kept,
+        coefficients=coefficients,
+        log_odds=odds,
+        rows=rows,
+        signs=signs,
+        options={"planned": guesses, "draws": draws_of(found.audited)},
+        one_sided=study.one_sided,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A member of the set, and for each draw there: examples kept, guesses made, correct ones."""
+
+    coefficients: FloatArray
+    log_odds: FloatArray
+    counts: IntArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Matching:
+    """Ranks, and what draws of what is kept make of them at members of the set."""
+
+    study: SetStudy
+    guesses: int
+    ranks: FloatArray
+    _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    def counts(self, log_odds: FloatArray) -> IntArray:
+        """Return examples kept, guesses made and correct ones, of shape (members, 3, draws)."""
+        counts = _core.matched_counts(
+            self.ranks,
+            self.study.found.member,
+            np.ravel(log_odds),
+            self.study.uniforms.ravel(),
+            guesses=self.guesses,
+            one_sided=self.study.one_sided,
+            residual=False,
+        )
+        table = np.array([np.reshape(one, (len(log_odds), -1)) for one in counts])
+        step = max(1, self.study.found.audited // _PARTS)
+        table[0] = -(-table[0] // step) * step
+        return np.ascontiguousarray(table.transpose(1, 0, 2))
+
+    def proved(self, correct: int, guesses: int, kept: int) -> float:
+        """Return what so many correct guesses prove."""
+        key = correct, guesses, kept
+        if key not in self._proved:
+            self._proved[key] = self.study.fair(*key)
+        return self._proved[key]
+
+    def middle(self, counts: IntArray) -> _Outcome:
+        """Return the bound that half of the draws reach, with its guesses, right ones and kept."""
+        kept, made, correct = counts
+        return middle(kept, made, correct, self.study.claim, self.proved)
+
+    def exchange(self, estimate: _Outcome) -> tuple[float, float]:
+        """Return what a bound gives for a correct guess, and how many for one example kept less."""
+        bound, made, correct, kept = estimate
+        few = min(correct, max(1, round(correct**0.5)))
+        more = kept + max(1, round(_PROBE * kept))
+        strength = self.study.claim.strength
+        of_kept = (strength(bound) - strength(self.proved(correct, made, more))) / (more - kept)
+        of_correct = (strength(bound) - strength(self.proved(correct - few, made, kept))) / few
+        if not (0 < of_correct < np.inf and 0 <= of_kept < np.inf):
+            return 0.0, 0.0
+        return of_correct, min(1.0, of_kept / of_correct)
+
+    def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
+        """Return the members found at which draws prove least, as correct guesses and kept go.
+
+        Ascents of mean counts set out first. From the lowest of where they end random steps go on,
+        and some rounds look anywhere.
+        """
+        core = self.study.found.core
+        if not self.study.claim.strength(estimate[0]) > 0:
+            return []
+        gain, price = self.exchange(estimate)
+        seen: list[tuple[float, int, _Member]] = []
+
+        def look(coefficients: FloatArray, log_odds: FloatArray) -> None:
+            table = self.counts(log_odds)
+            for each in zip(coefficients, log_odds, table, strict=True):
+                seen.append(
+                    (self._worth(each[2], estimate, gain, price), len(seen), _Member(*each))
+                )
+
+        look(*core.least_matched(rows, signs, kept=self.guesses, price=price))
+        best, reach = min(seen), _REACH
+        visits = self.study.uniforms.size
+        rounds = int(np.clip(_VISITS // visits, *_LOOKED_AT)) // _NEAR
+        for number in range(1, rounds + 1):
+            anywhere = number % _ANYWHERE == 0
+            centre = self.study.found.coefficients if anywhere else best[2].coefficients
+            coefficients, log_odds = core.members_near(
+                centre, reach=_HALFWAY if anywhere else reach, count=_NEAR, draw=number
+            )
+            if not len(coefficients):
+                break
+            look(coefficients, log_odds)
+            lower = min(seen)
+            if not anywhere:
+                reach *= _GROWS if lower[0] < best[0] else _SHRINKS
+                reach = min(1.0, reach) if reach > _CLOSEST else _REACH
+            best = lower
+        return [member for *_, member in sorted(seen)[:_FINALISTS]]
+
+    def _worth(self, counts: IntArray, estimate: _Outcome, gain: float, price: float) -> float:
+        """Return what orders members as their bounds do, in correct guesses more than `estimate`.
+
+        A bound is nearly linear in correct guesses and examples kept, if all guesses are made.
+        """
+        bound, _, right, all_kept = estimate
+        if gain and (counts[1] == self.guesses).all():
+            lines = candidates(*counts)
+            return max(c - right - price * (kept - all_kept) for _, c, kept in lines)
+        strength = self.study.claim.strength
+        return (strength(self.middle(counts)[0]) - strength(bound)) / (gain or 1.0)
