@@ -11,7 +11,7 @@ from leakbound._base.types import FloatArray, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.errors import MissingExtraError
 
-__all__ = ["attained", "subsampled_gaussian"]
+__all__ = ["attained", "privacy_loss", "subsampled_gaussian"]
 
 _STEP = 1e-3
 """Losses are rounded up to multiples of this, so that their mean is kept: connect the dots."""
@@ -135,7 +135,7 @@ def _lattice(
     far = _DEVIATIONS * noise_multiplier
     x = np.linspace(-far, 1 + far, 4001)
     density = np.exp(-0.5 * (x / noise_multiplier) ** 2)
-    exact = _loss(x, noise_multiplier, sampling_rate)
+    exact = privacy_loss(x, noise_multiplier, sampling_rate)
     spread = math.inf
     for weights in (density, density * np.exp(exact)):
         mean = np.average(exact, weights=weights)
@@ -151,7 +151,7 @@ def _lattice(
     return points * step, (1 - sampling_rate) * other + sampling_rate * included, other
 
 
-def _loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
+def privacy_loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
     """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
     excluded = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
     included = math.log(sampling_rate) + (x - 0.5) / noise_multiplier**2
