@@ -56,12 +56,14 @@ from leakbound.cuts import (
     Weighted,
 )
 from leakbound.errors import LeakboundError
+from leakbound.integrations import watch_dp_sgd
 from leakbound.panoramia import Panoramia, PanoramiaReport
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import (
     Assumption,
     AuditResult,
     Curve,
+    DPSGDAudit,
     Histogram,
     PanoramiaResult,
     Provenance,
@@ -78,6 +80,7 @@ __all__ = [
     "Assumption",
     "AuditResult",
     "Curve",
+    "DPSGDAudit",
     "EqualLevelScan",
     "Fixed",
     "GaussianDP",
@@ -113,4 +116,5 @@ __all__ = [
     "cuts",
     "simulate",
     "stats",
+    "watch_dp_sgd",
 ]

@@ -13,6 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from leakbound._base.types import BoolArray
+
 __all__ = ["SCHEME", "Purpose"]
 
 SCHEME = "leakbound/1"
@@ -61,6 +63,11 @@ class Purpose(Enum):
     SET_PARTS = "propensity/set-parts"
 
     POWER = "planning/power"
+
+    DP_SGD_MEMBERS = "dp-sgd/members"
+    DP_SGD_SAMPLING = "dp-sgd/sampling"
+    DP_SGD_STEPS = "dp-sgd/steps"
+    DP_SGD_BATCHES = "dp-sgd/batch-sizes"
 
     NULL_GAME = "simulate/null"
     GAUSSIAN_GAME = "simulate/gaussian"
@@ -126,6 +133,11 @@ class Purpose(Enum):
     EMBEDDER = "demos/embedder"
     SYNTHETIC_SPLIT = "demos/synthetic-split"
     SYNTHETIC_COPIES = "demos/synthetic-copies"
+    DP_SGD_NETWORK = "demos/dp-sgd-network"
+    DP_SGD_DATA = "demos/dp-sgd-data"
+    DP_SGD_NOISE = "demos/dp-sgd-noise"
+    DP_SGD_LOADER = "demos/dp-sgd-loader"
+    DP_SGD_REPEATED = "demos/dp-sgd-repeated"
 
     TEST_SETS = "reproduce/test-sets"
     LOSS_TARGET = "reproduce/loss-target"
@@ -155,6 +167,12 @@ class Purpose(Enum):
     def philox(self, seed: int) -> np.random.Philox:
         """Return the counter-based bit generator of a seed."""
         return np.random.Philox(self._sequence(seed))
+
+    def coins(self, seed: int, n: int) -> BoolArray:
+        """Return fair coins; more of them begin with these, and each seed's are its own."""
+        words = self.philox(seed).random_raw(-(-n // 64)).astype("<u8")
+        bits = np.unpackbits(words.view(np.uint8), count=n, bitorder="little")
+        return bits.astype(np.bool_)
 
     def derived(self, seed: int, *further: int, bits: Literal[32, 64] = 64) -> int:
         """Return the seed of a generator other than NumPy's."""

@@ -12,7 +12,7 @@ from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.errors import MissingExtraError
 
-__all__ = ["attained", "subsampled_gaussian"]
+__all__ = ["attained", "privacy_loss", "subsampled_gaussian"]
 
 _STEP = 1e-3
 """Losses are rounded up to multiples of this, so that their mean is kept: connect the dots."""
@@ -156,8 +156,7 @@ class _Step:
 
     def included(self, x: FloatArray) -> FloatArray:
         """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
-        excluded = math.log1p(-self.rate) if self.rate < 1 else -math.inf
-        return np.logaddexp(excluded, math.log(self.rate) + (x - 0.5) / self.noise**2)
+        return privacy_loss(x, self.noise, self.rate)
 
     def mixed(self, edges: FloatArray, shift: float) -> FloatArray:
         """Return the probabilities of cells where the example, if sampled, shifts the sum."""
@@ -222,6 +221,13 @@ def _lattice(
     points = np.arange(round(exact[0] / step), round(exact[-1] / step) + 1)
     member, other = one.laws(one.edges((points[1:] - 0.5) * step))
     return points * step, member, other
+
+
+def privacy_loss(x: FloatArray, noise_multiplier: float, sampling_rate: float) -> FloatArray:
+    """Return ln(1 - q + q e^((2x - 1)/(2σ²))), which increases with x."""
+    excluded = math.log1p(-sampling_rate) if sampling_rate < 1 else -math.inf
+    included = math.log(sampling_rate) + (x - 0.5) / noise_multiplier**2
+    return np.logaddexp(excluded, included)
 
 
 def _cells(edges: FloatArray) -> FloatArray:

@@ -155,9 +155,7 @@ class InclusionPlan:
             message = f"n must be at most {MOST_EXAMPLES} coins, held in memory with ids, got {n}"
             raise OptionError(message)
         seed = secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
-        words = Purpose.COINS.philox(seed).random_raw(-(-n // 64)).astype("<u8")
-        bits = np.unpackbits(words.view(np.uint8), count=n, bitorder="little")
-        return cls(bits.astype(np.bool_), ids=ids, seed=seed)
+        return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed)
 
     @property
     def indices(self) -> IntArray:

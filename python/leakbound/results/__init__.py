@@ -3,24 +3,29 @@
 from leakbound._base.types import Kind
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.results.base import ScoreAudit
+from leakbound.results.dp_sgd import Accounted, DPSGDAudit, SamplingResult, StepsResult
 from leakbound.results.one_run import AuditResult
 from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 
 __all__ = [
+    "Accounted",
     "Assumption",
     "AuditResult",
     "Bootstrap",
     "Checked",
     "Curve",
+    "DPSGDAudit",
     "Histogram",
     "Kind",
     "LearntLogOdds",
     "PanoramiaResult",
     "Provenance",
     "Roc",
+    "SamplingResult",
     "ScoreAudit",
+    "StepsResult",
     "SyntheticResult",
     "ZeroRunResult",
 ]

@@ -17,6 +17,7 @@ KINDS: tuple[type[Record], ...] = (
     lb.PanoramiaResult,
     lb.ZeroRunResult,
     lb.PanoramiaReport,
+    lb.DPSGDAudit,
     lb.TradeOff,
     planning.Power,
     planning.CanariesNeeded,

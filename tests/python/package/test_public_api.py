@@ -13,6 +13,7 @@ from leakbound import (
     cuts,
     errors,
     generators,
+    integrations,
     planning,
     propensity,
     results,
@@ -29,6 +30,7 @@ MODULES = [
     cuts,
     errors,
     generators,
+    integrations,
     propensity,
     results,
     simulate,
@@ -48,7 +50,8 @@ MEMBERS = [
 ]
 AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
-FUNCTIONS = [*AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS, *PROPENSITY]
+INTEGRATIONS = [integrations.accounted_by, lb.watch_dp_sgd]
+FUNCTIONS = [*INTEGRATIONS, *AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS, *PROPENSITY]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {
@@ -62,6 +65,13 @@ SIGNATURES = {
         "delta=0.0, tail='exact', relaxation='knapsack', max_recall=1.0, real_nonmembers=False, "
         "c_upper=None, features=None, ids=None, seed=0)"
     ),
+    lb.watch_dp_sgd: (
+        "(optimizer, *, canaries=1000, sampling_rate, max_steps, step_canaries=None, "
+        "examples=None, seed=None)"
+    ),
+    lb.DPSGDAudit.report: "(self, path)",
+    integrations.DPSGDWatch.audit: "(self, *, accounted=None, claim=None, confidence=0.95)",
+    integrations.accounted_by: "(engine, *, delta)",
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",
     simulate.randomized_response: "(m, epsilon, *, fraction=1.0, delta=0.0, seed)",

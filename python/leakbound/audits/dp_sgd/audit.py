@@ -1,0 +1,327 @@
+"""The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.validation import complement, shown
+from leakbound.audits.dp_sgd.canaries import Observed
+from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
+from leakbound.audits.one_run.audit import audit_one_run
+from leakbound.audits.policies.reference import Reference, best_fixed
+from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.cuts import Fixed
+from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionTypeError
+from leakbound.results import AuditResult
+from leakbound.results.dp_sgd import (
+    PARTS,
+    Accounted,
+    DPSGDAudit,
+    Part,
+    SamplingResult,
+    StepsResult,
+)
+from leakbound.results.words import DELTA
+from leakbound.stats import fdp_rejects
+
+__all__ = ["audit_dp_sgd"]
+
+PARTS_TESTED = 3
+"""Audits that may refute: each has this share of the probability of error."""
+RATE_SHARE = 0.1
+"""Share of the steps' probability of error that the lower limit of the sampling rate has."""
+_CLOSE = 1e-3
+"""Relative difference of stated numbers that is put down to rounding."""
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A ranking of the coins of steps, its share of the level, and the noise it is planned for."""
+
+    ranking: str
+    share: float
+    quieter: float
+    """Factor by which that noise is less than what is stated: more guesses are then best."""
+
+
+_TRIED = {
+    "each step": _Tried("each step", 0.8, 1.0),
+    "each step, many guesses": _Tried("each step", 0.1, 4.0),
+    "across steps, many guesses": _Tried("across steps", 0.1, 4.0),
+}
+"""The first for a run as stated, the others for faults, which need little of the level."""
+
+
+def audit_dp_sgd(
+    observed: Observed,
+    *,
+    accounted: Accounted | tuple[float, float] | None = None,
+    claim: Claim | None = None,
+    confidence: float = 0.95,
+    examples: tuple[int, int] | None = None,
+) -> DPSGDAudit:
+    """Audit what a watched run showed; `examples` are the least and the most there can be."""
+    level = complement(confidence)
+    stated = _accounted(accounted)
+    if not observed.steps:
+        message = (
+            "no step was watched: call optimizer.step() of the optimizer that was passed, inside "
+            "the block"
+        )
+        raise AbstentionError(message)
+    run = _Run(observed, stated)
+    audited = run.default_claim() if claim is None else claim
+    if stated is not None and isinstance(audited, ApproxDP) and audited.delta != stated.delta:
+        message = (
+            f"the claim is about δ = {audited.delta:g}, and the accountant's ε about "
+            f"δ = {stated.delta:g}: audit ApproxDP(delta={stated.delta:g})"
+        )
+        raise IncompatibleOptionsError(message)
+    rate = level * RATE_SHARE
+    sampling = audit_batch_sizes(observed, examples, confidence)
+    testable = examples if not sampling.reason else None
+    game = run.steps_game(1 - (level - rate))
+    return DPSGDAudit(
+        membership=run.membership(audited, confidence),
+        steps=StepsResult(
+            bound=1 / game.bound if game.bound else math.inf,
+            noise_multiplier=run.least_noise,
+            varies=run.varies,
+            steps=observed.steps,
+            sampling_rate=run.least_rate(testable, rate),
+            rate_is_checked=testable is not None,
+            confidence=confidence,
+            game=game,
+        ),
+        sampling=sampling,
+        accounted=stated,
+        attainable=run.attainable(),
+        refuted_by=run.refuted_by(sampling, level / PARTS_TESTED),
+        max_steps=observed.design.max_steps,
+        confidence=float(confidence),
+        options={
+            "canaries": observed.design.canaries,
+            "step_canaries": observed.design.step_canaries,
+            "sampling_rate": observed.design.sampling_rate,
+            "max_steps": observed.design.max_steps,
+            "seed": observed.design.seed,
+            "examples": None if examples is None else list(examples),
+            "rate_level": rate,
+            "joint_level": level / PARTS_TESTED,
+        },
+        warnings=tuple(run.warnings(sampling)),
+    )
+
+
+class _Run:
+    """A run, and the rankings that its audits read."""
+
+    def __init__(self, observed: Observed, accounted: Accounted | None) -> None:
+        self.observed, self.design, self.accounted = observed, observed.design, accounted
+        self.noise = observed.noise_multipliers
+        self.least_noise, self.first_noise = float(self.noise.min()), float(self.noise[0])
+        self.varies = bool(np.ptp(self.noise) > 0)
+        self.member = self.design.member()
+        self.rankings, self.coins = _rankings(observed)
+
+    @property
+    def delta(self) -> float:
+        return DELTA if self.accounted is None else self.accounted.delta
+
+    @property
+    def family(self) -> SubsampledGaussianDP:
+        """The steps that were declared: the number of those taken may depend on the data."""
+        return SubsampledGaussianDP(
+            sampling_rate=self.design.sampling_rate, steps=self.design.max_steps
+        )
+
+    def default_claim(self) -> Claim:
+        return ApproxDP(delta=self.delta) if self.varies else self.family
+
+    def membership(self, claim: Claim, confidence: float) -> AuditResult:
+        """Audit who was in training."""
+        cuts = None
+        if isinstance(claim, FamilyClaim):
+            cuts = self._membership_cut(complement(confidence))
+        return audit_one_run(
+            self.observed.log_odds,
+            self.member,
+            claim=claim,
+            confidence=confidence,
+            cuts=cuts,
+            seed=self.design.seed,
+        )
+
+    def steps_game(self, confidence: float) -> AuditResult:
+        """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ, by the best ranking."""
+        level = complement(confidence)
+        games = {
+            name: audit_one_run(
+                self.rankings[one.ranking],
+                self.coins,
+                claim=GaussianDP(),
+                confidence=1 - one.share * level,
+                cuts=_step_cut(self.coins.size, one.share * level, self.first_noise / one.quieter),
+                seed=self.design.seed,
+            )
+            for name, one in _TRIED.items()
+            if one.ranking in self.rankings
+        }
+        best = max(games, key=lambda name: games[name].bound)
+        tried = {
+            name: {"bound": game.bound, "level": 1 - game.confidence}
+            for name, game in games.items()
+        }
+        return replace(
+            games[best],
+            confidence=confidence,
+            options=games[best].options | {"tried": tried, "best": best},
+        )
+
+    def least_rate(self, examples: tuple[int, int] | None, level: float) -> float:
+        """Return a lower confidence limit of the rate, or what is stated where there is none."""
+        if examples is None:
+            return self.design.sampling_rate
+        return rate_limits(self.observed.batch_sizes, examples, 1 - 2 * level)[0]
+
+    def attainable(self) -> float | None:
+        """Return the ε that tests attain of the mechanism as stated, at the accountant's δ."""
+        if self.accounted is None or self.varies:
+            return None
+        steps = self.observed.steps + self.observed.steps_beyond
+        family = SubsampledGaussianDP(sampling_rate=self.design.sampling_rate, steps=steps)
+        curve = family.attained(self.least_noise, "both")
+        return float(curve.epsilon(self.accounted.delta))
+
+    def refuted_by(self, sampling: SamplingResult, share: float) -> tuple[Part, ...]:
+        """Return what contradicts the mechanism as stated, each audit at its share."""
+        attainable = self.attainable()
+        found: dict[Part, bool] = {
+            "membership": self._membership_refutes(share),
+            "steps": self.steps_game(1 - share).bound * self.least_noise > 1,
+            "sampling": sampling.p_value <= share,
+            "accounting": self.accounted is not None
+            and attainable is not None
+            and self.accounted.epsilon < attainable * (1 - _CLOSE),
+        }
+        return tuple(part for part in PARTS if found[part])
+
+    def _membership_refutes(self, share: float) -> bool:
+        """Test the noise multiplier that was stated, and nothing else, within the family."""
+        cut = self._membership_cut(share)
+        counted = audit_one_run(
+            self.observed.log_odds,
+            self.member,
+            claim=GaussianDP(),
+            confidence=1 - share,
+            cuts=cut,
+            seed=self.design.seed,
+        )
+        if not counted.guesses:
+            return False
+        curve = self.family.curve(self.least_noise, "both")
+        return fdp_rejects(
+            counted.correct, counted.guesses, float(counted.m), tradeoff=curve, tau=share
+        )
+
+    def _membership_cut(self, level: float) -> Fixed:
+        """Plan the number of guesses from what was declared, before any coin is looked at."""
+        curve = _shares(self.family.attained(self.first_noise, "member"))
+        return best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)[0]
+
+    def warnings(self, sampling: SamplingResult) -> list[str]:
+        """Say what differs from what was declared."""
+        design, seen = self.design, self.observed
+        said = []
+        if seen.steps < design.max_steps:
+            said.append(
+                f"the run ended after {seen.steps:,} of the {design.max_steps:,} steps that were "
+                "declared: coins of the others are not guessed, and the ε of the steps is that of "
+                "a run declared so short, if its end did not depend on the data"
+            )
+        if seen.steps_beyond:
+            said.append(
+                f"{seen.steps_beyond:,} steps after the {design.max_steps:,} declared were not "
+                "watched: every bound holds for the longer run too, and more may be proved with "
+                "max_steps as large as the run"
+            )
+        if self.varies:
+            said.append(
+                f"the noise multiplier varied between {self.least_noise:g} and "
+                f"{float(self.noise.max()):g}: the bound of the steps is on the smallest one, and "
+                "no ε follows from it"
+            )
+        said += _disagreements(self, seen.steps + seen.steps_beyond)
+        if sampling.refutes:
+            said.append(
+                "batches are not Poisson samples at the rate stated, so that the ε of the steps, "
+                "and any accountant's, is about another mechanism"
+            )
+        return said
+
+
+def _accounted(given: Accounted | tuple[float, float] | None) -> Accounted | None:
+    if given is None or isinstance(given, Accounted):
+        return given
+    pair: object = given
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        message = f"accounted must be (epsilon, delta) or an Accounted, got {shown(given)}"
+        raise OptionTypeError(message)
+    return Accounted(epsilon=given[0], delta=given[1])
+
+
+def _disagreements(run: _Run, steps: int) -> list[str]:
+    """Return what the accountant was told and was not what happened."""
+    accounted = run.accounted
+    if accounted is None:
+        return []
+    pairs = (
+        ("sampling rate", accounted.sampling_rate, run.design.sampling_rate, "watched at"),
+        ("number of steps", accounted.steps, steps, "taken were"),
+        ("noise multiplier", accounted.noise_multiplier, run.least_noise, "the optimizer had"),
+    )
+    return [
+        f"the accountant's {name} is {told:g}, and {verb} {was:g}: its ε is about another run"
+        for name, told, was, verb in pairs
+        if told is not None and abs(told - was) > _CLOSE * was
+    ]
+
+
+def _rankings(observed: Observed) -> tuple[dict[str, FloatArray], BoolArray]:
+    """Return rankings of all coins of steps, those not reached in the middle, and the coins.
+
+    The second one takes from each canary its mean over the steps: noise that repeats is gone.
+    """
+    design, seen = observed.design, observed.released.astype(np.float64)
+    weight = observed.noise_multipliers[:, None] ** -2.0
+
+    def whole(values: FloatArray) -> FloatArray:
+        scores = np.zeros((design.max_steps, design.step_canaries))
+        scores[: observed.steps] = values * weight
+        return scores.ravel()
+
+    rankings = {"each step": whole(seen - 0.5)}
+    if observed.steps > 1:
+        rankings["across steps"] = whole(seen - seen.mean(axis=0))
+    return rankings, design.step_coins().ravel()
+
+
+def _step_cut(coins: int, level: float, noise: float) -> Fixed:
+    curve = Reference(1 / noise).curve("both")
+    return best_fixed(coins, level, GaussianDP(), "both", curve)[0]
+
+
+_LEVELS = np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 4000)])
+_SHARES = np.geomspace(1e-8, 0.5, 4000)
+
+
+def _shares(curve: TradeOff) -> tuple[FloatArray, FloatArray]:
+    """Return shares of all examples guessed, and guessed right, by the best test of a curve."""
+    power = 1 - np.asarray(curve.f(_LEVELS))
+    missed = np.asarray(curve.f(1 - _LEVELS))
+    members = np.interp(_SHARES, (_LEVELS + power) / 2, power / 2)
+    others = np.interp(_SHARES, (missed + _LEVELS) / 2, _LEVELS / 2)
+    return 2 * _SHARES, np.clip(members + others, _SHARES, 2 * _SHARES)

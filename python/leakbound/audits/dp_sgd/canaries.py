@@ -1,0 +1,220 @@
+"""The canaries of one training run: their coins, who is in which batch, and what is seen of them.
+
+There is no training here: canaries have numbers, and a step releases one noisy value for each.
+"""
+
+import math
+import secrets
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.validation import MOST_EXAMPLES, integer, real
+from leakbound.claims.dp_sgd import privacy_loss
+from leakbound.errors import NaNScoresError, OptionError
+
+__all__ = ["CanaryDesign", "Observed", "Recorder"]
+
+_COINS = 200_000
+"""Coins of steps that are tossed where nobody says how many: they bound the noise within 25 %."""
+_MOST_STEP_CANARIES = 500
+"""Step canaries, at most, where nobody says how many: half of them are rows of every batch."""
+_MOST_COINS = 10**8
+"""Coins of steps, at most: what is seen of each takes four bytes."""
+_MOST_STEPS = 10**6
+"""The law of a longer run takes too much memory, and time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanaryDesign:
+    """Coins of canaries, tossed before training, and the batches that the sampled ones are in.
+
+    Membership canaries come first: 0, …, canaries - 1. Each is in training by its own fair coin,
+    and then in every batch with probability q. Step canaries come after them: each has a fair coin
+    for every step, and is in that step's batch if it shows heads.
+
+    Parameters
+    ----------
+    canaries, step_canaries : int
+        How many of each.
+    sampling_rate : float
+        q, in (0, 1].
+    max_steps : int
+        Steps that coins are tossed for.
+    seed : int
+        Seed of all coins: streams of its own, which no other use of the seed has.
+    """
+
+    canaries: int
+    step_canaries: int
+    sampling_rate: float
+    max_steps: int
+    seed: int
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        canaries: int,
+        step_canaries: int | None,
+        sampling_rate: float,
+        max_steps: int,
+        seed: int | None,
+    ) -> Self:
+        """Check the options, and fill in the ones that were left out."""
+        steps = integer(max_steps, "max_steps", least=1, most=_MOST_STEPS)
+        if step_canaries is None:
+            step_canaries = min(_MOST_STEP_CANARIES, -(-_COINS // steps))
+        design = cls(
+            canaries=integer(canaries, "canaries", least=2),
+            step_canaries=integer(step_canaries, "step_canaries", least=2),
+            sampling_rate=real(
+                sampling_rate, "sampling_rate", above=0, below=math.nextafter(1.0, 2.0)
+            ),
+            max_steps=steps,
+            seed=secrets.randbits(128) if seed is None else integer(seed, "seed", least=0),
+        )
+        if design.canaries > MOST_EXAMPLES:
+            message = f"canaries must be at most {MOST_EXAMPLES:,}, got {design.canaries:,}"
+            raise OptionError(message)
+        if design.coins > _MOST_COINS:
+            message = (
+                f"{design.step_canaries:,} step canaries in {steps:,} steps are "
+                f"{design.coins:,} coins, more than the {_MOST_COINS:,} that are held in memory: "
+                f"take at most {_MOST_COINS // steps:,} step canaries"
+            )
+            raise OptionError(message)
+        return design
+
+    @property
+    def coins(self) -> int:
+        """Coins of step canaries."""
+        return self.step_canaries * self.max_steps
+
+    @property
+    def size(self) -> int:
+        """Canaries of both kinds."""
+        return self.canaries + self.step_canaries
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that canaries add to a batch, which hardly any batch exceeds."""
+        mean = 0.5 * (self.canaries * self.sampling_rate + self.step_canaries)
+        return min(self.size, math.ceil(mean + 6 * math.sqrt(mean) + 10))
+
+    def member(self) -> BoolArray:
+        """Return which membership canaries are in training: shape (canaries,)."""
+        return Purpose.DP_SGD_MEMBERS.coins(self.seed, self.canaries)
+
+    def step_coins(self) -> BoolArray:
+        """Return the coin of each step canary in each step: shape (max_steps, step_canaries)."""
+        coins = Purpose.DP_SGD_STEPS.coins(self.seed, self.coins)
+        return coins.reshape(self.max_steps, self.step_canaries)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What a training run showed: all that an audit of it takes.
+
+    Parameters
+    ----------
+    design : CanaryDesign
+        The coins.
+    log_odds : ndarray of float64, shape (canaries,)
+        ln dP/dQ of all that was released about each membership canary, P with and Q without it.
+    released : ndarray of float32, shape (steps, step_canaries)
+        What each step released about each step canary, in units of the clipping norm.
+    noise_multipliers : ndarray of float64, shape (steps,)
+        The noise multiplier that the optimizer stated at each step.
+    batch_sizes : ndarray of int64, shape (steps,)
+        Examples of the user's own in each batch.
+    steps_beyond : int
+        Steps after the last one that had coins.
+    accumulated : int
+        Batches of the loader in a step, at most: those that were split count as one.
+    """
+
+    design: CanaryDesign
+    log_odds: FloatArray
+    released: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+    noise_multipliers: FloatArray
+    batch_sizes: IntArray
+    steps_beyond: int = 0
+    accumulated: int = 1
+
+    @property
+    def steps(self) -> int:
+        """Steps that were seen."""
+        return self.batch_sizes.size
+
+
+class Recorder:
+    """Says which canaries are in a batch, and keeps what the batch's noisy gradient shows."""
+
+    def __init__(self, design: CanaryDesign) -> None:
+        self.design = design
+        self._member, self._coins = design.member(), design.step_coins()
+        self._sampling = Purpose.DP_SGD_SAMPLING.rng(design.seed)
+        self._log_odds = np.zeros(design.canaries)
+        self._released: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = []
+        self._noise: list[float] = []
+        self._sizes: list[int] = []
+        self.beyond = 0
+        self.accumulated = 1
+
+    @property
+    def steps(self) -> int:
+        """Steps recorded."""
+        return len(self._sizes)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all steps that have coins are over."""
+        return self.steps >= self.design.max_steps
+
+    def included(self) -> IntArray:
+        """Draw which canaries are in the next step's batch; none once the coins are used up.
+
+        Called once a step. Uniform numbers are drawn for all canaries, so that no draw depends on
+        a coin.
+        """
+        if self.is_full:
+            return np.zeros(0, dtype=np.int64)
+        sampled = self._sampling.random(self.design.canaries) < self.design.sampling_rate
+        return np.flatnonzero(np.append(self._member & sampled, self._coins[self.steps]))
+
+    def record(self, values: FloatArray, noise_multiplier: float, batch_size: int) -> None:
+        """Keep what a step released about each canary, in units of the clipping norm."""
+        if self.is_full:
+            self.beyond += 1
+            return
+        if not np.isfinite(values).all():
+            message = (
+                f"the gradient released at step {self.steps + 1} is not finite for "
+                f"{np.count_nonzero(~np.isfinite(values))} of {values.size} canaries: look for an "
+                "example whose own gradient is NaN or infinite, which spoils the whole batch"
+            )
+            raise NaNScoresError(message)
+        first = self.design.canaries
+        self._log_odds += privacy_loss(values[:first], noise_multiplier, self.design.sampling_rate)
+        with np.errstate(over="ignore"):
+            self._released.append(values[first:].astype(np.float32))
+        self._noise.append(noise_multiplier)
+        self._sizes.append(batch_size)
+
+    def observed(self) -> Observed:
+        """Return all that was recorded."""
+        return Observed(
+            design=self.design,
+            log_odds=self._log_odds,
+            released=np.array(self._released, dtype=np.float32).reshape(
+                self.steps, self.design.step_canaries
+            ),
+            noise_multipliers=np.array(self._noise),
+            batch_sizes=np.array(self._sizes, dtype=np.int64),
+            steps_beyond=self.beyond,
+            accumulated=self.accumulated,
+        )

@@ -1,0 +1,280 @@
+"""Canaries in an opacus optimizer: gradients of their own, in parameters of their own.
+
+Loading this module loads PyTorch and opacus.
+"""
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGradientClipping
+from opacus.optimizers.ddp_perlayeroptimizer import DistributedPerLayerOptimizer
+from torch import Tensor, nn
+
+from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.validation import shown
+from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
+from leakbound.errors import (
+    DeviceMemoryError,
+    IncompatibleOptionsError,
+    OptionError,
+    OptionTypeError,
+)
+
+__all__ = ["WatchedOptimizer", "check_optimizer"]
+
+PARAMETERS = 4
+"""Parameters that a canary's gradient is spread over, so that clipping each by itself shows."""
+_FAR = 1e3
+"""Norm of a canary's gradient, in clipping norms."""
+_BITS = 62
+"""Of a canary's number; the last is never set."""
+_MARK = "_leakbound_watched"
+_SPARE = 0.8
+"""Share of the free memory that rows of canaries may take."""
+
+
+def check_optimizer(optimizer: object) -> None:
+    """Raise unless canaries can be put in an optimizer: clips rows of `grad_sample` itself."""
+    if not isinstance(optimizer, DPOptimizer):
+        message = (
+            "optimizer must be an opacus DPOptimizer, as PrivacyEngine.make_private returns it, "
+            f"got {shown(optimizer)}"
+        )
+        raise OptionTypeError(message)
+    kinds = (DPOptimizerFastGradientClipping, AdaClipDPOptimizer, DistributedPerLayerOptimizer)
+    if isinstance(optimizer, kinds):
+        reason = (
+            "its clipping norm follows the data"
+            if isinstance(optimizer, AdaClipDPOptimizer)
+            else "it clips inside the backward pass, where no gradient of a canary can be added"
+        )
+        message = (
+            f"{type(optimizer).__name__} cannot be watched: {reason}; make the run private with "
+            "grad_sample_mode='hooks' and flat or per-layer clipping"
+        )
+        raise OptionTypeError(message)
+    if getattr(optimizer, _MARK, False):
+        message = "this optimizer is being watched already: leave the first watch before the next"
+        raise IncompatibleOptionsError(message)
+    if not optimizer.params:
+        message = "the optimizer has no parameter that takes gradients: there is nothing to watch"
+        raise OptionError(message)
+    if not optimizer.noise_multiplier > 0:
+        message = (
+            f"the optimizer's noise multiplier is {optimizer.noise_multiplier:g}: it claims no "
+            "privacy, and there is nothing to refute"
+        )
+        raise OptionError(message)
+    if any(getattr(p, "summed_grad", None) is not None for p in optimizer.params) and getattr(
+        optimizer, "_is_last_step_skipped", False
+    ):
+        message = "the optimizer is within a logical batch: begin to watch between two steps"
+        raise IncompatibleOptionsError(message)
+
+
+class WatchedOptimizer:
+    """An opacus optimizer with canaries in its batches, until `detach`.
+
+    The optimizer gets parameters of its own that no model uses. A canary is one row more of every
+    parameter's `grad_sample`: zeros in those of the model, and in each parameter of the watcher
+    one coordinate of its own, far above the clipping norm. From there on rows of canaries are
+    clipped, summed, noised and scaled by the same code as all others. The result is read where the
+    underlying optimizer takes its step.
+    """
+
+    def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
+        check_optimizer(optimizer)
+        self.optimizer, self.recorder = optimizer, Recorder(design)
+        self.leads = getattr(optimizer, "rank", 0) == 0
+        """Whether canaries ride on this process: in distributed training, on the first."""
+        self._waiting: IntArray | None = None
+        self._batches = 0
+        self._rows = 0
+        self._clipped = False
+        self._model = list(optimizer.params)
+        like = self._model[0]
+        exact = like.dtype in {torch.float32, torch.float64}
+        dtype = like.dtype if exact else torch.float32
+        _check_memory(design, self._model, like.device)
+        self._own = [
+            nn.Parameter(torch.zeros(design.size, dtype=dtype, device=like.device))
+            for _ in range(PARAMETERS)
+        ]
+        # Signs that sum to zero: noise that repeats from parameter to parameter cancels.
+        signs = np.where(np.arange(PARAMETERS) % 2 == 0, 1.0, -1.0)
+        self._direction = signs / math.sqrt(PARAMETERS)
+        self._attach()
+
+    @property
+    def ranks(self) -> int:
+        """Processes that train together."""
+        return int(getattr(self.optimizer, "world_size", 1))
+
+    @property
+    def examples(self) -> tuple[int, int] | None:
+        """The least and the most training examples N that give the expected batch size ⌊N q⌋."""
+        size, rate = self.optimizer.expected_batch_size, self.recorder.design.sampling_rate
+        if not size:
+            return None
+        return max(1, math.floor(size / rate)), math.ceil((size + 1) / rate)
+
+    def _attach(self) -> None:
+        """Add the parameters to the last group, whatever schedules the groups' options have."""
+        optimizer = self.optimizer
+        for parameter in self._own:
+            parameter.grad_sample = None  # type: ignore[attr-defined]
+            parameter.summed_grad = None  # type: ignore[attr-defined]
+        group = optimizer.param_groups[-1]
+        group["params"] = [*group["params"], *self._own]
+        self._norms = getattr(optimizer, "max_grad_norms", None)
+        if self._norms is not None:
+            total = math.hypot(*(float(norm) for norm in self._norms))
+            share = total / math.sqrt(PARAMETERS)
+            optimizer.max_grad_norms = [*self._norms, *[share] * PARAMETERS]
+        self._clip = optimizer.pre_step
+        optimizer.pre_step = self._pre_step
+        setattr(optimizer, _MARK, True)
+        self._attached = True
+        self._hook = optimizer.original_optimizer.register_step_pre_hook(self._released)
+
+    def detach(self) -> None:
+        """Leave the optimizer as it was."""
+        optimizer = self.optimizer
+        self._attached = False
+        self._hook.remove()
+        if vars(optimizer).get("pre_step") == self._pre_step:
+            del optimizer.pre_step
+        delattr(optimizer, _MARK)
+        own = {id(parameter) for parameter in self._own}
+        for group in optimizer.param_groups:
+            group["params"] = [one for one in group["params"] if id(one) not in own]
+        for parameter in self._own:
+            optimizer.state.pop(parameter, None)
+        if self._norms is not None:
+            optimizer.max_grad_norms = self._norms
+
+    def _pre_step(self, closure: Any = None) -> Any:
+        """Add the canaries' rows to a physical batch, then clip and noise as the optimizer does."""
+        if not self._attached:  # somebody kept the method
+            return self._clip(closure)
+        grads = [p.grad_sample for p in self._model if getattr(p, "grad_sample", None) is not None]
+        if not grads or any(hasattr(_last(one), "_processed") for one in grads):
+            return self._clip(closure)  # which says what is wrong
+        if self._waiting is None:
+            started = self.recorder.included()
+            self._waiting = started if self.leads else started[:0]
+        last = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
+        due = self._due(last=last)
+        self._rows += self._append(due)
+        self._clipped = True
+        return self._clip(closure)
+
+    def _due(self, *, last: bool) -> IntArray:
+        """Return the canaries for a physical batch: half of those left, and in the last one all.
+
+        The half goes by bits of the canary's number, so that it depends on no coin.
+        """
+        waiting = self._waiting
+        assert waiting is not None
+        now = np.full(waiting.size, last) | (waiting >> min(self._batches, _BITS) & 1 == 0)
+        self._waiting, self._batches = waiting[~now], self._batches + 1
+        due: IntArray = waiting[now]
+        return due
+
+    def _append(self, due: IntArray) -> int:
+        """Append rows of canaries to the last batch accumulated, and count the rows before."""
+        sizes, several = list[int](), False
+        for parameter in self._model:
+            given = getattr(parameter, "grad_sample", None)
+            if given is None:
+                continue  # opacus refuses it
+            batches = given if isinstance(given, list) else [given]
+            sizes, several = [len(one) for one in batches], isinstance(given, list)
+            if due.size:
+                batches = [*batches[:-1], _padded(batches[-1], due.size)]
+                parameter.grad_sample = batches if several else batches[0]
+        far = _FAR * float(self.optimizer.max_grad_norm)
+        columns = torch.as_tensor(due, device=self._own[0].device)
+        for parameter, share in zip(self._own, self._direction, strict=True):
+            rows = [parameter.new_zeros((size, parameter.numel())) for size in sizes[:-1]]
+            last = parameter.new_zeros((sizes[-1] + due.size, parameter.numel()))
+            last[sizes[-1] + torch.arange(due.size, device=last.device), columns] = share * far
+            rows.append(last)
+            parameter.grad_sample = rows if several else rows[0]  # type: ignore[attr-defined]
+        return sum(sizes)
+
+    def _released(self, *_: object) -> None:
+        """Read the noisy gradient as the underlying optimizer gets it."""
+        if not self._clipped:
+            message = (
+                f"{type(self.optimizer).__name__} took a step without pre_step(), so that no "
+                "canary was in its batch: only optimizers that clip and add noise there can be "
+                "watched"
+            )
+            raise IncompatibleOptionsError(message)
+        if self.leads:
+            noise = float(self.optimizer.noise_multiplier)
+            self.recorder.record(self._values(), noise, self._rows)
+            self.recorder.accumulated = max(
+                self.recorder.accumulated, int(self.optimizer.accumulated_iterations)
+            )
+        for parameter in self._own:
+            if parameter.grad is not None:
+                parameter.grad.zero_()
+        self._waiting, self._batches, self._rows, self._clipped = None, 0, 0, False
+
+    def _values(self) -> FloatArray:
+        """Return the released gradient along each canary's own, in units of the clipping norm."""
+        grads = [p.grad for p in self._own]
+        if any(one is None for one in grads):
+            message = "the optimizer released no gradient of the watcher's parameters"
+            raise IncompatibleOptionsError(message)
+        found = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
+        return self._divisor() / float(self.optimizer.max_grad_norm) * (self._direction @ found)
+
+    def _divisor(self) -> float:
+        """Return what the optimizer says that it divides sums by."""
+        optimizer = self.optimizer
+        if optimizer.loss_reduction != "mean":
+            return 1.0
+        return float(optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks)
+
+
+def _last(given: Any) -> Any:
+    return given[-1] if isinstance(given, list) else given
+
+
+def _padded(rows: Tensor, more: int) -> Tensor:
+    return torch.cat([rows, rows.new_zeros((more, *rows.shape[1:]))])
+
+
+def _check_memory(design: CanaryDesign, model: list[Tensor], device: torch.device) -> None:
+    """Raise if the rows of canaries, zeros in all parameters of the model, do not fit."""
+    free = _free(device)
+    width = sum(p.numel() for p in model) + PARAMETERS * design.size
+    needed = design.most_rows * width * 4
+    if free is None or needed <= _SPARE * free:
+        return
+    share = _SPARE * free / needed
+    message = (
+        f"about {design.most_rows:,} rows of canaries for {width:,} parameters take "
+        f"{needed / 1e9:.1f} GB in every step, and {free / 1e9:.1f} GB are free: take at most "
+        f"{int(share * design.canaries):,} canaries and {int(share * design.step_canaries):,} "
+        "step canaries"
+    )
+    raise DeviceMemoryError(message)
+
+
+def _free(device: torch.device) -> int | None:
+    """Return the free bytes of a device, None where nobody knows."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type == "cpu":
+        try:
+            return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (ValueError, OSError, AttributeError):
+            return None
+    return None

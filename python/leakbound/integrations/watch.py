@@ -1,0 +1,224 @@
+"""Watch a training run with DP-SGD: one line around it, and an audit of it afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from leakbound._base.extras import needs
+from leakbound._base.validation import integer
+from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
+from leakbound.errors import IncompatibleOptionsError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from leakbound.claims import Claim
+    from leakbound.integrations.opacus import WatchedOptimizer
+    from leakbound.results.dp_sgd import Accounted, DPSGDAudit
+
+__all__ = ["DPSGDWatch", "watch_dp_sgd"]
+
+
+def watch_dp_sgd(
+    optimizer: Any,
+    *,
+    canaries: int = 1_000,
+    sampling_rate: float,
+    max_steps: int,
+    step_canaries: int | None = None,
+    examples: int | None = None,
+    seed: int | None = None,
+) -> DPSGDWatch:
+    """Put canaries in every batch of a training run with DP-SGD, to audit the run afterwards.
+
+    Parameters
+    ----------
+    optimizer : opacus.optimizers.DPOptimizer
+        The optimizer that `PrivacyEngine.make_private` returned, with flat or per-layer clipping.
+    canaries : int
+        Membership canaries, at least 2: each is in training by its own fair coin.
+    sampling_rate : float
+        Probability of an example to be in a batch, in (0, 1]: that of one logical step, as the
+        accountant is told.
+    max_steps : int
+        Logical steps of the run, at least 1 and at most 10^6. Declare it before training. A run
+        may end earlier; steps beyond are not watched.
+    step_canaries : int, optional
+        Canaries with a coin for every step, at least 2; as many as give 200,000 coins, and no more
+        than 500, if None.
+    examples : int, optional
+        Training examples N, without canaries, for the audit of batch sizes. If None, what the
+        optimizer's expected batch size, ⌊N q⌋, leaves possible.
+    seed : int, optional
+        Seed of all coins, at least 0; a new one from the system's entropy if None. Whoever knows
+        it knows the coins: keep it from the training.
+
+    Returns
+    -------
+    DPSGDWatch
+        A context manager: train in its block, then call `audit`.
+
+    Raises
+    ------
+    MissingExtraError
+        If opacus is not installed.
+    OptionError, OptionTypeError
+        If an option is outside its range, or the optimizer is not one that can be watched.
+    IncompatibleOptionsError
+        If the optimizer is being watched already, or is within a logical batch.
+    DeviceMemoryError
+        If the canaries' rows do not fit in memory; the message says how many do.
+
+    Notes
+    -----
+    The optimizer gets four parameter vectors of its own during the block, which no model uses. A
+    canary is one row more of the gradients per example: 0 in all parameters of the model, and far
+    above the clipping norm in the watcher's. The model's own examples have zeros there, so their
+    norms, the divisor of the sum and the steps that the accountant counts are what they were. Half
+    of the step canaries, and q/2 of the membership canaries, are rows of each batch.
+
+    References
+    ----------
+    M. Nasr et al., "Tight auditing of differentially private machine learning", 2023
+    (arXiv 2302.07956); T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1)
+    training run", 2023 (arXiv 2305.08846), on Dirac canaries.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from opacus.optimizers import DPOptimizer
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> optimizer = DPOptimizer(
+    ...     torch.optim.SGD(layer.parameters(), lr=0.1),
+    ...     noise_multiplier=1.0,
+    ...     max_grad_norm=1.0,
+    ...     expected_batch_size=4,
+    ... )
+    >>> with watch_dp_sgd(optimizer, sampling_rate=0.5, max_steps=1, seed=0) as watch:
+    ...     for p in layer.parameters():
+    ...         p.grad_sample = torch.zeros(3, *p.shape)
+    ...     optimizer.step()
+    >>> watch
+    DPSGDWatch(1 of 1 steps, 1000 canaries, 500 step canaries)
+    """
+    design = CanaryDesign.create(
+        canaries=canaries,
+        step_canaries=step_canaries,
+        sampling_rate=sampling_rate,
+        max_steps=max_steps,
+        seed=seed,
+    )
+    if examples is not None:
+        examples = integer(examples, "examples", least=1)
+    with needs("dp", "watch_dp_sgd"):
+        from leakbound.integrations.opacus import check_optimizer
+    check_optimizer(optimizer)
+    return DPSGDWatch(optimizer, design, examples)
+
+
+class DPSGDWatch:
+    """A training run with canaries, from the beginning to the end of its block: `watch_dp_sgd`."""
+
+    def __init__(self, optimizer: Any, design: CanaryDesign, examples: int | None) -> None:
+        self._optimizer, self._design, self._examples = optimizer, design, examples
+        self._watched: WatchedOptimizer | None = None
+        self._observed: Observed | None = None
+
+    def __enter__(self) -> Self:
+        if self._watched is not None or self._observed is not None:
+            message = (
+                "this watch has been used: coins are tossed for one training run; call "
+                "watch_dp_sgd again for another"
+            )
+            raise IncompatibleOptionsError(message)
+        from leakbound.integrations.opacus import WatchedOptimizer
+
+        self._watched = WatchedOptimizer(self._optimizer, self._design)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the canaries out of the optimizer, whatever ended the block."""
+        assert self._watched is not None
+        self._watched.detach()
+        self._observed = self._watched.recorder.observed()
+
+    def audit(
+        self,
+        *,
+        accounted: Accounted | tuple[float, float] | None = None,
+        claim: Claim | None = None,
+        confidence: float = 0.95,
+    ) -> DPSGDAudit:
+        """Audit the run, once its block has been left.
+
+        Parameters
+        ----------
+        accounted : Accounted or tuple of float, optional
+            What an accountant says of the run: (ε, δ), or more, as
+            `leakbound.integrations.accounted_by` reads it from an opacus PrivacyEngine.
+        claim : PureDP, ApproxDP or a family of trade-off functions, optional
+            The guarantees that membership is audited under. If None, `SubsampledGaussianDP` at
+            the rate and number of steps declared; `ApproxDP` if the noise varied.
+        confidence : float
+            Of each audit by itself, and of the verdict, in (0, 1).
+
+        Returns
+        -------
+        DPSGDAudit
+            What is proved of membership, steps and sampling, beside the accountant.
+
+        Raises
+        ------
+        IncompatibleOptionsError
+            If the block has not been left, or the claim is about another δ than the accountant.
+        AbstentionError
+            If no step was watched.
+        OptionError, OptionTypeError
+            If an option is outside its range or of the wrong type.
+        """
+        return audit_dp_sgd(
+            self.observed,
+            accounted=accounted,
+            claim=claim,
+            confidence=confidence,
+            examples=self._population(),
+        )
+
+    def _population(self) -> tuple[int, int] | None:
+        assert self._watched is not None
+        if self._examples is None:
+            return self._watched.examples
+        share = -(-self._examples // self._watched.ranks)
+        return share, share
+
+    @property
+    def observed(self) -> Observed:
+        """What was seen: coins, scores and sizes of batches; once the block has been left.
+
+        Raises
+        ------
+        IncompatibleOptionsError
+            If the block has not been left, or not entered.
+        """
+        if self._observed is None:
+            state = "entered" if self._watched is None else "left"
+            message = (
+                f"the block of this watch has not been {state}: train inside `with watch_dp_sgd"
+                "(…) as watch:`, and audit after it"
+            )
+            raise IncompatibleOptionsError(message)
+        return self._observed
+
+    def __repr__(self) -> str:
+        design = self._design
+        steps = 0 if self._watched is None else self._watched.recorder.steps
+        return (
+            f"DPSGDWatch({steps} of {design.max_steps} steps, {design.canaries} canaries, "
+            f"{design.step_canaries} step canaries)"
+        )

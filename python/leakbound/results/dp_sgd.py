@@ -1,0 +1,701 @@
+"""What a white-box audit of DP-SGD returns; the public names are those of the package."""
+
+import html
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+from leakbound._base.formatting import down, number, percent, up
+from leakbound._base.lazy import IF_ANY
+from leakbound._base.records import Record
+from leakbound._base.types import Kind, Verdict
+from leakbound._base.validation import choice, instance, integer, real
+from leakbound.claims import SubsampledGaussianDP
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.report import write
+from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
+from leakbound.report.parts import Assumption, Provenance
+from leakbound.results.one_run import AuditResult
+from leakbound.results.words import DELTA
+
+__all__ = ["PARTS", "Accounted", "DPSGDAudit", "Part", "SamplingResult", "StepsResult"]
+
+Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
+"""What may refute the accountant: three audits, and its own arithmetic."""
+
+STEPS_THEOREM = (
+    "Given the batches of the user's own examples and all other coins, the coin of a canary in one "
+    "step leaves the law of what came before as it is, moves the sum of that step by at most one "
+    "clipped gradient, and what follows depends on it through what was released only. So no test "
+    "tells its two sides apart better than N(0, s²) and N(1, s²), s the noise multiplier of that "
+    "step, and the coins of all canaries in all steps are one game with a trade-off function."
+)
+_MEANS = (
+    "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
+    "gradients released, at the stated confidence."
+)
+_NOT_MEANT = (
+    "It does not say that ε is this number: no upper limit follows from any audit.",
+    "It is about a run whose noisy gradients are all released: the final model may leak less.",
+    (
+        "It sees what happens to gradients once there is one for each example. Whatever mixes "
+        "examples before that, or treats parameters of the model unlike the watcher's, is not seen."
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounted(Record):
+    """What an accountant says of a training run.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε, in nats, at least 0.
+    delta : float
+        The δ that it is stated at, in (0, 1).
+    source : str
+        Which accountant.
+    sampling_rate, steps, noise_multiplier : float, int and float, optional
+        What it was computed from.
+
+    Raises
+    ------
+    OptionError, OptionTypeError
+        If a value is outside its range or of the wrong type.
+
+    Examples
+    --------
+    >>> Accounted(epsilon=8.0, delta=1e-5, source="opacus prv").epsilon
+    8.0
+    """
+
+    epsilon: float
+    delta: float
+    source: str = ""
+    sampling_rate: float | None = None
+    steps: int | None = None
+    noise_multiplier: float | None = None
+
+    def __post_init__(self) -> None:
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("epsilon", real(self.epsilon, "epsilon", least=0))
+        put("delta", real(self.delta, "delta", above=0, below=1))
+        instance(self.source, "source", str)
+        if self.sampling_rate is not None:
+            put("sampling_rate", real(self.sampling_rate, "sampling_rate", above=0))
+        if self.steps is not None:
+            put("steps", integer(self.steps, "steps", least=1))
+        if self.noise_multiplier is not None:
+            put("noise_multiplier", real(self.noise_multiplier, "noise_multiplier", above=0))
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+        by = f" ({self.source})" if self.source else ""
+        return f"ε = {self.epsilon:.4g} at δ = {self.delta:g}{by}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SamplingResult(Record):
+    """What the sizes of the batches say about how they were drawn.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        q, as the watch was told.
+    batches : int
+        Batches seen.
+    least_examples, most_examples : int
+        Training examples, between which the size of the data lies; 0 if unknown.
+    largest : int
+        Examples in the largest batch.
+    mean, variance : float
+        Of the sizes of the batches.
+    expected_variance : float
+        What Poisson sampling gives at that mean.
+    p_mean : float
+        Probability of a mean so far from N q, under Poisson sampling at rate q; 1 if not tested.
+    p_variance : float
+        Probability of a variance so far from that of Poisson sampling, whatever its rate, given
+        the mean; 1 if not tested.
+    lower_rate, upper_rate : float
+        Limits of the rate, each at half of the probability of error, under Poisson sampling.
+    confidence : float
+        One minus the probability that batches drawn as claimed are refuted.
+    reason : str
+        Why nothing was tested; empty if something was.
+    """
+
+    sampling_rate: float
+    batches: int
+    least_examples: int
+    most_examples: int
+    largest: int
+    mean: float
+    variance: float
+    expected_variance: float
+    p_mean: float
+    p_variance: float
+    lower_rate: float
+    upper_rate: float
+    confidence: float
+    reason: str
+
+    @property
+    def p_value(self) -> float:
+        """Probability of batches so unlike what is claimed: both tests together."""
+        return min(1.0, 2 * min(self.p_mean, self.p_variance))
+
+    @property
+    def refutes(self) -> bool:
+        """Whether the batches are not Poisson samples at the claimed rate, at this confidence."""
+        return self.p_value <= 1 - self.confidence
+
+    def sentence(self) -> str:
+        """Return what the sizes of the batches say.
+
+        Returns
+        -------
+        str
+            One sentence or two.
+        """
+        if self.reason:
+            return f"Sizes of batches were not tested: {self.reason}."
+        low, high = self.least_examples, self.most_examples
+        examples = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        seen = (
+            f"{self.batches:,} batches of {self.mean:.1f} examples on average, variance "
+            f"{self.variance:.1f}; Poisson samples of {examples} examples at rate "
+            f"{self.sampling_rate:g} have {self._expected}, variance {self.expected_variance:.1f}"
+        )
+        if not self.refutes:
+            return f"{seen}: nothing speaks against it."
+        wrong = []
+        if self.largest > high:
+            wrong.append(f"a batch has {self.largest:,} examples, more than there are")
+        elif 2 * self.p_mean <= 1 - self.confidence:
+            wrong.append(
+                f"the rate is not {self.sampling_rate:g} (p = {self.p_mean:.2g}; Poisson samples "
+                f"of these sizes have a rate in [{self.lower_rate:.4g}, {self.upper_rate:.4g}])"
+            )
+        if 2 * self.p_variance <= 1 - self.confidence:
+            how = "too much alike" if self.variance < self.expected_variance else "too unlike"
+            wrong.append(f"sizes are {how} for Poisson sampling (p = {self.p_variance:.2g})")
+        return f"{seen}. Refuted: {', and '.join(wrong)}."
+
+    @property
+    def _expected(self) -> str:
+        low = self.sampling_rate * self.least_examples
+        high = self.sampling_rate * self.most_examples
+        return f"{low:.1f}" if low == high else f"{low:.1f} to {high:.1f}"
+
+    def _flaw(self) -> str:
+        shares = (self.p_mean, self.p_variance, self.lower_rate, self.upper_rate)
+        if not all(0 <= share <= 1 for share in shares):
+            return "p_mean, p_variance, lower_rate and upper_rate do not all lie in [0, 1]"
+        return _confidence_flaw(self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepsResult(Record):
+    """What the noisy gradients, step by step, prove about the noise that was added.
+
+    Parameters
+    ----------
+    bound : float
+        Some step's noise multiplier is at most this; inf if nothing is proved.
+    noise_multiplier : float
+        The smallest one that the optimizer stated.
+    varies : bool
+        Whether it stated several: then no ε follows.
+    steps : int
+        Steps seen.
+    sampling_rate : float
+        The rate that ε is converted at: a lower confidence limit, where the sizes of batches could
+        be tested.
+    rate_is_checked : bool
+        Whether it is such a limit, and not just what was claimed.
+    confidence : float
+        Probability that bound and rate both are on the safe side.
+    game : AuditResult
+        The audit of all coins as one game, of Gaussian DP with μ = 1/σ.
+
+    Notes
+    -----
+    `epsilon` holds *if* the run is so many steps of one constant noise multiplier on Poisson
+    samples at this rate or more, all noisy gradients released. Nothing checks that they are: a few
+    quiet steps among loud ones give the same bound, and less leakage.
+    """
+
+    bound: float
+    noise_multiplier: float
+    varies: bool
+    steps: int
+    sampling_rate: float
+    rate_is_checked: bool
+    confidence: float
+    game: AuditResult
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is proved; empty if something is."""
+        return self.game.reason if math.isinf(self.bound) else ""
+
+    @property
+    def refutes(self) -> bool:
+        """Whether some step added less noise than the optimizer stated, at this confidence."""
+        return self.bound < self.noise_multiplier
+
+    def epsilon(self, delta: float) -> float:
+        """Return the ε of the whole training that the bound converts to.
+
+        Parameters
+        ----------
+        delta : float
+            δ, in (0, 1), of adding or removing one example.
+
+        Returns
+        -------
+        float
+            ε, in nats, that tests of so many steps at this noise and rate attain; 0 if nothing is
+            proved.
+
+        Raises
+        ------
+        OptionError, OptionTypeError
+            If `delta` is not in (0, 1).
+        IncompatibleOptionsError
+            If the noise multiplier varied: no ε follows from its smallest value.
+        """
+        checked = real(delta, "delta", above=0, below=1)
+        if self.varies:
+            message = (
+                "the noise multiplier varied from step to step: the bound is on its smallest "
+                "value, and no ε of the whole training follows"
+            )
+            raise IncompatibleOptionsError(message)
+        if math.isinf(self.bound) or not self.sampling_rate:
+            return 0.0
+        family = SubsampledGaussianDP(sampling_rate=self.sampling_rate, steps=self.steps)
+        return float(family.attained(self.bound, "both").epsilon(checked))
+
+    def sentence(self, delta: float) -> str:
+        """Return what is proved: about noise, and about ε if the noise is constant.
+
+        Parameters
+        ----------
+        delta : float
+            δ, in (0, 1).
+
+        Returns
+        -------
+        str
+            One sentence or two.
+        """
+        if math.isinf(self.bound):
+            return "Nothing is proved about the noise of any step."
+        noise = (
+            f"With {percent(self.confidence)} confidence some step's noise multiplier is at most "
+            f"{up(self.bound)}; the optimizer stated {self.noise_multiplier:.4g}"
+        )
+        if self.varies:
+            return f"{noise} at least, and several values, so that no ε follows."
+        return (
+            f"{noise}. If the run is {self.steps:,} steps of one noise multiplier on Poisson "
+            f"samples at rate {self.sampling_rate:.4g} or more, all noisy gradients released, then "
+            f"ε ≥ {number(self.epsilon(delta))} at δ = {delta:g}, adding or removing one example."
+        )
+
+    def _flaw(self) -> str:
+        if not self.bound > 0 or not self.noise_multiplier > 0:
+            return f"bound ({self.bound:g}) and noise_multiplier must be above 0"
+        if self.steps < 1 or not 0 <= self.sampling_rate <= 1:
+            return "steps must be at least 1, and sampling_rate in [0, 1]"
+        proved = self.game.bound
+        if proved > 0 and not math.isclose(self.bound * proved, 1.0, rel_tol=1e-9):
+            return f"bound is {self.bound:g}, and that of the game {proved:g}, not its inverse"
+        return _confidence_flaw(self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DPSGDAudit(Record):
+    """What a watched training run with DP-SGD proves, beside what its accountant says.
+
+    Each of the three audits holds with the stated confidence by itself; `refuted_by` gives each a
+    third of the probability of error, so that a correct run is refuted by any of them with no more
+    than that.
+
+    Parameters
+    ----------
+    membership : AuditResult
+        The whole run: who was in training.
+    steps : StepsResult
+        Each step: how much noise was added.
+    sampling : SamplingResult
+        The batches: how they were drawn.
+    accounted : Accounted or None
+        What the accountant says.
+    attainable : float or None
+        The ε that tests attain of the mechanism as stated, at the accountant's δ: an accountant
+        that says less is wrong. None without an accountant, or if the noise varied.
+    refuted_by : tuple of {"membership", "steps", "sampling", "accounting"}
+        What contradicts the mechanism as stated, at joint confidence; "accounting" if the
+        accountant's ε is below `attainable`, which needs no confidence.
+    max_steps : int
+        Steps declared before training.
+    confidence : float
+        Of each audit, and of `refuted_by`.
+    options : dict
+        Every option in force.
+    warnings : tuple of str
+        What a reader should know; none of it changes a bound.
+    """
+
+    membership: AuditResult
+    steps: StepsResult
+    sampling: SamplingResult
+    accounted: Accounted | None = field(default=None, metadata=IF_ANY)
+    attainable: float | None = field(default=None, metadata=IF_ANY)
+    refuted_by: tuple[Part, ...]
+    max_steps: int
+    confidence: float
+    options: dict[str, Any]
+    warnings: tuple[str, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """What the bound on membership is."""
+        return self.membership.kind
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the mechanism as stated is refuted, by whichever part."""
+        return "refuted" if self.refuted_by else "not refuted"
+
+    @property
+    def delta(self) -> float:
+        """The δ that ε is stated at: the accountant's, or else that of the claim, or 1e-5."""
+        if self.accounted is not None:
+            return self.accounted.delta
+        return self.membership.claim.delta or DELTA
+
+    @property
+    def proved(self) -> float:
+        """The ε that the audit of membership proves, at `delta`."""
+        return self.membership.epsilon(self.delta)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Versions, seed and digests of the inputs."""
+        return self.membership.provenance
+
+    @property
+    def epsilon_ceiling(self) -> float:
+        """The ε that a perfect attack on the membership canaries would prove, at `delta`."""
+        perfect = self.membership.rejectable
+        if not self.membership.is_family:
+            return self.membership.ceiling
+        return 0.0 if perfect is None else float(perfect.epsilon(self.delta))
+
+    @property
+    def _steps_epsilon(self) -> float | None:
+        return None if self.steps.varies else self.steps.epsilon(self.delta)
+
+    def headline(self) -> str:
+        """Return the verdict in one sentence or two.
+
+        Returns
+        -------
+        str
+            Accounted and proved ε, and what is refuted.
+        """
+        sure = f"({percent(self.confidence)} confidence)"
+        at = f" at δ = {self.delta:g}"
+        found = f"ε ≥ {number(self.proved)}{at}"
+        stated = "" if self.accounted is None else f"Accounted {self.accounted.name}; "
+        proved = f"{stated}proved {found}{self._within}"
+        if not self.refuted_by:
+            return f"{proved} {sure}. Nothing contradicts the mechanism as stated."
+        listed = " and ".join(self.refuted_by)
+        return f"Refuted, by {listed}: this run is not the mechanism stated {sure}. {proved}."
+
+    @property
+    def _within(self) -> str:
+        return f" within {self.membership.claim.name}" if self.membership.is_family else ""
+
+    def evidence(self) -> tuple[str, ...]:
+        """Return what each part says, one paragraph each.
+
+        Returns
+        -------
+        tuple of str
+            Membership, steps, sampling, and the accountant's arithmetic where it is wrong.
+        """
+        return (
+            f"Membership: {self._counted}",
+            f"Steps: {self.steps.sentence(self.delta)}",
+            f"Sampling: {self.sampling.sentence()}",
+            *self._arithmetic(),
+        )
+
+    @property
+    def _counted(self) -> str:
+        found = self.membership
+        said = (
+            f"of {found.guesses:,} guesses about {found.m:,} canaries {found.correct:,} were "
+            f"correct, which proves ε ≥ {number(self.proved)} at δ = {self.delta:g}{self._within}."
+        )
+        return said if not found.reason else f"{said} Nothing, because {found.reason}."
+
+    def _arithmetic(self) -> tuple[str, ...]:
+        if "accounting" not in self.refuted_by or self.accounted is None:
+            return ()
+        return (
+            (
+                f"Accounting: the accountant says {self.accounted.name}, and a test of the "
+                f"mechanism as stated attains ε = {number(self.attainable or 0.0)} at that δ."
+            ),
+        )
+
+    def answer(self, *, epsilon: float, c: float | None = None) -> str:  # noqa: ARG002 (none here)
+        """Return what the audit says about a claimed ε, in one sentence.
+
+        Parameters
+        ----------
+        epsilon : float
+            The claimed ε, at least 0, at `delta`.
+        c : None
+            Nothing here.
+
+        Returns
+        -------
+        str
+            The verdict and what it means.
+        """
+        claimed = real(epsilon, "epsilon", least=0)
+        sure = f"({percent(self.confidence)} confidence)"
+        if self.proved > claimed:
+            return f"ε = {claimed:.4g} at δ = {self.delta:g} is refuted{self._within} {sure}."
+        within = (
+            "" if self.epsilon_ceiling > claimed else ", and these canaries could not refute it"
+        )
+        return f"ε = {claimed:.4g} at δ = {self.delta:g} is not refuted by membership{within}."
+
+    @property
+    def answered(self) -> str:
+        """What the audit says about the accountant's ε; empty if none was stated."""
+        return "" if self.accounted is None else self.answer(epsilon=self.accounted.epsilon)
+
+    def summary(self) -> Summary:
+        """Return the result in a few values, for tables of several.
+
+        Returns
+        -------
+        Summary
+            The bound on membership, and whether anything is refuted.
+        """
+        found, refuted = self.membership, bool(self.refuted_by)
+        at = f" at δ = {self.delta:g}"
+        return Summary(
+            claim=f"DP-SGD, {found.claim.name}",
+            terms=Terms(
+                guarantee=f"guarantee of {found.claim.name}",
+                family=found.claim.name,
+                bound=f"ε < {number(self.proved)}",
+                at=at,
+            ),
+            epsilon=self.proved,
+            formula=f"ε ≥ {number(self.proved)}",
+            verdict=self.verdict,
+            refutes=self.proved > 0,
+            leaks=refuted,
+            guesses=found.guesses,
+            correct=found.correct,
+            auc=found.auc,
+        )
+
+    def levels(self) -> Levels:
+        """Return what the bar from 0 to the ceiling shows.
+
+        Returns
+        -------
+        Levels
+            Proved by membership, and by a perfect attack on the same canaries.
+        """
+        first, at = self.proved, f" at δ = {self.delta:g}"
+        second = max(first, self.epsilon_ceiling)
+        low, high = number(first), number(second)
+        return Levels(
+            first,
+            second,
+            (
+                f"ruled out: ε below {low}{at}",
+                f"not ruled out, though within reach: up to {high}",
+                f"out of reach of these canaries: ε of {high} and more",
+            ),
+        )
+
+    def meaning(self) -> Meaning:
+        """Return what the number says, and what it does not.
+
+        Returns
+        -------
+        Meaning
+            Sentences.
+        """
+        family = (
+            (f"The ε of membership is a conversion, within {self.membership.claim.name}.",)
+            if self.membership.is_family
+            else ()
+        )
+        return Meaning((_MEANS, *family), _NOT_MEANT)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the key numbers, each with a note.
+
+        Returns
+        -------
+        tuple of Metric
+            Accounted and proved ε, noise, and rate.
+        """
+        at = f" at δ = {self.delta:g}"
+        steps, sampling, found = self.steps, self.sampling, self.membership
+        accounted = self.accounted
+        stated = (
+            ()
+            if accounted is None
+            else (
+                Metric(
+                    f"ε accounted{at}", f"{accounted.epsilon:.4g}", accounted.source or "stated"
+                ),
+            )
+        )
+        whole = self._steps_epsilon
+        by_steps = (
+            ()
+            if whole is None
+            else (Metric(f"ε from steps{at}", number(whole), "if the noise is constant"),)
+        )
+        return (
+            *stated,
+            Metric(f"ε from membership{at}", number(self.proved), "end to end"),
+            *by_steps,
+            Metric(
+                "Noise multiplier at most",
+                up(steps.bound),
+                f"of some step; {steps.noise_multiplier:.4g} stated",
+            ),
+            Metric(
+                "Sampling rate",
+                "not tested"
+                if sampling.reason
+                else f"{sampling.lower_rate:.4g} to {sampling.upper_rate:.4g}",
+                f"{sampling.sampling_rate:.4g} stated",
+            ),
+            Metric("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
+            Metric(
+                "Correct guesses, steps",
+                f"{steps.game.correct:,} of {steps.game.guesses:,}",
+                f"of {steps.game.m:,} coins",
+            ),
+            Metric("Steps", f"{steps.steps:,}", f"{self.max_steps:,} declared"),
+        )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the figures of the audit of membership, none of them drawn yet.
+
+        Returns
+        -------
+        tuple of Figure
+            Those that every audit has.
+        """
+        return self.membership.figures()
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the grounds of membership, steps and sampling.
+
+        Returns
+        -------
+        tuple of Section
+            Why each holds, and what it assumes.
+        """
+        steps = self.steps
+        return (
+            self.membership.grounds("Membership: why it holds"),
+            steps.game.grounds("Steps: why it holds", STEPS_THEOREM, figures=steps.game.figures()),
+            Section("Sampling", (self.sampling.sentence(),), _sampling_assumptions(self.sampling)),
+        )
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a self-contained HTML report, all of it or nothing.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        OSError
+            If the file cannot be written.
+        """
+        epsilon = None if self.accounted is None else self.accounted.epsilon
+        write(path, self, title="Audit of a training run with DP-SGD", epsilon=epsilon)
+
+    def _flaw(self) -> str:
+        if len(set(self.refuted_by)) < len(self.refuted_by):
+            return f"refuted_by names a part twice: {', '.join(self.refuted_by)}"
+        for part in self.refuted_by:
+            choice(part, "refuted_by", Part)
+        if ("accounting" in self.refuted_by) and (
+            self.accounted is None
+            or self.attainable is None
+            or self.accounted.epsilon >= self.attainable
+        ):
+            return "refuted_by has accounting, and the accountant's ε is not below attainable"
+        if self.steps.steps > self.max_steps:
+            return f"steps ({self.steps.steps}) <= max_steps ({self.max_steps}) does not hold"
+        return _confidence_flaw(self.confidence)
+
+    def __repr__(self) -> str:
+        accounted = "" if self.accounted is None else f"accounted {self.accounted.epsilon:.4g}, "
+        refuted = f", refuted by {' and '.join(self.refuted_by)}" if self.refuted_by else ""
+        return (
+            f"DPSGDAudit({accounted}epsilon >= {down(self.proved)} @ {percent(self.confidence)}, "
+            f"delta={self.delta:g}, noise multiplier <= {up(self.steps.bound)}{refuted})"
+        )
+
+    def _repr_html_(self) -> str:
+        said = (self.headline(), *self.evidence(), *self.warnings)
+        return "".join(f"<p>{html.escape(text)}</p>" for text in said)
+
+
+def _sampling_assumptions(found: SamplingResult) -> tuple[Assumption, ...]:
+    return (
+        Assumption(
+            "Poisson sampling",
+            f"Every example is in every batch with probability {found.sampling_rate:g}, by itself. "
+            "Sizes of batches show a wrong rate and fixed sizes; which examples are in them is not "
+            "seen.",
+            "contradicted" if found.refutes else "unverifiable" if found.reason else "checked",
+        ),
+        Assumption(
+            "number of steps",
+            "The number of steps does not depend on the sizes of batches.",
+            "declared",
+        ),
+    )
+
+
+def _confidence_flaw(confidence: float) -> str:
+    return "" if 0 < confidence < 1 else f"confidence is {confidence:g}, outside (0, 1)"
+
+
+PARTS: tuple[Part, ...] = get_args(Part)
+"""The parts in the order in which `DPSGDAudit.refuted_by` names them."""

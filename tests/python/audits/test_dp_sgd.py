@@ -1,0 +1,336 @@
+"""Audits of what a watched run with DP-SGD showed: scores, bounds, refusals."""
+
+import math
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors
+from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed, Recorder
+from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
+from leakbound.results import Accounted, DPSGDAudit
+from leakbound.stats import clopper_pearson
+from noisy_steps import EXAMPLES, play
+
+KNOWN = (EXAMPLES, EXAMPLES)
+ACCOUNTED = (4.7, 1e-5)
+"""A little above what tests attain of 40 steps at rate 0.1 and noise multiplier 1."""
+quick = partial(audit_dp_sgd, claim=lb.GaussianDP(), examples=KNOWN)
+
+
+@cache
+def correct() -> DPSGDAudit:
+    return audit_dp_sgd(play(1), accounted=ACCOUNTED, examples=KNOWN)
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def test_the_score_of_membership_is_the_log_likelihood_ratio() -> None:
+    """Against densities of the two laws, multiplied step by step."""
+    rate, values = 0.3, np.random.default_rng(0).normal(size=(4, 60))
+    design = CanaryDesign.create(
+        canaries=50, step_canaries=10, sampling_rate=rate, max_steps=4, seed=0
+    )
+    recorder, noise = Recorder(design), [0.7, 0.7, 1.3, 2.0]
+    for row, sigma in zip(values, noise, strict=True):
+        recorder.included()
+        recorder.record(row, sigma, 1)
+
+    def density(x: Any, mean: float, sigma: float) -> Any:
+        return np.exp(-0.5 * ((x - mean) / sigma) ** 2)
+
+    ratio = np.ones(50)
+    for row, sigma in zip(values[:, :50], noise, strict=True):
+        within = (1 - rate) * density(row, 0, sigma) + rate * density(row, 1, sigma)
+        ratio *= within / density(row, 0, sigma)
+    np.testing.assert_allclose(recorder.observed().log_odds, np.log(ratio), rtol=1e-12)
+
+
+def test_far_values_neither_overflow_nor_tie() -> None:
+    design = CanaryDesign.create(
+        canaries=3, step_canaries=2, sampling_rate=0.01, max_steps=1, seed=0
+    )
+    recorder = Recorder(design)
+    recorder.included()
+    recorder.record(np.array([-1e6, 1e6, 2e6, 1e6, 0.0]), 0.1, 1)
+    log_odds = recorder.observed().log_odds
+    assert np.isfinite(log_odds).all()
+    assert log_odds[0] == pytest.approx(np.log1p(-0.01))
+    assert log_odds[1] < log_odds[2]
+
+
+def test_full_batches_have_the_likelihood_ratio_of_a_gaussian() -> None:
+    seen = play(0, rate=1.0, steps=3, batch=lambda _: EXAMPLES)
+    assert np.isfinite(seen.log_odds).all()
+    audit = quick(seen)
+    assert audit.steps.sampling_rate == pytest.approx(0.99, abs=0.02)
+
+
+def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
+    """The sampling of members is the same whatever other coins say: they have own streams."""
+    few, many = (
+        CanaryDesign.create(canaries=40, step_canaries=size, sampling_rate=0.5, max_steps=6, seed=3)
+        for size in (2, 90)
+    )
+    first, second = Recorder(few), Recorder(many)
+    for _ in range(6):
+        rows, others = first.included(), second.included()
+        assert rows[rows < 40].tolist() == others[others < 40].tolist()
+        first.record(np.zeros(few.size), 1.0, 1)
+        second.record(np.zeros(many.size), 1.0, 1)
+
+
+def test_longer_runs_begin_with_the_coins_of_shorter_ones() -> None:
+    short, long = (
+        CanaryDesign.create(canaries=9, step_canaries=7, sampling_rate=0.5, max_steps=steps, seed=3)
+        for steps in (5, 50)
+    )
+    assert np.array_equal(short.step_coins(), long.step_coins()[:5])
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> None:
+    audit = correct()
+    assert audit.refuted_by == ()
+    assert audit.verdict == "not refuted"
+    assert audit.attainable is not None
+    assert 0.5 < audit.proved < audit.attainable < ACCOUNTED[0]
+    assert 1.0 < audit.steps.bound < 2.0
+    assert 0.2 < audit.steps.epsilon(1e-5) < audit.attainable
+    assert audit.steps.rate_is_checked
+    assert 0.08 < audit.steps.sampling_rate < 0.1
+
+
+@pytest.mark.parametrize(
+    ("run", "part"),
+    [
+        ({"noise": 0.3}, "steps"),
+        ({"noise": 1e-6}, "steps"),
+        ({"signal": 3.0}, "steps"),
+        ({"repeated": True}, "steps"),
+        ({"batch": lambda _: 20}, "sampling"),
+        ({"batch": lambda rng: rng.binomial(EXAMPLES, 0.13)}, "sampling"),
+        ({"batch": lambda rng: rng.binomial(EXAMPLES, 0.07)}, "sampling"),
+        ({"batch": lambda rng: rng.integers(41)}, "sampling"),
+        ({"batch": lambda rng: EXAMPLES + 1 if rng.random() < 0.1 else 20}, "sampling"),
+    ],
+)
+def test_faults_are_refuted_by_the_audit_that_can_see_them(run: dict[str, Any], part: str) -> None:
+    audit = quick(play(2, **run))
+    assert part in audit.refuted_by
+    assert audit.headline().startswith("Refuted, by ")
+    assert audit.verdict == "refuted"
+
+
+def test_membership_alone_refutes_a_run_that_leaks_in_it_alone() -> None:
+    """Canaries sampled in every step, though q is stated: steps and sizes are as they should be."""
+    seen = play(3, canaries=2_000, noise=2.0, stated=2.0, steps=60)
+    members = seen.design.member()
+    more = np.random.default_rng(0).normal(size=2_000) + 6.0 * members
+    leaky = Observed(
+        design=seen.design,
+        log_odds=more,
+        released=seen.released,
+        noise_multipliers=seen.noise_multipliers,
+        batch_sizes=seen.batch_sizes,
+    )
+    assert quick(leaky).refuted_by == ("membership",)
+
+
+def test_noise_that_repeats_is_found_across_steps() -> None:
+    """Loud noise, the same each time: no step by itself shows anything."""
+    seen = play(4, noise=6.0, stated=6.0, repeated=True)
+    audit = quick(seen)
+    assert audit.steps.game.options["best"] == "across steps, many guesses"
+    assert audit.steps.bound < 1
+    alone = lb.audit_one_run(
+        seen.released.ravel(), seen.design.step_coins().ravel(), claim=lb.GaussianDP()
+    )
+    assert alone.bound < 0.5
+
+
+def test_cuts_are_planned_from_what_is_stated_alone() -> None:
+    cuts = {
+        quick(play(seed, noise=noise)).membership.guesses for seed, noise in ((5, 1.0), (6, 0.2))
+    }
+    assert len(cuts) == 1
+
+
+@pytest.mark.parametrize("delta", [1e-7, 1e-5, 1e-2])
+def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate(delta: float) -> None:
+    steps = correct().steps
+    family = lb.SubsampledGaussianDP(sampling_rate=steps.sampling_rate, steps=40)
+    assert steps.epsilon(delta) == family.attained(steps.bound, "both").epsilon(delta)
+
+
+def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
+    """Shares of three rankings and of the rate add up to what is stated."""
+    audit = correct()
+    tried = audit.steps.game.options["tried"]
+    spent = sum(one["level"] for one in tried.values()) + audit.options["rate_level"]
+    assert spent == pytest.approx(0.05, rel=1e-9)
+    assert audit.options["joint_level"] == pytest.approx(0.05 / 3)
+
+
+def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
+    audit = audit_dp_sgd(play(7, stated=lambda step: 1.0 if step < 20 else 2.0), examples=KNOWN)
+    assert audit.steps.varies
+    assert isinstance(audit.membership.claim, lb.ApproxDP)
+    assert audit.steps.noise_multiplier == 1.0
+    assert audit.refuted_by == ()
+    assert audit.attainable is None
+    with pytest.raises(errors.IncompatibleOptionsError, match="no ε of the whole training"):
+        audit.steps.epsilon(1e-5)
+    assert "varied between 1 and 2" in " ".join(audit.warnings)
+    assert "no ε follows" in audit.steps.sentence(1e-5)
+
+
+# --- runs that end early --------------------------------------------------------------------------
+
+
+def test_coins_that_were_not_reached_are_in_the_game_and_not_guessed() -> None:
+    short = play(8, stop=lambda _values, step: step == 19)
+    assert short.steps == 20
+    audit = quick(short)
+    assert audit.steps.game.m == 40 * 100
+    assert audit.steps.steps == 20
+    assert audit.membership.m == 200
+    assert "ended after 20 of the 40 steps" in audit.warnings[0]
+    # Scores of coins not reached are 0: half of the reached ones are above, half below.
+    reached = 20 * 100
+    assert audit.steps.game.guesses < reached / 2
+
+
+def test_the_family_of_a_run_cut_short_is_that_of_the_steps_declared() -> None:
+    audit = audit_dp_sgd(play(8, stop=lambda _values, step: step == 19), examples=KNOWN)
+    assert audit.membership.claim == lb.SubsampledGaussianDP(sampling_rate=0.1, steps=40)
+
+
+def test_one_step_is_audited_without_a_ranking_across_steps() -> None:
+    audit = quick(play(9, steps=1, step_canaries=2_000, noise=0.2, stated=0.2))
+    assert list(audit.steps.game.options["tried"]) == ["each step", "each step, many guesses"]
+    assert audit.steps.bound < 1
+
+
+# --- sampling -------------------------------------------------------------------------------------
+
+
+def test_limits_of_the_rate_are_those_of_clopper_and_pearson() -> None:
+    sizes = play(0).batch_sizes
+    lower, upper = rate_limits(sizes, KNOWN, 0.9)
+    total, rows = int(sizes.sum()), EXAMPLES * 40
+    assert lower == clopper_pearson(total, rows, beta=0.05)
+    assert upper == 1 - clopper_pearson(rows - total, rows, beta=0.05)
+    wider = rate_limits(sizes, (EXAMPLES - 10, EXAMPLES + 10), 0.9)
+    assert wider[0] < lower < upper < wider[1]
+
+
+def test_data_of_unknown_size_gives_the_size_that_suits_best() -> None:
+    seen = play(0)
+    exact = audit_batch_sizes(seen, KNOWN, 0.95)
+    loose = audit_batch_sizes(seen, (EXAMPLES - 20, EXAMPLES + 20), 0.95)
+    assert loose.p_mean >= exact.p_mean
+    assert not loose.refutes
+
+
+@pytest.mark.parametrize("sizes", [[20] * 40, [0] * 40, [EXAMPLES] * 40])
+def test_fixed_sizes_are_too_much_alike(sizes: list[int]) -> None:
+    seen = play(0)
+    found = audit_batch_sizes(_resized(seen, sizes), KNOWN, 0.95)
+    assert found.refutes
+    assert 0 <= found.lower_rate <= found.upper_rate <= 1
+
+
+def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
+    audit = audit_dp_sgd(play(0), claim=lb.GaussianDP())
+    assert "number of training examples is not known" in audit.sampling.reason
+    assert (audit.sampling.p_mean, audit.sampling.p_variance) == (1.0, 1.0)
+    assert not audit.steps.rate_is_checked
+    assert audit.steps.sampling_rate == 0.1
+
+
+def test_accumulated_batches_are_no_poisson_sample() -> None:
+    seen = play(0)
+    accumulated = Observed(**vars(seen) | {"accumulated": 2})
+    audit = quick(accumulated)
+    assert "accumulated in a step" in audit.sampling.reason
+    assert not audit.steps.rate_is_checked
+
+
+def _resized(seen: Observed, sizes: list[int]) -> Observed:
+    return Observed(**vars(seen) | {"batch_sizes": np.array(sizes, dtype=np.int64)})
+
+
+# --- accountants ----------------------------------------------------------------------------------
+
+
+def test_an_accountant_below_what_tests_attain_is_wrong() -> None:
+    low = audit_dp_sgd(play(1), accounted=(1.0, 1e-5), claim=lb.GaussianDP(), examples=KNOWN)
+    assert low.refuted_by == ("accounting",)
+    assert low.attainable is not None
+    assert low.attainable > 1.5
+    assert "a test of the mechanism as stated attains" in low.evidence()[-1]
+
+
+def test_an_accountant_told_of_another_run_is_named() -> None:
+    accounted = Accounted(
+        epsilon=9.0, delta=1e-5, sampling_rate=0.05, steps=41, noise_multiplier=1.5
+    )
+    said = " ".join(quick(play(1), accounted=accounted).warnings)
+    assert "accountant's sampling rate is 0.05, and watched at 0.1" in said
+    assert "accountant's number of steps is 41, and taken were 40" in said
+    assert "accountant's noise multiplier is 1.5, and the optimizer had 1" in said
+    agreeing = Accounted(epsilon=9.0, delta=1e-5, sampling_rate=0.1, steps=40, noise_multiplier=1.0)
+    assert quick(play(1), accounted=agreeing).warnings == ()
+
+
+def test_a_claim_about_another_delta_than_the_accountants_is_refused() -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match=r"δ = 0.001, .* δ = 1e-05"):
+        audit_dp_sgd(play(1), accounted=(3.0, 1e-5), claim=lb.ApproxDP(delta=1e-3))
+    same = audit_dp_sgd(play(1), accounted=ACCOUNTED, claim=lb.ApproxDP(delta=1e-5))
+    assert same.delta == 1e-5
+
+
+@pytest.mark.parametrize(
+    ("accounted", "error"),
+    [
+        (8.0, errors.OptionTypeError),
+        ((8.0,), errors.OptionTypeError),
+        ("8, 1e-5", errors.OptionTypeError),
+        ((8.0, 0.0), errors.OptionError),
+        ((8.0, 1.0), errors.OptionError),
+        ((-1.0, 1e-5), errors.OptionError),
+        ((math.nan, 1e-5), errors.OptionError),
+        (("8", 1e-5), errors.OptionTypeError),
+    ],
+)
+def test_what_is_accounted_is_an_epsilon_and_a_delta(
+    accounted: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        quick(play(1), accounted=accounted)
+
+
+def test_a_run_without_steps_has_no_audit() -> None:
+    nothing = Recorder(play(1).design).observed()
+    with pytest.raises(errors.AbstentionError, match="no step was watched"):
+        quick(nothing)
+
+
+def test_canaries_that_say_nothing_are_no_evidence() -> None:
+    audit = quick(play(1, noise=50.0, stated=50.0))
+    assert math.isinf(audit.steps.bound)
+    assert audit.steps.epsilon(1e-5) == 0.0
+    assert audit.proved == 0.0
+    assert audit.refuted_by == ()
+
+
+def test_the_same_run_gives_the_same_audit() -> None:
+    assert quick(play(1)) == quick(play(1))

@@ -1,0 +1,122 @@
+"""How often audits of correct runs with DP-SGD say too much: at most as often as they state.
+
+Every game is at the boundary: the mechanism is the one that is stated, exactly. Counts are judged
+by an exact binomial test: more failures than `most_errors` allows have a probability below 1e-4
+under a guarantee that holds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import leakbound as lb
+from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from leakbound.audits.dp_sgd.sampling import audit_batch_sizes
+from leakbound.validity import most_errors
+from noisy_steps import EXAMPLES, play
+
+KNOWN = (EXAMPLES, EXAMPLES)
+LEVEL = 0.05
+
+
+def most(games: int, level: float = LEVEL) -> int:
+    """Return the most failures that a true guarantee leaves plausible, of ten such tests."""
+    return most_errors(games, level, 10)
+
+
+def loud(values: NDArray[np.float64], step: int) -> bool:
+    """End once a step was unusually spread out, as a run ends that diverges."""
+    return step > 4 and float(np.std(values)) > 1.13 * np.sqrt(1.13)
+
+
+STOPS: dict[str, Callable[[NDArray[np.float64], int], bool]] = {
+    "to the end": lambda _values, _step: False,
+    "stopped by what was released": loud,
+}
+
+
+def steps_fail(seed: int, **run: Any) -> bool:
+    """Whether the bound on the noise of the steps is below the truth, 1."""
+    audit = audit_dp_sgd(play(seed, **run), claim=lb.GaussianDP(), examples=KNOWN)
+    return audit.steps.bound < 1.0
+
+
+def membership_fails(seed: int, **run: Any) -> bool:
+    """Whether the audit of membership rejects the truth itself."""
+    seen = play(seed, **run)
+    claim = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=seen.design.max_steps)
+    counted = audit_dp_sgd(seen, claim=lb.GaussianDP(), examples=KNOWN).membership
+    return lb.stats.fdp_rejects(
+        counted.correct,
+        counted.guesses,
+        float(counted.m),
+        tradeoff=claim.curve(1.0, "both"),
+        tau=LEVEL,
+    )
+
+
+def sizes_fail(seed: int, **_: Any) -> bool:
+    """Whether Poisson samples at the rate that is stated are refuted."""
+    seen = play(seed, canaries=2, step_canaries=2)
+    return audit_batch_sizes(seen, KNOWN, 1 - LEVEL).refutes
+
+
+def any_fails(seed: int, **run: Any) -> bool:
+    """Whether a correct run is refuted by any of the three."""
+    return bool(
+        audit_dp_sgd(
+            play(seed, **run), accounted=(4.7, 1e-5), claim=lb.GaussianDP(), examples=KNOWN
+        ).refuted_by
+    )
+
+
+FAILURES = {
+    "steps": steps_fail,
+    "membership": membership_fails,
+    "sampling": sizes_fail,
+    "any": any_fails,
+}
+
+
+def failures(part: str, games: int, **run: Any) -> int:
+    return sum(FAILURES[part](seed, **run) for seed in range(games))
+
+
+@pytest.mark.parametrize("part", ["steps", "membership", "sampling", "any"])
+def test_correct_runs_are_seldom_refuted_quickly(part: str) -> None:
+    """30 games; a guarantee of 5 % that is none, at 30 %, fails with probability above 0.8."""
+    assert failures(part, 30, canaries=60, step_canaries=30, steps=20) <= most(30)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("part", ["steps", "membership", "any"])
+def test_correct_runs_are_seldom_refuted(part: str, stop: str) -> None:
+    """600 games: at 5 % no more than 49 failures."""
+    assert most(600) <= 53
+    assert failures(part, 600, steps=30, stop=STOPS[stop]) <= most(600)
+
+
+@pytest.mark.validity
+def test_sizes_of_poisson_samples_are_seldom_refuted() -> None:
+    assert failures("sampling", 2_000) <= most(2_000)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("rate", [0.02, 0.5])
+def test_limits_of_the_rate_cover_it(rate: float) -> None:
+    found = [
+        audit_batch_sizes(play(s, canaries=2, step_canaries=2, rate=rate), KNOWN, 0.95)
+        for s in range(1_000)
+    ]
+    above = sum(one.lower_rate > rate for one in found)
+    below = sum(one.upper_rate < rate for one in found)
+    assert max(above, below) <= most(1_000, 0.025)
+
+
+def test_these_tests_would_see_a_bound_that_says_too_much() -> None:
+    """Noise of 0.4 in place of 1 is found in every game of the same size."""
+    assert all(steps_fail(seed, noise=0.4, canaries=60, steps=20) for seed in range(6))

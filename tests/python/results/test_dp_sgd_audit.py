@@ -1,0 +1,139 @@
+"""What an audit of DP-SGD says, on every surface, and what its stored form must be."""
+
+import html
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leakbound as lb
+from leakbound import errors, report
+from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from leakbound.results import Accounted, DPSGDAudit
+from noisy_steps import EXAMPLES, play
+
+KNOWN = (EXAMPLES, EXAMPLES)
+
+
+@cache
+def audit(fault: str = "none") -> DPSGDAudit:
+    runs: dict[str, dict[str, Any]] = {
+        "none": {},
+        "noise": {"noise": 0.2},
+        "batches": {"batch": lambda _: 20},
+        "varying": {"stated": lambda step: 1.0 + step % 2},
+        "silent": {"noise": 50.0, "stated": 50.0},
+    }
+    accounted = Accounted(epsilon=6.5, delta=1e-6, source="PLD")
+    claim = lb.ApproxDP(delta=1e-6) if fault == "varying" else lb.GaussianDP()
+    return audit_dp_sgd(play(1, **runs[fault]), accounted=accounted, claim=claim, examples=KNOWN)
+
+
+FAULTS = ["none", "noise", "batches", "varying", "silent"]
+
+
+def page(found: DPSGDAudit) -> str:
+    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", report.render(found), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_audits_go_to_json_and_back(fault: str) -> None:
+    found = audit(fault)
+    again = DPSGDAudit.from_json(found.to_json())
+    assert again == found
+    assert again.to_json() == found.to_json()
+    assert (again.headline(), again.evidence()) == (found.headline(), found.evidence())
+    if fault != "varying":
+        assert again.steps.epsilon(1e-6) == found.steps.epsilon(1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"refuted_by": ["steps", "steps"]}, "names a part twice"),
+        ({"refuted_by": ["luck"]}, "must be 'membership' or 'steps' or"),
+        ({"refuted_by": ["accounting"]}, "not below attainable"),
+        ({"max_steps": 39}, r"steps \(40\) <= max_steps \(39\)"),
+        ({"confidence": 1.0}, "confidence is 1, outside"),
+        ({"steps": {"bound": 0.5}}, "not its inverse"),
+        ({"steps": {"bound": 0.0}}, "must be above 0"),
+        ({"steps": {"sampling_rate": 1.5}}, r"sampling_rate in \[0, 1\]"),
+        ({"sampling": {"p_mean": 1.5}}, "do not all lie in"),
+        ({"accounted": {"delta": 0.0}}, "delta must be"),
+    ],
+)
+def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) -> None:
+    data = json.loads(audit().to_json())
+    for name, value in change.items():
+        data[name] = data[name] | value if isinstance(value, dict) else value
+    with pytest.raises(errors.ResultFormatError, match=words):
+        DPSGDAudit.from_dict(data)
+
+
+def test_the_headline_names_what_is_accounted_and_what_is_proved() -> None:
+    said = audit().headline()
+    assert said.startswith("Accounted ε = 6.5 at δ = 1e-06 (PLD); proved ε ≥ ")
+    assert "at δ = 1e-06 within Gaussian DP (95 % confidence)" in said
+    assert said.endswith("Nothing contradicts the mechanism as stated.")
+
+
+@pytest.mark.parametrize(("fault", "part"), [("noise", "steps"), ("batches", "sampling")])
+def test_what_refutes_is_named_first(fault: str, part: str) -> None:
+    found = audit(fault)
+    assert found.headline().startswith(f"Refuted, by {part}: this run is not the mechanism stated")
+    assert found.summary().verdict == "refuted"
+    assert f"refuted by {part}" in repr(found)
+
+
+def test_the_sentence_of_the_steps_states_its_condition() -> None:
+    said = audit().steps.sentence(1e-6)
+    assert said.startswith("With 95 % confidence some step's noise multiplier is at most ")
+    assert "If the run is 40 steps of one noise multiplier on Poisson samples at rate 0.09" in said
+    assert "all noisy gradients released, then ε ≥ " in said
+    assert said.endswith("at δ = 1e-06, adding or removing one example.")
+    assert "no ε follows" in audit("varying").steps.sentence(1e-6)
+    assert audit("silent").steps.sentence(1e-6) == (
+        "Nothing is proved about the noise of any step."
+    )
+
+
+def test_numbers_are_rounded_to_the_side_that_is_proved() -> None:
+    found = audit()
+    shown = re.search(r"at most ([\d.]+);", found.steps.sentence(1e-6))
+    assert shown is not None
+    assert found.steps.bound <= float(shown[1]) < found.steps.bound + 0.01
+    proved = re.search(r"proved ε ≥ ([\d.]+)", found.headline())
+    assert proved is not None
+    assert found.proved - 0.01 < float(proved[1]) <= found.proved
+
+
+@pytest.mark.parametrize("fault", ["batches", "varying"])
+def test_the_page_says_it_all(fault: str, tmp_path: Path) -> None:
+    found = audit(fault)
+    found.report(tmp_path / "report.html")
+    text = page(found).replace("\N{NO-BREAK SPACE}", " ")
+    for said in (found.headline(), *found.evidence(), *found.warnings):
+        assert said in text
+    assert "Steps: why it holds" in text
+    assert "leaves the law of what came before as it is" in text
+    assert "it is not a lower bound" not in text.lower()
+    assert (tmp_path / "report.html").stat().st_size > 50_000
+
+
+def test_an_answer_is_about_the_accountants_delta() -> None:
+    found = audit()
+    assert found.answer(epsilon=0.01).startswith("ε = 0.01 at δ = 1e-06 is refuted within")
+    assert found.answer(epsilon=4.7).startswith("ε = 4.7 at δ = 1e-06 is not refuted by membership")
+    assert found.answer(epsilon=500.0).endswith("and these canaries could not refute it.")
+
+
+def test_audits_are_values() -> None:
+    found = audit()
+    assert hash(found) == hash(DPSGDAudit.from_json(found.to_json()))
+    with pytest.raises(AttributeError):
+        found.confidence = 0.5  # type: ignore[misc]
+    assert "<p>" in found._repr_html_()
