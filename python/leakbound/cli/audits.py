@@ -18,9 +18,15 @@ from leakbound import (
     audit_one_run,
     audit_panoramia,
 )
-from leakbound.claims import replacing
 from leakbound.cli import output
-from leakbound.cli.options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
+from leakbound.cli.options import (
+    CUTS,
+    for_replacing,
+    parse_claim,
+    parse_columns,
+    parse_cuts,
+    parse_prior,
+)
 from leakbound.cli.splits import SPLITS, check_split
 from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
@@ -280,10 +286,7 @@ def _related(goal: dict[str, float], relation: str, design: str) -> dict[str, fl
             "--relation add_remove (it is converted: 2ε, 2μ) or --relation replace"
         )
         raise IncompatibleOptionsError(message)
-    if "mu" in goal:
-        return {"mu": 2 * goal["mu"]}
-    epsilon, delta = replacing(goal["eps"], goal.get("delta", 0.0))
-    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
+    return for_replacing(goal)
 
 
 def _guarantee(goal: Mapping[str, float], family: str) -> Claim:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from leakbound.claims import replacing
 from leakbound.cuts import (
     CutPolicy,
     EqualLevelScan,
@@ -85,6 +86,22 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
         message = f"--claim {text!r} lacks eps; give {_form(allowed)}"
         raise OptionError(message)
     return claim
+
+
+def for_replacing(goal: dict[str, float]) -> dict[str, float]:
+    """Return a claim about adding or removing one example as one about replacing one.
+
+    Examples
+    --------
+    >>> for_replacing({"eps": 1.0})
+    {'eps': 2.0}
+    """
+    if not goal:
+        return goal
+    if "mu" in goal:
+        return {"mu": 2 * goal["mu"]}
+    epsilon, delta = replacing(goal["eps"], goal.get("delta", 0.0))
+    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
 def parse_columns(text: str) -> list[str]:

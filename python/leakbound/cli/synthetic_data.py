@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 (typer reads the annotation)
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, audit_synthetic
 from leakbound.cli import output
 from leakbound.cli.audits import Confidence, Cuts, Json, Out, conclude
-from leakbound.cli.options import parse_claim, parse_columns, parse_cuts
+from leakbound.cli.options import for_replacing, parse_claim, parse_columns, parse_cuts
 from leakbound.cli.records import typed
 from leakbound.cli.tables import read_records
 
@@ -52,10 +52,18 @@ def synthetic(
         str,
         typer.Option(
             metavar="eps=E",
-            help="A guarantee for replacing one record, to check: exit code 1 if refuted. With "
-            "delta: eps=E,delta=D. Of Gaussian DP: mu=M.",
+            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. Of "
+            "Gaussian DP: mu=M.",
         ),
     ] = "",
+    relation: Annotated[
+        Literal["replace", "add_remove"],
+        typer.Option(
+            help="What the claim compares: training with one record replaced by another, or with "
+            "and without one. The bound is on the former; a claim of the latter is converted to "
+            "what follows from it.",
+        ),
+    ] = "replace",
     attacks: Annotated[
         str,
         typer.Option(metavar="NAME,NAME", help="Attacks to make, each at its share of the level."),
@@ -83,6 +91,7 @@ def synthetic(
     """Audit a synthetic table in a file."""
     with output.answering():
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        goal = for_replacing(goal) if relation == "add_remove" else goal
         delta = goal.get("delta", 0.0)
         guarantee = ApproxDP(delta=delta) if delta else PureDP()
         policy = parse_cuts(cuts)

@@ -57,6 +57,7 @@ class _Responses:
                 strata="pair",
                 confidence=_CONFIDENCE,
                 seed=seed,
+                challenge=False,
                 progress=False,
             )
         except AbstentionError:
@@ -87,6 +88,7 @@ class _Innocent:
                 attacks=_ATTACKS,
                 confidence=_CONFIDENCE,
                 seed=seed,
+                challenge=False,
                 progress=False,
             )
         except AbstentionError:

@@ -22,7 +22,8 @@ def halves(table: np.ndarray[Any, Any], seed: int) -> tuple[np.ndarray[Any, Any]
 
 
 def audit(members: Any, nonmembers: Any, synthetic: Any, **options: Any) -> lb.SyntheticResult:
-    return lb.audit_synthetic(members, nonmembers, synthetic, progress=False, **options)
+    how = {"progress": False, "challenge": False, **options}
+    return lb.audit_synthetic(members, nonmembers, synthetic, **how)
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -33,7 +34,7 @@ def test_noisy_copies_are_found_and_a_gaussian_fit_is_not(name: str) -> None:
     copies = members + 0.02 * members.std(axis=0) * rng.normal(size=members.shape)
     found = audit(members, others, copies)
     assert found.bound > 1.5
-    assert found.check(epsilon=1.0) == "refuted"
+    assert found.check(epsilon=1.0, relation="replace") == "refuted"
     assert found.similarity.copies_of_members == 0
     fit = rng.multivariate_normal(members.mean(axis=0), np.cov(members.T), len(members))
     innocent = audit(members, others, fit)
@@ -126,6 +127,21 @@ def test_groups_are_split_as_one_and_not_compared() -> None:
     torn = np.arange(360) < 181
     with pytest.raises(errors.MembershipError, match="groups are not whole"):
         audit(table(torn), table(~torn), made, groups="person", attacks="attribution")
+
+
+def test_records_that_tell_their_side_withhold_the_bound() -> None:
+    """A split by a column is no random split, whatever the synthetic table is."""
+    table = load_diabetes(return_X_y=True)[0]
+    rng = np.random.default_rng(12)
+    table = table[np.argsort(table[:, 2] + 0.02 * rng.normal(size=len(table)))]
+    members, others = table[:221], table[221:]
+    made = members[:, ::-1][:, ::-1] + 0.01 * rng.normal(size=members.shape)
+    how = {"attacks": "attribution", "challenge": True}
+    withheld = audit(members, others, made, **how)
+    assert withheld.bound == 0
+    assert withheld.assumptions[0].status == "contradicted"
+    members, others = halves(table, 13)
+    assert audit(members, others, members, **how).bound > 1
 
 
 def test_a_reference_chosen_by_membership_is_refused() -> None:
