@@ -138,7 +138,7 @@ def test_a_column_is_what_all_tables_together_say() -> None:
 
 
 def test_the_demo_finds_what_it_should(tmp_path: Path) -> None:
-    found = demo.run(tmp_path, people=800)
+    found = demo.run(tmp_path, people=600)
     copies, trees, copula, private = (row.result for row in found.rows)
     assert copies.bound > 3
     assert trees.bound > 2
