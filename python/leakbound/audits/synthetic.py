@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue
 from leakbound._base.validation import check_length, check_scores, flag, integer, shown
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import (
@@ -23,13 +23,15 @@ from leakbound.audits.one_run.audit import audit_one_run
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
 from leakbound.errors import FeaturesError, OptionError, OptionTypeError, ReferenceTableError
-from leakbound.results import Assumption
+from leakbound.results import Assumption, AuditResult
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import binomial_tail
 
 __all__ = ["audit_synthetic"]
 
 _PURE_DP = PureDP()
+_CHALLENGED = 20_000
+"""Up to so many records, bets on membership from records alone are made unless told otherwise."""
 _IMPLAUSIBLE = 1e-6
 """p-value below which the reference was not chosen without a look at membership."""
 
@@ -67,6 +69,7 @@ def audit_synthetic(
     strata: str | None = None,
     groups: str | None = None,
     categorical: Sequence[str] = (),
+    challenge: bool | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> SyntheticResult:
@@ -106,6 +109,10 @@ def audit_synthetic(
         are on one side. It is not compared, and the synthetic table need not have it.
     categorical : sequence of str
         Columns of numbers that are codes; those of an array are named "0", "1", ….
+    challenge : bool, optional
+        Whether two classifiers bet on membership from the records alone, without the synthetic
+        table. If a random split would hardly let them win so often (p < 0.001), the split was not
+        random, and the bound is withheld. If None, up to 20,000 records.
     seed : int
         Seed of the matching, and of whatever attacks draw.
     progress : bool
@@ -153,11 +160,13 @@ def audit_synthetic(
     >>> members, nonmembers = records[order[:200]], records[order[200:]]
     >>> copies = members + rng.normal(0, 0.1, members.shape)
     >>> result = audit_synthetic(members, nonmembers, copies, seed=1)
-    >>> result.bound > 3, result.attack, result.check(epsilon=1.0)
+    >>> result.bound > 3, result.attack, result.check(epsilon=1.0, relation="replace")
     (True, 'attribution', 'refuted')
     """
     seed = integer(seed, "seed", least=0)
     flag(progress, "progress")
+    if challenge is not None:
+        flag(challenge, "challenge")
     if not isinstance(attacks, Mapping):
         _names(attacks)
     audited = _Records.read(members, nonmembers, strata=strata, groups=groups)
@@ -174,6 +183,7 @@ def audit_synthetic(
         scores = {name: _given(name, values, audited.size) for name, values in attacks.items()}
     else:
         scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in _names(attacks)}
+    challenged = audited.size <= _CHALLENGED if challenge is None else challenge
     # In the order of their content, the place of records in a file cannot matter either.
     order = np.argsort(tables.place, kind="stable")
     result = audit_one_run(
@@ -185,6 +195,7 @@ def audit_synthetic(
         design="random_split",
         strata=None if audited.strata is None else audited.strata[order],
         groups=None if audited.groups is None else audited.groups[order],
+        features=tables.points[tables.place][order] if challenged else None,
         seed=seed,
     )
     metrics = similarity(tables, audited.member)
@@ -195,7 +206,7 @@ def audit_synthetic(
             own=not isinstance(attacks, Mapping),
             reference=reference is not None,
         ),
-        options=result.options
+        options=_options(result)
         | {"reference": reference is not None, "synthetic": len(tables.synthetic)},
         warnings=(*result.warnings, *_warnings(tables, audited, metrics.copies_of_members)),
     )
@@ -319,6 +330,12 @@ def _check_reference(tables: Tables, member: BoolArray) -> None:
             "then records are compared with each other"
         )
         raise ReferenceTableError(message)
+
+
+def _options(result: AuditResult) -> dict[str, JsonValue]:
+    """Return the options in force, in which an example is a record."""
+    unit = {"unit": "record"} if result.options["unit"] == "example" else {}
+    return result.options | unit
 
 
 def _assumptions(

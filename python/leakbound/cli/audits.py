@@ -18,9 +18,15 @@ from leakbound import (
     audit_one_run,
     audit_panoramia,
 )
-from leakbound.claims import replacing
 from leakbound.cli import output
-from leakbound.cli.options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
+from leakbound.cli.options import (
+    CUTS,
+    for_replacing,
+    parse_claim,
+    parse_columns,
+    parse_cuts,
+    parse_prior,
+)
 from leakbound.cli.splits import SPLITS, check_split
 from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
@@ -223,7 +229,7 @@ def one_run(
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
         _check_design(design, split, strata, groups, features, untouched=untouched)
         compares = _compared(goal, relation, design)
-        own = replacing_claim(goal) if compares == "add_remove" else goal
+        own = for_replacing(goal) if compares == "add_remove" else goal
         guarantee = guarantee_of(own, family)
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
@@ -295,16 +301,6 @@ def _compared(
     return relation or None
 
 
-def replacing_claim(goal: Mapping[str, float]) -> Mapping[str, float]:
-    """Return what a claim about adding or removing one example says of replacing one."""
-    if "mu" in goal:
-        return {"mu": 2 * goal["mu"]}
-    if not goal:
-        return goal
-    epsilon, delta = replacing(goal["eps"], goal.get("delta", 0.0))
-    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
-
-
 def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
     """Return what is audited: what the claim is about, or the family that was named."""
     if family and goal and not (family == "gaussian" and "mu" in goal):
@@ -334,7 +330,7 @@ def conclude(
     elif goal:
         delta = goal.get("delta", 0.0)
         result = result.with_check(epsilon=goal["eps"], delta=delta, relation=relation)
-    own = replacing_claim(goal) if relation == "add_remove" else goal
+    own = for_replacing(goal) if relation == "add_remove" else goal
     epsilon = float(TradeOff.gaussian(own["mu"]).epsilon(DELTA)) if "mu" in own else own.get("eps")
     _deliver(result, file, epsilon, out, json=json)
     output.end(result, strict=strict)

@@ -53,16 +53,23 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of data, coins, weights, ba
 
 @dataclass(frozen=True)
 class _Demo:
-    """What is particular to a demo: how to load it, its words, and one column of its table."""
+    """What is particular to a demo: how to load it, its words, and columns of its table."""
 
     load: Callable[[], Callable[..., Any]]
     """Imports the demo, torch with it, and returns its `run`."""
     title: str
     summary: Callable[[Any], str]
+    columns: tuple[_Column, ...]
+    after: str = ""
+    """What is said below the table."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column: its heading on the terminal, the same in the report, and a row's cell."""
+
     heading: str
-    """Of the column on the terminal."""
-    column: str
-    """The same in the report."""
+    name: str
     cell: Callable[[Any], str]
 
 
@@ -104,7 +111,9 @@ def _of_digits(found: DigitsReport) -> str:
         f"A small network trained on {found.training_examples:,} of scikit-learn's handwritten "
         f"digits, {found.plan.indices.size} of them canaries: digits with a wrong label, "
         f"{len(found.plan)} in all, each in the training set or not by its own fair coin. The "
-        f"audits see the logit margins of the canaries. Seed {found.seed}."
+        "audits see the logit margins of the canaries. A column has what the networks' own test "
+        "set proves beside: training and test set are a random split of the digits, audited in "
+        f"pairs. Seed {found.seed}."
     )
 
 
@@ -142,6 +151,12 @@ def _accuracy(row: DigitsRow) -> str:
     return f"{row.test_accuracy:.3f}"
 
 
+def _split(row: DigitsRow) -> str:
+    from leakbound._base.formatting import number
+
+    return number(row.split.bound)
+
+
 def _unseen_loss(row: TextRow) -> str:
     return f"{row.test_loss:.3f}"
 
@@ -150,35 +165,32 @@ _DIGITS = _Demo(
     load=_load_digits,
     title="Digits: what overfitting leaks, and what DP-SGD does about it",
     summary=_of_digits,
-    heading="Test acc",
-    column="Test accuracy",
-    cell=_accuracy,
+    columns=(
+        _Column("Test acc", "Test accuracy", _accuracy),
+        _Column("Split ε̂", "ε of replacing one, from the test set", _split),
+    ),
+    after="Split ε̂ is a lower bound on the ε of replacing one example, at most twice that of "
+    "adding or removing one: the training set against the test set, a random split, no canaries.",
 )
 _TEXT = _Demo(
     load=_load_text,
     title="Text: what a language model leaks, and what DP-SGD does about it",
     summary=_of_text,
-    heading="Test loss",
-    column="Loss of unseen text, nats per byte",
-    cell=_unseen_loss,
+    columns=(_Column("Test loss", "Loss of unseen text, nats per byte", _unseen_loss),),
 )
 
 _SHIFTED = _Demo(
     load=_load_shifted,
     title="Shifted: an audit without training, of members unlike non-members",
     summary=_of_shifted,
-    heading="Naive ε̂ (invalid)",
-    column="ε of the naive audit (invalid)",
-    cell=_naive,
+    columns=(_Column("Naive ε̂ (invalid)", "ε of the naive audit (invalid)", _naive),),
 )
 
 _SYNTHETIC = _Demo(
     load=_load_synthetic,
     title="Synthetic data: what generators give away of the records they learnt from",
     summary=_of_synthetic,
-    heading="Copies",
-    column="Synthetic people equal to a member",
-    cell=_copied,
+    columns=(_Column("Copies", "Synthetic people equal to a member", _copied),),
 )
 
 app = typer.Typer(
@@ -278,7 +290,7 @@ def _write(demo: _Demo, found: Report, out: Path) -> None:
         {row.name: row.result for row in found.rows},
         title=demo.title,
         summary=demo.summary(found),
-        columns={demo.column: {row.name: demo.cell(row) for row in found.rows}},
+        columns={one.name: {row.name: one.cell(row) for row in found.rows} for one in demo.columns},
         simultaneous={row.name: row.simultaneous for row in found.rows},
     )
 
@@ -287,7 +299,8 @@ def _show(demo: _Demo, found: Report) -> None:
     from leakbound._base.formatting import number, percent
     from leakbound.report import headline_of_many
 
-    headings = (demo.heading, "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
+    extra = (one.heading for one in demo.columns)
+    headings = (*extra, "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
     table = output.grid(
         [("Model", False), *((text, True) for text in headings), ("Verdict", False)]
     )
@@ -295,7 +308,7 @@ def _show(demo: _Demo, found: Report) -> None:
         result = row.result
         table.add_row(
             row.name,
-            demo.cell(row),
+            *(one.cell(row) for one in demo.columns),
             f"{row.auc:.3f}",
             f"{result.guesses:,}",
             f"{result.correct:,}",
@@ -312,3 +325,5 @@ def _show(demo: _Demo, found: Report) -> None:
         f"ε̂ is a lower bound on ε, at {percent(confidence)} confidence for each model by itself; "
         "the ceiling is what a perfect attack would have proved."
     )
+    if demo.after:
+        output.say(demo.after)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
+from leakbound.claims import replacing
 from leakbound.cuts import (
     CutPolicy,
     EqualLevelScan,
@@ -17,6 +19,9 @@ from leakbound.cuts import (
     Weighted,
 )
 from leakbound.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CUTS = (
     "auto, kl, equal-level, union, geometric, fixed:R, adaptive:R,R, split:F, "
@@ -85,6 +90,22 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
         message = f"--claim {text!r} lacks eps; give {_form(allowed)}"
         raise OptionError(message)
     return claim
+
+
+def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
+    """Return a claim about adding or removing one example as one about replacing one.
+
+    Examples
+    --------
+    >>> for_replacing({"eps": 1.0})
+    {'eps': 2.0}
+    """
+    if not goal:
+        return goal
+    if "mu" in goal:
+        return {"mu": 2 * goal["mu"]}
+    epsilon, delta = replacing(goal["eps"], goal.get("delta", 0.0))
+    return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
 def parse_columns(text: str) -> list[str]:

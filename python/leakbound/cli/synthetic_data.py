@@ -17,9 +17,8 @@ from leakbound.cli.audits import (
     Strict,
     conclude,
     guarantee_of,
-    replacing_claim,
 )
-from leakbound.cli.options import parse_claim, parse_columns, parse_cuts
+from leakbound.cli.options import for_replacing, parse_claim, parse_columns, parse_cuts
 from leakbound.cli.records import typed
 from leakbound.cli.tables import read_records
 
@@ -61,10 +60,18 @@ def synthetic(
         str,
         typer.Option(
             metavar="eps=E",
-            help="A guarantee for replacing one record, to check: exit code 1 if refuted. With "
-            "delta: eps=E,delta=D. Of Gaussian DP: mu=M.",
+            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. Of "
+            "Gaussian DP: mu=M.",
         ),
     ] = "",
+    relation: Annotated[
+        Literal["replace", "add_remove"],
+        typer.Option(
+            help="What the claim compares: training with one record replaced by another, or with "
+            "and without one. The bound is on the former; a claim of the latter is converted to "
+            "what follows from it.",
+        ),
+    ] = "replace",
     attacks: Annotated[
         str,
         typer.Option(metavar="NAME,NAME", help="Attacks to make, each at its share of the level."),
@@ -86,10 +93,6 @@ def synthetic(
     seed: Annotated[
         int, typer.Option(help="Seed of the matching, and of what attacks draw.", min=0)
     ] = 0,
-    relation: Annotated[
-        Literal["add_remove", "replace"],
-        typer.Option(metavar="R", help="What the claim compares; add_remove is converted."),
-    ] = "replace",
     out: Out = None,
     json: Json = False,
     strict: Strict = False,
@@ -97,7 +100,7 @@ def synthetic(
     """Audit a synthetic table in a file."""
     with output.answering():
         goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
-        guarantee = guarantee_of(goal if relation == "replace" else replacing_claim(goal))
+        guarantee = guarantee_of(goal if relation == "replace" else for_replacing(goal))
         policy = parse_cuts(cuts)
         names = parse_columns(attacks)
         codes = parse_columns(categorical) if categorical else []

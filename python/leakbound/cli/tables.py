@@ -170,12 +170,8 @@ def read_records(path: Path) -> dict[str, NDArray[Any]]:
     if twice:
         message = f"{path} has {names.count(twice[0])} columns named {twice[0]!r}: keep one"
         raise InputFileError(message)
-    readers: dict[str, Callable[..., dict[str, NDArray[Any]]]] = {
-        ".csv": _csv_words,
-        ".npz": _npz,
-        ".parquet": _parquet_records,
-    }
-    columns = readers[path.suffix.lower()](path, names, names)
+    readers: dict[str, Any] = {".csv": _csv_words, ".npz": _npz, ".parquet": _parquet_records}
+    columns: dict[str, NDArray[Any]] = readers[path.suffix.lower()](path, names, names)
     if not columns or 0 in {len(values) for values in columns.values()}:
         message = f"{path} has a header and no rows: it needs one row for each record"
         raise InputFileError(message)

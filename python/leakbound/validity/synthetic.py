@@ -57,6 +57,7 @@ class _Responses:
                 strata="pair",
                 confidence=_CONFIDENCE,
                 seed=seed,
+                challenge=False,
                 progress=False,
             )
         except AbstentionError:
@@ -87,6 +88,7 @@ class _Innocent:
                 attacks=_ATTACKS,
                 confidence=_CONFIDENCE,
                 seed=seed,
+                challenge=False,
                 progress=False,
             )
         except AbstentionError:
@@ -133,7 +135,7 @@ def _holdout_declared(seed: int) -> AuditResult:
 def synthetic_cases() -> Iterator[Case]:
     """Yield the rows of synthetic data."""
     row = partial(
-        Case, audit="synthetic", claim="pure DP", cuts="kl", sides="pairs", error=ERROR, quick=40
+        Case, audit="synthetic", claim="pure DP", cuts="kl", sides="pairs", error=ERROR, quick=100
     )
     for epsilon in (0.0, 1.0, 2.0):
         yield row(truth=f"responses,ε={epsilon:g}", trial=_Responses(epsilon), long=COSTLY)

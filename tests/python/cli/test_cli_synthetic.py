@@ -1,0 +1,152 @@
+"""`leakbound synthetic` and its demo: files of every kind, exit codes, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command_line import leakbound
+from leakbound.cli.records import typed
+from leakbound.experiments.demos import synthetic as demo
+
+FILES = ("members", "nonmembers", "synthetic")
+
+
+def people(n: int, seed: int) -> pd.DataFrame:
+    """Records with numbers, dates, words, codes and missing values."""
+    rng = np.random.default_rng(seed)
+    pay = rng.lognormal(10, 1, n).round(2)
+    frame = pd.DataFrame(
+        {
+            "born": pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 20_000, n), "D"),
+            "pay": np.where(rng.random(n) < 0.1, np.nan, pay),
+            "height": rng.normal(170, 9, n).round(2),
+            "town": rng.choice(["Bonn", "Nice", "Turin"], n),
+            "zip": rng.choice([f"0{i}" for i in range(100, 160)], n),
+            "married": rng.random(n) < 0.5,
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "town"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pd.DataFrame]:
+    everybody = people(400, 0)
+    copies = everybody[:200].sample(200, replace=True, random_state=1)
+    copies = copies.assign(height=copies["height"] + 0.05)
+    return dict(zip(FILES, (everybody[:200], everybody[200:], copies), strict=True))
+
+
+def written(folder: Path, tables: dict[str, pd.DataFrame], suffix: str = ".csv") -> list[object]:
+    """Write the tables and return the options that name them."""
+    options: list[object] = []
+    for name, frame in tables.items():
+        path = folder / f"{name}{suffix}"
+        if suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path, index=False)
+        options += [f"--{name}", path]
+    return [*options, "--attacks", "attribution,density_ratio"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_three_files_one_command(
+    suffix: str, tables: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    options = written(tmp_path, tables, suffix)
+    answer = leakbound("synthetic", *options, "--claim", "eps=1", "--out", tmp_path / "out")
+    assert answer.code == 1, answer.err
+    assert answer.out.startswith("This generator leaks")
+    assert "ε = 1 for replacing one record is refuted" in answer.out
+    for metric in ("Equal to a member", "Closest record is a member", "DCR", "NNDR", "Marginals"):
+        assert metric in answer.out
+    stored = json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8"))
+    assert stored["type"] == "SyntheticResult"
+    assert stored["bound"] > 2
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_csv_and_parquet_are_read_alike(tables: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    digests = []
+    for suffix in (".csv", ".parquet"):
+        answer = leakbound("synthetic", *written(tmp_path, tables, suffix), "--json")
+        digests.append(json.loads(answer.out)["provenance"]["sha256"])
+    assert digests[0] == digests[1]
+
+
+def test_claims_and_exit_codes(tables: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    options = written(tmp_path, tables | {"synthetic": people(200, 2)})
+    for claim, code in (("", 0), ("eps=1", 0), ("eps=30", 3), ("eps=0.1,delta=0.5", 3)):
+        answer = leakbound("synthetic", *options, *(["--claim", claim] if claim else []))
+        assert answer.code == code, (claim, answer.out, answer.err)
+    options = written(tmp_path, tables)
+    bound = json.loads(leakbound("synthetic", *options, "--json").out)["bound"]
+    most = [*options, "--claim", f"eps={0.9 * bound}"]
+    assert leakbound("synthetic", *most).code == 1
+    assert leakbound("synthetic", *most, "--relation", "add_remove").code == 3  # 2ε is out of reach
+
+
+def test_members_as_synthetic_table_are_said_and_not_fatal(
+    tables: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    answer = leakbound("synthetic", *written(tmp_path, tables | {"synthetic": tables["members"]}))
+    assert answer.code == 0
+    assert "copy of training data" in answer.out
+
+
+def change(tables: dict[str, pd.DataFrame], name: str, **columns: Any) -> dict[str, pd.DataFrame]:
+    return tables | {name: tables[name].assign(**columns)}
+
+
+def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    less = tables | {"synthetic": tables["synthetic"].drop(columns="pay")}
+    refusals = [
+        (less, "the synthetic table has no column 'pay'"),
+        (change(tables, "nonmembers", more=1), "the members has no column 'more'"),
+        (change(tables, "members", pay=np.inf), "column 'pay' of the members is infinite"),
+        (tables | {"nonmembers": tables["nonmembers"][:0]}, "a header and no rows"),
+    ]
+    for broken, words in refusals:
+        assert words in leakbound("synthetic", *written(tmp_path, broken)).refusal
+    options = written(tmp_path, tables)
+    for more, words in (
+        (["--reference", tmp_path / "nonmembers.csv"], "chosen by membership"),
+        (["--attacks", "magic"], "among attribution"),
+        (["--strata", "planet"], "strata names 'planet'"),
+        (["--reference", tmp_path / "none.csv"], "none.csv"),
+    ):
+        assert words in leakbound("synthetic", *options, *more).refusal
+
+
+def test_a_column_is_what_all_tables_together_say() -> None:
+    def words(*values: str) -> np.ndarray[Any, Any]:
+        return np.array(values)
+
+    first = {"n": words("1", "NA"), "d": words("2024-01-01", ""), "z": words("007", "12")}
+    second = {"n": words("2.5", ""), "d": words("2024-01-02T10:00", "null"), "z": words("1", "2")}
+    one, other = typed([first, second])
+    assert [column.dtype.kind for column in one.values()] == ["f", "M", "U"]
+    assert other["n"].tolist()[0] == 2.5
+    assert np.isnat(one["d"][1])
+    one, other = typed([first, {"n": words("many"), "d": words("soon"), "z": words("1")}])
+    assert {column.dtype.kind for column in (*one.values(), *other.values())} == {"U"}
+
+
+def test_the_demo_finds_what_it_should(tmp_path: Path) -> None:
+    found = demo.run(tmp_path, people=600)
+    copies, trees, copula, private = (row.result for row in found.rows)
+    assert copies.bound > 3
+    assert trees.bound > 2
+    assert copula.bound < 0.8
+    assert private.bound <= 1
+    assert private.check(epsilon=1.0, relation="replace") == "not refuted"
+    assert copies.similarity.copies_of_members == 0
+    folder = tmp_path / "tables"
+    names = ["members.csv", "nonmembers.csv", "copies-2-%-noise.csv"]
+    assert all((folder / name).exists() for name in names)
+    assert len(json.dumps(found.to_dict(), allow_nan=False)) > 1000
