@@ -24,7 +24,7 @@ except Exception as error:
     end_if_program(error)
     raise
 
-from leakbound import cuts, simulate, stats
+from leakbound import cuts, evidence, simulate, stats
 from leakbound._core import __version__
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import (
@@ -60,8 +60,10 @@ from leakbound.results import (
     Roc,
     ScoreAudit,
 )
+from leakbound.results.base import Result
 from leakbound.results.zero_run import ZeroRunResult
 
+Result.evidence_by = evidence
 __path__.append(f"{__path__[0]}/_former")  # modules that have moved: plan, plots, tradeoff
 
 __all__ = [
@@ -100,6 +102,7 @@ __all__ = [
     "audit_panoramia",
     "audit_zero_run",
     "cuts",
+    "evidence",
     "simulate",
     "stats",
 ]

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from leakbound import __version__
-from leakbound.cli import audits, commit, demo, plan, reproduce, synthetic, validate, zero_run
+from leakbound.cli import (
+    audits,
+    commit,
+    demo,
+    plan,
+    reproduce,
+    synthetic,
+    validate,
+    verify,
+    zero_run,
+)
 
 __all__ = ["app"]
 
@@ -29,6 +39,7 @@ app.command("panoramia", help=audits.PANORAMIA)(audits.panoramia)
 app.command("zero-run", help=zero_run.ZERO_RUN)(zero_run.zero_run)
 app.command("plan", help=plan.PLAN)(plan.plan)
 app.command("commit", help=commit.COMMIT)(commit.commit)
+app.command("verify", help=verify.VERIFY)(verify.verify)
 app.command("reproduce", help=reproduce.REPRODUCE)(reproduce.reproduce)
 app.command("validate", help=validate.VALIDATE)(validate.validate)
 demo.app.command("census", help=synthetic.CENSUS)(synthetic.census)

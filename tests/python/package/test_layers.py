@@ -17,6 +17,7 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 FLOORS = (
     ("cli",),
     ("experiments",),
+    ("evidence",),
     ("panoramia", "planning", "validity"),
     ("audits",),
     ("results",),
