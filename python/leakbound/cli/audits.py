@@ -392,7 +392,7 @@ def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
     """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
     ids = table.ids
     if ids is not None and ids.dtype.kind not in "iu" and plan.ids.dtype.kind in "iu":
-        ids = _whole(ids)
+        ids = whole(ids)
     joined = ExampleOrder(ids).member(plan, len(table.member))
     differ = np.flatnonzero(joined != check_membership(table.member, len(table.member)))
     if differ.size:
@@ -404,7 +404,7 @@ def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
     return ids
 
 
-def _whole(ids: NDArray[Any]) -> NDArray[Any]:
+def whole(ids: NDArray[Any]) -> NDArray[Any]:
     """Return ids that are whole numbers in text as numbers; others as they are."""
     with suppress(ValueError, OverflowError):
         return ids.astype(np.str_).astype(np.int64)

@@ -64,11 +64,23 @@ def read(
     path: Path, wanted: Mapping[str, tuple[str, ...]], *, optional: tuple[str, ...] = ("id",)
 ) -> Table:
     """Read the columns that an audit needs, and `id` if the file has it."""
+    columns = read_columns(path, {**wanted, "member": ("member",)}, optional=optional)
+    return Table(
+        scores={name: columns[name] for name in wanted},
+        member=columns["member"],
+        ids=columns.get("id"),
+        split=columns.get("split"),
+    )
+
+
+def read_columns(
+    path: Path, wanted: Mapping[str, tuple[str, ...]], *, optional: tuple[str, ...] = ()
+) -> dict[str, NDArray[Any]]:
+    """Read columns of one length, each under the first of its names that the file has."""
     names_of, load = _format(path)
     names = names_of(path)
-    needs = {**wanted, "member": ("member",)}
-    picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
-    picked |= {name: _pick(path, names, (name,), needs) for name in optional if name in names}
+    picked = {name: _pick(path, names, choices, wanted) for name, choices in wanted.items()}
+    picked |= {name: _pick(path, names, (name,), wanted) for name in optional if name in names}
     columns = load(path, names, sorted(set(picked.values())))
     lengths = {name: len(values) for name, values in columns.items()}
     if 0 in lengths.values():
@@ -78,12 +90,7 @@ def read(
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         message = f"{path} holds arrays of different lengths ({listed}): one value per example"
         raise InputFileError(message)
-    return Table(
-        scores={name: columns[picked[name]] for name in wanted},
-        member=columns["member"],
-        ids=columns.get("id"),
-        split=columns.get("split"),
-    )
+    return {name: columns[own] for name, own in picked.items()}
 
 
 def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:

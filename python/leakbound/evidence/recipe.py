@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-__all__ = ["RESULTS", "Recipe", "recipe_of"]
+__all__ = ["RESULTS", "Recipe", "recipe_of", "rejoined", "revived"]
 
 AUDITS: dict[str, Callable[..., Any]] = {
     "audit_one_run": audit_one_run,
@@ -153,7 +153,7 @@ def _attempts(
         stored["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
     for name, value in result.options.items():
         if name in known and name not in _DATA | _NOT_STORED | {"claim"}:
-            made = _revived(value)
+            made = revived(value)
             if made is not None:
                 stored[name] = made
     stored = {name: value for name, value in stored.items() if name in known} | dict(given)
@@ -171,7 +171,7 @@ def _attempts(
         yield {other: value for other, value in stored.items() if other != name}
 
 
-def _revived(value: Any) -> Any:
+def revived(value: Any) -> Any:
     """Return an option as an argument; None if it cannot be one."""
     if not isinstance(value, dict):
         return value
