@@ -26,7 +26,7 @@ except Exception as error:
 else:
     del np
 
-from leakbound import cuts, simulate, stats
+from leakbound import cuts, evidence, simulate, stats
 from leakbound._core import __version__
 from leakbound.audits import (
     OneRunStream,
@@ -70,9 +70,11 @@ from leakbound.results import (
     Roc,
     ScoreAudit,
 )
+from leakbound.results.base import Result
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.results.zero_run import ZeroRunResult
 
+Result.evidence_by = evidence
 __path__.append(f"{__path__[0]}/_former")  # modules that have moved: plan, plots, tradeoff
 
 __all__ = [
@@ -114,6 +116,7 @@ __all__ = [
     "audit_synthetic",
     "audit_zero_run",
     "cuts",
+    "evidence",
     "simulate",
     "stats",
     "watch_dp_sgd",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 __all__ = [
     "AbstentionError",
     "ArrayTypeError",
+    "BundleError",
     "CheckpointError",
     "ClassMissingError",
     "CommitmentError",
@@ -120,6 +121,10 @@ class ResultFormatError(LeakboundError, ValueError):
 
 class PlanFormatError(LeakboundError, ValueError):
     """A stored file that is not an inclusion plan of this package."""
+
+
+class BundleError(LeakboundError, ValueError):
+    """A bundle that cannot be written or read: it would not verify, or is none."""
 
 
 class CommitmentError(LeakboundError, ValueError):

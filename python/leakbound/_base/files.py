@@ -1,13 +1,19 @@
-"""Files that are either the old ones or the new ones, never half of each."""
+"""Files and folders that are either the old ones or the new ones, never half of each."""
 
+import ctypes
+import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["replacing", "write_text"]
+__all__ = ["replacing", "replacing_folder", "write_text"]
+
+_HERE, _EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
 
 @contextmanager
@@ -34,6 +40,54 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` as UTF-8 to `path`, all of it or nothing."""
     with replacing(path) as file:
         file.write(text.encode())
+
+
+@contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder that takes the place of `path` when the block ends without an error.
+
+    Files go to a new folder beside it, reach the disk, and only then the folder gets the name; a
+    block that raises leaves the old folder as it was.
+    """
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    temporary.mkdir()
+    try:
+        yield temporary
+        _sync_folder(temporary)
+        _take_place(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    _sync_folder(target.parent)
+
+
+def _take_place(new: Path, target: Path) -> None:
+    """Give a folder its name; the old one of this name then has the name that the new one had."""
+    try:
+        new.rename(target)  # over nothing, or an empty folder
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.EACCES}:
+            raise
+        if not _exchanged(new, target):
+            old = target.with_name(f"{new.name}.old")
+            target.rename(old)
+            try:
+                new.rename(target)
+            except OSError:
+                old.rename(target)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap two names in one step, where the system can."""
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # TypeError: of Windows
+        return False
+    done: int = swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
+    return done == 0
 
 
 def _sync_folder(folder: Path) -> None:

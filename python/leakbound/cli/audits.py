@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -18,6 +19,9 @@ from leakbound import (
     audit_one_run,
     audit_panoramia,
 )
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.ending import tell
+from leakbound._base.validation import check_membership
 from leakbound.cli import output
 from leakbound.cli.options import (
     CUTS,
@@ -41,13 +45,17 @@ from leakbound.errors import (
     NoPairsError,
     ShapeError,
 )
+from leakbound.planning import load_opening
 from leakbound.results.words import DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from leakbound._base.types import ArrayInput, Relation
     from leakbound.claims import Claim
+    from leakbound.planning.commitment import Coins
     from leakbound.results import AuditResult
     from leakbound.results.base import Result
 
@@ -138,6 +146,30 @@ Strict = Annotated[
         "assumption.",
     ),
 ]
+Bundle = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write all that it takes to recompute the result to this folder, for `leakbound "
+        "verify`.",
+    ),
+]
+_RANKINGS = ("baseline_scores", "attack_scores")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What goes into a bundle beside the result, and where it goes, if anywhere."""
+
+    folder: Path | None
+    content: Mapping[str, Any]
+
+    def write(self, result: Result) -> None:
+        """Write the bundle, if one was asked for."""
+        if self.folder is not None:
+            with output.waiting("Auditing again, for the bundle"):
+                result.bundle(self.folder, **self.content)
+            tell(f"Bundle: {self.folder}")
 
 
 def one_run(
@@ -223,6 +255,15 @@ def one_run(
     out: Out = None,
     json: Json = False,
     strict: Strict = False,
+    bundle: Bundle = None,
+    opening: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="What `leakbound commit` kept secret: its plan says who was a member, and the "
+            "bundle opens the commitment.",
+        ),
+    ] = None,
 ) -> None:
     """Audit the scores of one training run in a file."""
     with output.answering():
@@ -237,24 +278,35 @@ def one_run(
         wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
         table = table_of(file, {name: (name,) for name in wanted}, out, words=columns)
+        opened = None if opening is None else load_opening(opening)
         with auditing(file, table):
+            scores = scores_of(table, names)
+            ids = table.ids if opened is None else ids_of(table, opened.plan)
+            chances = table.scores[chance] if isinstance(chance, str) else chance
+            within = table.words[strata] if strata else None
+            units = table.words[groups] if groups else None
+            told = np.column_stack([table.scores[name] for name in known]) if known else None
             result = audit_one_run(
-                scores_of(table, names),
-                table.member,
+                scores,
+                table.member if opened is None else opened.plan,
                 claim=guarantee,
                 confidence=confidence,
                 cuts=policy,
                 sides=sides,
-                prior=table.scores[chance] if isinstance(chance, str) else chance,
+                prior=chances,
                 design="coins" if design == "coins" else "random_split",
-                strata=table.words[strata] if strata else None,
-                groups=table.words[groups] if groups else None,
+                strata=within,
+                groups=units,
                 aggregate=aggregate,
-                features=np.column_stack([table.scores[name] for name in known]) if known else None,
-                ids=table.ids,
+                features=told,
+                ids=ids,
                 seed=seed,
             )
-        conclude(result, file, goal, out, json=json, strict=strict, relation=compares)
+        plan = table.member if opened is None else None
+        inputs = {"ids": ids, "strata": within, "groups": units, "features": told}
+        inputs |= {} if np.ndim(chances) == 0 else {"prior": chances}
+        kept = Kept(bundle, {"scores": scores, "plan": plan, "opening": opened, **inputs})
+        conclude(result, file, goal, out, json=json, strict=strict, relation=compares, kept=kept)
 
 
 def _check_design(
@@ -323,6 +375,7 @@ def conclude(
     json: bool,
     strict: bool,
     relation: Relation | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Print and write a result, and leave with the exit code of a claim about it."""
     if "mu" in goal:
@@ -332,6 +385,8 @@ def conclude(
         result = result.with_check(epsilon=goal["eps"], delta=delta, relation=relation)
     own = for_replacing(goal) if relation == "add_remove" else goal
     epsilon = float(TradeOff.gaussian(own["mu"]).epsilon(DELTA)) if "mu" in own else own.get("eps")
+    if kept is not None:
+        kept.write(result)
     _deliver(result, file, epsilon, out, json=json)
     output.end(result, strict=strict)
 
@@ -393,6 +448,7 @@ def panoramia(
     out: Out = None,
     json: Json = False,
     strict: Strict = False,
+    bundle: Bundle = None,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
     with output.answering():
@@ -424,6 +480,9 @@ def panoramia(
             result = result.with_check(
                 epsilon=goal["eps"], delta=goal.get("delta", 0.0), c=goal.get("c")
             )
+        both = {name: table.scores[name.removesuffix("_scores")] for name in _RANKINGS}
+        inputs = {"ids": table.ids} | ({"features": np.column_stack(known)} if known else {})
+        Kept(bundle, {"scores": both, "plan": table.member, **inputs}).write(result)
         _deliver(result, file, goal.get("eps"), out, json=json)
         output.end(result, strict=strict)
 
@@ -441,6 +500,29 @@ def table_of(
         output.prepare(out)
     with output.waiting(f"Reading {file}"):
         return read(file, wanted, optional=optional, words=words)
+
+
+def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
+    """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
+    ids = table.ids
+    if ids is not None and ids.dtype.kind not in "iu" and plan.ids.dtype.kind in "iu":
+        ids = whole(ids)
+    joined = ExampleOrder(ids).member(plan, len(table.member))
+    differ = np.flatnonzero(joined != check_membership(table.member, len(table.member)))
+    if differ.size:
+        message = (
+            f"column member is not that of the plan, first in row {differ[0]}: the plan was "
+            "another one, or the rows have another order and no ids"
+        )
+        raise InputFileError(message)
+    return ids
+
+
+def whole(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids that are whole numbers in text as numbers; others as they are."""
+    with suppress(ValueError, OverflowError):
+        return ids.astype(np.str_).astype(np.int64)
+    return ids
 
 
 def scores_of(table: Table, names: Sequence[str]) -> ArrayInput | dict[str, ArrayInput]:

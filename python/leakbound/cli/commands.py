@@ -9,6 +9,7 @@ import typer
 from leakbound import __version__
 from leakbound.cli import (
     audits,
+    challenge,
     commit,
     demo,
     plan,
@@ -16,6 +17,7 @@ from leakbound.cli import (
     synthetic,
     synthetic_data,
     validate,
+    verify,
     zero_run,
 )
 
@@ -40,6 +42,8 @@ app.command("zero-run", help=zero_run.ZERO_RUN)(zero_run.zero_run)
 app.command("synthetic", help=synthetic_data.SYNTHETIC)(synthetic_data.synthetic)
 app.command("plan", help=plan.PLAN)(plan.plan)
 app.command("commit", help=commit.COMMIT)(commit.commit)
+app.command("verify", help=verify.VERIFY)(verify.verify)
+app.add_typer(challenge.app, name="challenge")
 app.command("reproduce", help=reproduce.REPRODUCE)(reproduce.reproduce)
 app.command("validate", help=validate.VALIDATE)(validate.validate)
 demo.app.command("census", help=synthetic.CENSUS)(synthetic.census)

@@ -69,16 +69,34 @@ def read(
     words: tuple[str, ...] = (),
 ) -> Table:
     """Read the columns that an audit needs, those of `words` as text, and `id` if it is there."""
-    names_of, load = _format(path)
-    names = names_of(path)
     clash = sorted(set(words) & {name for names in wanted.values() for name in names})
     if clash or "member" in words:
         message = f"{path}: column {(clash or ['member'])[0]!r} cannot be read in two roles"
         raise InputFileError(message)
     needs = {**wanted, **{name: (name,) for name in words}, "member": ("member",)}
-    picked = {name: _pick(path, names, choices, needs) for name, choices in needs.items()}
-    picked |= {name: _pick(path, names, (name,), needs) for name in optional if name in names}
-    columns = load(path, names, sorted(set(picked.values())), _TEXT | frozenset(words))
+    columns = read_columns(path, needs, optional=optional, text=_TEXT | frozenset(words))
+    return Table(
+        scores={name: columns[name] for name in wanted},
+        member=columns["member"],
+        ids=columns.get("id"),
+        split=columns.get("split"),
+        words={name: _filled(path, name, columns[name]) for name in words},
+    )
+
+
+def read_columns(
+    path: Path,
+    wanted: Mapping[str, tuple[str, ...]],
+    *,
+    optional: tuple[str, ...] = (),
+    text: frozenset[str] = _TEXT,
+) -> dict[str, NDArray[Any]]:
+    """Read columns of one length, each under the first of its names that the file has."""
+    names_of, load = _format(path)
+    names = names_of(path)
+    picked = {name: _pick(path, names, choices, wanted) for name, choices in wanted.items()}
+    picked |= {name: _pick(path, names, (name,), wanted) for name in optional if name in names}
+    columns = load(path, names, sorted(set(picked.values())), text)
     lengths = {name: len(values) for name, values in columns.items()}
     if 0 in lengths.values():
         message = f"{path} has a header and no rows: it needs one row for each audited example"
@@ -87,13 +105,7 @@ def read(
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
         message = f"{path} holds arrays of different lengths ({listed}): one value per example"
         raise InputFileError(message)
-    return Table(
-        scores={name: columns[picked[name]] for name in wanted},
-        member=columns["member"],
-        ids=columns.get("id"),
-        split=columns.get("split"),
-        words={name: _filled(path, name, columns[name]) for name in words},
-    )
+    return {name: columns[own] for name, own in picked.items()}
 
 
 def _filled(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:

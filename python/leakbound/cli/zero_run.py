@@ -14,9 +14,11 @@ from leakbound._base.validation import check_membership
 from leakbound.cli import output
 from leakbound.cli.audits import (
     AttackColumns,
+    Bundle,
     Confidence,
     File,
     Json,
+    Kept,
     Out,
     Strict,
     auditing,
@@ -178,6 +180,7 @@ def zero_run(
     out: Out = None,
     json: Json = False,
     strict: Strict = False,
+    bundle: Bundle = None,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
     with output.answering():
@@ -227,7 +230,17 @@ def zero_run(
                 ids=audited.ids,
                 seed=seed,
             )
-        conclude(result, file, goal, out, json=json, strict=strict)
+        kept = Kept(
+            bundle,
+            {
+                "scores": audited.scores,
+                "plan": audited.member,
+                "propensity": audited.propensity,
+                "ids": audited.ids,
+                **({} if audited.features is None else {"features": audited.features}),
+            },
+        )
+        conclude(result, file, goal, out, json=json, strict=strict, kept=kept)
 
 
 def _guarantee(family: str, delta: float) -> Claim:

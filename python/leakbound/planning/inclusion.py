@@ -275,13 +275,28 @@ class InclusionPlan:
             If the file cannot be written.
         """
         with replacing(path) as file:
-            np.savez_compressed(
-                file,
-                inclusion_plan=np.int64(SCHEMA),
-                member=self.member,
-                ids=self.ids,
-                seed=np.str_("" if self.seed is None else self.seed),
-            )
+            self.write(file)
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the plan to a binary file that is open, as `save` does.
+
+        Parameters
+        ----------
+        file : binary file
+            Where to write.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        np.savez_compressed(
+            file,
+            inclusion_plan=np.int64(SCHEMA),
+            member=self.member,
+            ids=self.ids,
+            seed=np.str_("" if self.seed is None else self.seed),
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:

@@ -8,15 +8,24 @@ import html
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 
 import numpy as np
 
 from leakbound._base.formatting import down, number, percent
 from leakbound._base.records import Lazy, Record
-from leakbound._base.types import Design, Kind, PathName, Relation, Verdict
+from leakbound._base.types import (
+    ArrayInput,
+    Design,
+    HasMember,
+    JsonValue,
+    Kind,
+    PathName,
+    Relation,
+    Verdict,
+)
 from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -24,6 +33,7 @@ from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
+from leakbound.results.verification import Verification
 from leakbound.results.words import COMPARED, FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ ROUNDING = 1e-9
 """Share of the ceiling by which rounding may put a bound above it."""
 
 __all__ = [
+    "Evidence",
     "Result",
     "ScoreAudit",
     "check_delta",
@@ -128,11 +139,27 @@ class ScoreAudit(Record):
         return f"ScoreAudit(log-odds >= {down(self.bound)}, {self._counts})"
 
 
+class Evidence(Protocol):
+    """What `leakbound.evidence` does for results: it stands above them and names itself to them."""
+
+    def verify_result(
+        self, result: "Result", data: Mapping[str, Any], options: Mapping[str, Any], /
+    ) -> Verification:
+        """Audit again, and compare."""
+
+    @property
+    def write_bundle(self) -> Callable[..., None]:
+        """Write a bundle."""
+
+
 class Result(Record, ABC):
     """What every result offers: what its number is, in words, figures and a report.
 
     `headline`, `evidence`, `answer`, `metrics`, `figures` and `sections` are what reports lay out.
     """
+
+    evidence_by: ClassVar[Evidence]
+    """Set by the package when it is imported."""
 
     kind: Kind
     claim: Claim
@@ -570,6 +597,113 @@ class Result(Record, ABC):
             If the file cannot be written.
         """
         write(path, self)
+
+    def verify(
+        self,
+        scores: ArrayInput | Mapping[str, ArrayInput],
+        member: ArrayInput | HasMember,
+        *,
+        options: Mapping[str, Any] | None = None,
+        **inputs: Any,
+    ) -> Verification:
+        """Audit again, from the result's own options, and compare bit for bit.
+
+        Parameters
+        ----------
+        scores : array-like or mapping
+            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`.
+        member : array-like of shape (m,), or InclusionPlan
+            Membership.
+        options : mapping, optional
+            Options of the audit that the result does not tell, by their names.
+        **inputs : array-like
+            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+
+        Returns
+        -------
+        Verification
+            Whether the result comes out again; `why` says where it does not.
+
+        Examples
+        --------
+        >>> import numpy as np, leakbound as lb
+        >>> member = np.arange(300) % 2 == 0
+        >>> scores = member + np.arange(300) / 1e4
+        >>> result = lb.audit_one_run(scores, member)
+        >>> result.verify(scores, member).valid, result.verify(-scores, member).valid
+        (True, False)
+        """
+        data = {"member": member, **inputs}
+        named = isinstance(scores, Mapping) and set(scores) == {"baseline_scores", "attack_scores"}
+        data |= dict(scores) if named and isinstance(scores, Mapping) else {"scores": scores}
+        return self.evidence_by.verify_result(self, data, options or {})
+
+    def bundle(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        scores: ArrayInput | Mapping[str, ArrayInput],
+        plan: ArrayInput | HasMember | None = None,
+        protocol: Mapping[str, JsonValue] | None = None,
+        opening: object | None = None,
+        accountant: Mapping[str, JsonValue] | None = None,
+        model: str | None = None,
+        vouchers: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        **inputs: Any,
+    ) -> None:
+        """Write all that it takes to recompute this result to a folder, whole or not at all.
+
+        It is audited again first, so that what is written is what `leakbound verify` accepts.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            A new or empty folder, or a bundle, which is replaced.
+        scores : array-like or mapping
+            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`.
+        plan : InclusionPlan or array-like of shape (m,)
+            Membership.
+        protocol : mapping, optional
+            What was to be done, as `leakbound.planning.read_protocol` reads it.
+        opening : leakbound.planning.Opening, optional
+            In place of plan and protocol: both, and what opens the commitment to them.
+        accountant : mapping, optional
+            What a privacy accountant was told, such as noise multiplier, sampling rate and steps.
+        model : str, optional
+            SHA-256 of the audited model, 64 hexadecimal digits.
+        vouchers : mapping of str to str, optional
+            Who vouches for an assumption, by its name; by default who its status says.
+        options : mapping, optional
+            Options of the audit that the result does not tell, by their names.
+        **inputs : array-like
+            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+
+        Raises
+        ------
+        BundleError
+            If these data and options do not give the result again, cannot be stored, or are not
+            what the protocol says.
+        OptionError, OptionTypeError, IncompatibleOptionsError
+            If the folder is something else than a bundle, or an argument is not what it should be.
+        MissingExtraError
+            If matplotlib is not installed.
+        OSError
+            If a file cannot be written; an older bundle is then left as it was.
+        """
+        self.evidence_by.write_bundle(
+            folder,
+            self,
+            scores=scores,
+            plan=plan,
+            protocol=protocol,
+            opening=opening,
+            accountant=accountant,
+            model=model,
+            vouchers=vouchers,
+            options=options,
+            inputs=inputs,
+        )
 
     @abstractmethod
     def _rows(self) -> dict[str, str]:

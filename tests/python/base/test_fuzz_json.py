@@ -24,6 +24,7 @@ RESULTS: dict[str, Any] = {
     "Laplace": lb.audit_one_run(SCORE, MEMBER, claim=lb.LaplaceDP()),
     "PANORAMIA": lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER),
     "Zero-Run": lb.audit_zero_run(SCORE, MEMBER, CHANCE),
+    "checked": lb.audit_one_run(SCORE, MEMBER).with_check(epsilon=1.0),
 }
 
 

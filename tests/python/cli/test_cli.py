@@ -134,7 +134,7 @@ def test_levels_that_scores_choose_among_have_a_word(scores: Path) -> None:
     answer = leakbound("one-run", scores, "--claim", "mu=1", *cuts, "--json", "--seed", 3)
     levels = lb.ScoreAdaptive([10, 20, 40])
     expected = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP(), cuts=levels, seed=3)
-    assert lb.AuditResult.from_json(answer.out) == expected
+    assert lb.AuditResult.from_json(answer.out) == expected.with_check(parameter=1.0)
     for word in ("adaptive", "adaptive:", "adaptive:10,x"):
         assert "--cuts must be one of" in leakbound("one-run", scores, "--cuts", word).err
 
@@ -312,7 +312,7 @@ def test_the_bundle_is_complete_and_nothing_else_is_left(scores: Path, tmp_path:
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     figures = {f"figures/{kind}.svg" for kind in ("bound", "precision_recall", "roc", "histogram")}
     assert files == {"result.json", "report.html"} | figures
-    assert lb.AuditResult.from_json(out / "result.json") == ONE_RUN
+    assert lb.AuditResult.from_json(out / "result.json") == ONE_RUN.with_check(epsilon=0.5)
     html = (out / "report.html").read_text(encoding="utf-8")
     assert "Privacy audit of scores.csv" in html
     assert "is refuted" in html

@@ -44,7 +44,12 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     assert [row["name"] for row in stored["rows"]] == ["1 epoch", "60 epochs", "DP-SGD, ε = 1"]
     scores = sorted(path.name for path in (tmp_path / "demo" / "scores").iterdir())
     again = leakbound("one-run", tmp_path / "demo" / "scores" / scores[1], "--json", "--seed", 2)
-    assert json.loads(again.stdout)["bound"] in [row["result"]["bound"] for row in stored["rows"]]
+    bounds = [row["result"]["bound"] for row in stored["rows"]]
+    assert json.loads(again.stdout)["bound"] in bounds
+    verified = leakbound("verify", tmp_path / "demo" / "bundle")
+    assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "VALID")
+    worst = json.loads((tmp_path / "demo" / "bundle" / "result.json").read_bytes())
+    assert worst["bound"] == max(bounds)
 
 
 @pytest.mark.usefixtures("_short_demo")

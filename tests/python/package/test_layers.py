@@ -18,6 +18,7 @@ FLOORS = (
     ("cli",),
     ("experiments",),
     ("integrations",),
+    ("evidence",),
     ("panoramia", "planning", "validity"),
     ("audits",),
     ("results",),

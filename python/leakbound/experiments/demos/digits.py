@@ -40,6 +40,7 @@ except ImportError as error:
     )
     raise MissingExtraError(message) from error
 
+from leakbound._base.scores import Scores
 from leakbound.experiments.demos.training import (
     AuditedModel,
     DemoReport,
@@ -122,9 +123,12 @@ def run(
             ),
         )
         confidence = simultaneous(len(marks) + len(budgets))
-        rows = tuple(_audit(task, model, seed, out, confidence) for model in models)
+        audited = [_audit(task, model, seed, out, confidence) for model in models]
+    rows = tuple(row for row, _ in audited)
     if out is not None:
         task.plan.save(Path(out) / "plan.npz")
+        worst, scores = max(audited, key=lambda one: one[0].result.bound)
+        worst.result.bundle(Path(out) / "bundle", scores=scores, plan=task.plan)
     return DigitsReport(
         rows=rows,
         plan=task.plan,
@@ -176,14 +180,14 @@ def _audit(
     seed: int,
     out: str | os.PathLike[str] | None,
     confidence: float,
-) -> DigitsRow:
+) -> tuple[DigitsRow, Scores]:
     scores = score(model.network, task.canaries, ids=task.plan.ids, device="cpu", progress=False)
     if out is not None:
         write_scores(Path(out) / "scores", model.name, scores, task.plan)
     audit = partial(audit_one_run, scores, task.plan, ids=scores.ids, seed=seed)
     result = audit()
     margins = score(model.network, task.clean, device="cpu", progress=False).values
-    return DigitsRow(
+    row = DigitsRow(
         name=model.name,
         epochs=model.epochs,
         epsilon=model.epsilon,
@@ -195,3 +199,4 @@ def _audit(
         simultaneous=audit(confidence=confidence),
         split=audit_one_run(margins, task.trained_on, design="random_split", seed=seed),
     )
+    return row, scores

@@ -1,0 +1,91 @@
+"""The commands of a challenge: one lays it out, one judges what came back."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 (typer reads the annotation)
+from typing import Annotated
+
+import typer
+
+from leakbound._base.ending import tell
+from leakbound.cli import output
+from leakbound.cli.audits import Json, Strict, whole
+from leakbound.cli.tables import read_columns
+from leakbound.evidence import judge_challenge, new_challenge, opened_challenge
+from leakbound.planning import read_protocol
+
+NEW = (
+    "Toss a coin for each canary and commit to the coins.\n\n"
+    "The folder of [bold]--out[/] gets [bold]for-the-trainer[/], the canaries to train on; "
+    "[bold]public[/], the commitment; and [bold]secret[/], all canaries and the coins."
+)
+JUDGE = (
+    "Audit the scores of all canaries as the protocol says.\n\n"
+    "The file of scores has the columns [bold]id[/], a canary's place in the file from 0, and "
+    "those of the protocol's attacks. Writes DIR/bundle, which anybody can verify.\n\n"
+    "[dim]Exit code: 0 claim not refuted or none agreed on, 1 refuted, 2 bad input, 3 out of "
+    "reach, 70 a crash.[/]"
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Audit a trainer who does not trust the auditor, and the other way round.",
+)
+
+
+@app.command("new", help=NEW)
+def new(
+    canaries: Annotated[
+        Path, typer.Argument(metavar="CANARIES", help="A .csv, .jsonl, .txt or .npy file.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the challenge.")],
+    protocol: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What the audit will be, .toml or .json."),
+    ] = None,
+) -> None:
+    """Lay out a challenge."""
+    with output.answering():
+        agreed = None if protocol is None else read_protocol(protocol)
+        commitment = new_challenge(canaries, out, protocol=agreed)
+        typer.echo(f"{commitment.sha256}  {out / 'public' / 'commitment.json'}")
+        typer.echo(
+            f"Publish it; hand over {out / 'for-the-trainer'}; and only once the model is fixed "
+            f"{next((out / 'secret').glob('canaries.*'))}, to be scored."
+        )
+
+
+@app.command("judge", help=JUDGE)
+def judge(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the challenge.")],
+    *,
+    scores: Annotated[
+        Path, typer.Option(metavar="FILE", help="Scores of all canaries: .csv, .npz or .parquet.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option("--model-sha256", metavar="HEX", help="Digest of the model, if published."),
+    ] = None,
+    json: Json = False,
+    strict: Strict = False,
+) -> None:
+    """Judge a challenge."""
+    with output.answering():
+        agreed = opened_challenge(folder).protocol["attacks"]
+        names = [str(name) for name in (agreed if isinstance(agreed, list) else [agreed])]
+        table = read_columns(scores, {name: (name,) for name in ["id", *names]})
+        given = {name: table[name] for name in names}
+        with output.waiting("Auditing"):
+            result = judge_challenge(
+                folder,
+                given if len(names) > 1 else given[names[0]],
+                ids=whole(table["id"]),
+                model=model,
+            )
+        tell(f"Bundle: {folder / 'bundle'}")
+        if json:
+            typer.echo(result.to_json())
+        else:
+            output.show(result)
+        output.end(result, strict=strict)

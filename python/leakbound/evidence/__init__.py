@@ -1,0 +1,17 @@
+"""Evidence that others can check: bundles that hold all it takes to recompute a result."""
+
+from leakbound.evidence.bundle import write_bundle
+from leakbound.evidence.challenge import judge_challenge, new_challenge, opened_challenge
+from leakbound.evidence.verification import verify_bundle, verify_result
+from leakbound.results.verification import Check, Verification
+
+__all__ = [
+    "Check",
+    "Verification",
+    "judge_challenge",
+    "new_challenge",
+    "opened_challenge",
+    "verify_bundle",
+    "verify_result",
+    "write_bundle",
+]

@@ -1,0 +1,264 @@
+"""A challenge between an auditor and a trainer who do not trust each other."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from leakbound._base.archives import DamagedFileError, read_array_file
+from leakbound._base.canonical import sha256
+from leakbound.audits import audit_one_run
+from leakbound.claims import CLAIMS
+from leakbound.cuts import CUT_POLICIES
+from leakbound.errors import BundleError, CommitmentError, InputFileError, OptionError
+from leakbound.evidence.recipe import revived
+from leakbound.planning import Commitment, InclusionPlan, load_opening
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from leakbound._base.types import ArrayInput, JsonValue
+    from leakbound.planning import Opening
+    from leakbound.results import AuditResult
+
+__all__ = ["DEFAULT", "judge_challenge", "new_challenge", "opened_challenge"]
+
+Records: TypeAlias = "tuple[int, Callable[[list[int]], bytes]]"
+"""How many canaries a file has, and what writes some of them as a file of the same kind."""
+
+DEFAULT: dict[str, JsonValue] = {
+    "claim": {"type": "PureDP"},
+    "confidence": 0.95,
+    "cuts": "auto",
+    "sides": "both",
+    "attacks": ["score"],
+    "unit": "one canary",
+    "canaries": "those of the file whose SHA-256 is canaries_sha256",
+}
+"""The protocol where none is given."""
+_OPTIONS = ("confidence", "sides", "bound", "test", "prior", "design", "seed")
+"""What a protocol may say besides claim and cuts that the audit takes as it is."""
+
+
+def new_challenge(
+    canaries: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    protocol: Mapping[str, JsonValue] | None = None,
+) -> Commitment:
+    """Toss a coin for each canary, commit to the coins, and lay out what each side gets.
+
+    Parameters
+    ----------
+    canaries : str or os.PathLike
+        A file of canaries: ``.csv`` with a header, ``.jsonl`` or ``.txt`` with one a line, or
+        ``.npy`` with one in each row.
+    folder : str or os.PathLike
+        A new or empty folder. It gets ``for-the-trainer`` with the canaries to train on,
+        ``secret`` with all of them and the coins, and ``public`` with the commitment.
+    protocol : mapping, optional
+        What the audit will be; by default a bound on pure ε from one column of scores. The digest
+        of the canaries is added, as `canaries_sha256`.
+
+    Returns
+    -------
+    Commitment
+        What is to be published.
+
+    Raises
+    ------
+    InputFileError
+        If the canaries cannot be read, or are fewer than two.
+    OptionError, OptionTypeError
+        If the folder has something in it, or the protocol lacks something.
+    OSError
+        If a file cannot be read or written.
+    """
+    source, place = Path(canaries), Path(folder)
+    if place.exists() and any(place.iterdir()):
+        message = f"{place} is not empty: a challenge needs a folder of its own"
+        raise OptionError(message)
+    content = source.read_bytes()
+    count, some = _records(source, content)
+    if count < 2:
+        message = f"{source} has {count} canaries: a challenge needs two at least"
+        raise InputFileError(message)
+    plan = InclusionPlan.create(count)
+    agreed = {**(DEFAULT if protocol is None else protocol), "canaries_sha256": sha256(content)}
+    opening = plan.commit(agreed)
+    name = f"canaries{source.suffix.lower()}"
+    hidden = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    try:
+        for part in ("for-the-trainer", "secret", "public"):
+            (hidden / part).mkdir(parents=True, mode=0o700 if part == "secret" else 0o777)
+        (hidden / "for-the-trainer" / name).write_bytes(some(plan.indices.tolist()))
+        (hidden / "secret" / name).write_bytes(content)
+        opening.save(hidden / "secret")
+        opening.commitment.to_json(hidden / "public" / "commitment.json")
+        hidden.rename(place)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return opening.commitment
+
+
+def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
+    """Open a challenge: its commitment, and that its canaries are those committed to.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        What `new_challenge` wrote.
+
+    Returns
+    -------
+    Opening
+        Coins, protocol and nonce.
+
+    Raises
+    ------
+    CommitmentError, PlanFormatError
+        If coins, protocol, nonce or canaries are not what was committed to.
+    OSError
+        If a file cannot be read.
+    """
+    place = Path(folder)
+    opening = load_opening(place / "secret")
+    Commitment.from_json(place / "public" / "commitment.json").check(opening)
+    files = sorted((place / "secret").glob("canaries.*"))
+    digests = [sha256(file.read_bytes()) for file in files]
+    if digests != [opening.protocol.get("canaries_sha256")]:
+        message = f"{place / 'secret'} has other canaries than those committed to"
+        raise CommitmentError(message)
+    return opening
+
+
+def judge_challenge(
+    folder: str | os.PathLike[str],
+    scores: ArrayInput | Mapping[str, ArrayInput],
+    *,
+    ids: ArrayInput,
+    model: str | None = None,
+) -> AuditResult:
+    """Audit the scores of all canaries as the protocol says, and write the bundle.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        What `new_challenge` wrote; it gets the folder ``bundle``.
+    scores : array-like of shape (m,), or mapping from the names of attacks
+        From the trained model: a score for each canary, higher for likelier members.
+    ids : array-like of integers, shape (m,)
+        Which canary each score is of: its place in the file, from 0.
+    model : str, optional
+        SHA-256 of the model, as the trainer published it.
+
+    Returns
+    -------
+    AuditResult
+        What the scores prove, the guarantee of the protocol put to the test if it names one.
+
+    Raises
+    ------
+    CommitmentError, PlanFormatError
+        If the challenge is not what was committed to.
+    UnmatchedIdsError
+        If there is not one score for each canary.
+    OptionError, OptionTypeError, IncompatibleOptionsError
+        If the protocol names options that there are not.
+    BundleError
+        If the protocol asks for something that the audit did not do.
+    LeakboundError
+        Whatever `audit_one_run` raises.
+    OSError
+        If a file cannot be read or written.
+    """
+    opening = opened_challenge(folder)
+    agreed: Any = opening.protocol
+    claim, cuts = revived(agreed["claim"]), revived(agreed["cuts"])
+    known = {
+        "claim": isinstance(claim, CLAIMS),
+        "cuts": agreed["cuts"] == "auto" or isinstance(cuts, CUT_POLICIES),
+    }
+    for wrong in (name for name, made in known.items() if not made):
+        message = f"the protocol's {wrong} is {agreed[wrong]!r:.80}, which this version cannot make"
+        raise BundleError(message)
+    options = {name: agreed[name] for name in _OPTIONS if name in agreed}
+    options["cuts"] = None if agreed["cuts"] == "auto" else cuts
+    plan: Any = opening.plan
+    named = np.asarray(ids)
+    result: AuditResult = audit_one_run(scores, plan, claim=claim, ids=named, **options)
+    if "checked" in agreed:
+        result = _checked(result, agreed["checked"])
+    result.bundle(Path(folder) / "bundle", scores=scores, opening=opening, model=model, ids=named)
+    return result
+
+
+def _checked(result: AuditResult, claimed: Any) -> AuditResult:
+    """Put the guarantee of a protocol to the test: ε and δ, or the claim's own parameter."""
+    own = result.claim.parameter
+    if (
+        isinstance(claimed, dict)
+        and "epsilon" in claimed
+        and claimed.keys() <= {"epsilon", "delta"}
+    ):
+        return result.with_check(**claimed)
+    if isinstance(claimed, dict) and claimed.keys() == {own}:
+        return result.with_check(parameter=claimed[own])
+    message = f"the protocol's checked is {claimed!r:.80}: name epsilon, and delta, or {own}"
+    raise OptionError(message)
+
+
+def _records(source: Path, content: bytes) -> Records:
+    """Split a file into its canaries."""
+    kind = source.suffix.lower()
+    try:
+        if kind == ".npy":
+            rows = read_array_file(io.BytesIO(content))
+            _check_distinct(source, [row.tobytes() for row in rows] if rows.ndim else [])
+            return len(rows) if rows.ndim else 0, lambda places: _npy(rows[places])
+        if kind == ".csv":
+            text = content.decode("utf-8-sig")
+            table = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+            listed = [row for row in table[1:] if row]
+            _check_distinct(source, [tuple(row) for row in listed])
+            return len(listed), lambda places: _csv([table[0], *(listed[i] for i in places)])
+        if kind in {".jsonl", ".txt"}:
+            lines = [line for line in content.decode("utf-8").splitlines() if line.strip()]
+            _check_distinct(source, lines)
+            for line in lines if kind == ".jsonl" else ():
+                json.loads(line)
+            return len(lines), lambda places: "".join(f"{lines[i]}\n" for i in places).encode()
+    except (ValueError, RecursionError, csv.Error, DamagedFileError) as error:
+        message = f"{source} is no file of canaries: {' '.join(str(error).split())}"
+        raise InputFileError(message) from error
+    message = f"{source}: canaries are in a .csv, .jsonl, .txt or .npy file"
+    raise InputFileError(message)
+
+
+def _check_distinct(source: Path, canaries: Sequence[Hashable]) -> None:
+    """Refuse a canary that is there twice: one coin would include it and the other not."""
+    first: dict[Hashable, int] = {}
+    for place, canary in enumerate(canaries):
+        if first.setdefault(canary, place) != place:
+            message = f"{source}: canaries {first[canary]} and {place} (from 0) are the same"
+            raise InputFileError(message)
+
+
+def _npy(rows: Any) -> bytes:
+    kept = io.BytesIO()
+    np.save(kept, rows, allow_pickle=False)
+    return kept.getvalue()
+
+
+def _csv(rows: list[list[str]]) -> bytes:
+    kept = io.StringIO(newline="")
+    csv.writer(kept, lineterminator="\n").writerows(rows)
+    return kept.getvalue().encode()

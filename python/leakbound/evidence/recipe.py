@@ -1,0 +1,251 @@
+"""How an audit is run again: its function, its options and its data, as JSON and arrays."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from leakbound._base.types import HasMember
+from leakbound._base.validation import complement
+from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
+from leakbound.claims import CLAIMS, TradeOffFamily
+from leakbound.cuts import CUT_POLICIES
+from leakbound.errors import BundleError, LeakboundError
+from leakbound.evidence.comparison import difference
+from leakbound.propensity import LogisticPropensity
+from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import JsonValue
+    from leakbound.results.base import Result
+
+__all__ = ["RESULTS", "Recipe", "recipe_of", "rejoined", "revived"]
+
+AUDITS: dict[str, Callable[..., Any]] = {
+    "audit_one_run": audit_one_run,
+    "audit_panoramia": audit_panoramia,
+    "audit_zero_run": audit_zero_run,
+}
+"""Audits that can be run again."""
+RESULTS: dict[str, tuple[type[Result], str]] = {
+    "AuditResult": (AuditResult, "audit_one_run"),
+    "PanoramiaResult": (PanoramiaResult, "audit_panoramia"),
+    "ZeroRunResult": (ZeroRunResult, "audit_zero_run"),
+}
+"""Types of results, and the audit that each is made by."""
+_OBJECTS: dict[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (*CLAIMS, *CUT_POLICIES, LogisticPropensity)
+    if kind is not TradeOffFamily
+}
+"""What an argument may be besides numbers, words and arrays: made of its fields, nothing else."""
+_NOT_STORED = {"executor", "checkpoint", "assume"}
+"""Arguments that name places or processes of one machine, or that have one value only."""
+_DATA = {
+    *("scores", "baseline_scores", "attack_scores", "member"),
+    *("propensity", "features", "strata", "groups", "ids"),
+}
+"""Arguments that are not options."""
+_NUMBERS = {"inf": math.inf, "-inf": -math.inf}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An audit by name, and its arguments."""
+
+    audit: str
+    arguments: Mapping[str, Any]
+
+    def run(self) -> Result:
+        """Run the audit."""
+        return cast("Result", AUDITS[self.audit](**self.arguments))
+
+    def encoded(self) -> tuple[dict[str, JsonValue], dict[str, NDArray[Any]]]:
+        """Return the recipe as JSON, and the arrays that it refers to."""
+        arrays: dict[str, NDArray[Any]] = {}
+        arguments = {
+            name: _encoded(value, arrays, name)
+            for name, value in self.arguments.items()
+            if name not in _NOT_STORED
+        }
+        return {"audit": self.audit, "arguments": arguments}, arrays
+
+    @classmethod
+    def decoded(cls, content: Any, arrays: Mapping[str, NDArray[Any]], plan: Any) -> Recipe:
+        """Return the recipe of JSON and arrays; a plan stands for itself."""
+        if not isinstance(content, dict) or content.keys() != {"audit", "arguments"}:
+            message = "it has audit and arguments, and nothing else"
+            raise BundleError(message)
+        name, given = content["audit"], content["arguments"]
+        if not isinstance(name, str) or name not in AUDITS or not isinstance(given, dict):
+            message = f"{name!r:.60} is none of the audits {', '.join(AUDITS)}"
+            raise BundleError(message)
+        unknown = given.keys() - _parameters(name).keys() | given.keys() & _NOT_STORED
+        if unknown:
+            message = f"{name} takes no {', '.join(sorted(unknown))!r:.60}"
+            raise BundleError(message)
+        used: set[str] = set()
+        arguments = {key: _decoded(one, arrays, plan, used) for key, one in given.items()}
+        if used != set(arrays):
+            message = f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument"
+            raise BundleError(message)
+        return cls(name, arguments)
+
+
+def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any]) -> Recipe:
+    """Return the recipe that gives a result again, bit for bit, from its own options.
+
+    Options that an audit fills in by itself are left out, or given as they were filled in, until
+    the result is the same; `options` are given as they are.
+    """
+    audit = RESULTS[type(result).__name__][1]
+    known = _parameters(audit)
+    unknown = (data.keys() | options.keys()) - known.keys()
+    if unknown:
+        message = f"{audit} takes no {', '.join(sorted(unknown))}"
+        raise BundleError(message)
+    Recipe(audit, {**data, **options, "claim": result.claim}).encoded()
+    found = ""
+    for arguments in _attempts(result, known, {**data, **options}):
+        recipe = Recipe(audit, arguments)
+        try:
+            again = rejoined(recipe.run(), result)
+        except LeakboundError as error:
+            found = found or str(error)
+            continue
+        differs = difference(again, result)
+        if not differs:
+            return recipe
+        found = differs
+    message = (
+        f"these scores and this membership do not give the result again by {audit}: {found}; pass "
+        "what it was audited with, and options that the result does not tell by options={…}"
+    )
+    raise BundleError(message)
+
+
+def rejoined(again: Result, result: Result) -> Result:
+    """Return a result with the note that it was one of several claims, if that can be so."""
+    joint = result.options.get("joint")
+    if joint is None or "joint" in again.options:
+        return again
+    share = complement(joint["confidence"]) / joint["claims"]
+    if result.confidence == 1 - share:
+        again.options["joint"] = joint
+    return again
+
+
+def _attempts(
+    result: Result, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield arguments to try: options that are filled in left out, then given, then one by one."""
+    stored: dict[str, Any] = {"claim": result.claim, "confidence": result.confidence}
+    if getattr(result, "c_upper", None) is not None and not result.options.get("real_nonmembers"):
+        stored["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
+    for name, value in result.options.items():
+        if name in known and name not in _DATA | _NOT_STORED | {"claim"}:
+            made = revived(value)
+            if made is not None:
+                stored[name] = made
+    stored = {name: value for name, value in stored.items() if name in known} | dict(given)
+    automatic = [
+        name
+        for name in stored
+        if known[name].default in (None, "auto", "conditional") and name not in given
+    ]
+    left = {name: value for name, value in stored.items() if name not in automatic}
+    yield left
+    yield stored
+    for name in automatic:
+        yield left | {name: stored[name]}
+    for name in automatic:
+        yield {other: value for other, value in stored.items() if other != name}
+
+
+def revived(value: Any) -> Any:
+    """Return an option as an argument; None if it cannot be one."""
+    if not isinstance(value, dict):
+        return value
+    kind = _OBJECTS.get(value.get("type", ""))
+    if kind is None:
+        return None
+    names = {one.name for one in fields(kind) if one.init}
+    try:
+        return kind(**{name: one for name, one in value.items() if name in names})
+    except LeakboundError:
+        return None
+
+
+def _parameters(audit: str) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(AUDITS[audit]).parameters
+
+
+def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValue:
+    if isinstance(value, HasMember):
+        return {"plan": True}
+    if value is None or isinstance(value, bool | int | str):
+        return {"value": value}
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return {"value": number} if math.isfinite(number) else {"number": str(number)}
+    if type(value).__name__ in _OBJECTS and is_dataclass(value):
+        content = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        made = {key: _encoded(one, arrays, f"{name}.{key}") for key, one in content.items()}
+        return {"object": type(value).__name__, "fields": made}
+    if isinstance(value, Mapping):
+        return {
+            "mapping": [
+                [str(key), _encoded(one, arrays, f"{name}.{key}")] for key, one in value.items()
+            ]
+        }
+    if isinstance(value, tuple):
+        return {"tuple": [_encoded(one, arrays, f"{name}.{i}") for i, one in enumerate(value)]}
+    array = np.asarray(value)
+    if array.dtype.kind == "O" and {type(one) for one in array.ravel().tolist()} == {str}:
+        array = array.astype(np.str_)
+    if array.dtype.kind not in "biufSU":
+        message = f"{name} is a {type(value).__name__}, which a bundle cannot hold"
+        raise BundleError(message)
+    place = f"array-{len(arrays)}"
+    arrays[place] = array
+    return {"array": place}
+
+
+def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str]) -> Any:
+    """Build an argument; whatever is wrong with it ends in an error of this package."""
+    kind = next(iter(content), "") if isinstance(content, dict) else ""
+    inner = content[kind] if kind else None
+    if kind == "plan" and content == {"plan": True} and plan is not None:
+        return plan
+    if kind == "value" and len(content) == 1 and not isinstance(inner, dict | list):
+        return inner
+    if kind == "number" and len(content) == 1 and isinstance(inner, str) and inner in _NUMBERS:
+        return _NUMBERS[inner]
+    if kind == "array" and len(content) == 1 and isinstance(inner, str) and inner in arrays:
+        used.add(inner)
+        return arrays[inner]
+    if kind == "tuple" and len(content) == 1 and isinstance(inner, list):
+        return tuple(_decoded(one, arrays, plan, used) for one in inner)
+    if kind == "mapping" and len(content) == 1 and isinstance(inner, list):
+        pairs = [one for one in inner if isinstance(one, list) and len(one) == 2]
+        names = [one[0] for one in pairs if isinstance(one[0], str)]
+        if len(set(names)) == len(inner):
+            return {key: _decoded(one, arrays, plan, used) for key, one in pairs}
+    if isinstance(content, dict) and content.keys() == {"object", "fields"}:
+        made, given = _OBJECTS.get(str(content["object"])), content["fields"]
+        if made is not None and isinstance(given, dict):
+            known = {one.name for one in fields(made) if one.init}
+            if given.keys() <= known:
+                values = {key: _decoded(one, arrays, plan, used) for key, one in given.items()}
+                return made(**values)
+    message = f"an argument is {content!r:.80}, which is none of a bundle"
+    raise BundleError(message)

@@ -1,0 +1,350 @@
+"""Bundles of every kind of audit verify, and those that would not are not written."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from bundles import MODEL, why, write
+from command_line import csv_text, leakbound
+from commitments import PROTOCOL, protocol_toml, scored
+from leakbound._base import files
+from leakbound.errors import BundleError, IncompatibleOptionsError, LeakboundError, OptionError
+from leakbound.evidence import verify_bundle
+from leakbound.propensity import LogisticPropensity
+
+PLAN, SCORES = scored()
+M = len(PLAN)
+rng = np.random.default_rng(1)
+FEATURES = rng.normal(size=(M, 2))
+CHANCES = np.where(rng.random(M) < 0.5, 0.45, 0.55)
+one_run = lb.audit_one_run
+
+Audit = tuple[Callable[[], Any], dict[str, Any]]
+GIVEN: dict[str, Any] = {"scores": SCORES}
+AUDITS: dict[str, Audit] = {
+    "pure": (lambda: one_run(SCORES, PLAN), GIVEN),
+    "policy": (lambda: one_run(SCORES, PLAN, cuts=lb.UnionBound(grid="geometric")), GIVEN),
+    "split": (lambda: one_run(SCORES, PLAN, cuts=lb.Split(0.3), seed=7), GIVEN),
+    "least guesses": (lambda: one_run(SCORES, PLAN, cuts=lb.KLScan(min_guesses=9)), GIVEN),
+    "member": (lambda: one_run(SCORES, PLAN, sides="member", confidence=0.9), GIVEN),
+    "approximate": (lambda: one_run(SCORES, PLAN, claim=lb.ApproxDP(delta=1e-5)), GIVEN),
+    "coupling": (
+        lambda: one_run(
+            SCORES, PLAN, claim=lb.ApproxDP(delta=1e-5), cuts=lb.Fixed(20), bound="coupling"
+        ),
+        GIVEN,
+    ),
+    "Gaussian": (lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(delta=1e-6)), GIVEN),
+    "recursion": (lambda: one_run(SCORES, PLAN, claim=lb.LaplaceDP(), test="recursion"), GIVEN),
+    "adaptive": (
+        lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.ScoreAdaptive([30, 60])),
+        GIVEN,
+    ),
+    "one of two claims": (
+        lambda: one_run(SCORES, PLAN, claim=[lb.PureDP(), lb.GaussianDP()])[1],
+        GIVEN,
+    ),
+    "attacks": (
+        lambda: one_run({"loss": SCORES, "../x": -SCORES}, PLAN),
+        {"scores": {"loss": SCORES, "../x": -SCORES}},
+    ),
+    "prior": (lambda: one_run(SCORES, PLAN, prior=CHANCES), GIVEN | {"prior": CHANCES}),
+    "fixed size": (lambda: one_run(SCORES, PLAN, design="fixed_size"), GIVEN),
+    "invalid": (lambda: one_run(SCORES, PLAN, cuts=lb.Uncorrected()), GIVEN),
+    "panoramia": (
+        lambda: lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, c_upper=0.5, gamma=0.01),
+        {"scores": {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}},
+    ),
+    "real non-members": (
+        lambda: lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, real_nonmembers=True),
+        {"scores": {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}},
+    ),
+    "zero run": (
+        lambda: lb.audit_zero_run(SCORES, PLAN, CHANCES),
+        GIVEN | {"propensity": CHANCES},
+    ),
+    "limits": (
+        lambda: lb.audit_zero_run(SCORES, PLAN, (CHANCES - 0.1, CHANCES + 0.1), claim=lb.PureDP()),
+        GIVEN | {"propensity": (CHANCES - 0.1, CHANCES + 0.1)},
+    ),
+    "left out": (
+        lambda: lb.audit_zero_run(
+            SCORES, PLAN, CHANCES, correction="tamper", adversary="raw", max_log_odds=0.5
+        ),
+        GIVEN | {"propensity": CHANCES},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_a_result_verifies_from_its_own_options(name: str) -> None:
+    audit, given = AUDITS[name]
+    result = audit()
+    data = dict(given)
+    scores: Any = data.pop("scores")
+    assert result.verify(scores, PLAN, **data).valid
+    wrong = {key: -one for key, one in scores.items()} if isinstance(scores, dict) else -scores
+    found = result.verify(wrong, PLAN, **data)
+    assert not found.valid
+    assert "do not give the result again" in found.why
+
+
+@pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize("name", ["approximate", "attacks", "prior", "panoramia", "limits"])
+def test_a_bundle_verifies(name: str, tmp_path: Path) -> None:
+    audit, given = AUDITS[name]
+    audit().bundle(tmp_path / "bundle", plan=PLAN, **given)
+    assert why(tmp_path / "bundle") == ""
+
+
+@pytest.mark.usefixtures("drawn_once")
+def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
+    model = LogisticPropensity()
+    result = lb.audit_zero_run(
+        SCORES[:80], PLAN.member[:80], model, features=FEATURES[:80], claim=lb.PureDP()
+    )
+    result.bundle(
+        tmp_path / "bundle",
+        scores=SCORES[:80],
+        plan=PLAN.member[:80],
+        propensity=model,
+        features=FEATURES[:80],
+    )
+    found = verify_bundle(tmp_path / "bundle")
+    assert found.valid
+    assert {one.name: one.passed for one in found.checks}["plan"] is None
+
+
+@pytest.mark.usefixtures("drawn_once")
+def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
+    names = np.array([f"digit {i}" for i in range(M)])
+    plan = lb.InclusionPlan(PLAN.member, ids=names)
+    order = np.random.default_rng(2).permutation(M)
+    result = lb.audit_one_run(SCORES[order], plan, ids=names[order])
+    result.bundle(tmp_path / "bundle", scores=SCORES[order], plan=plan, ids=names[order])
+    assert why(tmp_path / "bundle") == ""
+    with pytest.raises(BundleError, match="do not give the result again"):
+        result.bundle(tmp_path / "other", scores=SCORES[order], plan=plan)
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_the_manifest_says(tmp_path: Path) -> None:
+    result, opening = write(tmp_path / "bundle")
+    statement = json.loads((tmp_path / "bundle" / "manifest.json").read_bytes())
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert statement["subject"][0] == {"name": "model", "digest": {"sha256": MODEL}}
+    there = {file.name for file in (tmp_path / "bundle").iterdir()}
+    listed = {one["name"]: one for one in statement["subject"][1:]}
+    assert listed.keys() == there - {"manifest.json", "SHA256SUMS"}
+    for name, one in listed.items():
+        assert one["annotations"]["size"] == (tmp_path / "bundle" / name).stat().st_size
+    predicate = statement["predicate"]
+    assert predicate["result"] == "FAILED"
+    assert predicate["failedTests"] == ["epsilon <= 1.0"]
+    notes = predicate["configuration"][0]["annotations"]
+    assert notes["leakbound"] == lb.__version__
+    assert notes["seeds"] == {"audit": 0, "plan": "5"}
+    vouched = json.loads((tmp_path / "bundle" / "assumptions.json").read_bytes())
+    assert [one["name"] for one in vouched] == [one.name for one in result.assumptions]
+    assert vouched[0]["vouched for by"] == "A. Auditor"
+    stored = lb.AuditResult.from_json(tmp_path / "bundle" / "result.json")
+    assert stored == result
+    sums = subprocess.run(
+        ["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=tmp_path / "bundle", check=False
+    )
+    assert sums.returncode == 0
+    assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
+
+
+@pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"scores": SCORES + np.arange(M)}, BundleError, "do not give the result again"),
+        ({"plan": None}, IncompatibleOptionsError, "plan= is missing"),
+        ({"model": "sha256:ab"}, OptionError, "64 hexadecimal"),
+        ({"vouchers": {"fair weather": "me"}}, OptionError, "fair weather"),
+        ({"protocol": {"unit": "one"}}, OptionError, "the protocol lacks"),
+        ({"protocol": PROTOCOL | {"confidence": 0.99}}, BundleError, "says 0.99, .* by 0.95"),
+        ({"protocol": PROTOCOL | {"cuts": {"type": "Fixed"}}}, BundleError, "cuts: it says"),
+        ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, BundleError, "and one was audited"),
+        ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, BundleError, "nothing checked"),
+        ({"protocol": PROTOCOL | {"seed": 1}}, BundleError, "seed: it says 1"),
+        ({"accountant": {"noise": float("nan")}}, OptionError, "accountant.noise is nan"),
+        ({"opening": PLAN.commit(PROTOCOL)}, IncompatibleOptionsError, "leave out plan="),
+        ({"executor": None}, BundleError, "do not|executor"),
+        ({"tail": "exact"}, BundleError, "takes no tail"),
+        ({"options": {"seed": 4}}, BundleError, "do not give the result again"),
+    ],
+)
+def test_what_would_not_verify_is_not_written(
+    change: dict[str, Any], error: type[LeakboundError], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=words):
+        one_run(SCORES, PLAN).bundle(
+            tmp_path / "bundle", **{"scores": SCORES, "plan": PLAN} | change
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("drawn_once")
+def test_functions_and_fitted_models_are_refused(tmp_path: Path) -> None:
+    family = lb.TradeOffFamily(
+        parameter="mu", tradeoff=lb.TradeOff.gaussian, bracket=(0.1, 9.0), increasing=True
+    )
+    with pytest.raises(BundleError, match="which a bundle cannot hold"):
+        one_run(SCORES, PLAN, claim=family).bundle(tmp_path / "b", scores=SCORES, plan=PLAN)
+    fit = LogisticPropensity().fit(FEATURES, PLAN.member)
+    result = lb.audit_zero_run(
+        SCORES[200:], PLAN.member[200:], fit, features=FEATURES[200:], uncertainty="none"
+    )
+    with pytest.raises(BundleError, match="propensity is a PropensityFit"):
+        result.bundle(
+            tmp_path / "b",
+            scores=SCORES[200:],
+            plan=PLAN.member[200:],
+            propensity=fit,
+            features=FEATURES[200:],
+        )
+
+
+def test_another_folder_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("dear reader", encoding="utf-8")
+    with pytest.raises(OptionError, match="is no bundle"):
+        one_run(SCORES, PLAN).bundle(tmp_path, scores=SCORES, plan=PLAN)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+# --- interrupted writes ---------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize("swap", ["exchanged", "renamed"])
+def test_a_full_disk_leaves_the_old_bundle(
+    swap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, opening = write(tmp_path / "bundle")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()}
+    if swap == "renamed":
+        monkeypatch.setattr(files, "_exchanged", lambda *_: False)
+    sync, rename = os.fsync, Path.rename
+    for failing in range(1, 24):
+        left = iter(range(failing, -1, -1))
+
+        def full(call: Callable[..., Any], *arguments: Any, left: Any = left) -> Any:
+            if next(left, 0) == 1:
+                raise OSError(28, "No space left on device")
+            return call(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", lambda descriptor, full=full: full(sync, descriptor))
+            patch.setattr(Path, "rename", lambda path, to, full=full: full(rename, path, to))
+            with pytest.raises(OSError, match="No space left"):
+                write(tmp_path / "bundle")
+        here = {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()}
+        assert here == before or failing >= 13  # in place, and only its folder's sync failed
+        assert why(tmp_path / "bundle") == ""
+        if here != before:
+            break
+    else:
+        pytest.fail("the disk was never full before the bundle was in place")
+    assert [one.name for one in tmp_path.iterdir()] == ["bundle"]
+    assert opening.commitment is not None
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import bundles
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+bundles.write(Path(sys.argv[1]))
+"""
+
+
+def test_a_disk_that_takes_no_more_leaves_the_old_bundle(tmp_path: Path) -> None:
+    """Files of over 20,000 bytes cannot be written: the system says so half-way."""
+    write(tmp_path / "bundle")
+    before = (tmp_path / "bundle" / "manifest.json").read_bytes()
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, tmp_path / "bundle"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode != 0
+    assert "File too large" in done.stderr
+    assert (tmp_path / "bundle" / "manifest.json").read_bytes() == before
+    assert why(tmp_path / "bundle") == ""
+    assert [one.name for one in tmp_path.iterdir()] == ["bundle"]
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = protocol_toml(checked="{ epsilon = 1.0 }")
+    Path("protocol.toml").write_text(text, encoding="utf-8")
+    PLAN.save("plan.npz")
+    assert leakbound("commit", "protocol.toml", "--plan", "plan.npz").code == 0
+    order = np.random.default_rng(2).permutation(M)
+    table = csv_text(id=order, score=SCORES[order], member=PLAN.member[order].astype(int))
+    Path("scores.csv").write_text(table, encoding="utf-8")
+    arguments = ("one-run", "scores.csv", "--opening", "secret", "--bundle", "bundle")
+    assert "nothing checked" in leakbound(*arguments).refusal
+    answer = leakbound(*arguments, "--claim", "eps=1")
+    assert (answer.code, answer.err) == (1, "Bundle: bundle\n")
+    found = leakbound("verify", "bundle", "--commitment", "public/commitment.json")
+    assert found.code == 0
+    assert found.out.splitlines()[-1] == "VALID"
+    assert "as published" in found.out
+
+    swapped = csv_text(score=SCORES[order], member=PLAN.member[order].astype(int))
+    Path("scores.csv").write_text(swapped, encoding="utf-8")
+    assert "column member is not that of the plan" in leakbound(*arguments).refusal
+
+
+@pytest.mark.usefixtures("drawn_once")
+def test_bundles_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = csv_text(
+        score=SCORES,
+        baseline_score=SCORES[::-1],
+        member=PLAN.member,
+        propensity=CHANCES,
+        age=FEATURES[:, 0],
+        id=[f"n{i}" for i in range(M)],
+    )
+    Path("scores.csv").write_text(table, encoding="utf-8")
+    for command in (
+        ("panoramia", "scores.csv", "--features", "age"),
+        ("zero-run", "scores.csv"),
+        ("one-run", "scores.csv", "--prior", "propensity"),
+    ):
+        answer = leakbound(*command, "--bundle", "bundle", "--json")
+        assert answer.code == 0, answer.err
+        assert leakbound("verify", "bundle").code == 0
+
+
+def test_what_is_no_bundle_is_bad_input(tmp_path: Path) -> None:
+    assert "is no folder" in leakbound("verify", tmp_path / "nowhere").refusal
+    write(tmp_path / "bundle")
+    (tmp_path / "c.json").write_text("{}", encoding="utf-8")
+    answer = leakbound("verify", tmp_path / "bundle", "--commitment", tmp_path / "c.json")
+    assert "not a commitment" in answer.refusal
+    other = PLAN.commit(PROTOCOL).commitment
+    other.to_json(tmp_path / "c.json")
+    answer = leakbound("verify", tmp_path / "bundle", "--commitment", tmp_path / "c.json")
+    assert answer.code == 1
+    assert answer.out.splitlines()[-1].startswith("INVALID: commitment: the commitment is to")

@@ -1,0 +1,227 @@
+"""A challenge: played by two processes that share one folder, and by those who cheat."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from command_line import PROGRAM, csv_text, leakbound
+from commitments import PROTOCOL, protocol_toml
+from leakbound.errors import (
+    CommitmentError,
+    InputFileError,
+    LeakboundError,
+    OptionError,
+    UnmatchedIdsError,
+)
+from leakbound.evidence import judge_challenge, new_challenge, opened_challenge
+from leakbound.planning import Commitment, InclusionPlan
+
+M = 200
+WORDS = [f'secret {i}, "of" canary' for i in range(M)]
+
+TRAINER = """
+import csv, hashlib, json, random, sys
+from pathlib import Path
+step, public = sys.argv[1], Path(sys.argv[2])
+if step == "train":
+    with (public / "for-the-trainer.csv").open(newline="") as file:
+        known = [row["text"] for row in csv.DictReader(file)]
+    Path("model.json").write_text(json.dumps(known))
+    digest = hashlib.sha256(Path("model.json").read_bytes()).hexdigest()
+    (public / "model.sha256").write_text(digest)
+else:
+    known = set(json.loads(Path("model.json").read_text()))
+    draw = random.Random(1)
+    with (public / "canaries.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    scores = [draw.gauss(3.0 * (row["text"] in known), 1) for row in rows]
+    order = draw.sample(range(len(rows)), len(rows))
+    lines = [f"{i},{scores[i]!r}" for i in order]
+    (public / "scores.csv").write_text("\\n".join(["id,score", *lines]) + "\\n")
+"""
+
+
+def canaries(folder: Path, suffix: str = ".csv") -> Path:
+    path = folder / f"canaries{suffix}"
+    if suffix == ".npy":
+        np.save(path, np.arange(2 * M).reshape(M, 2))
+    elif suffix == ".csv":
+        quoted = [f'"{word.replace(chr(34), chr(34) * 2)}",{i % 3}' for i, word in enumerate(WORDS)]
+        path.write_text("\n".join(["text,label", *quoted, ""]), encoding="utf-8")
+    else:
+        lines = [json.dumps({"text": word}) for word in WORDS] if suffix == ".jsonl" else WORDS
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_two_processes_that_share_the_public_folder_alone(tmp_path: Path) -> None:
+    public, auditor, trainer = (tmp_path / name for name in ("public", "auditor", "trainer"))
+    for folder in (public, auditor, trainer):
+        folder.mkdir()
+    canaries(auditor)
+
+    def audits(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [*PROGRAM, *map(str, arguments)]
+        return subprocess.run(command, cwd=auditor, capture_output=True, text=True, check=False)
+
+    def trains(step: str) -> None:
+        command = [sys.executable, "-I", "-c", TRAINER, step, str(public)]
+        subprocess.run(command, cwd=trainer, check=True)
+
+    assert audits("challenge", "new", "canaries.csv", "--out", "challenge").returncode == 0
+    shutil.copy(auditor / "challenge/public/commitment.json", public)
+    shutil.copy(auditor / "challenge/for-the-trainer/canaries.csv", public / "for-the-trainer.csv")
+    trains("train")
+    shutil.copy(auditor / "challenge/secret/canaries.csv", public / "canaries.csv")
+    trains("score")
+    digest = (public / "model.sha256").read_text()
+    judged = audits(
+        "challenge", "judge", "challenge", "--scores", public / "scores.csv",
+        "--model-sha256", digest, "--json",
+    )  # fmt: skip
+    assert judged.returncode == 0, judged.stderr
+    assert json.loads(judged.stdout)["bound"] > 1
+    shutil.copytree(auditor / "challenge/bundle", public / "bundle")
+    shutil.rmtree(auditor)  # whatever anybody needs is public now
+    found = subprocess.run(
+        [*PROGRAM, "verify", "bundle", "--commitment", "commitment.json"],
+        cwd=public,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
+    assert f"about the model {digest[:16]}" in found.stdout
+    assert found.stdout.splitlines()[-1] == "VALID"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".txt", ".npy"])
+def test_the_trainer_gets_what_is_included_and_nothing_else(suffix: str, tmp_path: Path) -> None:
+    source = canaries(tmp_path, suffix)
+    commitment = new_challenge(source, tmp_path / "c")
+    opening = opened_challenge(tmp_path / "c")
+    assert commitment == Commitment.from_json(tmp_path / "c/public/commitment.json")
+    commitment.check(opening)
+    handed = tmp_path / "c" / "for-the-trainer"
+    assert [file.name for file in handed.iterdir()] == [f"canaries{suffix}"]
+    assert [file.name for file in (tmp_path / "c/public").iterdir()] == ["commitment.json"]
+    assert (tmp_path / "c/secret").stat().st_mode & 0o077 == 0
+    file = handed / f"canaries{suffix}"
+    if suffix == ".npy":
+        np.testing.assert_array_equal(
+            np.load(file), opening.plan.member.nonzero()[0][:, None] * 2 + [[0, 1]]
+        )
+    else:
+        text = file.read_text(encoding="utf-8")
+        listed = [f"secret {i}," in text for i in range(M)]
+        assert listed == opening.plan.member.tolist()
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    assert opening.protocol["canaries_sha256"] == digest
+    coins = InclusionPlan.load(tmp_path / "c/secret/plan.npz")
+    assert coins.seed is not None
+    assert coins.seed > 2**60  # from the system's entropy
+
+
+def played(folder: Path, protocol: dict[str, Any] | None = None) -> tuple[Path, Any]:
+    """Lay out a challenge, and score as a model that remembers does."""
+    new_challenge(canaries(folder), folder / "c", protocol=protocol)
+    member = opened_challenge(folder / "c").plan.member
+    return folder / "c", np.random.default_rng(0).normal(size=M) + 3 * member
+
+
+def test_the_protocol_is_what_is_done(tmp_path: Path) -> None:
+    agreed = PROTOCOL | {
+        "claim": {"type": "GaussianDP", "delta": 0.0},
+        "cuts": {"type": "Fixed", "guesses": 40},
+        "confidence": 0.9,
+        "seed": 3,
+        "checked": {"mu": 0.5},
+    }
+    folder, scores = played(tmp_path, agreed)
+    result = judge_challenge(folder, scores, ids=np.arange(M))
+    assert (result.claim.name, result.confidence, result.guesses) == ("Gaussian DP", 0.9, 40)
+    assert result.checked is not None
+    assert (result.checked.parameter, result.checked.verdict) == ("mu", "refuted")
+    protocol = json.loads((folder / "bundle" / "protocol.json").read_bytes())
+    assert protocol == dict(opened_challenge(folder).protocol)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"claim": {"type": "Popen"}}, "claim is .* cannot make"),
+        ({"claim": "PureDP"}, "claim is .* cannot make"),
+        ({"cuts": "kl"}, "cuts is .* cannot make"),
+        ({"checked": {"rho": 1}}, "name epsilon, and delta, or epsilon"),
+        ({"checked": 2}, "name epsilon, and delta, or epsilon"),
+        ({"attacks": ["loss", "margin"]}, "and one was audited"),
+        ({"design": "fair"}, "design must be one of"),
+    ],
+)
+def test_protocols_that_cannot_be_kept(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    folder, scores = played(tmp_path, PROTOCOL | changes)
+    with pytest.raises(LeakboundError, match=words):
+        judge_challenge(folder, scores, ids=np.arange(M))
+    assert not (folder / "bundle").exists()
+
+
+def test_an_auditor_who_changes_coins_or_canaries_is_found_out(tmp_path: Path) -> None:
+    folder, scores = played(tmp_path)
+    kept = (folder / "secret/canaries.csv").read_bytes()
+    (folder / "secret/canaries.csv").write_bytes(kept.replace(b"secret 7,", b"secret 8,"))
+    with pytest.raises(CommitmentError, match="other canaries"):
+        judge_challenge(folder, scores, ids=np.arange(M))
+    (folder / "secret/canaries.csv").write_bytes(kept)
+    InclusionPlan(scores > 1).save(folder / "secret/plan.npz")
+    with pytest.raises(CommitmentError, match="not what was committed to"):
+        judge_challenge(folder, scores, ids=np.arange(M))
+
+
+def test_a_trainer_who_leaves_canaries_out_is_refused(tmp_path: Path) -> None:
+    folder, scores = played(tmp_path)
+    file = tmp_path / "scores.csv"
+    for ids, words in (
+        (np.arange(1, M), "are not in ids"),
+        (np.arange(M) + 1, "are not in"),
+        (np.minimum(np.arange(M), M - 2), "occurs twice|repeat|are not in"),
+    ):
+        file.write_text(csv_text(id=ids, score=scores[: ids.size]), encoding="utf-8")
+        answer = leakbound("challenge", "judge", folder, "--scores", file)
+        assert answer.code == 2
+        assert "ids" in answer.err or "id " in answer.err, (words, answer.err)
+    with pytest.raises(UnmatchedIdsError):
+        judge_challenge(folder, scores[1:], ids=np.arange(1, M))
+
+
+def test_what_is_no_challenge(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="canaries are in a"):
+        new_challenge(tmp_path / __file__, tmp_path / "c")
+    for name, content, words in (
+        ("a.csv", b"text\n", "0 canaries"),
+        ("a.csv", b'text\n"open', "no file of canaries"),
+        ("a.csv", b"\xff\xfe", "no file of canaries"),
+        ("a.txt", b"one\nboth\none\n", r"canaries 0 and 2 \(from 0\) are the same"),
+        ("a.jsonl", b'{"a": 1}\n{\n', "no file of canaries"),
+        ("a.npy", b"\x93NUMPY", "no file of canaries"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputFileError, match=words):
+            new_challenge(tmp_path / name, tmp_path / "c")
+        assert not (tmp_path / "c").exists()
+    with pytest.raises(OptionError, match="not empty"):
+        new_challenge(canaries(tmp_path), tmp_path)
+    (tmp_path / "protocol.toml").write_text(protocol_toml(), encoding="utf-8")
+    answer = leakbound(
+        "challenge", "new", canaries(tmp_path), "--out", tmp_path / "c",
+        "--protocol", tmp_path / "protocol.toml",
+    )  # fmt: skip
+    assert answer.code == 0
+    assert "only once the model is fixed" in answer.out
+    assert opened_challenge(tmp_path / "c").protocol["unit"] == "one digit"
