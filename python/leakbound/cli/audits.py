@@ -304,7 +304,7 @@ def one_run(
             )
         plan = table.member if opened is None else None
         inputs = {"ids": ids, "strata": within, "groups": units, "features": told}
-        inputs |= {} if np.ndim(chances) == 0 else {"prior": chances}
+        inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
         kept = Kept(bundle, {"scores": scores, "plan": plan, "opening": opened, **inputs})
         conclude(result, file, goal, out, json=json, strict=strict, relation=compares, kept=kept)
 
