@@ -61,9 +61,9 @@ class Panoramia(Settings):
         Whether the table also has the paper's union bound over all cuts, on the same scores.
     conditional : bool
         Whether it also has lower bounds on ε by Zero-Run on the same scores. They hold if the
-        probability that an example is real, given the baseline's score, is what a model learnt from
-        the validation part says; a sceptic tries to refute it. Not for text, of whose tokens the
-        sceptic could make nothing.
+        log-odds that an example is real are linear in the baseline's score, with any coefficients
+        that the coins do not rule out; tests try to refute it. Not for text, of whose tokens
+        sceptics could make nothing.
     columns : sequence of str, optional
         Names of a table's columns, by which the report names those whose extremes give members
         away; "feature 0" and so on if None.

@@ -128,7 +128,8 @@ class ConfidenceSet:
         the other half and the parts before it: logistic, with ridge penalty 1 on slopes of
         standardised features. Given the other half, the likelihood ratio of a half's predictions to
         the true coefficients is an e-value, and so is that of the other half; their geometric mean
-        is at most their mean, and Markov's inequality bounds the probability that it exceeds 1/p.
+        is at most their mean. So is the mean over four draws of the coins, and Markov's inequality
+        bounds the probability that it exceeds 1/p.
 
         References
         ----------

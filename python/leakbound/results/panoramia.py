@@ -74,7 +74,8 @@ class PanoramiaResult(Result):
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
     conditional : ZeroRunResult or None
-        A lower bound on ε that holds if propensities do, where features were given: Zero-Run on the
+        A lower bound on ε that holds if the log-odds of the coins have the form of a logistic model
+        of the features, where these were given: Zero-Run on the
         half of the same examples that proves more, by each example's own odds, or after matching
         for `ApproxDP`.
     conditional_by_match : ZeroRunResult or None
@@ -344,7 +345,7 @@ class PanoramiaResult(Result):
         tried = "" if tested is None else f" Tests did not refute it (p = {tested:.2g})."
         return (
             f"Zero-Run on the same examples gives a conditional lower bound: {bounds}. It holds if "
-            f"the propensity model is right, a {model}.{tried}"
+            f"log-odds of membership have the form of the model, a {model}.{tried}"
         )
 
     def answer(self, *, epsilon: float, c: float | None = None) -> str:

@@ -318,7 +318,12 @@ fn members_near_one_are_in_the_set() {
                 .sum::<f64>();
         assert!((log_odds[0] - first).abs() < 1e-9);
     }
-    assert!(inside > 0);
+    assert!(inside < 4);
+    let halfway = set.members_near(&set.estimate(), 0.5, 8, 1).unwrap();
+    let inner = halfway
+        .iter()
+        .filter(|(one, _)| set.deviance(one).unwrap() < 0.5 * set.squared_radius());
+    assert_eq!(inner.count(), 4);
     assert_eq!(near, set.members_near(&from, 0.5, 8, 1).unwrap());
     assert_ne!(near, set.members_near(&from, 0.5, 8, 2).unwrap());
 }

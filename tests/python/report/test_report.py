@@ -261,7 +261,7 @@ def test_a_conditional_bound_stands_beside_the_estimate() -> None:
     assert page.text.count("Conditionally, ε at least") == 2
     for words in (
         "Zero-Run on the same examples gives a conditional lower bound: ε ≥",
-        "It holds if the propensity model is right",
+        "It holds if log-odds of membership have the form of the model, a logistic regression on",
         "Tests did not refute it",
         "learnt from the coins of the audited examples themselves",
         "Privacy Auditing with Zero (0) Training Run",

@@ -148,7 +148,7 @@ def audit_panoramia(
     -------
     PanoramiaResult
         Bounds on c and c + ε, and their difference ε̃, which is an estimate of ε; with features
-        `conditional`, a lower bound on ε that holds if the propensities do.
+        `conditional`, a lower bound on ε that holds if log-odds are linear in these.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def audit_panoramia(
 
 @dataclass(frozen=True)
 class _Conditional:
-    """Lower bounds that hold if propensities do: the claim's own, and for pure DP by matching."""
+    """Lower bounds under a logistic model: the claim's own, and for pure DP by matching."""
 
     claim: PureDP | ApproxDP
     bound: ZeroRunResult | None = None

@@ -1,4 +1,4 @@
-"""Zero-Run on the audit set of PANORAMIA: a lower bound on ε that holds if propensities do.
+"""Zero-Run on the audit set of PANORAMIA: a lower bound on ε under a logistic model.
 
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """

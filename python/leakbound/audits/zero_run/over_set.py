@@ -64,7 +64,7 @@ _THEOREM = (
 )
 _AT_A_MEMBER: dict[Correction, str] = {
     "match": "At known log-odds: examples are kept so that membership is a fair coin for each, "
-    "and audited as in one run; half of 51 draws must reach the bound at half of the level.",
+    "and audited as in one run; half of several draws must reach the bound at half of the level.",
     "poisson_binomial": "At known log-odds: under ε-DP a guess T is right with log-odds of at most "
     "ε + Tλ given the guesses before, so that correct guesses have an exact Poisson-binomial tail; "
     "two numbers of guesses, fixed in advance, share the level.",

@@ -35,7 +35,8 @@ NOTE = (
 )
 CONDITION = (
     " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
-    "example says of its coin, and 0 is reported where that is refuted with any seed."
+    "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
+    "refuted with any seed."
 )
 
 
