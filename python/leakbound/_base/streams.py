@@ -63,6 +63,7 @@ class Purpose(Enum):
     SET_PARTS = "propensity/set-parts"
 
     POWER = "planning/power"
+    POWER_OF_PAIRS = "planning/power-of-pairs"
 
     DP_SGD_MEMBERS = "dp-sgd/members"
     DP_SGD_SAMPLING = "dp-sgd/sampling"
