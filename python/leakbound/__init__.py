@@ -16,51 +16,82 @@ Examples
 'lower_bound'
 """
 
-try:
-    import numpy as np  # noqa: F401 (the first import that an installation can fail at)
-except Exception as error:
-    from leakbound._base.ending import end_if_program
+from typing import TYPE_CHECKING
 
-    end_if_program(error)
-    raise
+if TYPE_CHECKING:
+    from leakbound import attacks, cuts, generators, planning, propensity, simulate, stats
+    from leakbound import audits as audits
+    from leakbound import claims as claims
+    from leakbound import errors as errors
+    from leakbound import panoramia as panoramia
+    from leakbound import results as results
+    from leakbound import torch as torch
+    from leakbound import validity as validity
+    from leakbound._core import __version__
+    from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
+    from leakbound.claims import (
+        ApproxDP,
+        GaussianDP,
+        LaplaceDP,
+        PureDP,
+        SubsampledGaussianDP,
+        TradeOffFamily,
+    )
+    from leakbound.claims.tradeoff import TradeOff
+    from leakbound.cuts import (
+        EqualLevelScan,
+        Fixed,
+        KLScan,
+        ScoreAdaptive,
+        Split,
+        Uncorrected,
+        UnionBound,
+        VilleMixture,
+        Weighted,
+    )
+    from leakbound.errors import LeakboundError
+    from leakbound.panoramia import Panoramia, PanoramiaReport
+    from leakbound.planning.inclusion import InclusionPlan
+    from leakbound.results import (
+        Assumption,
+        AuditResult,
+        Curve,
+        Histogram,
+        PanoramiaResult,
+        Provenance,
+        Roc,
+        ScoreAudit,
+    )
+    from leakbound.results.zero_run import ZeroRunResult
+else:
+    from leakbound._base.attributes import lazy_attributes
 
-from leakbound import cuts, simulate, stats
-from leakbound._core import __version__
-from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
-from leakbound.claims import (
-    ApproxDP,
-    GaussianDP,
-    LaplaceDP,
-    PureDP,
-    SubsampledGaussianDP,
-    TradeOffFamily,
-)
-from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import (
-    EqualLevelScan,
-    Fixed,
-    KLScan,
-    ScoreAdaptive,
-    Split,
-    Uncorrected,
-    UnionBound,
-    VilleMixture,
-    Weighted,
-)
-from leakbound.errors import LeakboundError
-from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.planning.inclusion import InclusionPlan
-from leakbound.results import (
-    Assumption,
-    AuditResult,
-    Curve,
-    Histogram,
-    PanoramiaResult,
-    Provenance,
-    Roc,
-    ScoreAudit,
-)
-from leakbound.results.zero_run import ZeroRunResult
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            __name__: (
+                "attacks audits claims cuts errors generators panoramia planning propensity "
+                "results simulate stats torch validity"
+            ),
+            "leakbound._core": "__version__",
+            "leakbound.audits": "OneRunStream audit_one_run audit_panoramia audit_zero_run",
+            "leakbound.claims": (
+                "ApproxDP GaussianDP LaplaceDP PureDP SubsampledGaussianDP TradeOffFamily"
+            ),
+            "leakbound.claims.tradeoff": "TradeOff",
+            "leakbound.cuts": (
+                "EqualLevelScan Fixed KLScan ScoreAdaptive Split Uncorrected UnionBound "
+                "VilleMixture Weighted"
+            ),
+            "leakbound.errors": "LeakboundError",
+            "leakbound.panoramia": "Panoramia PanoramiaReport",
+            "leakbound.planning.inclusion": "InclusionPlan",
+            "leakbound.results": (
+                "Assumption AuditResult Curve Histogram PanoramiaResult Provenance Roc ScoreAudit"
+            ),
+            "leakbound.results.zero_run": "ZeroRunResult",
+        },
+    )
 
 __all__ = [
     "ApproxDP",
@@ -94,10 +125,14 @@ __all__ = [
     "Weighted",
     "ZeroRunResult",
     "__version__",
+    "attacks",
     "audit_one_run",
     "audit_panoramia",
     "audit_zero_run",
     "cuts",
+    "generators",
+    "planning",
+    "propensity",
     "simulate",
     "stats",
 ]

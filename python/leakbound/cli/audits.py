@@ -16,7 +16,6 @@ from leakbound import (
     PureDP,
     TradeOff,
     audit_one_run,
-    audit_panoramia,
 )
 from leakbound.cli import output
 from leakbound.cli.options import CUTS, parse_claim, parse_columns, parse_cuts, parse_prior
@@ -51,6 +50,8 @@ _ABOUT_DATA = (
     NaNScoresError,
     ShapeError,
 )
+
+app = typer.Typer()
 
 ONE_RUN = (
     "Audit one training run: how much ε do the scores prove?\n\n"
@@ -118,6 +119,7 @@ Json = Annotated[
 ]
 
 
+@app.command("one-run", help=ONE_RUN)
 def one_run(
     file: File,
     *,
@@ -216,6 +218,7 @@ def _verdict(result: AuditResult, goal: Mapping[str, float]) -> Verdict | None:
     return result.check(epsilon=goal["eps"], delta=goal.get("delta", 0.0))
 
 
+@app.command("panoramia", help=PANORAMIA)
 def panoramia(
     file: File,
     *,
@@ -274,6 +277,8 @@ def panoramia(
     json: Json = False,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
+    from leakbound import audit_panoramia
+
     with output.answering():
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)

@@ -129,13 +129,16 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
 
 def say(what: str | Table, style: str | None = None) -> None:
     """Print text or a table to standard output: in lines of a terminal, or as they are."""
+    if isinstance(what, str) and not sys.stdout.isatty():
+        typer.echo(what)
+        return
     from rich.console import Console
 
     if sys.stdout.isatty():
         Console(highlight=False).print(what, style=style, markup=False)
         return
     plain = Console(file=io.StringIO(), highlight=False, width=_PAGE, color_system=None)
-    plain.print(what, markup=False, soft_wrap=isinstance(what, str))
+    plain.print(what)
     lines = cast("io.StringIO", plain.file).getvalue().splitlines()
     typer.echo("\n".join(line.rstrip() for line in lines))
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from leakbound.planning import CanariesNeeded, Power
     from leakbound.planning.forecast import PlannedClaim, Truth
 
+app = typer.Typer()
+
 PLAN = (
     "Plan an audit: what it will prove, or how many canaries it takes.\n\n"
     "With [bold]-m[/] it simulates audits of so many canaries, at a truth that you assume. "
@@ -27,6 +29,7 @@ PLAN = (
 )
 
 
+@app.command("plan", help=PLAN)
 def plan(
     *,
     truth: Annotated[

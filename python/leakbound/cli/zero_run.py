@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
     from leakbound.propensity import CrossFit, PropensityFit
 
+app = typer.Typer()
+
 ZERO_RUN = (
     "Audit a model from given members and non-members, without any training.\n\n"
     "FILE has the columns [bold]score[/] (--attacks names several), [bold]member[/] and "
@@ -92,6 +94,7 @@ class _Fitting:
         return self.holdout
 
 
+@app.command("zero-run", help=ZERO_RUN)
 def zero_run(
     file: File,
     *,
