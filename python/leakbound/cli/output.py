@@ -21,6 +21,7 @@ from leakbound._base.ending import (
     silence,
     tell,
 )
+from leakbound.cli.wording import in_its_words
 from leakbound.errors import InternalError, LeakboundError
 from leakbound.report.kinds import KINDS
 from leakbound.report.style import house_style
@@ -62,7 +63,8 @@ def answering() -> Iterator[None]:
     except (LeakboundError, OSError) as error:
         if not is_refusal(error):
             raise
-        tell(f"leakbound: {one_line(error)}")
+        said = one_line(error)
+        tell(f"leakbound: {in_its_words(said) if isinstance(error, LeakboundError) else said}")
         raise typer.Exit(BAD_INPUT) from None
 
 
@@ -124,7 +126,7 @@ def show(result: Result, *, epsilon: float | None, c: float | None) -> None:
     for one in result.contradicted():
         say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
-        say(f"warning: {text}", "yellow")
+        say(f"warning: {in_its_words(text)}", "yellow")
 
 
 def say(what: str | Table, style: str | None = None) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, planning
 from leakbound._base.formatting import number, percent
+from leakbound._base.scalars import real
 from leakbound.cli import output
 from leakbound.cli.options import parse_cuts
 from leakbound.errors import IncompatibleOptionsError
@@ -83,6 +84,7 @@ def plan(
 ) -> None:
     """Plan an audit."""
     with output.answering():
+        truth = real(truth, "--truth", above=0)
         audited = _claim(claim, delta)
         assumed = _assumed(truth, audited, fraction)
         goal = truth / 2 if target is None else target

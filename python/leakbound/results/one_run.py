@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from leakbound._base.formatting import down, number, percent, up
+from leakbound._base.names_only import names_only
 from leakbound._base.records import Lazy
 from leakbound._base.types import Kind, Verdict
 from leakbound._base.validation import real
@@ -134,6 +135,7 @@ class AuditResult(Result, ScoreAudit):
             return super().epsilon(delta)
         return _converted(self.rejected, delta)
 
+    @names_only("epsilon", "delta")
     def check(
         self,
         *,
