@@ -13,13 +13,14 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test lint bench validity format dev clean
+.PHONY: help demo test lint bench validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, quick validity suite included"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
 	@echo "make bench     speed as ratios to a peer in the same run"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
+	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
 
 demo: $(VENV)/.built
 	$(BIN)/leakbound demo digits --out leakbound-out/digits
@@ -50,6 +51,17 @@ validity: $(VENV)/.built
 	$(BIN)/leakbound validate --long --workers $(WORKERS) --checkpoint leakbound-out/validity \
 		--table leakbound-out/validity.md
 
+# The wheel is linked by zig against an old C library, so that it runs on every Linux since 2014;
+# one wheel serves every CPython from 3.11, which abi3audit holds it to.
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/maturin sdist --out dist
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig \
+		--compatibility manylinux2014 --interpreter $(BIN)/python --out dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/abi3audit --strict --summary dist/*.whl
+	$(BIN)/python tests/distribution/try_installed.py dist
+
 format:
 	cargo fmt --all
 	$(BIN)/ruff check --fix
@@ -73,9 +85,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[demo]'
 	@touch $@
 
+$(VENV)/.dist: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --upgrade pip
+	$(PIP) --group dist
+	@touch $@
+
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "leakbound is tested on CPython 3.11: install it, or run make PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf target $(VENV) leakbound-out benches/results
+	rm -rf target $(VENV) dist leakbound-out benches/results

@@ -16,65 +16,107 @@ Examples
 'lower_bound'
 """
 
-try:
-    import numpy as np  # the first import that an installation can fail at
-except Exception as error:
-    from leakbound._base.ending import end_if_program
+from typing import TYPE_CHECKING
 
-    end_if_program(error)
-    raise
+if TYPE_CHECKING:
+    from leakbound import (
+        attacks,
+        cuts,
+        evidence,
+        generators,
+        planning,
+        propensity,
+        simulate,
+        stats,
+    )
+    from leakbound import audits as audits
+    from leakbound import claims as claims
+    from leakbound import errors as errors
+    from leakbound import integrations as integrations
+    from leakbound import panoramia as panoramia
+    from leakbound import results as results
+    from leakbound import torch as torch
+    from leakbound import validity as validity
+    from leakbound._core import __version__
+    from leakbound.audits import (
+        OneRunStream,
+        audit_one_run,
+        audit_panoramia,
+        audit_synthetic,
+        audit_zero_run,
+    )
+    from leakbound.claims import (
+        ApproxDP,
+        GaussianDP,
+        LaplaceDP,
+        PureDP,
+        SubsampledGaussianDP,
+        TradeOffFamily,
+    )
+    from leakbound.claims.tradeoff import TradeOff
+    from leakbound.cuts import (
+        EqualLevelScan,
+        Fixed,
+        KLScan,
+        ScoreAdaptive,
+        Split,
+        Uncorrected,
+        UnionBound,
+        VilleMixture,
+        Weighted,
+    )
+    from leakbound.errors import LeakboundError
+    from leakbound.integrations import watch_dp_sgd
+    from leakbound.panoramia import Panoramia, PanoramiaReport
+    from leakbound.planning.inclusion import InclusionPlan
+    from leakbound.results import (
+        Assumption,
+        AuditResult,
+        Curve,
+        DPSGDAudit,
+        Histogram,
+        PanoramiaResult,
+        Provenance,
+        Roc,
+        ScoreAudit,
+    )
+    from leakbound.results.synthetic import SyntheticResult
+    from leakbound.results.zero_run import ZeroRunResult
 else:
-    del np
+    from leakbound._base.attributes import lazy_attributes
 
-from leakbound import cuts, evidence, simulate, stats
-from leakbound._core import __version__
-from leakbound.audits import (
-    OneRunStream,
-    audit_one_run,
-    audit_panoramia,
-    audit_synthetic,
-    audit_zero_run,
-)
-from leakbound.claims import (
-    ApproxDP,
-    GaussianDP,
-    LaplaceDP,
-    PureDP,
-    SubsampledGaussianDP,
-    TradeOffFamily,
-)
-from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import (
-    EqualLevelScan,
-    Fixed,
-    KLScan,
-    ScoreAdaptive,
-    Split,
-    Uncorrected,
-    UnionBound,
-    VilleMixture,
-    Weighted,
-)
-from leakbound.errors import LeakboundError
-from leakbound.integrations import watch_dp_sgd
-from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.planning.inclusion import InclusionPlan
-from leakbound.results import (
-    Assumption,
-    AuditResult,
-    Curve,
-    DPSGDAudit,
-    Histogram,
-    PanoramiaResult,
-    Provenance,
-    Roc,
-    ScoreAudit,
-)
-from leakbound.results.base import Result
-from leakbound.results.synthetic import SyntheticResult
-from leakbound.results.zero_run import ZeroRunResult
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            __name__: (
+                "attacks audits claims cuts errors evidence generators integrations panoramia "
+                "planning propensity results simulate stats torch validity"
+            ),
+            "leakbound._core": "__version__",
+            "leakbound.audits": (
+                "OneRunStream audit_one_run audit_panoramia audit_synthetic audit_zero_run"
+            ),
+            "leakbound.claims": (
+                "ApproxDP GaussianDP LaplaceDP PureDP SubsampledGaussianDP TradeOffFamily"
+            ),
+            "leakbound.claims.tradeoff": "TradeOff",
+            "leakbound.cuts": (
+                "EqualLevelScan Fixed KLScan ScoreAdaptive Split Uncorrected UnionBound "
+                "VilleMixture Weighted"
+            ),
+            "leakbound.errors": "LeakboundError",
+            "leakbound.integrations": "watch_dp_sgd",
+            "leakbound.panoramia": "Panoramia PanoramiaReport",
+            "leakbound.planning.inclusion": "InclusionPlan",
+            "leakbound.results": (
+                "Assumption AuditResult Curve DPSGDAudit Histogram PanoramiaResult Provenance Roc "
+                "ScoreAudit"
+            ),
+            "leakbound.results.synthetic": "SyntheticResult",
+            "leakbound.results.zero_run": "ZeroRunResult",
+        },
+    )
 
-Result.evidence_by = evidence
 __path__.append(f"{__path__[0]}/_former")  # modules that have moved: plan, plots, tradeoff
 
 __all__ = [
@@ -111,12 +153,16 @@ __all__ = [
     "Weighted",
     "ZeroRunResult",
     "__version__",
+    "attacks",
     "audit_one_run",
     "audit_panoramia",
     "audit_synthetic",
     "audit_zero_run",
     "cuts",
     "evidence",
+    "generators",
+    "planning",
+    "propensity",
     "simulate",
     "stats",
     "watch_dp_sgd",

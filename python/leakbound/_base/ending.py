@@ -10,8 +10,6 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leakbound.errors import InternalError, LeakboundError
@@ -26,7 +24,6 @@ __all__ = [
     "INCONCLUSIVE",
     "INTERRUPTED",
     "REFUTED",
-    "end_if_program",
     "ended",
     "is_refusal",
     "one_line",
@@ -56,19 +53,6 @@ def ended(program: Callable[[], int]) -> int:
     return _flushed(code)
 
 
-def end_if_program(error: Exception) -> None:
-    """End the program after an exception that kept this package from being imported.
-
-    Elsewhere nothing happens: whoever imports the package gets the exception itself.
-    """
-
-    def program() -> int:
-        raise error
-
-    if _is_program():
-        sys.exit(ended(program))
-
-
 def is_refusal(error: BaseException) -> bool:
     """Return whether an exception is about input, not a defect of this package."""
     return isinstance(error, LeakboundError | OSError) and not isinstance(error, InternalError)
@@ -95,15 +79,6 @@ def silence(stream: Any) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def _is_program() -> bool:
-    """Return whether the package is being imported by its own program."""
-    name = next(iter(sys.argv), "")
-    if name != "-m":  # what Python says until it has found the module to run
-        return Path(name).stem == "leakbound"
-    options = sys.orig_argv
-    return "-mleakbound" in options or ("-m", "leakbound") in pairwise(options)
 
 
 def _open_streams() -> None:

@@ -1,6 +1,7 @@
 """The only checks of input: everything behind them may trust what it is given."""
 
 import math
+import sys
 from typing import Any, cast
 
 import numpy as np
@@ -166,7 +167,7 @@ def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
 
 
 def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
-    if np.ma.is_masked(values):
+    if "numpy.ma" in sys.modules and np.ma.is_masked(values):  # whose import costs 15 ms
         message = f"{name} has masked entries; drop them first"
         raise ArrayTypeError(message)
     try:

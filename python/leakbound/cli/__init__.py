@@ -24,7 +24,7 @@ def main() -> None:
 
 def _program() -> int:
     """Run the commands without Click's own ends, which exit with 1 at the end of input."""
-    from typer import BadParameter, rich_utils
+    from typer import BadParameter
 
     from leakbound.cli.commands import app
 
@@ -32,6 +32,8 @@ def _program() -> int:
     try:
         return app(standalone_mode=False) or 0
     except usage_error as error:
+        from typer import rich_utils
+
         rich_utils.rich_format_error(error)
         return BAD_INPUT
 

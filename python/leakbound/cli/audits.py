@@ -17,7 +17,6 @@ from leakbound import (
     PureDP,
     TradeOff,
     audit_one_run,
-    audit_panoramia,
 )
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.ending import tell
@@ -69,6 +68,8 @@ _ABOUT_DATA = (
     NoPairsError,
     ShapeError,
 )
+
+app = typer.Typer()
 
 ONE_RUN = (
     "Audit one training run: how much ε do the scores prove?\n\n"
@@ -172,6 +173,7 @@ class Kept:
             tell(f"Bundle: {self.folder}")
 
 
+@app.command("one-run", help=ONE_RUN)
 def one_run(
     file: File,
     *,
@@ -391,6 +393,7 @@ def conclude(
     output.end(result, strict=strict)
 
 
+@app.command("panoramia", help=PANORAMIA)
 def panoramia(
     file: File,
     *,
@@ -451,6 +454,8 @@ def panoramia(
     bundle: Bundle = None,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
+    from leakbound import audit_panoramia
+
     with output.answering():
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)

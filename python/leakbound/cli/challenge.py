@@ -28,6 +28,7 @@ JUDGE = (
 )
 
 app = typer.Typer(
+    name="challenge",
     no_args_is_help=True,
     help="Audit a trainer who does not trust the auditor, and the other way round.",
 )

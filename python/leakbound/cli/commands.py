@@ -1,30 +1,75 @@
-"""The commands, put together."""
+"""The commands, put together: each in a module that is imported when the command is called."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from leakbound import __version__
-from leakbound.cli import (
-    audits,
-    challenge,
-    commit,
-    demo,
-    plan,
-    reproduce,
-    synthetic,
-    synthetic_data,
-    validate,
-    verify,
-    zero_run,
-)
+__all__ = ["COMMANDS", "app"]
 
-__all__ = ["app"]
+COMMANDS = {
+    "one-run": ("audits", "Audit one training run: how much ε do the scores prove?"),
+    "panoramia": (
+        "audits",
+        "Audit a trained model against generated points: estimate ε without retraining.",
+    ),
+    "zero-run": (
+        "zero_run",
+        "Audit a model from given members and non-members, without any training.",
+    ),
+    "synthetic": (
+        "synthetic_data",
+        "Audit a generator by the synthetic table that it made: how much ε does the table prove?",
+    ),
+    "plan": ("plan", "Plan an audit: what it will prove, or how many canaries it takes."),
+    "commit": (
+        "commit",
+        "Commit to an audit before training: publish a digest of its coins and its protocol.",
+    ),
+    "verify": (
+        "verify",
+        "Recompute what a bundle claims: its digests, its commitment, its audit, its page.",
+    ),
+    "challenge": (
+        "challenge",
+        "Audit a trainer who does not trust the auditor, and the other way round.",
+    ),
+    "reproduce": (
+        "reproduce",
+        "Compute a table or figure of a paper anew: ours beside the printed, and why they differ.",
+    ),
+    "validate": (
+        "validate",
+        "Count how often audits claim more than the truth, on simulated games.",
+    ),
+    "demo": ("synthetic", "Train real targets on the spot, without any download, and audit them."),
+}
+"""For each command its module, and the first line of its help, which is all that a list shows."""
+
+
+class _Commands(TyperGroup):
+    """Commands that are loaded when they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the arguments begin with."""
+        if args[0] in COMMANDS:
+            self.commands[args[0]] = _load(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _load(name: str) -> Any:
+    """Import a command, or the group of commands of that name."""
+    module, _ = COMMANDS[name]
+    group = typer.main.get_group(import_module(f"leakbound.cli.{module}").app)
+    return group if group.name == name else group.commands[name]
+
 
 app = typer.Typer(
     name="leakbound",
+    cls=_Commands,
     help="Statistically valid lower bounds on the privacy leakage of trained models.",
     epilog=(
         "[dim]Start with:[/] leakbound demo digits [dim]   Your own scores:[/] "
@@ -36,24 +81,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("one-run", help=audits.ONE_RUN)(audits.one_run)
-app.command("panoramia", help=audits.PANORAMIA)(audits.panoramia)
-app.command("zero-run", help=zero_run.ZERO_RUN)(zero_run.zero_run)
-app.command("synthetic", help=synthetic_data.SYNTHETIC)(synthetic_data.synthetic)
-app.command("plan", help=plan.PLAN)(plan.plan)
-app.command("commit", help=commit.COMMIT)(commit.commit)
-app.command("verify", help=verify.VERIFY)(verify.verify)
-app.add_typer(challenge.app, name="challenge")
-app.command("reproduce", help=reproduce.REPRODUCE)(reproduce.reproduce)
-app.command("validate", help=validate.VALIDATE)(validate.validate)
-demo.app.command("census", help=synthetic.CENSUS)(synthetic.census)
-demo.app.command("glyphs", help=synthetic.GLYPHS)(synthetic.glyphs)
-demo.app.command("text", help=synthetic.TEXT)(synthetic.text)
-app.add_typer(demo.app, name="demo")
+for _name, (_, _line) in COMMANDS.items():
+    app.command(_name, help=_line)(lambda: None)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 (typer passes it so)
     if wanted:
+        from leakbound import __version__
+
         typer.echo(f"leakbound {__version__}")
         raise typer.Exit
 

@@ -12,6 +12,8 @@ from leakbound.cli import output
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.planning import read_protocol
 
+app = typer.Typer()
+
 COMMIT = (
     "Commit to an audit before training: publish a digest of its coins and its protocol.\n\n"
     "PROTOCOL is a .toml or .json file that says claim, confidence, cuts, sides, attacks, unit and "
@@ -23,6 +25,7 @@ COMMIT = (
 )
 
 
+@app.command("commit", help=COMMIT)
 def commit(
     protocol: Annotated[
         Path, typer.Argument(metavar="PROTOCOL", help="What the audit will be: .toml or .json.")

@@ -203,6 +203,7 @@ _SYNTHETIC = _Demo(
 )
 
 app = typer.Typer(
+    name="demo",
     no_args_is_help=True,
     help="Train real targets on the spot, without any download, and audit them.",
 )

@@ -43,6 +43,14 @@ def parse_cuts(text: str, *, offered: str = CUTS) -> CutPolicy | None:
     >>> parse_cuts("fixed:120")
     Fixed(guesses=120)
     """
+    try:
+        return _policy(text, offered)
+    except OptionError as error:
+        message = str(error) if "--cuts" in str(error) else f"--cuts {text}: {error}"
+        raise OptionError(message) from error
+
+
+def _policy(text: str, offered: str) -> CutPolicy | None:
     name, _, value = text.strip().lower().partition(":")
     if name == "fixed" and value.isdecimal():
         return Fixed(guesses=int(value))

@@ -21,6 +21,7 @@ from leakbound._base.ending import (
     silence,
     tell,
 )
+from leakbound.cli.wording import in_its_words
 from leakbound.errors import InternalError, LeakboundError
 from leakbound.report.kinds import KINDS
 from leakbound.report.style import house_style
@@ -62,7 +63,8 @@ def answering() -> Iterator[None]:
     except (LeakboundError, OSError) as error:
         if not is_refusal(error):
             raise
-        tell(f"leakbound: {one_line(error)}")
+        said = one_line(error)
+        tell(f"leakbound: {in_its_words(said) if isinstance(error, LeakboundError) else said}")
         raise typer.Exit(BAD_INPUT) from None
 
 
@@ -132,18 +134,21 @@ def show(result: Result) -> None:
     for one in result.contradicted():
         say(f"contradicted: {one.name}. {one.statement}", "bold red")
     for text in result.warnings:
-        say(f"warning: {text}", "yellow")
+        say(f"warning: {in_its_words(text)}", "yellow")
 
 
 def say(what: str | Table, style: str | None = None) -> None:
     """Print text or a table to standard output: in lines of a terminal, or as they are."""
+    if isinstance(what, str) and not sys.stdout.isatty():
+        typer.echo(what)
+        return
     from rich.console import Console
 
     if sys.stdout.isatty():
         Console(highlight=False).print(what, style=style, markup=False)
         return
     plain = Console(file=io.StringIO(), highlight=False, width=_PAGE, color_system=None)
-    plain.print(what, markup=False, soft_wrap=isinstance(what, str))
+    plain.print(what)
     lines = cast("io.StringIO", plain.file).getvalue().splitlines()
     typer.echo("\n".join(line.rstrip() for line in lines))
 

@@ -9,6 +9,7 @@ import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, planning
 from leakbound._base.formatting import number, percent
+from leakbound._base.scalars import real
 from leakbound.cli import output
 from leakbound.cli.options import parse_cuts
 from leakbound.errors import IncompatibleOptionsError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from leakbound._base.types import Sides, SidesChoice
     from leakbound.planning import CanariesNeeded, Power
     from leakbound.planning.forecast import PlannedClaim, Truth
+
+app = typer.Typer()
 
 PLAN = (
     "Plan an audit: what it will prove, or how many canaries it takes.\n\n"
@@ -28,6 +31,7 @@ PLAN = (
 )
 
 
+@app.command("plan", help=PLAN)
 def plan(
     *,
     truth: Annotated[
@@ -88,6 +92,7 @@ def plan(
 ) -> None:
     """Plan an audit."""
     with output.answering():
+        truth = real(truth, "--truth", above=0)
         guessed = _guessed(design, sides)
         audited = _claim(claim, delta)
         assumed = _assumed(truth, audited, fraction)

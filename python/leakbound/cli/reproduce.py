@@ -14,12 +14,15 @@ from leakbound.errors import OptionError
 if TYPE_CHECKING:
     from leakbound.experiments.papers import Cell, Outcome
 
+app = typer.Typer()
+
 REPRODUCE = (
     "Compute a table or figure of a paper anew: ours beside the printed, and why they differ.\n\n"
     "Without NAME, list what there is."
 )
 
 
+@app.command("reproduce", help=REPRODUCE)
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which table or figure.")] = "",
     *,

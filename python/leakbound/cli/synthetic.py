@@ -11,7 +11,7 @@ import typer
 
 from leakbound.cli import output
 from leakbound.cli.audits import Json  # noqa: TC001 (typer reads the annotation)
-from leakbound.cli.demo import Seed, bar, one_run_on_text
+from leakbound.cli.demo import Seed, app, bar, one_run_on_text
 from leakbound.errors import IncompatibleOptionsError
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ _TEXT = _Words(
 )
 
 
+@app.command("census", help=CENSUS)
 def census(
     *,
     out: Annotated[
@@ -146,6 +147,7 @@ def census(
     )
 
 
+@app.command("glyphs", help=GLYPHS)
 def glyphs(
     *,
     out: Annotated[
@@ -185,6 +187,7 @@ def _given(**options: object) -> dict[str, object]:
     return {name: value for name, value in options.items() if value}
 
 
+@app.command("text", help=TEXT)
 def text(
     *,
     audit: Annotated[

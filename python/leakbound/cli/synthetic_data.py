@@ -24,6 +24,8 @@ from leakbound.cli.tables import read_records
 
 __all__ = ["SYNTHETIC", "synthetic"]
 
+app = typer.Typer()
+
 SYNTHETIC = (
     "Audit a generator by the synthetic table that it made: how much ε does the table prove?\n\n"
     "The records were split at random before: the generator learnt from --members, and "
@@ -38,6 +40,7 @@ SYNTHETIC = (
 _FILE = "A table with one row per record: .csv, .npz or .parquet."
 
 
+@app.command("synthetic", help=SYNTHETIC)
 def synthetic(
     *,
     members: Annotated[

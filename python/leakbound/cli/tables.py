@@ -46,6 +46,8 @@ _QUOTED = 60
 """Most characters of a value that a message quotes."""
 _LISTED = 20
 """Most columns that a message names."""
+_SMALL = 1 << 20
+"""Bytes that are read line by line in less time than Arrow takes to load."""
 _LINE = 1 << 26
 """Longest line of a csv file, in characters."""
 
@@ -284,8 +286,9 @@ def _bounded(file: TextIO, path: Path) -> Iterator[str]:
 def _csv(
     path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str]
 ) -> dict[str, NDArray[Any]]:
-    """Read by Arrow where it is installed; whatever it refuses, the plain reader explains."""
-    columns = _csv_by_arrow(path, names, picked, text)
+    """Read large files by Arrow, if installed; what it refuses, the plain reader explains."""
+    small = path.stat().st_size < _SMALL
+    columns = None if small else _csv_by_arrow(path, names, picked, text)
     return _csv_by_line(path, names, picked, text) if columns is None else columns
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+app = typer.Typer()
+
 VALIDATE = (
     "Count how often audits claim more than the truth, on simulated games.\n\n"
     "An audit at 90 % confidence may do so in a tenth of the games; an exact binomial test judges "
@@ -32,6 +34,7 @@ VALIDATE = (
 )
 
 
+@app.command("validate", help=VALIDATE)
 def validate(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[WORDS]...", help="Words a case must have.")

@@ -12,6 +12,8 @@ from leakbound.cli import output
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Commitment
 
+app = typer.Typer()
+
 VERIFY = (
     "Recompute what a bundle claims: its digests, its commitment, its audit, its page.\n\n"
     "Prints each check, then [bold]VALID[/] or [bold]INVALID[/] and why.\n\n"
@@ -20,6 +22,7 @@ VERIFY = (
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 
+@app.command("verify", help=VERIFY)
 def verify(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The bundle.")],
     *,

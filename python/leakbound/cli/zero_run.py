@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, audit_zero_run
-from leakbound._base.validation import check_membership
+from leakbound._base.validation import check_membership, real
 from leakbound.cli import output
 from leakbound.cli.audits import (
     AttackColumns,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray
     from leakbound.claims import Claim
     from leakbound.propensity import CrossFit, PropensityFit
+
+app = typer.Typer()
 
 ZERO_RUN = (
     "Audit a model from given members and non-members, without any training.\n\n"
@@ -95,9 +97,10 @@ class _Fitting:
         """Share of the rows that are learnt from and not audited; half for a bootstrap."""
         if self.holdout is None:
             return 0.5 if self.uncertainty == "bootstrap" else 0.0
-        return self.holdout
+        return real(self.holdout, "--holdout", least=0, below=1)
 
 
+@app.command("zero-run", help=ZERO_RUN)
 def zero_run(
     file: File,
     *,

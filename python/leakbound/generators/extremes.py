@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import (
@@ -60,7 +61,7 @@ class FeatureExtreme:
         text = f"{self.name} {sign} {self.limit:g}: {self.beyond} members, nothing generated"
         if self.guesses is not None:
             text += f"; {self.guesses} of the baseline's guesses"
-        return f"{text}; alone c >= {self.c_lb:.2f}"
+        return f"{text}; alone c >= {down(self.c_lb)}"
 
 
 def feature_extremes(

@@ -3,7 +3,20 @@
 Nothing here knows a type of result: results hand over what they say, in the parts of `contents`.
 """
 
-from leakbound.report.page import environment, render, write
-from leakbound.report.several import headline_of_many, joint_confidence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leakbound.report.page import environment, render, write
+    from leakbound.report.several import headline_of_many, joint_confidence
+else:
+    from leakbound._base.attributes import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "leakbound.report.page": "environment render write",
+            "leakbound.report.several": "headline_of_many joint_confidence",
+        },
+    )
 
 __all__ = ["environment", "headline_of_many", "joint_confidence", "render", "write"]

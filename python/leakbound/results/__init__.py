@@ -1,13 +1,32 @@
 """What audits return: frozen results that say what their number means, and go to JSON and back."""
 
-from leakbound._base.types import Kind
-from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
-from leakbound.results.base import ScoreAudit
-from leakbound.results.dp_sgd import Accounted, DPSGDAudit, SamplingResult, StepsResult
-from leakbound.results.one_run import AuditResult
-from leakbound.results.panoramia import PanoramiaResult
-from leakbound.results.synthetic import SyntheticResult
-from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leakbound._base.types import Kind
+    from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
+    from leakbound.results.base import ScoreAudit
+    from leakbound.results.dp_sgd import Accounted, DPSGDAudit, SamplingResult, StepsResult
+    from leakbound.results.one_run import AuditResult
+    from leakbound.results.panoramia import PanoramiaResult
+    from leakbound.results.synthetic import SyntheticResult
+    from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
+else:
+    from leakbound._base.attributes import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "leakbound._base.types": "Kind",
+            "leakbound.report.parts": "Assumption Checked Curve Histogram Provenance Roc",
+            "leakbound.results.base": "ScoreAudit",
+            "leakbound.results.dp_sgd": "Accounted DPSGDAudit SamplingResult StepsResult",
+            "leakbound.results.one_run": "AuditResult",
+            "leakbound.results.panoramia": "PanoramiaResult",
+            "leakbound.results.synthetic": "SyntheticResult",
+            "leakbound.results.zero_run": "Bootstrap LearntLogOdds ZeroRunResult",
+        },
+    )
 
 __all__ = [
     "Accounted",

@@ -7,10 +7,11 @@ for, from the arrays that were audited, and kept.
 import html
 import math
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast, get_args
 
 import numpy as np
 
@@ -140,7 +141,7 @@ class ScoreAudit(Record):
 
 
 class Evidence(Protocol):
-    """What `leakbound.evidence` does for results: it stands above them and names itself to them."""
+    """What `leakbound.evidence` does for results: it stands above them."""
 
     def verify_result(
         self, result: "Result", data: Mapping[str, Any], options: Mapping[str, Any], /
@@ -158,9 +159,6 @@ class Result(Record, ABC):
     `headline`, `evidence`, `answer`, `metrics`, `figures` and `sections` are what reports lay out.
     """
 
-    evidence_by: ClassVar[Evidence]
-    """Set by the package when it is imported."""
-
     kind: Kind
     claim: Claim
     bound: float
@@ -172,6 +170,11 @@ class Result(Record, ABC):
     warnings: tuple[str, ...]
     checked: Checked | None
     _provenance: Lazy[Provenance]
+
+    @property
+    def _verifier(self) -> Evidence:
+        """What audits again, and so stands above results: the package hands it out by name."""
+        return cast("Evidence", sys.modules["leakbound"].evidence)
 
     @property
     def provenance(self) -> Provenance:
@@ -636,7 +639,7 @@ class Result(Record, ABC):
         data = {"member": member, **inputs}
         named = isinstance(scores, Mapping) and set(scores) == {"baseline_scores", "attack_scores"}
         data |= dict(scores) if named and isinstance(scores, Mapping) else {"scores": scores}
-        return self.evidence_by.verify_result(self, data, options or {})
+        return self._verifier.verify_result(self, data, options or {})
 
     def bundle(
         self,
@@ -691,7 +694,7 @@ class Result(Record, ABC):
         OSError
             If a file cannot be written; an older bundle is then left as it was.
         """
-        self.evidence_by.write_bundle(
+        self._verifier.write_bundle(
             folder,
             self,
             scores=scores,

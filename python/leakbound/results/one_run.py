@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from leakbound._base.formatting import down, number, percent, up
+from leakbound._base.names_only import names_only
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Relation, Verdict
 from leakbound._base.validation import choice, real
@@ -156,6 +157,7 @@ class AuditResult(Result, ScoreAudit):
             return super().epsilon(delta)
         return _converted(self.rejected, delta)
 
+    @names_only("epsilon", "delta")
     def check(
         self,
         *,

@@ -96,7 +96,7 @@ def test_without_numpy_the_program_ends_with_70_and_one_line(
     called = {
         "script": [str(script), "plan", "--truth", "3"],
         "module": ["-m", "leakbound", "plan", "--truth", "3"],
-        "import": ["-c", "import leakbound"],
+        "import": ["-c", "import leakbound; leakbound.audit_one_run"],
     }
     package = Path(lb.__file__).parents[1]
     done = subprocess.run(
@@ -106,7 +106,7 @@ def test_without_numpy_the_program_ends_with_70_and_one_line(
         check=False,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path, package)))},
     )
-    if program == "import":  # an exception of Python, for whoever imports the package
+    if program == "import":  # an exception of Python, for whoever uses the package
         assert done.returncode == 1
         assert done.stderr.startswith("Traceback")
     else:

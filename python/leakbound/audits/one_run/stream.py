@@ -13,6 +13,7 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.archives import Archive, DamagedFileError, open_archive
 from leakbound._base.files import replacing
+from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     ArrayInput,
@@ -450,7 +451,7 @@ class OneRunStream:
         return stream
 
     def __repr__(self) -> str:
-        bound = "no bound" if self._refused else f"epsilon >= {self.bound:.2f}"
+        bound = "no bound" if self._refused else f"epsilon >= {down(self.bound)}"
         return (
             f"OneRunStream({bound} @ {100 * self._confidence:.10g}%, "
             f"{self._claim.name}, m={self.m}, batches={self.batches})"

@@ -1,0 +1,83 @@
+"""What the library says, in the words of the command line.
+
+Its messages name arguments and classes of Python, as whoever calls it from there wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["in_its_words"]
+
+_POLICIES = {
+    "EqualLevelScan": "equal-level",
+    "Fixed": "fixed:R",
+    "KLScan": "kl",
+    "ScoreAdaptive": "adaptive:R,R",
+    "Split": "split",
+    "Uncorrected": "uncorrected",
+    "UnionBound": "union",
+    "VilleMixture": "ville",
+    "Weighted": "weighted",
+}
+_CLAIMS = {
+    "ApproxDP": "(ε, δ)-DP",
+    "GaussianDP": "Gaussian DP",
+    "LaplaceDP": "Laplace DP",
+    "PureDP": "pure DP",
+}
+_AUDITS = {
+    "audit_one_run": "leakbound one-run",
+    "audit_panoramia": "leakbound panoramia",
+    "audit_zero_run": "leakbound zero-run",
+}
+_ARGUMENTS = (
+    "adversary bootstrap bound c_upper claim confidence correction cuts delta design epsilon "
+    "features gamma ids max_recall prior real_nonmembers relaxation seed sides tail uncertainty "
+    "variant"
+).replace(" ", "|")
+_CALL = r"(?:\((?:[^()]|\([^()]*\))*\))?"
+"""The arguments that a class is named with, if any."""
+
+
+def _policy(found: re.Match[str]) -> str:
+    guesses = re.search(r"guesses=(\d+)", found[0])
+    word = f"fixed:{guesses[1]}" if guesses else _POLICIES[found[2]]
+    return f"--cuts {word}" if found[1] else word
+
+
+def _option(found: re.Match[str]) -> str:
+    value = found[2].strip('"')
+    flag = f"--{found[1].replace('_', '-')}"
+    return flag if value in {"", "True"} else f"{flag} {value}"
+
+
+_RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"; convert it first, for example with numpy\.\w+\(.*?\)", "; save it as numbers"),
+    (r"; give their ranks, numpy\.unique\(.*?\)\[1\]", "; save their ranks in place of them"),
+    (r" \((?:audit_\w+)\)", ""),
+    (rf"\b({'|'.join(_AUDITS)})\b", lambda found: _AUDITS[found[1]]),
+    (rf"(\bcuts=)?\b({'|'.join(_POLICIES)})\b{_CALL}", _policy),
+    (rf"(?:\bclaim=)?\b({'|'.join(_CLAIMS)})\b{_CALL}", lambda found: _CLAIMS[found[1]]),
+    (r"\bor None for\b", "or auto for"),
+    (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),
+    (rf'\b({_ARGUMENTS})=("?[\w.+-]*"?)', _option),
+    (r"\b(c_upper|max_recall|real_nonmembers)\b", lambda found: f"--{found[1].replace('_', '-')}"),
+)
+
+
+def in_its_words(text: str) -> str:
+    """Return a message with options and commands in place of arguments, classes and functions.
+
+    Examples
+    --------
+    >>> in_its_words('cuts=VilleMixture is not for Laplace DP: take Fixed, Split or UnionBound')
+    '--cuts ville is not for Laplace DP: take fixed:R, split or union'
+    """
+    for pattern, words in _RULES:
+        text = re.sub(pattern, words, text)
+    return text

@@ -1,0 +1,146 @@
+"""Install what is to be published, as a stranger would, and try it: `make dist` runs this.
+
+A wheel is installed with no Rust on the path, a source distribution with it, each in an empty
+virtual environment. Then the example of the README prints what it says there, the command line
+audits a file, and the smoke tests pass, all from outside the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SMOKE = (
+    "tests/python/package/test_public_api.py",
+    "tests/python/package/test_lazy_attributes.py",
+    "tests/python/audits/test_one_run.py",
+    "tests/python/claims/test_claims.py",
+    "tests/python/cuts",
+)
+"""Tests that need nothing but the package, pytest and hypothesis."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A virtual environment with the package in it, and a folder to work in."""
+
+    folder: Path
+    environment: dict[str, str]
+    pip: list[str]
+
+    def run(self, program: str, *arguments: object, code: int = 0) -> str:
+        """Run a program of the environment and return what it prints."""
+        place = self.folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
+        done = subprocess.run(
+            [place / program, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode != code:
+            message = f"{program} {arguments} ended with {done.returncode}:\n"
+            raise SystemExit(message + done.stdout + done.stderr)
+        return done.stdout
+
+
+def main() -> None:
+    """Try each file of the folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="Where the wheel and the source are.")
+    parser.add_argument("--unpinned", action="store_true", help="Take the newest dependencies.")
+    options = parser.parse_args()
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if not options.unpinned:
+        pip.append(f"--constraint={ROOT / 'constraints.txt'}")
+    files = sorted(options.folder.glob("leakbound-*"))
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder:
+            installed = install(file.resolve(), Path(folder).resolve(), pip)
+            for check in (is_elsewhere, runs_the_example, audits_a_file, passes_smoke_tests):
+                check(installed)
+        sys.stdout.write(f"{file.name}: installed and tried\n")
+    if not files:
+        message = f"nothing to try in {options.folder}"
+        raise SystemExit(message)
+
+
+def install(file: Path, folder: Path, pip: list[str]) -> Installed:
+    """Install a file into an empty environment, a wheel without Rust."""
+    unwanted = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    environment = {name: text for name, text in os.environ.items() if name not in unwanted}
+    environment |= {"PYTHONUTF8": "1", "COLUMNS": "80"}
+    if file.suffix == ".whl":
+        environment["PATH"] = without("cargo", without("rustc", environment["PATH"]))
+        for program in ("cargo", "rustc"):
+            if shutil.which(program, path=environment["PATH"]):
+                message = f"{program} is on the path"
+                raise SystemExit(message)
+    venv.create(folder / "environment", with_pip=True)
+    installed = Installed(folder, environment, pip)
+    installed.run("python", *pip, file)
+    return installed
+
+
+def without(program: str, path: str) -> str:
+    """Return the folders of a path that do not have a program."""
+    folders = [one for one in path.split(os.pathsep) if not shutil.which(program, path=one)]
+    return os.pathsep.join(folders)
+
+
+def is_elsewhere(installed: Installed) -> None:
+    """What is tried is what was installed, not the checkout."""
+    where = installed.run("python", "-c", "import leakbound; print(leakbound.__file__)")
+    if installed.folder.resolve() not in Path(where.strip()).resolve().parents:
+        raise SystemExit(where)
+
+
+def runs_the_example(installed: Installed) -> None:
+    """The first example of the README prints what stands below it."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    if found is None:
+        message = "README.md has no example with its output"
+        raise SystemExit(message)
+    printed = installed.run("python", "-c", found[1])
+    if printed != found[2]:
+        message = f"the example of the README prints\n{printed}"
+        raise SystemExit(message)
+
+
+def audits_a_file(installed: Installed) -> None:
+    """The command line answers a claim about a table of scores, with its exit code."""
+    draw = random.Random(0)
+    member = [draw.random() < 0.5 for _ in range(1000)]
+    rows = (f"{draw.gauss(2.0 * yes, 1)},{int(yes)}\n" for yes in member)
+    (installed.folder / "scores.csv").write_text("score,member\n" + "".join(rows))
+    installed.run("leakbound", "--help")
+    installed.run("leakbound", "one-run", "scores.csv", "--claim", "eps=1", code=1)
+    printed = installed.run("leakbound", "one-run", "scores.csv", "--claim", "eps=100", code=3)
+    if "lower bound" not in printed:
+        raise SystemExit(printed)
+
+
+def passes_smoke_tests(installed: Installed) -> None:
+    """The tests that need nothing but the package pass from outside the checkout."""
+    installed.run("python", *installed.pip, "pytest", "hypothesis")
+    shutil.copytree(
+        ROOT / "tests", installed.folder / "tests", ignore=shutil.ignore_patterns("__*")
+    )
+    options = ["--quiet", "--import-mode=importlib", "--override-ini=pythonpath=tests/support"]
+    installed.run("python", "-m", "pytest", *options, *SMOKE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The command line answers in its own words: options and commands, never arguments of Python."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import BASELINE, MEMBER, SCORE, leakbound
+from leakbound.cli.wording import in_its_words
+
+PYTHON = re.compile(
+    r"numpy|\b\w+\(\)|\b[a-z_]+=[A-Z\"']|audit_\w+|\b[a-z]+_[a-z]+ must|=True|=False|\bNone\b|"
+    + "|".join(name for name in lb.__all__ if name[0].isupper())
+)
+
+OPTIONS = {
+    "--cuts fixed:0": "--cuts fixed:0: guesses must be at least 1, got 0",
+    "--cuts split:2": "--cuts split:2: fraction must be above 0 and below 1, got 2",
+    "--cuts fixed:1000": "--cuts fixed:1000 asks for more guesses than there are examples (300)",
+    "--cuts adaptive:3,4": "--cuts adaptive:R,R is for families of trade-off functions: take kl",
+    "--family laplace --cuts ville": "--cuts ville is not for Laplace DP: take fixed:R, split or",
+    "--claim eps=1,delta=1e-5 --cuts equal-level": "under delta > 0 take fixed:R, kl or union",
+    "--claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
+}
+GENERATED = {
+    "--tail hoeffding --cuts kl": "--tail hoeffding is for --cuts union: kl has no such limits",
+    "--real-nonmembers --c-upper 1": "--real-nonmembers means c = 0: leave out --c-upper",
+    "--max-recall 0": "--max-recall must be above 0",
+    "--c-upper -1": "--c-upper must be at least 0",
+}
+
+
+@pytest.mark.parametrize(("options", "said"), OPTIONS.items(), ids=OPTIONS)
+def test_refused_options_of_one_run(options: str, said: str, scores: Path) -> None:
+    refusal = leakbound("one-run", scores, *options.split()).refusal
+    assert said in refusal
+    assert not PYTHON.search(refusal)
+
+
+@pytest.mark.parametrize(("options", "said"), GENERATED.items(), ids=GENERATED)
+def test_refused_options_of_panoramia(options: str, said: str, scores: Path) -> None:
+    refusal = leakbound("panoramia", scores, *options.split()).refusal
+    assert said in refusal
+    assert not PYTHON.search(refusal)
+
+
+COLUMNS = {
+    "text": ({"score": SCORE.astype(str)}, "scores must hold real numbers, got dtype <U32; save"),
+    "text for membership": ({"member": np.where(MEMBER, "in", "out")}, "save it as numbers"),
+    "large integers": ({"score": np.arange(300) + 2**60}, "save their ranks in place of them"),
+    "all members": ({"member": MEMBER | True}, "with --prior; for a random split"),
+    "all members, too": ({"member": MEMBER | True}, "declare --design fixed_size (approximate); "),
+    "all, once more": ({"member": MEMBER | True}, "was randomised, use leakbound zero-run"),
+}
+
+
+@pytest.mark.parametrize(("columns", "said"), COLUMNS.values(), ids=COLUMNS)
+def test_refused_columns(columns: dict[str, object], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    given: dict[str, object] = {"score": SCORE, "member": MEMBER, "baseline_score": BASELINE}
+    np.savez(path, **(given | columns))  # type: ignore[arg-type]
+    refusal = leakbound("one-run", path).refusal
+    assert said in refusal
+    assert not PYTHON.search(refusal)
+
+
+def test_other_refusals(scores: Path) -> None:
+    assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
+    answer = leakbound("zero-run", scores, "--features", "baseline_score", "--holdout", 400)
+    assert "--holdout must be at least 0 and below 1, got 400" in answer.refusal
+
+
+@pytest.mark.parametrize(
+    "text", ["a bound of at least 0.5, where cuts were split", "scores=3 of 4 are equal"]
+)
+def test_plain_words_stay(text: str) -> None:
+    assert in_its_words(text) == text

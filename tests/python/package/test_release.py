@@ -1,0 +1,83 @@
+"""What a release rests on agrees with itself: workflows, versions."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+GRANTS = {"contents": "read", "attestations": "write", "id-token": "write"}
+"""The most that a job may do with the repository."""
+
+
+def toml(name: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def workflow(path: Path) -> dict[Any, Any]:
+    yaml = pytest.importorskip("ruamel.yaml")
+    found: dict[Any, Any] = yaml.YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [("github-workflows", WORKFLOWS), ("dependabot", [ROOT / ".github" / "dependabot.yml"])],
+    ids=["workflows", "dependabot"],
+)
+def test_workflows_fit_their_schema(schema: str, files: list[Path]) -> None:
+    pytest.importorskip("check_jsonschema")
+    command = [sys.executable, "-m", "check_jsonschema", f"--builtin-schema=vendor.{schema}"]
+    done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_job_may_do_no_more_than_it_must(path: Path) -> None:
+    found = workflow(path)
+    assert found["permissions"] == {}
+    for job in found["jobs"].values():
+        assert job["permissions"].items() <= GRANTS.items()
+        assert job["timeout-minutes"] < 360
+        for step in job["steps"]:
+            assert "${{" not in step.get("run", ""), (
+                "an expression in a script can be injected into"
+            )
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_what_is_there(path: Path) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    for job in workflow(path)["jobs"].values():
+        for line in (step.get("run", "") for step in job["steps"]):
+            for word in line.split()[1:] if line.startswith("make ") else ():
+                assert "=" in word or word in targets
+            for script in re.findall(r"python (\S+\.py)(?:\s|$)", line):
+                assert (ROOT / script).exists()
+
+
+def test_python_versions_of_the_classifiers_are_tested() -> None:
+    marked = {
+        found[1]
+        for text in toml("pyproject.toml")["project"]["classifiers"]
+        if (found := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text))
+    }
+    tested = workflow(ROOT / ".github" / "workflows" / "tests.yml")
+    assert marked <= set(tested["jobs"]["python"]["strategy"]["matrix"]["python"])
+
+
+def test_one_version() -> None:
+    version = toml("Cargo.toml")["workspace"]["package"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert {
+        crate["version"]
+        for name, crate in toml("Cargo.toml")["workspace"]["dependencies"].items()
+        if name.startswith("leakbound-")
+    } == {version}
