@@ -22,7 +22,6 @@ from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof, simultaneous_results
 from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
 from leakbound.audits.one_run.proofs import one_run_proof
-from leakbound.audits.one_run.random_split import audit_split
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.biased_coins import check_prior, describe
 from leakbound.claims import FAMILIES, Claim, PureDP
@@ -269,6 +268,8 @@ def audit_one_run(
             seed=seed,
         )
         if request.design == "random_split":
+            from leakbound.audits.one_run.random_split import audit_split  # loads challengers
+
             return audit_split(scores, member, request)
         return audit_coins(scores, member, request, declared=True)
 
