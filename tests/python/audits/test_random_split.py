@@ -10,6 +10,7 @@ import leakbound as lb
 from leakbound import errors, stats
 from leakbound.audits.engine.pairs import Pairs, Units, stretched
 from leakbound.audits.one_run.challenge import challenge
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
 
 POLICIES = [
@@ -308,3 +309,31 @@ def test_p_values_of_random_splits_are_rarely_small() -> None:
         pairs = Pairs.drawn(units(member), seed)
         small += challenge(pairs, features, seed).p_value <= 0.2
     assert small <= 14
+
+
+def test_a_family_on_a_split_of_the_pairs() -> None:
+    scores, member = split(2000, 1000, 14, 1.5)
+    for claim in (lb.GaussianDP(), lb.LaplaceDP()):
+        result = audit(scores, member, claim=claim, cuts=lb.Split())
+        assert 0.3 < result.bound <= result.ceiling
+        assert result.m == 1500  # a quarter of the pairs chose the cut
+    adaptive = audit(scores, member, claim=lb.GaussianDP(), cuts=lb.ScoreAdaptive([50, 200]))
+    assert adaptive.bound > 0.3
+
+
+def test_dp_sgd_has_its_own_curve() -> None:
+    claim = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10)
+    asked = OneRunRequest(claim=claim, confidence=0.95, design="random_split")
+    expected = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10, relation="replace")
+    assert asked.claim == expected
+    assert OneRunRequest(claim=claim, confidence=0.95).claim == claim
+
+
+def test_power() -> None:
+    """The mean of 20 games, less three standard errors of a spread of 0.4."""
+    means = [
+        np.mean([audit(*split(n, members, seed, mu)).bound for seed in range(20)])
+        for n, members, mu in ((2000, 1000, 1.0), (6000, 4800, 1.2))
+    ]
+    assert means[0] > 2.5 - 0.27
+    assert means[1] > 2.9 - 0.27
