@@ -1,6 +1,7 @@
 """Audits of random splits: what is paired, what is guessed, and what the bound is made of."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,9 +86,12 @@ def test_the_guess_is_the_sign_and_zero_is_none() -> None:
     path = lb.KLScan().path(game.ranking(), "pairs")
     assert (path.guesses, path.correct) == (4, 2)
     assert [path.count(r) for r in (1, 2, 4)] == [(1, 1), (3, 2), (4, 2)]  # two are tied
-    ranks = game.without_ties().scores
-    assert ranks[2] == 0
-    assert np.sign(ranks).tolist() == [1, -1, 0, 1, -1]
+    counted = replace(game, break_ties=True)
+    path = lb.KLScan().path(counted.ranking(), "pairs")
+    assert (path.guesses, path.correct) == (5, 3)  # the coin guesses last
+    ranks = counted.without_ties().scores
+    assert np.abs(ranks[2]) == 1
+    assert np.sign(ranks).tolist() == [1, -1, 1, 1, -1]
     assert np.unique(np.abs(ranks)).size == 5
 
 
@@ -217,7 +221,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
     ({"cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "which of a pair"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, "5"),
-    ({"scores": np.ones(8)}, errors.AbstentionError, "every one of 4 pairs are equal"),
+    ({"scores": np.ones(8)}, errors.AbstentionError, "all 8 scores are equal"),
 ]
 
 
@@ -253,8 +257,18 @@ def test_ties_are_broken_by_the_seed_where_cuts_may_not_depend_on_scores() -> No
         audit(scores, member, claim=lb.GaussianDP(), seed=0, cuts=lb.Fixed(r)) for r in (90, 700)
     ]
     assert made[0].guesses == 90
-    assert 550 < made[1].guesses < 700  # the others have equal scores
+    assert made[1].guesses == 700  # some pairs have equal scores, and coins guess
     assert all(result.bound > 0.5 for result in made)
+
+
+def test_pairs_of_equal_scores_are_no_error() -> None:
+    """Whether all are depends on who is a member, so it must not decide what is raised."""
+    scores, member = np.arange(8) % 4 // 2 * 1.0, np.arange(8) % 2 == 0
+    strata = np.arange(8) // 2
+    for claim in CLAIMS:
+        cuts = lb.KLScan() if claim == lb.PureDP() else lb.Fixed(2)
+        result = audit(scores, member, strata=strata, claim=claim, cuts=cuts)
+        assert (result.bound, bool(result.reason)) == (0, True)
 
 
 def test_all_orientations_of_drawn_pairs_are_splits() -> None:
