@@ -39,7 +39,7 @@ class PairGame(Game):
         )
 
     def without_ties(self) -> Self:
-        """Return the game with ties of size broken from the seed; of equal scores the first wins."""
+        """Return the game with ties of size broken from the seed; of two equal ones, the first."""
         ranks = untied(np.abs(self.scores), self.seed) + 1
         return replace(self, scores=np.where(self.scores < 0, -ranks, ranks))
 
