@@ -17,7 +17,7 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 FLOORS = (
     ("cli",),
     ("experiments",),
-    ("evidence",),
+    ("evidence", "testing"),
     ("panoramia", "planning", "validity"),
     ("audits",),
     ("results",),
@@ -36,7 +36,10 @@ FACES = {"leakbound", "leakbound.__main__"}
 FORMER = {f"leakbound._former.{name}" for name in ("plan", "plots", "tradeoff")}
 """Former places of public names, importable without `_former`, which import their new ones."""
 
-HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}
+HEAVY = {
+    *("torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"),
+    "pytest",
+}
 
 
 @cache
