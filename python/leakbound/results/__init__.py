@@ -3,6 +3,7 @@
 from leakbound._base.types import Kind
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.results.base import ScoreAudit
+from leakbound.results.implied import Implied
 from leakbound.results.one_run import AuditResult
 from leakbound.results.panoramia import PanoramiaResult
 from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
@@ -14,6 +15,7 @@ __all__ = [
     "Checked",
     "Curve",
     "Histogram",
+    "Implied",
     "Kind",
     "LearntLogOdds",
     "PanoramiaResult",

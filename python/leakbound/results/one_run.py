@@ -8,7 +8,7 @@ from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Verdict
 from leakbound._base.validation import real
-from leakbound.claims import FAMILIES, Claim
+from leakbound.claims import FAMILIES, Claim, GaussianDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.contents import Figure, Metric, Profile, Series, Terms
@@ -298,6 +298,15 @@ class AuditResult(Result, ScoreAudit):
         """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
         nothing = math.inf if self.bounds_above else 0.0
         return KINDS[self.kind].proves and self.bound != nothing
+
+    def _refuted_curve(self) -> TradeOff | None:
+        """Return the refuted curve of the family, that of guesses of members."""
+        if not isinstance(self.claim, FAMILIES):
+            return super()._refuted_curve()
+        claim = self.claim
+        if isinstance(claim, GaussianDP):
+            claim = replace(claim, delta=0.0)
+        return claim.attained(self.bound, "member")
 
     @property
     def terms(self) -> Terms:
