@@ -2,6 +2,7 @@
 
 from leakbound.evidence.bundle import write_bundle
 from leakbound.evidence.challenge import judge_challenge, new_challenge, opened_challenge
+from leakbound.evidence.exports import ml_bom, model_index
 from leakbound.evidence.verification import verify_bundle, verify_result
 from leakbound.results.verification import Check, Verification
 
@@ -9,6 +10,8 @@ __all__ = [
     "Check",
     "Verification",
     "judge_challenge",
+    "ml_bom",
+    "model_index",
     "new_challenge",
     "opened_challenge",
     "verify_bundle",

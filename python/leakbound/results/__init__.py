@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
     from leakbound.results.base import ScoreAudit
     from leakbound.results.dp_sgd import Accounted, DPSGDAudit, SamplingResult, StepsResult
+    from leakbound.results.implied import Implied
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
     from leakbound.results.synthetic import SyntheticResult
@@ -21,6 +22,7 @@ else:
             "leakbound.report.parts": "Assumption Checked Curve Histogram Provenance Roc",
             "leakbound.results.base": "ScoreAudit",
             "leakbound.results.dp_sgd": "Accounted DPSGDAudit SamplingResult StepsResult",
+            "leakbound.results.implied": "Implied",
             "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",
             "leakbound.results.synthetic": "SyntheticResult",
@@ -37,6 +39,7 @@ __all__ = [
     "Curve",
     "DPSGDAudit",
     "Histogram",
+    "Implied",
     "Kind",
     "LearntLogOdds",
     "PanoramiaResult",

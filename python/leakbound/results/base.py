@@ -7,6 +7,7 @@ for, from the arrays that were audited, and kept.
 import html
 import math
 import os
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -29,11 +30,13 @@ from leakbound._base.types import (
 )
 from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
+from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
+from leakbound.results.implied import Implied, implied_by
 from leakbound.results.verification import Verification
 from leakbound.results.words import COMPARED, FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
 
@@ -560,6 +563,69 @@ class Result(Record, ABC):
         """
         check_delta(delta, self.claim)
         return self.bound
+
+    def implied(self) -> Implied | None:
+        """Return lower bounds on what people read: advantage, TPR at low FPR, posterior.
+
+        Returns
+        -------
+        Implied or None
+            At the confidence of the bound, all at once, and on the same assumptions; None if the
+            number is no bound.
+
+        Examples
+        --------
+        >>> import numpy as np, leakbound as lb
+        >>> member = np.arange(300) % 2 == 0
+        >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+        >>> round(result.implied().advantage, 2)
+        0.94
+        """
+        if not KINDS[self.kind].proves:
+            return None
+        return implied_by(self._refuted_curve() if self.refutes else None)
+
+    def _refuted_curve(self) -> TradeOff | None:
+        """Return the least private curve that is refuted, failures of the claim left out."""
+        return TradeOff.approx(self.bound)
+
+    def scalars(self) -> dict[str, float]:
+        """Return the result as a flat dict of numbers, for MLflow, Weights & Biases or a table.
+
+        Returns
+        -------
+        dict of str to float
+            Finite numbers by names of letters, digits and underscores; what does not exist, or is
+            infinite, is left out. `refuted` is 1 or 0 for the guarantee that was checked, and left
+            out if the audit was inconclusive about it.
+        """
+        ranking, implied = self._ranking, self.implied()
+        found: dict[str, float | None] = {
+            "epsilon": self.epsilon_bound,
+            "epsilon_ceiling": self.epsilon_ceiling,
+            "delta": self.claim.delta,
+            "confidence": self.confidence,
+            "proves": float(KINDS[self.kind].proves),
+            "examples": ranking.m,
+            "members": ranking.members,
+            "guesses": ranking.guesses,
+            "correct": ranking.correct,
+            "auc": ranking.auc,
+            "warnings": len(self.warnings),
+            "contradicted_assumptions": len(self.contradicted()),
+        }
+        if implied is not None:
+            found |= {f"implied_{name}": value for name, value in vars(implied).items()}
+        if self.claim.parameter != "epsilon":
+            found[self.claim.parameter] = self.bound
+        if self.checked is not None:
+            found["checked_value"] = self.checked.value
+            found["refuted"] = {"refuted": 1.0, "not refuted": 0.0}.get(self.checked.verdict)
+        return {
+            re.sub(r"\W+", "_", name, flags=re.ASCII): float(value)
+            for name, value in found.items()
+            if value is not None and math.isfinite(value)
+        }
 
     def plot(self, kind: str = "bound", ax: "Axes | None" = None) -> "Axes":
         """Draw one figure of the result.

@@ -26,6 +26,7 @@ from leakbound.results.base import (
     judged,
     sign_of,
 )
+from leakbound.results.implied import Implied
 from leakbound.results.words import DELTA, PATHS, symbol
 
 __all__ = ["AuditResult"]
@@ -369,6 +370,26 @@ class AuditResult(Result, ScoreAudit):
         """Whether some guarantee is refuted: the number is a bound, and more than nothing."""
         nothing = math.inf if self.bounds_above else 0.0
         return KINDS[self.kind].proves and self.bound != nothing
+
+    def implied(self) -> Implied | None:
+        """Return lower bounds on what people read: advantage, TPR at low FPR, posterior.
+
+        Returns
+        -------
+        Implied or None
+            As for every result; None where the bound is on replacing one example, since that is
+            about telling two examples apart, and not members from others.
+        """
+        return None if self.relation == "replace" else super().implied()
+
+    def _refuted_curve(self) -> TradeOff | None:
+        """Return the refuted curve of the family, that of guesses of members."""
+        if not isinstance(self.claim, FAMILIES):
+            return super()._refuted_curve()
+        claim = self.claim
+        if isinstance(claim, GaussianDP):
+            claim = replace(claim, delta=0.0)
+        return claim.attained(self.bound, "member")
 
     @property
     def terms(self) -> Terms:

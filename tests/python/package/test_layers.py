@@ -18,7 +18,7 @@ FLOORS = (
     ("cli",),
     ("experiments",),
     ("integrations",),
-    ("evidence",),
+    ("evidence", "testing"),
     ("panoramia", "planning", "validity"),
     ("audits",),
     ("results",),
@@ -37,7 +37,10 @@ FACES = {"leakbound", "leakbound.__main__"}
 FORMER = {f"leakbound._former.{name}" for name in ("plan", "plots", "tradeoff")}
 """Former places of public names, importable without `_former`, which import their new ones."""
 
-HEAVY = {"torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"}
+HEAVY = {
+    *("torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"),
+    "pytest",
+}
 
 
 @cache

@@ -135,3 +135,10 @@ def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
     converted = split.with_check(epsilon=0.75 * split.bound, relation="add_remove").checked
     assert converted is not None
     assert converted.verdict != "refuted"
+
+
+def test_a_bound_on_replacing_one_implies_nothing_about_members_among_others() -> None:
+    split = lb.audit_one_run(SCORE, MEMBER, design="random_split")
+    assert split.bound > 0
+    assert split.implied() is None
+    assert not [name for name in split.scalars() if name.startswith("implied")]

@@ -1,0 +1,194 @@
+"""Results in the forms of other tools: model cards of Hugging Face, bills of material of CycloneDX.
+
+Both are plain dictionaries: no library is needed to make them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from leakbound._base.formatting import percent
+from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.report.kinds import KINDS
+
+if TYPE_CHECKING:
+    from leakbound._base.types import JsonValue
+    from leakbound.results.base import Result
+
+__all__ = ["ml_bom", "model_index"]
+
+
+def model_index(
+    result: Result, *, model: str, dataset: str, dataset_type: str = "canaries"
+) -> list[JsonValue]:
+    """Return the bounds of a result as the `model-index` of a Hugging Face model card.
+
+    Parameters
+    ----------
+    result : AuditResult, PanoramiaResult or ZeroRunResult
+        A result that proves something, or tried to: not an estimate, nor an exploratory number.
+    model : str
+        Name of the model.
+    dataset : str
+        What was audited, in a few words.
+    dataset_type : str
+        The same as an identifier.
+
+    Returns
+    -------
+    list of dict
+        What `huggingface_hub.repocard_data.model_index_to_eval_results` reads.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If the number of the result is no bound.
+    OptionError
+        If a name is empty.
+
+    Examples
+    --------
+    >>> import numpy as np, leakbound as lb
+    >>> member = np.arange(300) % 2 == 0
+    >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+    >>> index = model_index(result, model="digits", dataset="300 canaries")
+    >>> index[0]["results"][0]["metrics"][0]["type"]
+    'epsilon_lower_bound'
+    """
+    for name, text in (("model", model), ("dataset", dataset), ("dataset_type", dataset_type)):
+        _check_text(name, text)
+    metrics: list[JsonValue] = [
+        {"type": kind, "value": value, "name": words} for kind, value, words in _bounds(result)
+    ]
+    return [
+        {
+            "name": model,
+            "results": [
+                {
+                    "task": {"type": "privacy-audit", "name": "Privacy audit"},
+                    "dataset": {"type": dataset_type, "name": dataset},
+                    "metrics": metrics,
+                }
+            ],
+        }
+    ]
+
+
+def ml_bom(
+    result: Result, *, model: str, version: str | None = None, sha256: str | None = None
+) -> dict[str, JsonValue]:
+    """Return the bounds of a result as a machine-learning bill of materials of CycloneDX 1.6.
+
+    Parameters
+    ----------
+    result : AuditResult, PanoramiaResult or ZeroRunResult
+        As for `model_index`.
+    model : str
+        Name of the model.
+    version : str, optional
+        Its version.
+    sha256 : str, optional
+        Its digest, 64 hexadecimal digits.
+
+    Returns
+    -------
+    dict
+        A document with the model as its one component; each performance metric has a confidence
+        interval that is open above, where the metric has no upper end.
+
+    Raises
+    ------
+    IncompatibleOptionsError
+        If the number of the result is no bound.
+    OptionError
+        If the name is empty, or the digest is none.
+
+    Examples
+    --------
+    >>> import numpy as np, leakbound as lb
+    >>> member = np.arange(300) % 2 == 0
+    >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+    >>> ml_bom(result, model="digits")["components"][0]["type"]
+    'machine-learning-model'
+    """
+    _check_text("model", model)
+    metrics: list[JsonValue] = []
+    for kind, value, words in _bounds(result):
+        interval: dict[str, JsonValue] = {"lowerBound": repr(value)}
+        if not kind.endswith("epsilon_lower_bound"):
+            interval["upperBound"] = "1"
+        metrics.append(
+            {"type": kind, "value": repr(value), "slice": words, "confidenceInterval": interval}
+        )
+    considerations: dict[str, JsonValue] = {
+        "technicalLimitations": [
+            f"{one.name} ({one.status}): {one.statement}" for one in result.assumptions
+        ]
+    }
+    component: dict[str, JsonValue] = {
+        "type": "machine-learning-model",
+        "bom-ref": "model",
+        "name": model,
+        "modelCard": {
+            "quantitativeAnalysis": {"performanceMetrics": metrics},
+            "considerations": considerations,
+        },
+    }
+    if version is not None:
+        component["version"] = version
+    if sha256 is not None:
+        if not re.fullmatch("[0-9a-f]{64}", sha256):
+            message = f"sha256 has 64 hexadecimal digits in lower case, got {sha256!r:.80}"
+            raise OptionError(message)
+        component["hashes"] = [{"alg": "SHA-256", "content": sha256}]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "tools": {
+                "components": [
+                    {
+                        "type": "library",
+                        "name": "leakbound",
+                        "version": result.provenance.leakbound,
+                    }
+                ]
+            }
+        },
+        "components": [component],
+    }
+
+
+def _bounds(result: Result) -> list[tuple[str, float, str]]:
+    """Return each bound: an identifier, the number, and what it is in words."""
+    implied = result.implied()
+    if implied is None:
+        message = (
+            f"the number of a result of kind {result.kind!r} is no bound: it does not belong among "
+            "metrics"
+        )
+        raise IncompatibleOptionsError(message)
+    tag = f"{KINDS[result.kind].tag} at {percent(result.confidence)} confidence"
+    at = result.terms.at.strip() or f"at δ = {result.claim.delta:g}"
+    found = [("epsilon_lower_bound", result.epsilon_bound, f"ε {at}: {tag}")]
+    words: dict[str, str] = {
+        "advantage": "membership advantage",
+        "tpr_at_fpr_0_001": "true positive rate at a false positive rate of 0.1 %",
+        "tpr_at_fpr_0_01": "true positive rate at a false positive rate of 1 %",
+        "posterior": "posterior of a flagged member, prior 1/2",
+    }
+    values: dict[str, Any] = vars(implied)
+    found += [
+        (f"{name}_lower_bound", float(values[name]), f"{text}: {tag}, implied by the refuted curve")
+        for name, text in words.items()
+    ]
+    return [one for one in found if math.isfinite(one[1])]
+
+
+def _check_text(name: str, text: object) -> None:
+    if not isinstance(text, str) or not text.strip():
+        message = f"{name} must be a name that is not empty, got {text!r:.80}"
+        raise OptionError(message)

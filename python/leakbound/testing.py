@@ -1,0 +1,114 @@
+"""Privacy claims as tests: a refuted claim fails, and one that cannot be tested says so.
+
+As a plugin of pytest (``pytest_plugins = ["leakbound.testing"]`` in the topmost ``conftest.py``, or
+``-p leakbound.testing``) it reports tests that are inconclusive as an outcome of their own, which
+fails the run; in JUnit's XML they have the property ``leakbound`` of value ``inconclusive``.
+"""
+
+from typing import Any, Literal
+
+import pytest
+
+from leakbound._base.types import Relation
+from leakbound._base.validation import choice, flag
+from leakbound.results import AuditResult, PanoramiaResult
+
+__all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
+
+
+class RefutedError(AssertionError):
+    """An audit refuted a claimed guarantee."""
+
+
+class InconclusiveError(AssertionError):
+    """An audit could not test a claimed guarantee, or not strictly."""
+
+
+def assert_not_refuted(
+    result: AuditResult | PanoramiaResult,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    parameter: float | None = None,
+    relation: Relation | None = None,
+    c: float | None = None,
+    strict: bool = False,
+    inconclusive: Literal["fail", "skip"] = "fail",
+) -> None:
+    """Fail unless an audit could have refuted a claimed guarantee and did not.
+
+    Parameters
+    ----------
+    result : AuditResult, ZeroRunResult or PanoramiaResult
+        What an audit returned.
+    epsilon, delta : float
+        The claimed guarantee.
+    parameter : float, optional
+        In place of ε, the claimed value of the claim's own parameter, such as μ.
+    relation : {"add_remove", "replace"}, optional
+        What the claimed guarantee compares: needed where the bound is on replacing one example.
+    c : float, optional
+        The claimed closeness of a generator, for PANORAMIA.
+    strict : bool
+        Whether warnings and assumptions that the data contradict make it inconclusive.
+    inconclusive : {"fail", "skip"}
+        What becomes of a claim that even a perfect attack could not have refuted with these
+        examples: it fails, or the test is skipped.
+
+    Raises
+    ------
+    RefutedError
+        If the claim is refuted.
+    InconclusiveError
+        If it could not be tested.
+    OptionError, OptionTypeError, IncompatibleOptionsError
+        If there is no such claim, or the audit says nothing about it.
+
+    Examples
+    --------
+    >>> import numpy as np, leakbound as lb
+    >>> member = np.arange(300) % 2 == 0
+    >>> result = lb.audit_one_run(np.sin(np.arange(300.0)), member)
+    >>> assert_not_refuted(result, epsilon=2.0)
+    """
+    flag(strict, "strict")
+    choice(inconclusive, "inconclusive", Literal["fail", "skip"])
+    claimed: dict[str, Any] = {
+        "epsilon": epsilon,
+        "parameter": parameter,
+        "relation": relation,
+        "c": c,
+        "delta": delta if parameter is None else None,
+    }
+    checked = result.with_check(**{name: one for name, one in claimed.items() if one is not None})
+    if checked.checked is not None and checked.checked.verdict == "refuted":
+        raise RefutedError(checked.answered)
+    doubts = [f"contradicted: {one.name}" for one in result.contradicted()] + [*result.warnings]
+    if checked.checked is not None and checked.checked.verdict == "inconclusive":
+        words = checked.answered
+    elif strict and doubts:
+        words = f"{checked.answered} But, strictly: {'; '.join(doubts)}."
+    else:
+        return
+    if inconclusive == "skip":
+        pytest.skip(words)
+    raise InconclusiveError(words)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any, call: Any) -> Any:
+    """Mark the reports of inconclusive tests, for the terminal and for JUnit."""
+    report = yield
+    if call.excinfo is not None and call.excinfo.errisinstance(InconclusiveError):
+        mark = ("leakbound", "inconclusive")
+        item.user_properties.append(mark)
+        report.user_properties.append(mark)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: Any) -> Any:
+    """Report inconclusive tests as such."""
+    if report.failed and ("leakbound", "inconclusive") in getattr(report, "user_properties", ()):
+        return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
+    return None

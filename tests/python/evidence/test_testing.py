@@ -1,0 +1,109 @@
+"""Claims as tests of pytest: passed, failed, and an outcome of its own where nothing was tested."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
+from leakbound.testing import InconclusiveError, RefutedError, assert_not_refuted
+
+rng = np.random.default_rng(0)
+MEMBER = rng.random(300) < 0.5
+NOISE = rng.normal(size=300)
+LEAKY = lb.audit_one_run(NOISE + 2 * MEMBER, MEMBER)
+QUIET = lb.audit_one_run(NOISE, MEMBER)
+GAUSSIAN = lb.audit_one_run(NOISE + 2 * MEMBER, MEMBER, claim=lb.GaussianDP())
+PANORAMIA = lb.audit_panoramia(NOISE, NOISE + 2 * MEMBER, MEMBER)
+WARNED = lb.audit_one_run(NOISE, MEMBER, design="fixed_size")
+
+
+def test_what_passes() -> None:
+    assert_not_refuted(QUIET, epsilon=1)
+    assert_not_refuted(LEAKY, epsilon=LEAKY.bound)
+    assert_not_refuted(WARNED, epsilon=1)
+    assert_not_refuted(PANORAMIA, epsilon=3, c=1)
+
+
+@pytest.mark.parametrize(
+    ("result", "claimed", "words"),
+    [
+        (LEAKY, {"epsilon": 0.5}, "The claimed ε = 0.5 is refuted"),
+        (GAUSSIAN, {"parameter": 0.5}, "The claimed μ = 0.5 is refuted"),
+        (GAUSSIAN, {"epsilon": 0.5, "delta": 1e-5}, "with δ = 1e-05 is refuted"),
+        (PANORAMIA, {"epsilon": 0.1, "c": 0.1}, "c = 0.1 with ε = 0.1 is refuted"),
+    ],
+)
+def test_what_fails(result: Any, claimed: dict[str, Any], words: str) -> None:
+    with pytest.raises(RefutedError, match=words):
+        assert_not_refuted(result, **claimed)
+    with pytest.raises(RefutedError, match=words):
+        assert_not_refuted(result, **claimed, inconclusive="skip", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("result", "options", "words"),
+    [
+        (QUIET, {"epsilon": 50}, "Inconclusive: the claimed ε = 50 is out of reach"),
+        (PANORAMIA, {"epsilon": 1}, "cannot be tested alone"),
+        (WARNED, {"epsilon": 1, "strict": True}, "strictly: exactly so many examples"),
+    ],
+)
+def test_what_is_inconclusive(result: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InconclusiveError, match=words):
+        assert_not_refuted(result, **options)
+    with pytest.raises(pytest.skip.Exception, match=words):
+        assert_not_refuted(result, **options, inconclusive="skip")
+
+
+def test_wrong_options() -> None:
+    wrong: Any = "yes"
+    with pytest.raises(OptionTypeError, match="strict must be True or False"):
+        assert_not_refuted(QUIET, epsilon=1, strict=wrong)
+    with pytest.raises(OptionError, match="inconclusive must be one of"):
+        assert_not_refuted(QUIET, epsilon=1, inconclusive=wrong)
+    with pytest.raises(IncompatibleOptionsError, match="one of them"):
+        assert_not_refuted(QUIET)
+
+
+SUITE = """
+import numpy as np, leakbound as lb
+from leakbound.testing import assert_not_refuted
+rng = np.random.default_rng(0)
+member = rng.random(300) < 0.5
+result = lb.audit_one_run(rng.normal(size=300), member)
+def test_passes():
+    assert_not_refuted(result, epsilon=1)
+def test_out_of_reach():
+    assert_not_refuted(result, epsilon=50)
+def test_refuted():
+    assert_not_refuted(lb.audit_one_run(member + np.arange(300) / 1e6, member), epsilon=1)
+def test_broken():
+    assert 1 == 2
+"""
+
+
+def test_pytest_tells_the_outcomes_apart(tmp_path: Path) -> None:
+    (tmp_path / "test_privacy.py").write_text(SUITE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "leakbound.testing", "-p", "no:cacheprovider",
+         "--junitxml=junit.xml", "-v", "test_privacy.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "test_passes PASSED" in done.stdout
+    assert "test_out_of_reach INCONCLUSIVE" in done.stdout
+    assert "test_refuted FAILED" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert all(words in last for words in ("2 failed", "1 passed", "1 inconclusive"))
+    marked = {
+        case.get("name"): {one.get("name"): one.get("value") for one in case.iter("property")}
+        for case in ET.parse(tmp_path / "junit.xml").iter("testcase")
+    }
+    assert marked.pop("test_out_of_reach") == {"leakbound": "inconclusive"}
+    assert set(map(str, marked.values())) == {"{}"}
