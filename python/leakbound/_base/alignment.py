@@ -99,6 +99,17 @@ class ExampleOrder:
         carried = (known.values for known in self._known if known.values.dtype.kind in "iufSUT")
         return next((values for values in carried if not _is_range(np.sort(values))), None)
 
+    @property
+    def distinct_ids(self) -> NDArray[Any] | None:
+        """The same, if they are passed as `ids` or none occurs twice.
+
+        An index repeats where tables were put together that each count their rows: it names none.
+        """
+        found = self.ids
+        if self._named or found is None or np.unique(found).size == found.size:
+            return found
+        return None
+
     def _of(self, kind: _Kind) -> list[_Ids]:
         return [known for known in self._known if known.kind == kind]
 

@@ -51,8 +51,8 @@ class Rows:
         if ids is not None:
             check_ids(ids, classes)
             names = np.array(vector(ids, "ids", kinds="biufSUOT"))
-        elif order.ids is not None:
-            names = np.array(order.ids)
+        elif order.distinct_ids is not None:
+            names = np.array(order.distinct_ids)
         for included, name in ((True, "members"), (False, "non-members")):
             if not (classes == included).any():
                 message = (

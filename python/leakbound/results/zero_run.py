@@ -38,9 +38,9 @@ HOW: dict[Correction, str] = {
     "composition": "by composition",
 }
 """How each correction comes to its bound, in a few words."""
-_UNCERTAINTY: dict[Kind, set[str]] = {
-    "conditional_lower_bound": {"given", "set"},
-    "exploratory_lower_bound": {"bootstrap", "none"},
+_UNCERTAINTY: dict[Kind, tuple[str, ...]] = {
+    "conditional_lower_bound": ("given", "set"),
+    "exploratory_lower_bound": ("bootstrap", "none"),
 }
 """What the options say of uncertainty where a number is of some kind."""
 _TAKEN_OUT: dict[Correction, str] = {
@@ -209,7 +209,7 @@ class ZeroRunResult(AuditResult):
         if self.withheld and not (self.reason and self.bound in {0, math.inf}):
             return f"the bound is withheld, and yet {self.bound:g}"
         learnt, asked = self.learnt, self.options.get("uncertainty")
-        if asked not in _UNCERTAINTY.get(self.kind, {asked}):
+        if asked not in _UNCERTAINTY.get(self.kind, (asked,)):
             return f"kind {self.kind!r} does not go with uncertainty {asked!r} of the options"
         if (self.bootstrap is not None) != (asked == "bootstrap"):
             return f"replicates do not go with uncertainty {asked!r} of the options"

@@ -113,6 +113,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("Zero-Run", {"kind": "exploratory_lower_bound"}, "does not go with uncertainty 'given'"),
     ("Zero-Run", {"options": {"uncertainty": "set"}}, "learnt is missing"),
     ("explored", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'none'"),
+    ("explored", {"options": {"uncertainty": [1]}}, r"does not go with uncertainty \[1\]"),
     ("explored", {"options": {}}, "does not go with uncertainty None"),
     (
         "explored",

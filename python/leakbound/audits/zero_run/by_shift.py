@@ -76,7 +76,7 @@ class ShiftAudit:
             member,
             request,
             features=features,
-            ids=candidates.order.ids,
+            ids=candidates.order.distinct_ids,
         )
         limit = request.max_log_odds
         check_certain(shift, limit)

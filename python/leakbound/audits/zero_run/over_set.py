@@ -101,7 +101,7 @@ class Learning:
             Folds(propensity, candidates).check()
             return cls(features=propensity.features, seen=propensity.features)
         given = candidates.features()
-        given = audited_features(propensity, given, candidates.order.ids)
+        given = audited_features(propensity, given, candidates.order.distinct_ids)
         table = check_features(given)
         if table.shape[0] != member.size:
             message = f"features has {table.shape[0]} rows and there are {member.size} scores"

@@ -97,6 +97,14 @@ class _Member:
     counts: IntArray
 
 
+@dataclass(frozen=True)
+class _Prices:
+    """How many correct guesses a bound gives for one example kept less, and for one guess less."""
+
+    kept: float
+    made: float
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Matching:
     """Ranks, and what draws of what is kept make of them at members of the set."""
@@ -107,7 +115,11 @@ class _Matching:
     _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     def counts(self, log_odds: FloatArray) -> IntArray:
-        """Return examples kept, guesses made and correct ones, of shape (members, 3, draws)."""
+        """Return examples kept, guesses made and correct ones, of shape (members, 3, draws).
+
+        All are rounded to the side that proves less, so that few bounds have to be computed: kept,
+        and where fewer are kept than should be guessed, guesses up and correct ones down.
+        """
         counts = _core.matched_counts(
             self.ranks,
             self.study.found.member,
@@ -119,7 +131,11 @@ class _Matching:
         )
         table = np.array([np.reshape(one, (len(log_odds), -1)) for one in counts])
         step = max(1, self.study.found.audited // _PARTS)
-        table[0] = -(-table[0] // step) * step
+        short = table[1] < self.guesses
+        up = -(-table[:2] // step) * step
+        table[0] = up[0]
+        table[1] = np.where(short, np.minimum(up[1], self.guesses), table[1])
+        table[2] -= np.where(short, table[2] % step, 0)
         return np.ascontiguousarray(table.transpose(1, 0, 2))
 
     def proved(self, correct: int, guesses: int, kept: int) -> float:
@@ -134,17 +150,22 @@ class _Matching:
         kept, made, correct = counts
         return middle(kept, made, correct, self.study.claim, self.proved)
 
-    def exchange(self, estimate: _Outcome) -> tuple[float, float]:
-        """Return what a bound gives for a correct guess, and how many for one example kept less."""
+    def prices(self, estimate: _Outcome) -> _Prices | None:
+        """Return what moves a bound near that of the estimate; None if nothing can be told."""
         bound, made, correct, kept = estimate
         few = min(correct, max(1, round(correct**0.5)))
-        more = kept + max(1, round(_PROBE * kept))
-        strength = self.study.claim.strength
-        of_kept = (strength(bound) - strength(self.proved(correct, made, more))) / (more - kept)
-        of_correct = (strength(bound) - strength(self.proved(correct - few, made, kept))) / few
-        if not (0 < of_correct < np.inf and 0 <= of_kept < np.inf):
-            return 0.0, 0.0
-        return of_correct, min(1.0, of_kept / of_correct)
+        more = max(1, round(_PROBE * kept))
+        top = self.study.claim.strength(bound)
+
+        def lost(correct: int, made: int, kept: int) -> float:
+            return top - self.study.claim.strength(self.proved(correct, made, kept))
+
+        of_correct = lost(correct - few, made, kept) / few
+        of_kept = lost(correct, made, kept + more) / more
+        of_made = lost(correct, made + more, kept + more) / more - of_kept
+        if not (0 < of_correct < np.inf and 0 <= of_kept < np.inf and of_made < np.inf):
+            return None
+        return _Prices(min(1.0, of_kept / of_correct), min(1.0, max(0.0, of_made / of_correct)))
 
     def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
         """Return the members found at which draws prove least, as correct guesses and kept go.
@@ -155,44 +176,42 @@ class _Matching:
         core = self.study.found.core
         if not self.study.claim.strength(estimate[0]) > 0:
             return []
-        gain, price = self.exchange(estimate)
-        seen: list[tuple[float, int, _Member]] = []
-
-        def look(coefficients: FloatArray, log_odds: FloatArray) -> None:
-            table = self.counts(log_odds)
-            for each in zip(coefficients, log_odds, table, strict=True):
-                seen.append(
-                    (self._worth(each[2], estimate, gain, price), len(seen), _Member(*each))
-                )
-
-        look(*core.least_matched(rows, signs, kept=self.guesses, price=price))
-        best, reach = min(seen), _REACH
+        prices = self.prices(estimate)
+        price = 0.0 if prices is None else prices.kept
+        ends = self._members(*core.least_matched(rows, signs, kept=self.guesses, price=price))
+        if prices is None:
+            return ends
+        best, reach = self._lowest(ends, prices), _REACH
         visits = self.study.uniforms.size
         rounds = int(np.clip(_VISITS // visits, *_LOOKED_AT)) // _NEAR
         for number in range(1, rounds + 1):
             anywhere = number % _ANYWHERE == 0
-            centre = self.study.found.coefficients if anywhere else best[2].coefficients
+            centre = self.study.found.coefficients if anywhere else best[0].coefficients
             coefficients, log_odds = core.members_near(
                 centre, reach=_HALFWAY if anywhere else reach, count=_NEAR, draw=number
             )
-            if not len(coefficients):
-                break
-            look(coefficients, log_odds)
-            lower = min(seen)
+            lower = self._lowest([*best, *self._members(coefficients, log_odds)], prices)
             if not anywhere:
-                reach *= _GROWS if lower[0] < best[0] else _SHRINKS
+                reach *= _SHRINKS if lower[0] is best[0] else _GROWS
                 reach = min(1.0, reach) if reach > _CLOSEST else _REACH
             best = lower
-        return [member for *_, member in sorted(seen)[:_FINALISTS]]
+        return best
 
-    def _worth(self, counts: IntArray, estimate: _Outcome, gain: float, price: float) -> float:
-        """Return what orders members as their bounds do, in correct guesses more than `estimate`.
+    def _members(self, coefficients: FloatArray, log_odds: FloatArray) -> list[_Member]:
+        """Return members with what draws make of them."""
+        if not len(coefficients):
+            return []
+        table = self.counts(log_odds)
+        return [_Member(*each) for each in zip(coefficients, log_odds, table, strict=True)]
 
-        A bound is nearly linear in correct guesses and examples kept, if all guesses are made.
-        """
-        bound, _, right, all_kept = estimate
-        if gain and (counts[1] == self.guesses).all():
-            lines = candidates(*counts)
-            return max(c - right - price * (kept - all_kept) for _, c, kept in lines)
-        strength = self.study.claim.strength
-        return (strength(self.middle(counts)[0]) - strength(bound)) / (gain or 1.0)
+    def _lowest(self, members: list[_Member], prices: _Prices) -> list[_Member]:
+        """Return a few members of which draws prove least, the first found first among equals."""
+        return sorted(members, key=lambda one: self._worth(one.counts, prices))[:_FINALISTS]
+
+    def _worth(self, counts: IntArray, prices: _Prices) -> float:
+        """Return what orders members as their bounds do, which are nearly linear in counts."""
+        kept, made, correct = counts
+        if (made == self.guesses).all():
+            return max(c - prices.kept * k for _, c, k in candidates(kept, made, correct))
+        worths = np.sort(correct - prices.kept * kept - prices.made * (made - self.guesses))
+        return float(worths[made.size - (made.size + 1) // 2])

@@ -93,20 +93,21 @@ impl ConfidenceSet {
         &self,
         function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
         own: Vec<Vec<f64>>,
-    ) -> Result<Vec<Vec<f64>>, PropensityError> {
+    ) -> Vec<Vec<f64>> {
         if self.squared_radius() == 0.0 {
-            return Ok(own);
+            return own;
         }
-        let mut compared = (0..COMPARED)
+        let mut compared: Vec<(f64, Vec<f64>)> = (0..COMPARED)
             .into_par_iter()
-            .map(|index| {
-                let place = self.edge(&self.random_direction(0, index))?.place;
-                Ok((function(&place).0, place))
+            .filter_map(|index| {
+                // A ray whose end is not found is one place less to set out from.
+                let place = self.edge(&self.random_direction(0, index)).ok()?.place;
+                Some((function(&place).0, place))
             })
-            .collect::<Result<Vec<(f64, Vec<f64>)>, PropensityError>>()?;
+            .collect();
         compared.sort_by(|a, b| b.0.total_cmp(&a.0));
         let chosen = compared.into_iter().take(CHOSEN).map(|(_, place)| place);
-        Ok(own.into_iter().chain(chosen).collect())
+        own.into_iter().chain(chosen).collect()
     }
 
     /// A direction, all equally likely; the same for the same numbers.

@@ -253,7 +253,7 @@ impl ConfidenceSet {
             .collect();
         let mut own = vec![function(&centre).1];
         own.extend(ordered.curvature_directions(curvature));
-        let starts = self.directions(&function, own)?;
+        let starts = self.directions(&function, own);
         let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
         found.sort_by(|a, b| b.value.total_cmp(&a.value));
         if let Some(outer) = found.first() {
@@ -274,7 +274,7 @@ impl ConfidenceSet {
     }
 
     /// Members of the set near one: steps of `reach` times the set's radius in random directions,
-    /// every other one taken to the boundary, as is one that leads out. `draw` tells draws apart.
+    /// every other one taken to the boundary, as is one that leads out, where the boundary is found. `draw` tells draws apart.
     /// Coefficients of the features as given, and log-odds of the audited rows.
     ///
     /// # Errors
@@ -291,19 +291,19 @@ impl ConfidenceSet {
         if reach == 0.0 {
             return Ok(Vec::new());
         }
-        (0..count)
+        let near = (0..count)
             .into_par_iter()
-            .map(|index| {
+            .filter_map(|index| {
                 let direction = self.random_direction(draw, index);
                 let mut place: Vec<f64> = (from.iter().zip(direction))
                     .map(|(w, u)| w + reach * u)
                     .collect();
                 if index % 2 == 0 || !self.holds(&place) {
-                    place = self.edge(&place)?.place;
+                    place = self.edge(&place).ok()?.place;
                 }
-                Ok((self.coefficients(&place), self.log_odds(&place)))
-            })
-            .collect()
+                Some((self.coefficients(&place), self.log_odds(&place)))
+            });
+        Ok(near.collect())
     }
 
     /// The member of the set under which tampering leaves fewest correct guesses on average; the
@@ -423,7 +423,7 @@ impl ConfidenceSet {
     ) -> Result<Maximum, PropensityError> {
         let mut own = vec![function(&vec![0.0; self.width()]).1];
         own.extend(guess_rows.curvature_directions(curvature));
-        let starts = self.directions(function, own)?;
+        let starts = self.directions(function, own);
         self.maximise(function, &starts, enough, stop)
     }
 
