@@ -23,6 +23,7 @@ __all__ = ["PARTS", "Accounted", "DPSGDAudit", "Part", "SamplingResult", "StepsR
 
 Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 """What may refute the accountant: three audits, and its own arithmetic."""
+RateSource: TypeAlias = Literal["lower limit", "stated"]
 
 STEPS_THEOREM = (
     "Given the batches of the user's own examples and all other coins, the coin of a canary in one "
@@ -208,17 +209,15 @@ class StepsResult(Record):
     ----------
     bound : float
         Some step's noise multiplier is at most this; inf if nothing is proved.
-    noise_multiplier : float
-        The smallest one that the optimizer stated.
-    varies : bool
-        Whether it stated several: then no ε follows.
+    noise_multiplier, largest_noise_multiplier : float
+        The smallest one that the optimizer stated, and the largest: if they differ no ε follows.
     steps : int
         Steps seen.
     sampling_rate : float
         The rate that ε is converted at: a lower confidence limit, where the sizes of batches could
         be tested.
-    rate_is_checked : bool
-        Whether it is such a limit, and not just what was claimed.
+    rate_source : {"lower limit", "stated"}
+        Whether it is such a limit, or just what was claimed.
     confidence : float
         Probability that bound and rate both are on the safe side.
     game : AuditResult
@@ -233,12 +232,17 @@ class StepsResult(Record):
 
     bound: float
     noise_multiplier: float
-    varies: bool
+    largest_noise_multiplier: float
     steps: int
     sampling_rate: float
-    rate_is_checked: bool
+    rate_source: RateSource
     confidence: float
     game: AuditResult
+
+    @property
+    def varies(self) -> bool:
+        """Whether the optimizer stated several noise multipliers."""
+        return self.largest_noise_multiplier > self.noise_multiplier
 
     @property
     def reason(self) -> str:
@@ -313,6 +317,8 @@ class StepsResult(Record):
     def _flaw(self) -> str:
         if not self.bound > 0 or not self.noise_multiplier > 0:
             return f"bound ({self.bound:g}) and noise_multiplier must be above 0"
+        if self.largest_noise_multiplier < self.noise_multiplier:
+            return "noise_multiplier <= largest_noise_multiplier does not hold"
         if self.steps < 1 or not 0 <= self.sampling_rate <= 1:
             return "steps must be at least 1, and sampling_rate in [0, 1]"
         proved = self.game.bound

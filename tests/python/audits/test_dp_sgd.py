@@ -104,7 +104,7 @@ def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> 
     assert 0.5 < audit.proved < audit.attainable < ACCOUNTED[0]
     assert 1.0 < audit.steps.bound < 2.0
     assert 0.2 < audit.steps.epsilon(1e-5) < audit.attainable
-    assert audit.steps.rate_is_checked
+    assert audit.steps.rate_source == "lower limit"
     assert 0.08 < audit.steps.sampling_rate < 0.1
 
 
@@ -252,7 +252,7 @@ def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
     audit = audit_dp_sgd(play(0), claim=lb.GaussianDP())
     assert "number of training examples is not known" in audit.sampling.reason
     assert (audit.sampling.p_mean, audit.sampling.p_variance) == (1.0, 1.0)
-    assert not audit.steps.rate_is_checked
+    assert audit.steps.rate_source == "stated"
     assert audit.steps.sampling_rate == 0.1
 
 
@@ -261,7 +261,7 @@ def test_accumulated_batches_are_no_poisson_sample() -> None:
     accumulated = Observed(**vars(seen) | {"accumulated": 2})
     audit = quick(accumulated)
     assert "accumulated in a step" in audit.sampling.reason
-    assert not audit.steps.rate_is_checked
+    assert audit.steps.rate_source == "stated"
 
 
 def _resized(seen: Observed, sizes: list[int]) -> Observed:

@@ -61,6 +61,8 @@ def test_audits_go_to_json_and_back(fault: str) -> None:
         ({"confidence": 1.0}, "confidence is 1, outside"),
         ({"steps": {"bound": 0.5}}, "not its inverse"),
         ({"steps": {"bound": 0.0}}, "must be above 0"),
+        ({"steps": {"largest_noise_multiplier": 0.5}}, "noise_multiplier <= largest"),
+        ({"steps": {"rate_source": "luck"}}, "rate_source must be 'lower limit' or 'stated'"),
         ({"steps": {"sampling_rate": 1.5}}, r"sampling_rate in \[0, 1\]"),
         ({"sampling": {"p_mean": 1.5}}, "do not all lie in"),
         ({"accounted": {"delta": 0.0}}, "delta must be"),

@@ -89,10 +89,10 @@ def audit_dp_sgd(
         steps=StepsResult(
             bound=1 / game.bound if game.bound else math.inf,
             noise_multiplier=run.least_noise,
-            varies=run.varies,
+            largest_noise_multiplier=float(run.noise.max()),
             steps=observed.steps,
             sampling_rate=run.least_rate(testable, rate),
-            rate_is_checked=testable is not None,
+            rate_source="stated" if testable is None else "lower limit",
             confidence=confidence,
             game=game,
         ),
