@@ -46,7 +46,7 @@ MEMBERS = [
     generators.feature_extremes,
     generators.find_duplicates,
 ]
-AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_zero_run]
+AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_synthetic, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
 FUNCTIONS = [*AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS, *PROPENSITY]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
@@ -61,6 +61,11 @@ SIGNATURES = {
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, gamma=0.0, "
         "delta=0.0, tail='exact', relaxation='knapsack', max_recall=1.0, real_nonmembers=False, "
         "c_upper=None, features=None, ids=None, seed=0)"
+    ),
+    lb.audit_synthetic: (
+        "(members, nonmembers, synthetic, *, reference=None, claim=PureDP(), attacks='default', "
+        "confidence=0.95, cuts=None, strata=None, groups=None, categorical=(), challenge=None, "
+        "seed=0, progress=True)"
     ),
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",
@@ -79,6 +84,9 @@ SIGNATURES = {
         "samples_per_prompt=8, top_k=200, temperature=1.0, seed=0, device='cpu')"
     ),
     generators.MemberSplit.create: "(n, *, shares=None, ids=None, documents=None, seed=0)",
+    generators.NoisyMarginals: (
+        "(*, domain, epsilon=1.0, categorical=(), intervals=16, centre=0, seed=0)"
+    ),
     generators.PCAMixture: "(*, components=40, mixtures=40, labeler=<factory>, seed=0)",
     generators.Sampler.sample: "(self, n, *, seed)",
     generators.SequentialCART: "(*, categorical=(), leaf=15)",
