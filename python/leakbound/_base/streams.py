@@ -61,6 +61,7 @@ class Purpose(Enum):
     SET_PARTS = "propensity/set-parts"
 
     POWER = "planning/power"
+    POWER_OF_PAIRS = "planning/power-of-pairs"
 
     NULL_GAME = "simulate/null"
     GAUSSIAN_GAME = "simulate/gaussian"

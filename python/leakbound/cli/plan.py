@@ -14,6 +14,7 @@ from leakbound.cli.options import parse_cuts
 from leakbound.errors import IncompatibleOptionsError
 
 if TYPE_CHECKING:
+    from leakbound._base.types import Sides, SidesChoice
     from leakbound.planning import CanariesNeeded, Power
     from leakbound.planning.forecast import PlannedClaim, Truth
 
@@ -64,6 +65,13 @@ def plan(
         Literal["both", "member"],
         typer.Option(help="Guess members and non-members, or members only."),
     ] = "both",
+    design: Annotated[
+        Literal["coins", "random_split"],
+        typer.Option(
+            help="Coins for each canary, or a random split: then numbers are of pairs, as many as "
+            "the smaller part has examples, and truth and bound are of replacing one."
+        ),
+    ] = "coins",
     simulations: Annotated[
         int, typer.Option(metavar="N", help="Simulated audits of each number of canaries.", min=1)
     ] = 200,
@@ -80,6 +88,7 @@ def plan(
 ) -> None:
     """Plan an audit."""
     with output.answering():
+        guessed = _guessed(design, sides)
         audited = _claim(claim, delta)
         assumed = _assumed(truth, audited, fraction)
         goal = truth / 2 if target is None else target
@@ -92,7 +101,7 @@ def plan(
                 claim=audited,
                 confidence=confidence,
                 cuts=policy,
-                sides=sides,
+                sides=guessed,
                 simulations=simulations,
                 most=most,
                 seed=seed,
@@ -101,7 +110,7 @@ def plan(
             if json:
                 typer.echo(needed.to_json())
             else:
-                _show(needed.power, _headline(needed, probability), sides)
+                _show(needed.power, _headline(needed, probability, guessed), guessed)
             return
         with output.waiting(f"Simulating {simulations:,} audits"):
             found = planning.power(
@@ -111,7 +120,7 @@ def plan(
                 claim=audited,
                 confidence=confidence,
                 cuts=policy,
-                sides=sides,
+                sides=guessed,
                 simulations=simulations,
                 seed=seed,
             )
@@ -119,8 +128,25 @@ def plan(
             typer.echo(found.to_json())
         else:
             reached = percent(found.probability)
-            text = f"{m:,} canaries prove {_symbol(found)} ≥ {number(goal)} with chance {reached}."
-            _show(found, text, sides)
+            text = (
+                f"{m:,} {_UNITS[guessed]} prove {_symbol(found)} ≥ {number(goal)} with chance "
+                f"{reached}."
+            )
+            _show(found, text, guessed)
+
+
+_UNITS: dict[Sides, str] = {"both": "canaries", "member": "canaries", "pairs": "pairs"}
+"""What is counted."""
+
+
+def _guessed(design: str, sides: SidesChoice) -> Sides:
+    """Return which guesses are made."""
+    if design == "coins":
+        return sides
+    if sides != "both":
+        message = "--sides member has no meaning in pairs: leave it out for --design random_split"
+        raise IncompatibleOptionsError(message)
+    return "pairs"
 
 
 def _claim(name: str, delta: float) -> PlannedClaim:
@@ -142,18 +168,18 @@ def _symbol(found: Power) -> str:
     return "μ" if isinstance(found.claim, GaussianDP) else "ε"
 
 
-def _headline(needed: CanariesNeeded, probability: float) -> str:
-    found = needed.power
+def _headline(needed: CanariesNeeded, probability: float, guessed: Sides) -> str:
+    found, units = needed.power, _UNITS[guessed]
     goal = f"{_symbol(found)} ≥ {number(found.target)}"
     if needed.m is None:
         return (
-            f"{found.m:,} canaries prove {goal} with chance {percent(found.probability)} only, "
+            f"{found.m:,} {units} prove {goal} with chance {percent(found.probability)} only, "
             f"not {percent(probability)}; allow for more with --most."
         )
-    return f"{needed.m:,} canaries prove {goal} with chance {percent(found.probability)}."
+    return f"{needed.m:,} {units} prove {goal} with chance {percent(found.probability)}."
 
 
-def _show(found: Power, text: str, sides: Literal["both", "member"]) -> None:
+def _show(found: Power, text: str, sides: Sides) -> None:
     output.say(text, "bold")
     output.say("")
     table = output.grid([("", False), ("", True), ("", False)])
@@ -163,7 +189,7 @@ def _show(found: Power, text: str, sides: Literal["both", "member"]) -> None:
         found.m, found.confidence, found.claim, truth=found.truth, sides=sides
     )
     rows = [
-        ("canaries", f"{found.m:,}", ""),
+        (_UNITS[sides], f"{found.m:,}", ""),
         ("claim", found.claim.name, f"at {percent(found.confidence)} confidence"),
         ("assumed truth", repr(found.truth), ""),
         ("cut policy", found.cuts, ""),

@@ -23,6 +23,7 @@ __all__ = [
     "Uncorrected",
     "UnionBound",
     "VilleMixture",
+    "default_scan",
 ]
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
@@ -117,6 +118,11 @@ class KLScan(PathPolicy):
             points=points,
             failures=failures,
         )
+
+
+def default_scan(sides: Sides, level: float) -> KLScan:
+    """Return the scan for pure DP: on one path with the whole level, smaller deviations count."""
+    return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else KLScan()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ canaries does it take? How many guesses should be made?
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -16,7 +16,7 @@ import leakbound._core as _core
 from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray, SidesChoice
+from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound._base.validation import (
     MOST_EXAMPLES,
     choice,
@@ -30,9 +30,10 @@ from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, KLScan, PathPolicy
+from leakbound.cuts import CutPolicy, PathPolicy
 from leakbound.cuts.base import path_of
 from leakbound.cuts.paths import DerivedPolicy, Trial
+from leakbound.cuts.policies import default_scan
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian
 
@@ -84,8 +85,15 @@ class Gaussian:
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", real(self.mu, "mu", least=0, below=math.inf))
 
-    def _curve(self, sides: SidesChoice) -> Curve:
-        return Reference(self.mu).curve(sides)
+    def _curve(self, sides: Sides) -> Curve:
+        # differences of a pair are N(±μ/2, 1): the reference has N(μ, 2) for single examples
+        mu = self.mu / math.sqrt(2) if sides == "pairs" else self.mu
+        return Reference(mu).curve(sides)
+
+    def _pair(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+        """Return the confidence of guesses about pairs, and which are right."""
+        apart = self.mu / 2 + rng.normal(size=pairs)
+        return np.abs(apart), apart > 0
 
     def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
         return _core.play(
@@ -119,16 +127,22 @@ class Response:
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "fraction", fraction)
 
-    def _curve(self, sides: SidesChoice) -> Curve:
+    def _curve(self, sides: Sides) -> Curve:
         """Guess the leaking ones first; one-sided, those called members, then all others."""
         p, leaking = 1 / (1 + math.exp(-self.epsilon)), self.fraction
         tosses = (1 - leaking) / 2
-        if sides == "both":
+        if sides != "member":
             share = np.array([_NONE, leaking, 1.0])
             return share, np.array([p * _NONE, p * leaking, p * leaking + tosses])
         top = p * leaking / 2
         share = np.array([_NONE, leaking / 2, 1 - leaking / 2, 1.0])
         return share, np.array([p * _NONE, top, top + tosses, 0.5])
+
+    def _pair(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
+        """Return the confidence of guesses about pairs, and which are right."""
+        leaks = rng.random(pairs) < self.fraction
+        chance = np.where(leaks, 1 / (1 + math.exp(-self.epsilon)), 0.5)
+        return leaks + rng.random(pairs), rng.random(pairs) < chance
 
     def _play(self, examples: int, seed: int, first: int, count: int) -> list[_core.Ranking]:
         return _core.play(
@@ -218,7 +232,7 @@ def ceiling(
     confidence: float,
     claim: PlannedClaim = _PURE_DP,
     *,
-    sides: SidesChoice = "both",
+    sides: Sides = "both",
 ) -> float:
     """Return the bound if every one of a number of guesses, fixed in advance, is right.
 
@@ -232,8 +246,9 @@ def ceiling(
         Confidence of the bound, in (0, 1).
     claim : PureDP, ApproxDP or GaussianDP
         The claim.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
+    sides : {"both", "member", "pairs"}
+        Guess members and non-members, members only, or which of a pair of a random split is the
+        member: then examples are pairs, and the truth is that of replacing one example.
 
     Returns
     -------
@@ -251,7 +266,7 @@ def ceiling(
     4.194
     """
     made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
-    choice(sides, "sides", SidesChoice)
+    choice(sides, "sides", Sides)
     instance(claim, "claim", _CLAIMS)
     return claim.lower_bound(made, made, m, complement(confidence), one_sided=sides == "member")
 
@@ -262,7 +277,7 @@ def best_guesses(
     claim: PlannedClaim = _PURE_DP,
     *,
     truth: float | Truth | None = None,
-    sides: SidesChoice = "both",
+    sides: Sides = "both",
 ) -> int:
     """Return the number of guesses, fixed in advance, that proves most on average.
 
@@ -276,8 +291,9 @@ def best_guesses(
         The claim.
     truth : float, Gaussian or Response, optional
         What is true, as for `power`; `Gaussian(1)`, what audits plan for, if None.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
+    sides : {"both", "member", "pairs"}
+        Guess members and non-members, members only, or which of a pair of a random split is the
+        member: then examples are pairs, and the truth is that of replacing one example.
 
     Returns
     -------
@@ -296,7 +312,7 @@ def best_guesses(
     """
     integer(m, "m", least=1, most=_COUNTED)
     instance(claim, "claim", _CLAIMS)
-    choice(sides, "sides", SidesChoice)
+    choice(sides, "sides", Sides)
     assumed = Gaussian(REFERENCE.mu) if truth is None else _truth(truth, claim)
     curve = assumed._curve(sides)  # noqa: SLF001
     return best_fixed(m, complement(confidence), claim, sides, curve)[0].guesses
@@ -310,7 +326,7 @@ def power(
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: SidesChoice = "both",
+    sides: Sides = "both",
     simulations: int = 200,
     seed: int = 0,
 ) -> Power:
@@ -332,8 +348,9 @@ def power(
         Confidence of the bound, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts are tested; if None, what `audit_one_run` takes for the claim.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
+    sides : {"both", "member", "pairs"}
+        Guess members and non-members, members only, or which of a pair of a random split is the
+        member: then examples are pairs, and the truth is that of replacing one example.
     simulations : int
         Audits to simulate, at least 1 and at most 10^6.
     seed : int
@@ -359,21 +376,13 @@ def power(
     """
     integer(m, "m", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
-    choice(sides, "sides", SidesChoice)
+    choice(sides, "sides", Sides)
     integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
-    stream = Purpose.POWER.derived(seed)
     goal = real(target, "target", least=0, below=math.inf)
     assumed, beta = _truth(truth, claim), complement(confidence)
     prove, named = _prover(m, beta, claim, cuts, sides)
-    step = max(1, _CHUNK // m)
-    bounds = np.array(
-        [
-            prove(ranking)
-            for first in range(0, simulations, step)
-            for ranking in assumed._play(m, stream, first, min(step, simulations - first))  # noqa: SLF001
-        ]
-    )
+    bounds = np.array([prove(one) for one in _games(assumed, m, sides, simulations, seed)])
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])
     return Power(
         m=m,
@@ -387,7 +396,7 @@ def power(
         median=float(median),
         low=float(low),
         high=float(high),
-        ceiling=prove(_perfect(m)),
+        ceiling=prove(_perfect(m, sides)),
         simulations=simulations,
         seed=seed,
     )
@@ -401,7 +410,7 @@ def canaries_needed(
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
-    sides: SidesChoice = "both",
+    sides: Sides = "both",
     simulations: int = 200,
     most: int = 100_000,
     seed: int = 0,
@@ -423,8 +432,9 @@ def canaries_needed(
         Confidence of the bound, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts are tested, as for `power`.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
+    sides : {"both", "member", "pairs"}
+        Guess members and non-members, members only, or which of a pair of a random split is the
+        member: then examples are pairs, and the truth is that of replacing one example.
     simulations : int
         Audits to simulate for each number tried, at least 1 and at most 10^6.
     most : int
@@ -513,7 +523,7 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def _prover(
-    m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: SidesChoice
+    m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
 ) -> tuple[Callable[[_core.Ranking], float], str]:
     """Return the audit as a function of a ranking, and the name of its policy."""
     if cuts is not None and not isinstance(cuts, PathPolicy):
@@ -528,7 +538,7 @@ def _prover(
     elif isinstance(claim, ApproxDP):
         policy, _ = approx_policy(cuts, claim.delta, "auto", examples=m, sides=sides, beta=beta)
     else:
-        policy = KLScan() if cuts is None else cuts
+        policy = default_scan(sides, beta) if cuts is None else cuts
     policy.check(m)
     named = repr(policy.base if isinstance(policy, DerivedPolicy) else policy)
     if isinstance(policy, FamilyPolicy) and policy.fixed_guesses is not None:
@@ -551,6 +561,19 @@ def _prover_at(guesses: int, policy: FamilyPolicy, beta: float) -> Callable[[_co
     return lambda ranking: bound(*path_of(ranking, order).count(guesses))
 
 
-def _perfect(m: int) -> _core.Ranking:
+def _games(
+    assumed: Truth, m: int, sides: Sides, simulations: int, seed: int
+) -> Iterator[_core.Ranking]:
+    """Yield rankings of simulated games; of pairs, by confidence, with right ones as members."""
+    if sides == "pairs":
+        for number in range(simulations):
+            yield _core.Ranking(*assumed._pair(m, Purpose.POWER_OF_PAIRS.rng(seed, number)))  # noqa: SLF001
+        return
+    stream, step = Purpose.POWER.derived(seed), max(1, _CHUNK // m)
+    for first in range(0, simulations, step):
+        yield from assumed._play(m, stream, first, min(step, simulations - first))  # noqa: SLF001
+
+
+def _perfect(m: int, sides: Sides) -> _core.Ranking:
     scores: FloatArray = np.arange(m, dtype=np.float64)
-    return _core.Ranking(scores, scores >= m // 2)
+    return _core.Ranking(scores, scores >= (0 if sides == "pairs" else m // 2))

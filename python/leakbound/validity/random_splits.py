@@ -42,6 +42,10 @@ Mechanism: TypeAlias = Literal["noise", "response", "tied", "failing", "gaussian
 Design: TypeAlias = Literal["plain", "stratified", "grouped"]
 
 
+def _rng(seed: int) -> np.random.Generator:
+    return Purpose.SPLIT_GAME.rng(seed)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SplitGame:
     """Scores of a random split, at the boundary of a guarantee for replacing one example.
@@ -58,7 +62,7 @@ class SplitGame:
 
     def __call__(self, seed: int) -> tuple[FloatArray, BoolArray, dict[str, Any]]:
         """Return scores, membership, and strata or groups, of a seed."""
-        rng = Purpose.SPLIT_GAME.rng(seed)
+        rng = _rng(seed)
         size = self.members + self.others
         if self.design == "stratified":
             stratum = rng.permutation(size) < size // 3
@@ -151,7 +155,7 @@ def _audited(scores: FloatArray, member: BoolArray, seed: int, **options: Any) -
 
 def _across_strata(seed: int, *, declared: bool) -> AuditResult:
     """Audit scores that are the stratum, of a split of 75 % in one and 25 % in the other."""
-    rng = Purpose.SPLIT_GAME.rng(seed)
+    rng = _rng(seed)
     strata = np.repeat([0, 1], 100)
     member = np.concatenate([rng.permutation(100) < 75, rng.permutation(100) < 25])
     scores = rng.normal(size=200) - 5.0 * strata
@@ -160,7 +164,7 @@ def _across_strata(seed: int, *, declared: bool) -> AuditResult:
 
 def _sorted(seed: int, *, features: bool) -> AuditResult:
     """Audit a split by time, where what is measured drifts."""
-    rng = Purpose.SPLIT_GAME.rng(seed)
+    rng = _rng(seed)
     time = np.arange(400) / 400
     drift = time + 0.3 * rng.normal(size=400)
     return _audited(-drift, time < 0.7, seed, features=drift[:, None] if features else None)
@@ -168,7 +172,7 @@ def _sorted(seed: int, *, features: bool) -> AuditResult:
 
 def _selected(seed: int, *, untouched: bool) -> AuditResult:
     """Audit the best of 20 checkpoints that know nothing, by their loss on what is held out."""
-    rng = Purpose.SPLIT_GAME.rng(seed)
+    rng = _rng(seed)
     member = rng.permutation(300) < 200
     kept = ~member & (rng.random(300) < 0.5) if untouched else np.zeros(300, dtype=np.bool_)
     losses = rng.normal(size=(20, 300))
@@ -185,7 +189,7 @@ class _Matched:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
-        rng = Purpose.SPLIT_GAME.rng(seed)
+        rng = _rng(seed)
         member = rng.permutation(300) < 150
         scores = rng.normal(size=300)
         members, others = np.flatnonzero(member), np.flatnonzero(~member)

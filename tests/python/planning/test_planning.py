@@ -178,3 +178,35 @@ def test_the_command() -> None:
     assert "fraction=0.5" in some.stdout
     bad = shell.invoke(app, ["plan", "--truth", "2", "--fraction", "0.5", "--delta", "1e-5"])
     assert bad.exit_code == 2
+
+
+def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
+    """Within three standard errors of 60 audits of drawn splits at the same truth, and 0.05."""
+    found = planning.power(150, 1.5, claim=GDP, sides="pairs", simulations=200, seed=3)
+    rng, bounds = np.random.default_rng(4), []
+    for seed in range(60):
+        member = rng.permutation(600) < 450
+        scores = rng.normal(size=600) + 1.5 / math.sqrt(2) * member
+        result = lb.audit_one_run(scores, member, claim=GDP, design="random_split", seed=seed)
+        bounds.append(result.bound)
+    error = np.std(bounds) * math.sqrt(1 / 60 + 1 / 200)
+    assert abs(np.mean(bounds) - found.mean) < 3 * error + 0.05
+    assert 0.5 < found.median < found.ceiling < 1.5
+    response = planning.power(400, planning.Response(2.0, fraction=0.5), sides="pairs")
+    assert 0.5 < response.median < 2.0
+    asked = ["plan", "--truth", "2", "-m", "100", "--design", "random_split", "--simulations", "5"]
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 0
+    assert "100 pairs prove" in answer.output
+    refused = CliRunner().invoke(app, [*asked, "--sides", "member"])
+    assert refused.exit_code == 2
+
+
+def test_needed_pairs_and_their_ceiling() -> None:
+    needed = planning.canaries_needed(1.0, 2.0, sides="pairs", simulations=100)
+    assert needed.m is not None
+    assert 40 < needed.m < 120
+    result = planning.power(200, 2.0, sides="pairs", simulations=2)
+    member = np.arange(400) < 200
+    perfect = lb.audit_one_run(member * 1.0 + np.arange(400) / 1e4, member, design="random_split")
+    assert result.ceiling == pytest.approx(perfect.ceiling)

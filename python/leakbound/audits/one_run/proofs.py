@@ -1,6 +1,5 @@
 """What one attack proves of one claim, by the form that the claim has of the cut policy."""
 
-import math
 from dataclasses import replace
 from functools import singledispatch
 from typing import TypeAlias
@@ -14,8 +13,9 @@ from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.score_adaptive import adaptive_policy
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
-from leakbound.cuts import CutPolicy, Fixed, Game, KLScan, Policy, ScoreAdaptive, Split
+from leakbound.cuts import CutPolicy, Fixed, Game, Policy, ScoreAdaptive, Split
 from leakbound.cuts.base import untied
+from leakbound.cuts.policies import default_scan
 from leakbound.cuts.split import SplitTest
 
 __all__ = ["one_run_proof"]
@@ -34,7 +34,7 @@ def one_run_proof(
     claim = request.claim
     if isinstance(claim, PureDP):
         request.check_bound()
-        cuts = _default(game, level) if request.cuts is None else request.cuts
+        cuts = default_scan(game.sides, level) if request.cuts is None else request.cuts
         return _proof(cuts, game, level, {})
     game = replace(game, break_ties=True)
     if isinstance(claim, ApproxDP):
@@ -42,11 +42,6 @@ def one_run_proof(
     policy, test, options = _family_choice(request.cuts, claim, request.test, game, level)
     audit = audit_scores(policy, game, level)
     return Proof(audit, test.kind, test.method, options, test)
-
-
-def _default(game: Game, level: float) -> KLScan:
-    """Return the scan for pure DP: on one path with the whole level, smaller deviations count."""
-    return KLScan(kappa=math.log(1 / level)) if game.sides == "pairs" else KLScan()
 
 
 def _proof(policy: Policy, game: Game, level: float, options: dict[str, JsonValue]) -> Proof:
