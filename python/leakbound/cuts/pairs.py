@@ -8,7 +8,6 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.cuts.base import Game, untied
-from leakbound.errors import AbstentionError
 
 __all__ = ["PairGame"]
 
@@ -17,9 +16,11 @@ __all__ = ["PairGame"]
 class PairGame(Game):
     """Differences of the two scores of each pair, and whether the first of the two is the member.
 
-    The sign of a difference is the guess, its size the confidence, and 0 is no guess. There is one
-    path, whose guesses are of both roles at once. `member_scores` and `other_scores` are the scores
-    as given, which figures show.
+    The sign of a difference is the guess, its size the confidence. There is one path, whose guesses
+    are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
+    of all guesses, by the coin that put one of the two first, where the number of guesses must not
+    depend on scores; so too where no pair differs. `member_scores` and `other_scores` are the
+    scores as given, which figures show.
     """
 
     sides: Sides = "pairs"
@@ -38,20 +39,16 @@ class PairGame(Game):
         )
 
     def without_ties(self) -> Self:
-        """Return the game with ties of size broken from the seed; 0 stays no guess."""
+        """Return the game with ties of size broken from the seed; of two equal ones, the first."""
         ranks = untied(np.abs(self.scores), self.seed) + 1
-        return replace(self, scores=np.sign(self.scores) * ranks)
+        return replace(self, scores=np.where(self.scores < 0, -ranks, ranks))
 
     def ranking(self) -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
         guessed = self.scores != 0
-        if not guessed.any():
-            message = (
-                f"the two {self.name} of every one of {self.scores.size} pairs are equal, so every "
-                "pair abstains: use a score that differs between examples"
-            )
-            raise AbstentionError(message)
-        first = self.scores[guessed] > 0
+        if self.break_ties or not guessed.any():
+            guessed = np.ones(self.examples, dtype=np.bool_)
+        first = self.scores[guessed] >= 0
         return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
 
     def shown(self) -> tuple[FloatArray, BoolArray]:

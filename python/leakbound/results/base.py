@@ -271,6 +271,11 @@ class Result(Record, ABC):
         return self._evidence()
 
     @property
+    def _replaced(self) -> str:
+        """What is replaced by another, in words after a claim; "" where it is added or removed."""
+        return ""
+
+    @property
     def _chance(self) -> str:
         """What the confidence is over."""
         return "the coins of membership"
@@ -347,7 +352,7 @@ class Result(Record, ABC):
         """
         ranking = self._ranking
         return Summary(
-            claim=self.claim.name,
+            claim=self.claim.name + self._replaced,
             terms=self.terms,
             epsilon=self.epsilon_bound,
             formula=self.formula,

@@ -1,6 +1,7 @@
 """Audits of random splits: what is paired, what is guessed, and what the bound is made of."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import leakbound as lb
 from leakbound import errors, stats
 from leakbound.audits.engine.pairs import Pairs, Units, stretched
 from leakbound.audits.one_run.challenge import challenge
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
 
 POLICIES = [
@@ -84,9 +86,12 @@ def test_the_guess_is_the_sign_and_zero_is_none() -> None:
     path = lb.KLScan().path(game.ranking(), "pairs")
     assert (path.guesses, path.correct) == (4, 2)
     assert [path.count(r) for r in (1, 2, 4)] == [(1, 1), (3, 2), (4, 2)]  # two are tied
-    ranks = game.without_ties().scores
-    assert ranks[2] == 0
-    assert np.sign(ranks).tolist() == [1, -1, 0, 1, -1]
+    counted = replace(game, break_ties=True)
+    path = lb.KLScan().path(counted.ranking(), "pairs")
+    assert (path.guesses, path.correct) == (5, 3)  # the coin guesses last
+    ranks = counted.without_ties().scores
+    assert np.abs(ranks[2]) == 1
+    assert np.sign(ranks).tolist() == [1, -1, 1, 1, -1]
     assert np.unique(np.abs(ranks)).size == 5
 
 
@@ -216,7 +221,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
     ({"cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "which of a pair"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, "5"),
-    ({"scores": np.ones(8)}, errors.AbstentionError, "every one of 4 pairs are equal"),
+    ({"scores": np.ones(8)}, errors.AbstentionError, "all 8 scores are equal"),
 ]
 
 
@@ -252,8 +257,18 @@ def test_ties_are_broken_by_the_seed_where_cuts_may_not_depend_on_scores() -> No
         audit(scores, member, claim=lb.GaussianDP(), seed=0, cuts=lb.Fixed(r)) for r in (90, 700)
     ]
     assert made[0].guesses == 90
-    assert 550 < made[1].guesses < 700  # the others have equal scores
+    assert made[1].guesses == 700  # some pairs have equal scores, and coins guess
     assert all(result.bound > 0.5 for result in made)
+
+
+def test_pairs_of_equal_scores_are_no_error() -> None:
+    """Whether all are depends on who is a member, so it must not decide what is raised."""
+    scores, member = np.arange(8) % 4 // 2 * 1.0, np.arange(8) % 2 == 0
+    strata = np.arange(8) // 2
+    for claim in CLAIMS:
+        cuts = lb.KLScan() if claim == lb.PureDP() else lb.Fixed(2)
+        result = audit(scores, member, strata=strata, claim=claim, cuts=cuts)
+        assert (result.bound, bool(result.reason)) == (0, True)
 
 
 def test_all_orientations_of_drawn_pairs_are_splits() -> None:
@@ -308,3 +323,31 @@ def test_p_values_of_random_splits_are_rarely_small() -> None:
         pairs = Pairs.drawn(units(member), seed)
         small += challenge(pairs, features, seed).p_value <= 0.2
     assert small <= 14
+
+
+def test_a_family_on_a_split_of_the_pairs() -> None:
+    scores, member = split(2000, 1000, 14, 1.5)
+    for claim in (lb.GaussianDP(), lb.LaplaceDP()):
+        result = audit(scores, member, claim=claim, cuts=lb.Split())
+        assert 0.3 < result.bound <= result.ceiling
+        assert result.m == 1500  # a quarter of the pairs chose the cut
+    adaptive = audit(scores, member, claim=lb.GaussianDP(), cuts=lb.ScoreAdaptive([50, 200]))
+    assert adaptive.bound > 0.3
+
+
+def test_dp_sgd_has_its_own_curve() -> None:
+    claim = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10)
+    asked = OneRunRequest(claim=claim, confidence=0.95, design="random_split")
+    expected = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10, relation="replace")
+    assert asked.claim == expected
+    assert OneRunRequest(claim=claim, confidence=0.95).claim == claim
+
+
+def test_power() -> None:
+    """The mean of 20 games, less three standard errors of a spread of 0.4."""
+    means = [
+        np.mean([audit(*split(n, members, seed, mu)).bound for seed in range(20)])
+        for n, members, mu in ((2000, 1000, 1.0), (6000, 4800, 1.2))
+    ]
+    assert means[0] > 2.5 - 0.27
+    assert means[1] > 2.9 - 0.27

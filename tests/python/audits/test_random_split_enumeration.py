@@ -19,7 +19,6 @@ from leakbound.audits.engine.pairs import Pairs, stretched
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
-from leakbound.errors import AbstentionError
 from leakbound.stats import normal_quantile
 
 LEVEL = 0.3
@@ -170,8 +169,13 @@ def law(split: Split, mechanism: Mechanism, attack: Attack) -> Law:
             apart = values[:, members[turn]] - values[:, others[turn]]
             for row, chance in zip(apart, chances, strict=True):
                 size = np.unique(np.abs([0.0, *row]), return_inverse=True)[1][1:]
-                key = tuple(size.tolist()), tuple((row > 0).tolist())
-                found[key] = found.get(key, 0.0) + chance / len(matchings) / len(subsets)
+                # which of two equal ones stands first is a coin, and so whether it is the member
+                equal, share = int((row == 0).sum()), chance / len(matchings) / len(subsets)
+                for coins in itertools.product((False, True), repeat=equal):
+                    right = row > 0
+                    right[row == 0] = coins
+                    key = tuple(size.tolist()), tuple(right.tolist())
+                    found[key] = found.get(key, 0.0) + share / 2**equal
     return found
 
 
@@ -184,14 +188,11 @@ def rate(
         first = np.arange(len(size)) % 2 == 0
         game = PairGame(
             scores=np.where(np.array(right) == first, 1, -1) * np.array(size, dtype=float),
-            member=first,
+            member=np.where(np.array(size) == 0, right, first),
             member_scores=np.array(size, dtype=float),
             other_scores=np.zeros(len(size)),
         )
-        try:
-            proof = one_run_proof(request, game, None, LEVEL)
-        except AbstentionError:
-            return False
+        proof = one_run_proof(request, game, None, LEVEL)
         return proof.bound > truth * (1 + 1e-9) + 1e-9
 
     seen = law(split, mechanism, attack)

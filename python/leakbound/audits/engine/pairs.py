@@ -15,7 +15,7 @@ import numpy as np
 from leakbound._base.streams import Purpose
 from leakbound._base.validation import check_length, vector
 from leakbound.cuts.pairs import PairGame
-from leakbound.errors import ArrayTypeError, MembershipError, NoPairsError
+from leakbound.errors import AbstentionError, ArrayTypeError, MembershipError, NoPairsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -181,7 +181,13 @@ class Pairs:
         return self.first.size
 
     def game(self, scores: FloatArray, seed: int) -> PairGame:
-        """Return the game of some scores of the units."""
+        """Return the game of some scores of the units; AbstentionError if they order nothing."""
+        if scores.min() == scores.max():
+            message = (
+                f"all {scores.size} scores are equal, so every pair abstains: use a score that "
+                "differs between examples"
+            )
+            raise AbstentionError(message)
         even = stretched(scores)
         apart = even[self.members] - even[self.others]
         return PairGame(

@@ -213,10 +213,11 @@ def audit_one_run(
     Of a random split, as many members and non-members as can be are matched at random, within
     strata, by the seed. Given the unordered pairs, which of the two is the member is decided by
     fair coins, whatever the sizes of the parts. A guess is the sign of the difference of the two
-    scores, its size the confidence, and a difference of 0 is no guess. Sizes are compared on a
-    scale that membership has no part in: z (1 + |z| / 4), z being scores less their median over
-    1.4826 times their median distance from it. One path, from the largest difference on, has the
-    whole probability of error. `docs/random-splits.md` has theorem and proof.
+    scores, its size the confidence. A difference of 0 is no guess for pure DP; for other claims,
+    where the number of guesses must not depend on scores, it is the toss of a coin. Sizes are
+    compared on a scale that membership has no part in: z (1 + |z| / 4), z being scores less their
+    median over 1.4826 times their median distance from it. One path, from the largest difference
+    on, has the whole probability of error. `docs/random-splits.md` has theorem and proof.
 
     For pure DP tied scores are never split, so nothing about membership can order them; for other
     claims cuts must not depend on scores, and a random permutation from `seed` orders ties. But for
