@@ -110,8 +110,8 @@ def _of_synthetic(found: SyntheticDataReport) -> str:
     return (
         f"{found.people:,} people of a made-up census, split at random: each generator learnt from "
         "one half and made as many synthetic people; the audits see the synthetic table and all "
-        "people. Bounds are on replacing one person of the training data; copies found are the "
-        f"shares of synthetic people that equal a member in every column. Seed {found.seed}."
+        "people. Bounds are on replacing one person of the training data. "
+        f"Seed {found.seed}."
     )
 
 
@@ -154,6 +154,12 @@ def _copied(row: SyntheticDataRow) -> str:
     from leakbound._base.formatting import percent
 
     return percent(row.result.similarity.copies_of_members)
+
+
+def _closer(row: SyntheticDataRow) -> str:
+    from leakbound._base.formatting import percent
+
+    return percent(row.result.similarity.closer_to_members)
 
 
 def _accuracy(row: DigitsRow) -> str:
@@ -199,7 +205,13 @@ _SYNTHETIC = _Demo(
     load=_load_synthetic,
     title="Synthetic data: what generators give away of the records they learnt from",
     summary=_of_synthetic,
-    columns=(_Column("Copies", "Synthetic people equal to a member", _copied),),
+    columns=(
+        _Column("Copies", "Synthetic people equal to a member", _copied),
+        _Column("Closer", "Synthetic people closer to a member than to others", _closer),
+    ),
+    after="ε̂ is a lower bound on the ε of replacing one person. Copies and closer are similarity "
+    "metrics: shares of synthetic people that equal a member, and whose nearest person is one "
+    "(half of them if nothing is copied).",
 )
 
 app = typer.Typer(

@@ -25,6 +25,10 @@ _MISSES = 0.05
 """Share of the games in which a wrong reference may pass unseen."""
 
 
+def _rng(seed: int) -> np.random.Generator:
+    return Purpose.SYNTHETIC_GAME.rng(seed)
+
+
 @dataclass(frozen=True)
 class _Responses:
     """A generator that shows one record of each public pair: the member's, as ε allows.
@@ -39,7 +43,7 @@ class _Responses:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed, and say whether the audit claims more than ε."""
-        rng = Purpose.SYNTHETIC_GAME.rng(seed)
+        rng = _rng(seed)
         values = rng.normal(size=(2 * self.pairs, 3))
         pair = np.repeat(np.arange(self.pairs), 2)
         second = rng.random(self.pairs) < 0.5
@@ -100,7 +104,7 @@ def _innocent(
     seed: int, share: float, *, ties: bool = False, records: int = 150
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
     """Return records, membership, and a table of the same distribution."""
-    rng = Purpose.SYNTHETIC_GAME.rng(seed)
+    rng = _rng(seed)
     both = rng.normal(size=(2 * records, 2))
     if ties:
         both = both.round()

@@ -14,6 +14,7 @@ from leakbound._base.stored_forms import json_schema
 FILE = Path(__file__).parents[3] / "docs" / "results.schema.json"
 KINDS: tuple[type[Record], ...] = (
     lb.AuditResult,
+    lb.SyntheticResult,
     lb.PanoramiaResult,
     lb.ZeroRunResult,
     lb.PanoramiaReport,

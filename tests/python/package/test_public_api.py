@@ -48,7 +48,7 @@ MEMBERS = [
     generators.feature_extremes,
     generators.find_duplicates,
 ]
-AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_zero_run]
+AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_synthetic, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
 INTEGRATIONS = [integrations.accounted_by, lb.watch_dp_sgd]
 FUNCTIONS = [*INTEGRATIONS, *AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS, *PROPENSITY]
@@ -72,6 +72,11 @@ SIGNATURES = {
     lb.DPSGDAudit.report: "(self, path)",
     integrations.DPSGDWatch.audit: "(self, *, accounted=None, claim=None, confidence=0.95)",
     integrations.accounted_by: "(engine, *, delta)",
+    lb.audit_synthetic: (
+        "(members, nonmembers, synthetic, *, reference=None, claim=PureDP(), attacks='default', "
+        "confidence=0.95, cuts=None, strata=None, groups=None, categorical=(), challenge=None, "
+        "seed=0, progress=True)"
+    ),
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",
     simulate.randomized_response: "(m, epsilon, *, fraction=1.0, delta=0.0, seed)",
@@ -89,6 +94,9 @@ SIGNATURES = {
         "samples_per_prompt=8, top_k=200, temperature=1.0, seed=0, device='cpu')"
     ),
     generators.MemberSplit.create: "(n, *, shares=None, ids=None, documents=None, seed=0)",
+    generators.NoisyMarginals: (
+        "(*, domain, epsilon=1.0, categorical=(), intervals=16, centre=0, seed=0)"
+    ),
     generators.PCAMixture: "(*, components=40, mixtures=40, labeler=<factory>, seed=0)",
     generators.Sampler.sample: "(self, n, *, seed)",
     generators.SequentialCART: "(*, categorical=(), leaf=15)",

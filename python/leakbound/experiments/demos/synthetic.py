@@ -50,28 +50,34 @@ _ERROR = 0.05
 
 @dataclass(frozen=True)
 class Copies:
-    """A generator that returns its members with a little noise: what an audit has to find."""
+    """A generator that returns its members with a little noise: what an audit has to find.
+
+    Codes of categories are copied as they are.
+    """
 
     noise: float = NOISE
+    categorical: tuple[int, ...] = CODES
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedCopies":  # noqa: ARG002
         """Keep the members."""
-        return FittedCopies(np.asarray(members, dtype=np.float64), self.noise)
+        table = np.asarray(members, dtype=np.float64)
+        spread = self.noise * table.std(axis=0)
+        spread[list(self.categorical)] = 0
+        return FittedCopies(table, spread)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCopies:
-    """Members, and how much noise is added to them."""
+    """Members, and how much noise is added to each column."""
 
     members: FloatArray
-    noise: float
+    spread: FloatArray
 
     def sample(self, n: int, *, seed: int) -> Samples:
         """Draw members with replacement, and add noise."""
         rng = Purpose.SYNTHETIC_COPIES.rng(seed)
         drawn = self.members[rng.integers(0, len(self.members), n)]
-        apart = self.noise * self.members.std(axis=0)
-        return Samples(drawn + apart * rng.standard_normal(drawn.shape))
+        return Samples(drawn + self.spread * rng.standard_normal(drawn.shape))
 
 
 @dataclass(frozen=True, kw_only=True)
