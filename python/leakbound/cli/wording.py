@@ -36,10 +36,10 @@ _AUDITS = {
     "audit_zero_run": "leakbound zero-run",
 }
 _ARGUMENTS = (
-    "adversary bootstrap bound c_upper claim confidence correction cuts delta design epsilon "
-    "features gamma ids max_recall prior real_nonmembers relaxation seed sides tail uncertainty "
-    "variant"
-).replace(" ", "|")
+    "c_upper|claim|confidence|correction|cuts|delta|design|features|gamma|max_recall|prior|"
+    "real_nonmembers|relaxation|seed|sides|tail|uncertainty"
+)
+"""Arguments of audits that are options of the same name."""
 _CALL = r"(?:\((?:[^()]|\([^()]*\))*\))?"
 """The arguments that a class is named with, if any."""
 
@@ -63,6 +63,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"\b({'|'.join(_AUDITS)})\b", lambda found: _AUDITS[found[1]]),
     (rf"(\bcuts=)?\b({'|'.join(_POLICIES)})\b{_CALL}", _policy),
     (rf"(?:\bclaim=)?\b({'|'.join(_CLAIMS)})\b{_CALL}", lambda found: _CLAIMS[found[1]]),
+    (r"\bids=", "the column id"),
     (r"\bor None for\b", "or auto for"),
     (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),
     (rf'\b({_ARGUMENTS})=("?[\w.+-]*"?)', _option),

@@ -147,8 +147,8 @@ def test_bad_options_are_refused(options: tuple[str, ...], words: str, scores: P
 
 def test_options_that_exclude_each_other_are_refused(scores: Path) -> None:
     both = ("--real-nonmembers", "--c-upper", "1")
-    assert "c_upper" in leakbound("panoramia", scores, *both).refusal
-    assert "UnionBound" in leakbound("panoramia", scores, "--tail", "hoeffding").refusal
+    assert "leave out --c-upper" in leakbound("panoramia", scores, *both).refusal
+    assert "for --cuts union" in leakbound("panoramia", scores, "--tail", "hoeffding").refusal
 
 
 def test_unknown_words_exit_with_2(scores: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_table_of_propensities(tmp_path: Path, shuffled: bool) -> None:  # noq
     )
     other = leakbound(scores, "--propensity", propensities)
     assert other.exit_code == 2
-    assert "5 of ids= are not in" in other.stderr
+    assert "5 of the column id are not in" in other.stderr
     assert "(0, 1, 2, …)" in other.stderr
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 import leakbound as lb
 from command_line import BASELINE, MEMBER, SCORE, leakbound
+from leakbound.cli import audits, plan, wording, zero_run
 from leakbound.cli.wording import in_its_words
 
 PYTHON = re.compile(
@@ -70,6 +72,14 @@ def test_other_refusals(scores: Path) -> None:
     assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
     answer = leakbound("zero-run", scores, "--features", "baseline_score", "--holdout", 400)
     assert "--holdout must be at least 0 and below 1, got 400" in answer.refusal
+
+
+def test_what_is_called_an_option_is_one() -> None:
+    groups = [typer.main.get_group(module.app) for module in (audits, plan, zero_run)]
+    commands = [command for group in groups for command in group.commands.values()]
+    options = {name for command in commands for one in command.params for name in one.opts}
+    arguments = wording._ARGUMENTS.split("|")
+    assert {f"--{name.replace('_', '-')}" for name in arguments} <= options
 
 
 @pytest.mark.parametrize(
