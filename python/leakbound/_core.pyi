@@ -165,7 +165,7 @@ def fdp_p_value(counts: CountOptions, curve: TradeOff, test: FdpTest) -> float: 
 def fdp_least_rejected(
     levels: Sequence[int], m: float, one_sided: bool, curve: TradeOff, tau: Sequence[float]
 ) -> list[int]:
-    """Return the least count that the recursion rejects at each level; it never falls with curves."""
+    """Return the least count that the recursion rejects at each level."""
 
 @final
 class JointCertificate:
@@ -179,6 +179,8 @@ class JointCertificate:
         one_sided: bool,
         curve: TradeOff,
     ) -> None: ...
+    def made_at(self, curve: TradeOff) -> JointCertificate:
+        """Return a certificate of the same levels made at another curve."""
     def bound_for(self, curve: TradeOff) -> float:
         """Return the bound for another curve too, rounded up; 1 if there is no proof."""
 

@@ -87,6 +87,11 @@ impl Joint {
         .map(Self)
     }
 
+    fn made_at(&self, py: Python<'_>, curve: &Curve) -> PyResult<Self> {
+        let curve = curve.0.as_ref();
+        enter(py, |interrupt| self.0.made_at(curve, interrupt)).map(Self)
+    }
+
     fn bound_for(&self, py: Python<'_>, curve: &Curve) -> PyResult<f64> {
         let curve = curve.0.as_ref();
         enter(py, |_| Ok(self.0.bound_for(curve)))

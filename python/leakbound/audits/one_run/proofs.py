@@ -64,6 +64,8 @@ def _family_choice(
     cuts: CutPolicy | None, claim: AnyFamily, test: FdpTest, game: Game, level: float
 ) -> FamilyChoice:
     """Return the policy of an audit, the test of its cuts, and what options say of the choice."""
+    if cuts is None and test == "tight":
+        return _family_choice(OutsideIn(), claim, test, game, level)
     policy, options = family_policy(
         cuts, claim, test, examples=game.examples, sides=game.sides, beta=level
     )

@@ -41,7 +41,7 @@ from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "relaxed_policy"]
+__all__ = ["ApproxPolicy", "approx_policy", "relaxed_policy"]
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
@@ -272,12 +272,11 @@ def approx_policy(
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
     """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
-    Without `cuts` it is planned. Raise IncompatibleOptionsError if the policy or its tail has no
+    Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail has no
     form under δ > 0, or `bound` does not go with it.
     """
-    planned: dict[str, JsonValue] = {}
     if cuts is None and bound in {"auto", "exact"}:
-        cuts, planned = plan_cuts(examples, beta, delta, sides)
+        cuts = OutsideIn()
     elif cuts is None and bound == "coupling":
         cuts = KLScan()
     elif cuts is None:
@@ -285,8 +284,8 @@ def approx_policy(
     derived = _derived(cuts)
     if derived is None:
         message = (
-            f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take Fixed, KLScan or "
-            "UnionBound"
+            f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
+            "KLScan or UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
@@ -302,7 +301,7 @@ def approx_policy(
         )
         raise IncompatibleOptionsError(message)
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
-    return derived.of(cuts, context), {"bound": form, **planned}
+    return derived.of(cuts, context), {"bound": form}
 
 
 def relaxed_policy(
@@ -326,41 +325,3 @@ def relaxed_policy(
         raise IncompatibleOptionsError(message)
     context = _Claim(delta=failures, examples=examples, sides="member", form=form)
     return derived.of(cuts, context)
-
-
-def plan_cuts(
-    examples: int, beta: float, delta: float, sides: Sides
-) -> tuple[Fixed | KLScan, dict[str, JsonValue]]:
-    """Choose between one number of guesses and a scan, by what each would prove at a reference.
-
-    The options tell what both would prove if members' scores were N(½, 1) and others' N(-½, 1).
-    """
-    fixed, alone = plan_guesses(examples, beta, ApproxDP(delta=delta), sides)
-    scan = KLScan(min_guesses=min(_FEWEST, examples))
-    together = _scan_at_reference(scan, examples, beta, delta, sides)
-    planned: dict[str, JsonValue] = {
-        "reference": REFERENCE.name,
-        "fixed": alone,
-        "scan": together,
-    }
-    return (fixed if alone >= together else scan), {"planned": planned}
-
-
-@lru_cache(maxsize=256)
-def _scan_at_reference(
-    scan: KLScan, examples: int, beta: float, delta: float, sides: Sides
-) -> float:
-    """Return what a scan proves if each count of correct guesses is the one expected."""
-    claim = _Claim(delta=delta, examples=examples, sides=sides, form="coupling")
-    policy = _ApproxScan(base=scan, claim=claim)
-    share, right = REFERENCE.curve(sides)
-
-    def path(guesses: int, examples: int) -> _core.Path:
-        expected = np.interp(np.arange(guesses + 1) / examples, share, right) * examples
-        return _core.Path.from_successes(np.diff(np.floor(expected)) > 0)
-
-    if sides == "member":
-        return max(0.0, policy.bound(path(examples, examples), beta).logit)
-    half = examples // 2
-    paths = [path(half, half), path(examples, examples)] if half else [path(examples, examples)]
-    return max(0.0, *(policy.bound(one, beta / 3).logit for one in paths))

@@ -176,8 +176,8 @@ def _strength(
     tested = [(made, right) for made, right in zip(levels, least, strict=True) if right <= made]
     made, right = zip(*tested, strict=True)
     best: float | None = None
+    proof = _core.JointCertificate(made, right, examples, one_sided, curve.core)
     for _ in range(2):
-        proof = _core.JointCertificate(made, right, examples, one_sided, curve.core)
 
         def refuted(theta: float, proof: _core.JointCertificate = proof) -> bool:
             return proof.bound_for(claim.curve(theta, sides).core) <= level
@@ -188,7 +188,7 @@ def _strength(
         before, best = best, theta if best is None else max(best, theta, key=claim.strength)
         if before is None and proxy is claim and abs(theta - t) <= _CLOSE * t:
             break
-        curve = claim.curve(theta, sides)
+        proof = proof.made_at(claim.curve(theta, sides).core)
     return 0.0 if best is None else claim.strength(best)
 
 

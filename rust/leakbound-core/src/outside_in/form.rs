@@ -4,9 +4,9 @@ use leakbound_math::clopper_pearson;
 
 use super::joint_tail::JointTail;
 use crate::error::AuditError;
-use crate::fdp::Counts;
+use crate::fdp::counts::Counts;
 use crate::fdp::recursion;
-use crate::fdp::tradeoff::Gaussian;
+use crate::fdp::tradeoff::gaussian::Gaussian;
 use crate::interrupt::Interrupt;
 
 /// Bounds are found to this share of themselves.

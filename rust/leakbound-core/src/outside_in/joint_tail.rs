@@ -3,7 +3,7 @@
 use leakbound_math::{Binomial, Probability, binomial};
 
 use crate::error::{AuditError, check_level};
-use crate::fdp::Counts;
+use crate::fdp::counts::Counts;
 
 /// Roundings of a tail and of a few products of such.
 const INFLATION: f64 = 1.0 + 8.0 * binomial::RELATIVE_ERROR;

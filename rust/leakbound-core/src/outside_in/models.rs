@@ -89,6 +89,22 @@ impl Model {
         }
     }
 
+    /// The same if a tail holds so many deviations more than it should, the deviation of a share
+    /// being its root times that of one.
+    pub(super) fn right_in(&self, share: f64, deviations: f64) -> f64 {
+        match self {
+            Self::Tail(known, table) => {
+                let drawn = (known - deviations * known.sqrt()).clamp(0.0, 1.0 - 1e-9);
+                if share <= drawn {
+                    share
+                } else {
+                    drawn + (1.0 - drawn) * table.at((share - drawn) / (1.0 - drawn))
+                }
+            }
+            Self::Gaussian(_) => self.right(share),
+        }
+    }
+
     /// The one that planning starts from: scores a deviation apart.
     pub(super) fn reference(one_sided: bool) -> Self {
         Self::Gaussian(Table::gaussian(1.0, one_sided))

@@ -3,7 +3,7 @@
 use super::form::Form;
 use super::models::Model;
 use crate::error::AuditError;
-use crate::fdp::Counts;
+use crate::fdp::counts::Counts;
 use crate::guesses::path::Path;
 use crate::interrupt::Interrupt;
 
@@ -309,12 +309,14 @@ impl Planning {
         Ok(found)
     }
 
-    /// The bound that a model leads to on average, about.
+    /// The bound that a model leads to on average, about: over how many examples a tail holds, and
+    /// how many other guesses are right.
     fn expected(&self, model: &Model, guesses: u32, bounds: &[(f64, f64)]) -> f64 {
         let (m, n) = (f64::from(self.examples), f64::from(guesses));
-        let accuracy = (model.right(n / m) * m / n).min(1.0);
-        let deviation = (n * accuracy * (1.0 - accuracy)).sqrt();
         let each = SPREAD.iter().map(|score| {
+            let right = model.right_in(n / m, score / m.sqrt()) * m;
+            let accuracy = (right / n).min(1.0);
+            let deviation = (n * accuracy * (1.0 - accuracy)).sqrt();
             let wrong = (n * (1.0 - accuracy) + score * deviation).clamp(0.0, n);
             interpolated(bounds, (wrong + 0.5).ln())
         });

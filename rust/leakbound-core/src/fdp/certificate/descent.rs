@@ -18,11 +18,15 @@ const LOWERED: [f64; 5] = [0.0, 0.1, 0.25, 0.5, 1.0];
 const RAISED: [f64; 3] = [0.0, 0.15, 0.4];
 /// How much steeper, in logarithm, the last slope is: prices stay below.
 const WALL: f64 = 1.5;
-/// Searches on with other knots, at most.
+/// Searches on with other knots, at most, and what share one must gain for another.
 const AGAIN: usize = 3;
-/// So many levels are searched with, as neighbours cost nothing; and so many starts.
-const FEW: usize = 8;
-const FOLLOWED: usize = 2;
+const ENOUGH: f64 = 2e-3;
+/// So many levels are searched with, as neighbours cost little; and so many starts.
+const FEW: usize = 10;
+const FOLLOWED: usize = 3;
+const FIRST_STEPS: usize = 6;
+/// Steps with all levels, in the end.
+const LAST_STEPS: usize = 12;
 /// A κ so small costs nothing.
 const LEAST_KAPPA: f64 = 1e-6;
 /// The slope of a single level is looked for on a grid down from the odds at c, and finer ones.
@@ -30,11 +34,11 @@ const WIDEST: f64 = 4.0;
 const GRID: usize = 36;
 const REFINED: usize = 3;
 /// Steps of one search.
-const STEPS: usize = 60;
+const STEPS: usize = 50;
 /// A step moves no logarithm by more.
 const LONGEST: f64 = 0.7;
 /// Three steps in a row that gain less than this share end the search.
-const IDLE: f64 = 2e-5;
+const IDLE: f64 = 1e-4;
 /// A point of the search.
 #[derive(Clone)]
 struct Point {
@@ -77,11 +81,16 @@ impl Search<'_> {
     }
 
     /// Broyden, Fletcher, Goldfarb and Shanno's method, from one point.
-    fn descend(&mut self, mut point: Point, interrupt: &Interrupt) -> Result<Point, AuditError> {
+    fn descend(
+        &mut self,
+        mut point: Point,
+        steps: usize,
+        interrupt: &Interrupt,
+    ) -> Result<Point, AuditError> {
         let n = point.logs.len();
         let mut inverse = Matrix::identity(n);
         let (mut fresh, mut idle) = (true, 0);
-        for _ in 0..STEPS {
+        for _ in 0..steps {
             interrupt.check()?;
             let mut direction = inverse.times(&point.gradient);
             direction.iter_mut().for_each(|x| *x = -*x);
@@ -145,6 +154,59 @@ impl Search<'_> {
     }
 }
 
+/// A proof, and what the search for it ended with.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) proof: CommonProof,
+    from: Vec<f64>,
+    logs: Vec<f64>,
+}
+
+impl<'a> Search<'a> {
+    /// A search with a few of the levels.
+    fn of_few(levels: &[Counts], from: Vec<f64>, curve: &'a dyn TradeOff) -> Self {
+        let last = levels.len() - 1;
+        let few = levels.len().min(FEW);
+        let each = (0..few).map(|i| i * last / (few - 1).max(1));
+        let rungs = each.map(|i| Rung::new(&levels[i])).collect();
+        Self { rungs, from, curve }
+    }
+
+    /// Search on from a point with other knots, and prove what is found for all levels.
+    fn settle(
+        mut self,
+        mut best: Point,
+        levels: &[Counts],
+        interrupt: &Interrupt,
+    ) -> Result<Option<Found>, AuditError> {
+        for _ in 0..AGAIN {
+            let next = self.again(best.clone(), interrupt)?;
+            let gained = best.height - next.height;
+            best = next;
+            if gained < ENOUGH {
+                break;
+            }
+        }
+        self.rungs = levels.iter().map(Rung::new).collect();
+        let few = best.height;
+        let Some(mut best) = self.at(best.logs) else {
+            return Ok(None);
+        };
+        if best.height > few + ENOUGH {
+            best = self.descend(best, LAST_STEPS, interrupt)?;
+        }
+        let from = self.from.iter().copied();
+        let starts: Vec<(f64, f64)> = best.logs.iter().map(|log| log.exp()).zip(from).collect();
+        let kappa = best.logs[SEGMENTS].exp();
+        let proof = CommonProof::of(&starts, kappa, best.force, levels, interrupt)?;
+        Ok(proof.map(|proof| Found {
+            proof,
+            from: self.from,
+            logs: best.logs,
+        }))
+    }
+}
+
 impl Search<'_> {
     /// Search on with knots where the prices of a point are, and keep the better one.
     fn again(&mut self, point: Point, interrupt: &Interrupt) -> Result<Point, AuditError> {
@@ -154,7 +216,7 @@ impl Search<'_> {
         moved.extend(&point.logs[self.from.len()..]);
         let before = std::mem::replace(&mut self.from, next);
         if let Some(start) = self.at(moved) {
-            let found = self.descend(start, interrupt)?;
+            let found = self.descend(start, STEPS, interrupt)?;
             if found.height < point.height {
                 return Ok(found);
             }
@@ -277,7 +339,7 @@ pub(super) fn common_proof(
     levels: &[Counts],
     curve: &dyn TradeOff,
     interrupt: &Interrupt,
-) -> Result<Option<CommonProof>, AuditError> {
+) -> Result<Option<Found>, AuditError> {
     let mut singles = Vec::with_capacity(levels.len());
     for level in levels {
         interrupt.check()?;
@@ -299,14 +361,12 @@ pub(super) fn common_proof(
             above.map(|one| one.log).fold(steepest, f64::min)
         })
         .collect();
-    let few = (0..levels.len().min(FEW))
-        .map(|i| i * (levels.len() - 1) / (FEW - 1).min(levels.len() - 1).max(1));
-    let rungs = few.map(|i| Rung::new(&levels[i])).collect();
-    let mut search = Search { rungs, from, curve };
+    let mut search = Search::of_few(levels, from, curve);
     let kappa = of(|one| one.tail).fold(LEAST_KAPPA, f64::max);
     let mut starts: Vec<Point> = Vec::new();
     for low in LOWERED {
         for high in RAISED {
+            interrupt.check()?;
             let logs = wanted.iter().enumerate();
             let tilted = logs.map(|(i, log)| log - low + (low + high) * i as f64 / SEGMENTS as f64);
             let mut tilted: Vec<f64> = tilted.collect();
@@ -319,30 +379,31 @@ pub(super) fn common_proof(
     starts.truncate(FOLLOWED);
     let mut best: Option<Point> = None;
     for start in starts {
-        let found = search.descend(start, interrupt)?;
+        let found = search.descend(start, FIRST_STEPS, interrupt)?;
         if best.as_ref().is_none_or(|best| found.height < best.height) {
             best = Some(found);
         }
     }
-    let Some(mut best) = best else {
+    let Some(best) = best else {
         return Ok(None);
     };
-    for _ in 0..AGAIN {
-        let next = search.again(best.clone(), interrupt)?;
-        let gained = best.height - next.height;
-        best = next;
-        if gained < 2e-3 {
-            break;
-        }
-    }
-    search.rungs = levels.iter().map(Rung::new).collect();
-    let Some(best) = search.at(best.logs) else {
+    let best = search.descend(best, STEPS, interrupt)?;
+    search.settle(best, levels, interrupt)
+}
+
+/// A proof for another curve, its slopes looked for from those of a proof that was found.
+pub(super) fn common_proof_from(
+    found: &Found,
+    levels: &[Counts],
+    curve: &dyn TradeOff,
+    interrupt: &Interrupt,
+) -> Result<Option<Found>, AuditError> {
+    let mut search = Search::of_few(levels, found.from.clone(), curve);
+    let Some(start) = search.at(found.logs.clone()) else {
         return Ok(None);
     };
-    let from = search.from.iter().copied();
-    let starts: Vec<(f64, f64)> = best.logs.iter().map(|log| log.exp()).zip(from).collect();
-    let kappa = best.logs[SEGMENTS].exp();
-    CommonProof::of(&starts, kappa, best.force, levels, interrupt)
+    let best = search.descend(start, STEPS, interrupt)?;
+    search.settle(best, levels, interrupt)
 }
 
 #[cfg(test)]
@@ -410,7 +471,7 @@ mod tests {
             let curve = Gaussian::new(mu, 0.0).unwrap();
             let levels = levels_of(m, pairs);
             let proof = common_proof(&levels, &curve, &Interrupt::default()).unwrap();
-            let bound = proof.unwrap().bound(&curve);
+            let bound = proof.unwrap().proof.bound(&curve);
             let singles = levels.iter().filter_map(|level| Single::new(level, &curve));
             let alone = singles.map(|one| one.cost).fold(0.0, f64::max);
             assert!(bound > 0.0 && bound < 2.0 * alone, "{m}: {bound} {alone}");

@@ -35,8 +35,7 @@
 //! of which the certificate of v(t₀) says that its probability is at most β at a θ ≥ θ₀, and so at
 //! θ₀. ∎ Whatever v is, this is valid; a vector whose levels are equally unlikely proves most.
 
-use super::common::CommonProof;
-use super::descent::common_proof;
+use super::descent::{Found, common_proof, common_proof_from};
 use crate::error::AuditError;
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
@@ -58,7 +57,8 @@ use crate::interrupt::Interrupt;
 /// ```
 #[derive(Debug, Clone)]
 pub struct JointCertificate {
-    proof: Option<CommonProof>,
+    levels: Vec<Counts>,
+    found: Option<Found>,
 }
 
 impl JointCertificate {
@@ -74,18 +74,36 @@ impl JointCertificate {
     ) -> Result<Self, AuditError> {
         // A count of 0 is always reached, and nothing is proved of it.
         let possible = !levels.is_empty() && levels.iter().all(|level| level.correct() > 0);
-        let proof = if possible {
+        let found = if possible {
             common_proof(levels, curve, interrupt)?
         } else {
             None
         };
-        Ok(Self { proof })
+        Ok(Self {
+            levels: levels.to_vec(),
+            found,
+        })
+    }
+
+    /// A certificate of the same levels made at another curve: quicker if that is not far.
+    ///
+    /// # Errors
+    /// An interruption.
+    pub fn made_at(&self, curve: &dyn TradeOff, interrupt: &Interrupt) -> Result<Self, AuditError> {
+        let Some(found) = &self.found else {
+            return Self::new(&self.levels, curve, interrupt);
+        };
+        let found = common_proof_from(found, &self.levels, curve, interrupt)?;
+        Ok(Self {
+            levels: self.levels.clone(),
+            found,
+        })
     }
 
     /// What its slopes prove for a curve, rounded up; 1 if no proof was found.
     #[must_use]
     pub fn bound_for(&self, curve: &dyn TradeOff) -> f64 {
-        let proof = self.proof.as_ref();
-        proof.map_or(1.0, |proof| proof.bound(curve).min(1.0))
+        let found = self.found.as_ref();
+        found.map_or(1.0, |found| found.proof.bound(curve).min(1.0))
     }
 }

@@ -17,6 +17,8 @@ use crate::fdp::tradeoff::function::TradeOff;
 /// How far from c prices are followed at most, in deviations.
 const ABOVE: f64 = 5.5;
 const BELOW: f64 = 7.0;
+/// And from the mean under the first slope.
+const BELOW_LAW: f64 = 4.0;
 /// Distances from c, in counts, of which the first is taken from which on the start is forgotten:
 /// that shrinks by e to the minus this.
 const NEAREST: f64 = 16.0;
@@ -30,7 +32,7 @@ const TURN: f64 = 0.4;
 const MOST_STEPS: usize = 600;
 /// Trials for the largest force of one number of guesses, how close it is found, and the first step.
 const TRIALS: usize = 60;
-const CLOSE: f64 = 1e-6;
+const CLOSE: f64 = 1e-5;
 const FIRST_STEP: f64 = 1e-3;
 /// The power of the mean that stands for the least force.
 const POWER: f64 = 60.0;
@@ -197,7 +199,7 @@ impl Rung {
         self.steps.clear();
         let limit = OUT_OF_HAND * self.examples;
         let first = slopes.from[1];
-        let bottom = (self.correct - (BELOW * self.deviation + 4.0).ceil()).max(0.0);
+        let bottom = self.bottom(slopes);
         let mut at = slopes.values.len() - 1;
         let (top, mut now) = self.start(slopes, force, kappa, &mut at)?;
         let (mut highest, mut highest_at) = (now, 0);
@@ -217,7 +219,7 @@ impl Rung {
             let growth = self.share(j) * slopes.smooth(now.value, at) - 1.0;
             let distance = (j + 1.0 - self.correct).abs();
             let width = (distance * SHARE_OF_DISTANCE)
-                .min(self.deviation * SHARE_OF_DEVIATION)
+                .min(((self.guesses - j).max(1.0) * j / self.guesses).sqrt() * SHARE_OF_DEVIATION)
                 .min(TURN / growth.abs())
                 .floor()
                 .clamp(1.0, j - end);
@@ -277,6 +279,16 @@ impl Rung {
             highest,
             highest_at,
         })
+    }
+
+    /// The count where prices are left at the latest: far below c, and below most of the law that
+    /// the first slope would lead to.
+    fn bottom(&self, slopes: &Slopes<'_>) -> f64 {
+        let odds = slopes.values[0] / self.others;
+        let mean = self.guesses * odds / (1.0 + odds);
+        let law = mean - BELOW_LAW * (mean / (1.0 + odds)).sqrt();
+        let far = self.correct - BELOW * self.deviation - 4.0;
+        far.min(law).floor().max(0.0)
     }
 
     /// (c'−j)/(j (k−1)).
