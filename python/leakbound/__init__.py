@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         EqualLevelScan,
         Fixed,
         KLScan,
+        OutsideIn,
         ScoreAdaptive,
         Split,
         Uncorrected,
@@ -101,7 +102,7 @@ else:
             ),
             "leakbound.claims.tradeoff": "TradeOff",
             "leakbound.cuts": (
-                "EqualLevelScan Fixed KLScan ScoreAdaptive Split Uncorrected UnionBound "
+                "EqualLevelScan Fixed KLScan OutsideIn ScoreAdaptive Split Uncorrected UnionBound "
                 "VilleMixture Weighted"
             ),
             "leakbound.errors": "LeakboundError",
@@ -134,6 +135,7 @@ __all__ = [
     "LaplaceDP",
     "LeakboundError",
     "OneRunStream",
+    "OutsideIn",
     "Panoramia",
     "PanoramiaReport",
     "PanoramiaResult",

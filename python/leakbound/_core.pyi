@@ -8,9 +8,11 @@ from leakbound._base.types import CountOptions, FdpTest, TailOptions
 
 __all__ = [
     "Bound",
+    "JointCertificate",
     "LogOddsSet",
     "LogisticModel",
     "OffsetBound",
+    "OutsideIn",
     "Path",
     "PropensityRows",
     "Ranking",
@@ -18,6 +20,7 @@ __all__ = [
     "__version__",
     "_panic",
     "approx_epsilon",
+    "approx_joint_epsilon",
     "approx_p_value",
     "approx_union_bound",
     "approx_union_curve",
@@ -29,7 +32,7 @@ __all__ = [
     "equal_level_scan",
     "fdp_critical_laplace",
     "fdp_critical_mu",
-    "fdp_least_correct",
+    "fdp_least_rejected",
     "fdp_p_value",
     "fdp_rejects",
     "kl_curve",
@@ -159,9 +162,54 @@ class TradeOff:
 
 def fdp_rejects(counts: CountOptions, curve: TradeOff, tau: float, test: FdpTest) -> bool: ...
 def fdp_p_value(counts: CountOptions, curve: TradeOff, test: FdpTest) -> float: ...
-def fdp_least_correct(
-    levels: Sequence[int], m: float, one_sided: bool, curve: TradeOff, tau: float
-) -> list[int]: ...
+def fdp_least_rejected(
+    levels: Sequence[int], m: float, one_sided: bool, curve: TradeOff, tau: Sequence[float]
+) -> list[int]:
+    """Return the least count that the recursion rejects at each level."""
+
+@final
+class JointCertificate:
+    """A bound on the probability that a level chosen from the outside in has so many right."""
+
+    def __init__(
+        self,
+        levels: Sequence[int],
+        least: Sequence[int],
+        m: float,
+        one_sided: bool,
+        curve: TradeOff,
+    ) -> None: ...
+    def made_at(self, curve: TradeOff) -> JointCertificate:
+        """Return a certificate of the same levels made at another curve."""
+    def bound_for(self, curve: TradeOff) -> float:
+        """Return the bound for another curve too, rounded up; 1 if there is no proof."""
+
+@final
+class OutsideIn:
+    """Levels fixed before labels are seen, and the rule that stops at one of them."""
+
+    def __init__(
+        self,
+        examples: int,
+        level: float,
+        *,
+        one_sided: bool,
+        form: Literal["pure", "approximate", "family"],
+        delta: float,
+        share: float,
+        levels: Sequence[int] | None,
+    ) -> None: ...
+    @property
+    def levels(self) -> list[int]: ...
+    @property
+    def shares(self) -> list[float]:
+        """The share of the level at which each of them is weighed against the others."""
+    def choose(self, path: Path) -> int:
+        """Return the index of the level to test, from labels beyond it."""
+
+def approx_joint_epsilon(counts: CountOptions, delta: float, level: float, share: float) -> float:
+    """Return the largest epsilon refuted whatever the level chosen, -inf if there is none."""
+
 def fdp_critical_mu(counts: CountOptions, delta: float, tau: float, test: FdpTest) -> float | None:
     """Return the largest mu rejected, None if there is none."""
 

@@ -11,6 +11,7 @@ from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
     KLScan,
+    OutsideIn,
     ScoreAdaptive,
     Split,
     Uncorrected,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CUTS = (
-    "auto, kl, equal-level, union, geometric, fixed:R, adaptive:R,R, split:F, "
+    "auto, kl, equal-level, union, geometric, fixed:R, outside-in, adaptive:R,R, split:F, "
     "ville, weighted, uncorrected"
 )
 _CLAIM_KEYS = {
@@ -56,6 +57,10 @@ def _policy(text: str, offered: str) -> CutPolicy | None:
         return Fixed(guesses=int(value))
     if name == "adaptive" and all(level.strip().isdecimal() for level in value.split(",")):
         return ScoreAdaptive([int(level) for level in value.split(",")])
+    if name == "outside-in":
+        levels = value.split(",") if value else []
+        if all(level.strip().isdecimal() for level in levels):
+            return OutsideIn([int(level) for level in levels] or None)
     if name == "split":
         return Split(fraction=_number(value, text, "--cuts split")) if value else Split()
     plain: dict[str, CutPolicy | None] = {

@@ -7,6 +7,7 @@ the rest. A policy turns scores, membership and a level into the best bound on l
 from typing import TypeAlias
 
 from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Policy
+from leakbound.cuts.outside_in import OutsideIn
 from leakbound.cuts.paths import PathPolicy
 from leakbound.cuts.policies import (
     EqualLevelScan,
@@ -31,6 +32,7 @@ __all__ = [
     "Fixed",
     "Game",
     "KLScan",
+    "OutsideIn",
     "PathPolicy",
     "Policy",
     "ScoreAdaptive",
@@ -46,6 +48,7 @@ CutPolicy: TypeAlias = (
     | EqualLevelScan
     | UnionBound
     | Fixed
+    | OutsideIn
     | ScoreAdaptive
     | Split
     | VilleMixture
@@ -58,6 +61,7 @@ CUT_POLICIES = (
     EqualLevelScan,
     UnionBound,
     Fixed,
+    OutsideIn,
     ScoreAdaptive,
     Split,
     VilleMixture,

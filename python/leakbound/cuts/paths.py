@@ -31,6 +31,8 @@ _NEAR = 0.9
 """Share of the ceiling from which more examples may show more."""
 _REFERENCE = 1.0
 """The ε that a perfect attack should at least be able to refute."""
+_POINTS = 2000
+"""The most cuts of a path that a split compares."""
 _FEW = 1000
 """With more examples than this a perfect attack refutes the reference."""
 
@@ -115,6 +117,16 @@ class LimitPolicy(PathPolicy):
     @abstractmethod
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
         """Return the limit of each of some cuts at a level of its own; the largest is exact."""
+
+    def rough(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """Return what a split compares cuts by: their limits, or something like them."""
+        return self.limits(guesses, correct, level)
+
+    def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
+        """Return the cuts that a split compares, if all were like a path, `scale` times as long."""
+        guesses, correct = path.sample(_POINTS)
+        expected = np.maximum(1, np.rint(guesses * scale)).astype(np.int64)
+        return expected, np.minimum(expected, np.rint(correct * scale).astype(np.int64))
 
     def split_orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """Return the paths that a split chooses from."""

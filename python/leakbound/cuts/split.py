@@ -17,9 +17,6 @@ from leakbound.errors import OptionError
 
 __all__ = ["Split", "SplitTest"]
 
-_POINTS = 2000
-"""The most cuts of a path that are compared."""
-
 
 @dataclass(frozen=True)
 class Split(Policy):
@@ -99,10 +96,8 @@ class SplitTest(Policy):
         test = self.test.with_size(1, examples)
         found: list[tuple[float, PathOrder, int]] = []
         for order in test.split_orders(sides):
-            guesses, correct = test.path(part, order).sample(_POINTS)
-            expected = np.maximum(1, np.rint(guesses * scale)).astype(np.int64)
-            right = np.minimum(expected, np.rint(correct * scale).astype(np.int64))
-            limit = test.limits(expected, right, level)
+            expected, right = test.compared(test.path(part, order), scale)
+            limit = test.rough(expected, right, level)
             top = int(np.argmax(limit))
             found.append((float(limit[top]), order, int(expected[top])))
         _, order, chosen = max(found, key=lambda one: one[0])

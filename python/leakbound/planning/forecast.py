@@ -28,9 +28,10 @@ from leakbound._base.validation import (
 )
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
+from leakbound.audits.policies.joint import joint_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, PathPolicy
+from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
 from leakbound.cuts.base import path_of
 from leakbound.cuts.paths import DerivedPolicy, Trial
 from leakbound.cuts.policies import default_scan
@@ -534,7 +535,12 @@ def _prover(
         raise IncompatibleOptionsError(message)
     policy: PathPolicy
     if isinstance(claim, GaussianDP):
-        policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
+        if cuts is None or isinstance(cuts, OutsideIn):
+            policy = joint_policy(
+                cuts or OutsideIn(), claim, "tight", examples=m, sides=sides, beta=beta
+            )
+        else:
+            policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
     elif isinstance(claim, ApproxDP):
         policy, _ = approx_policy(cuts, claim.delta, "auto", examples=m, sides=sides, beta=beta)
     else:

@@ -36,6 +36,7 @@ pub mod fdp;
 mod games;
 mod guesses;
 mod interrupt;
+mod outside_in;
 mod scan;
 mod sum;
 
@@ -48,6 +49,7 @@ pub use guesses::matching::{Guessing, MatchedCounts, Observed, matched_counts};
 pub use guesses::path::{Cut, Order, Path};
 pub use guesses::ranking::Ranking;
 pub use interrupt::Interrupt;
+pub use outside_in::{Form, JointTail, OutsideIn};
 pub use scan::best_cut::best_cut;
 pub use scan::bound::CutBound;
 pub use scan::calibration::{scan, scan_with_failures};

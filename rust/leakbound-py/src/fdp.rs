@@ -16,7 +16,7 @@ type Column<'py> = Bound<'py, PyArray1<f64>>;
 
 /// A trade-off function of any family.
 #[pyclass(frozen, name = "TradeOff", module = "leakbound._core")]
-pub(crate) struct Curve(Arc<dyn TradeOff>);
+pub(crate) struct Curve(pub(crate) Arc<dyn TradeOff>);
 
 impl Curve {
     fn new<T: TradeOff + 'static>(
@@ -105,7 +105,7 @@ pub(crate) struct CountOptions {
 }
 
 impl CountOptions {
-    fn counts(&self) -> Result<Counts, AuditError> {
+    pub(crate) fn counts(&self) -> Result<Counts, AuditError> {
         Counts::new(self.m, self.guesses, self.correct, self.k, self.one_sided)
     }
 }
@@ -154,21 +154,6 @@ pub(crate) fn fdp_p_value(
         } else {
             recursion::p_value(&counts, curve, interrupt)
         }
-    })
-}
-
-#[pyfunction]
-pub(crate) fn fdp_least_correct(
-    py: Python<'_>,
-    levels: Vec<u64>,
-    m: f64,
-    one_sided: bool,
-    curve: &Curve,
-    tau: f64,
-) -> PyResult<Vec<u64>> {
-    let curve = curve.0.as_ref();
-    enter(py, |interrupt| {
-        certificate::least_correct(m, &levels, 2, one_sided, curve, tau, interrupt)
     })
 }
 

@@ -16,6 +16,7 @@ mod enter;
 mod errors;
 mod fdp;
 mod games;
+mod outside_in;
 mod panics;
 mod poisson_binomial;
 mod propensity;
@@ -39,11 +40,11 @@ mod _core {
     #[pymodule_export]
     use crate::enter::{_panic, set_threads, simd, threads};
     #[pymodule_export]
-    use crate::fdp::{
-        Curve, fdp_critical_laplace, fdp_critical_mu, fdp_least_correct, fdp_p_value, fdp_rejects,
-    };
+    use crate::fdp::{Curve, fdp_critical_laplace, fdp_critical_mu, fdp_p_value, fdp_rejects};
     #[pymodule_export]
     use crate::games::play;
+    #[pymodule_export]
+    use crate::outside_in::{Joint, Plan, approx_joint_epsilon, fdp_least_rejected};
     #[pymodule_export]
     use crate::poisson_binomial::{
         poisson_binomial_epsilon, poisson_binomial_pmf, poisson_binomial_prefix_tails,

@@ -113,17 +113,16 @@ def test_the_plan_is_made_before_labels(sides: Sides) -> None:
     leaking = lb.audit_one_run(scores, member, claim=CLAIM, sides=sides)
     noise = lb.audit_one_run(scores, member[::-1].copy(), claim=CLAIM, sides=sides)
     assert leaking.options["cuts"] == noise.options["cuts"]
-    assert leaking.options["planned"] == noise.options["planned"]
-    planned = leaking.options["planned"]
-    assert planned["fixed"] > planned["scan"] > 0
-    assert leaking.options["cuts"]["type"] == "Fixed"
+    told, plain = leaking.options["outside_in"], noise.options["outside_in"]
+    assert (told["levels"], told["failures"]) == (plain["levels"], plain["failures"])
+    assert leaking.options["cuts"] == {"type": "OutsideIn", "levels": None}
     assert leaking.bound > 1
 
 
 def test_what_failures_cost_is_told() -> None:
     game = gaussian(3000, 6)
     result = lb.audit_one_run(*game, claim=CLAIM)
-    free = lb.audit_one_run(*game, cuts=lb.Fixed(result.guesses))
+    free = lb.audit_one_run(*game, cuts=lb.OutsideIn())
     assert result.options["bound_at_delta_0"] == free.bound > result.bound > 0
 
 
@@ -222,7 +221,7 @@ def test_a_named_bound_plans_its_own_cuts() -> None:
         bound: lb.audit_one_run(*game, claim=CLAIM, bound=bound).options["cuts"]["type"]
         for bound in ("exact", "steinke", "coupling")
     }
-    assert kinds == {"exact": "Fixed", "steinke": "Fixed", "coupling": "KLScan"}
+    assert kinds == {"exact": "OutsideIn", "steinke": "Fixed", "coupling": "KLScan"}
 
 
 def test_claims_are_checked() -> None:

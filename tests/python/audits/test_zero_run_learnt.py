@@ -272,11 +272,11 @@ def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
     counted = PLAIN.fit(table[:300].reset_index(drop=True), game.member[:300])
     assert counted.rows.ids is None
     twice = table.set_axis(np.arange(600) % 300)  # as of two tables put together
-    rows = rng.permutation(600)
-    learn, rest = twice.iloc[rows[:300]], twice.iloc[rows[300:]]
-    fit = PLAIN.fit(learn, game.member[rows[:300]])
+    drawn = rng.permutation(600)
+    learn, rest = twice.iloc[drawn[:300]], twice.iloc[drawn[300:]]
+    fit = PLAIN.fit(learn, game.member[drawn[:300]])
     others = {"features": rest, "falsify": False}
-    names = (scores.to_numpy()[rows[300:]], game.member[rows[300:]])
+    names = (scores.to_numpy()[drawn[300:]], game.member[drawn[300:]])
     assert lb.audit_zero_run(*names, fit, **others).learnt is not None
 
 

@@ -14,6 +14,7 @@ POLICIES: tuple[CutPolicy, ...] = (
     lb.EqualLevelScan(),
     lb.UnionBound(grid="geometric"),
     lb.Fixed(60),
+    lb.OutsideIn(),
     lb.Split(),
     lb.VilleMixture(),
     lb.Weighted(),

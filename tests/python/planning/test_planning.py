@@ -49,8 +49,12 @@ def test_the_best_number_of_guesses_beats_others(claim: forecast.PlannedClaim) -
 
 def test_audits_plan_with_the_same_numbers() -> None:
     game = simulate.gaussian(1000, 1.0, seed=0)
-    result = lb.audit_one_run(game.scores, game.member, claim=APPROX)
-    assert result.options["cuts"]["guesses"] == planning.best_guesses(1000, 0.95, APPROX)
+    for claim in (APPROX, GDP):
+        result = lb.audit_one_run(game.scores, game.member, claim=claim)
+        levels = result.options["outside_in"]["levels"]
+        assert levels[0] < planning.best_guesses(1000, 0.95, claim) < levels[-1]
+    fixed = lb.audit_one_run(game.scores, game.member, claim=GDP, test="recursion")
+    assert fixed.options["cuts"]["guesses"] == planning.best_guesses(1000, 0.95, GDP)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +154,7 @@ def test_a_target_out_of_reach() -> None:
         (
             {"cuts": lb.KLScan(), "claim": GDP},
             IncompatibleOptionsError,
-            "take Fixed, Split or UnionBound",
+            "take OutsideIn, Fixed, Split or UnionBound",
         ),
         ({"cuts": lb.Fixed(101)}, OptionError, "101"),
     ],

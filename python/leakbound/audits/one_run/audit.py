@@ -137,9 +137,10 @@ def audit_one_run(
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for
-        `PureDP`, of a random split with kappa = ln(1/β); for `ApproxDP` either `Fixed` or `KLScan`,
-        planned from m, confidence, δ and sides alone, as `options` tells; for a family of trade-off
-        functions `Fixed` at the number planned likewise.
+        `PureDP`, of a random split with kappa = ln(1/β); for `ApproxDP` and families of trade-off
+        functions `OutsideIn()`, whose levels are planned from m, confidence, claim and sides alone,
+        as `options` tells. With another `bound` or `test` than the default, `Fixed` at a number
+        planned likewise.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     bound : {"auto", "exact", "steinke", "coupling"}

@@ -11,9 +11,9 @@ from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
-from leakbound.audits.policies.score_adaptive import adaptive_policy
+from leakbound.audits.policies.joint import adaptive_policy, joint_policy, split_policy
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
-from leakbound.cuts import CutPolicy, Fixed, Game, Policy, ScoreAdaptive, Split
+from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy, ScoreAdaptive, Split
 from leakbound.cuts.base import untied
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.split import SplitTest
@@ -66,6 +66,8 @@ def _family_choice(
     cuts: CutPolicy | None, claim: AnyFamily, test: FdpTest, game: Game, level: float
 ) -> FamilyChoice:
     """Return the policy of an audit, the test of its cuts, and what options say of the choice."""
+    if cuts is None and test == "tight":
+        return _family_choice(OutsideIn(), claim, test, game, level)
     policy, options = family_policy(
         cuts, claim, test, examples=game.examples, sides=game.sides, beta=level
     )
@@ -74,13 +76,19 @@ def _family_choice(
 
 @_family_choice.register
 def _(cuts: Split, claim: AnyFamily, test: FdpTest, game: Game, level: float) -> FamilyChoice:
-    _, one_cut, options = _family_choice(Fixed(1), claim, test, game, level)
-    return SplitTest(cuts, one_cut), one_cut, options
+    tested = split_policy(claim, test, examples=game.examples, sides=game.sides, beta=level)
+    return SplitTest(cuts, tested), tested, {"test": test}
 
 
 @_family_choice.register
 def _(
-    cuts: ScoreAdaptive, claim: AnyFamily, test: FdpTest, game: Game, _level: float
+    cuts: ScoreAdaptive, claim: AnyFamily, test: FdpTest, game: Game, level: float
 ) -> FamilyChoice:
-    policy, options = adaptive_policy(cuts, claim, test, game.scores, game.sides)
+    policy, options = adaptive_policy(cuts, claim, test, game.scores, game.sides, level)
     return policy, policy, options
+
+
+@_family_choice.register
+def _(cuts: OutsideIn, claim: AnyFamily, test: FdpTest, game: Game, level: float) -> FamilyChoice:
+    policy = joint_policy(cuts, claim, test, examples=game.examples, sides=game.sides, beta=level)
+    return policy, policy, {"test": test}

@@ -14,6 +14,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.types import (
     ApproxBound,
+    CountOptions,
     JsonValue,
     Relaxation,
     Sides,
@@ -22,16 +23,32 @@ from leakbound._base.types import (
 )
 from leakbound.audits.policies.reference import REFERENCE, plan_guesses
 from leakbound.claims import ApproxDP
-from leakbound.cuts import BestCut, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy, UnionBound
+from leakbound.cuts import (
+    BestCut,
+    CurvePoints,
+    CutPolicy,
+    Finding,
+    Fixed,
+    Game,
+    KLScan,
+    OutsideIn,
+    PathPolicy,
+    UnionBound,
+)
 from leakbound.cuts.base import Best
+from leakbound.cuts.outside_in import chosen_cut, marked
 from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "plan_cuts", "relaxed_policy"]
+__all__ = ["ApproxPolicy", "approx_policy", "relaxed_policy"]
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
+_SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)
+"""Shares of the level that planning tries for failures."""
+_SHARED = 32
+"""Numbers of guesses at which it does."""
 _FORMS: dict[TailBound, str] = {
     "exact": (
         "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
@@ -155,9 +172,88 @@ class _ApproxFixed(_ApproxGrid):
         return self.base.curve(path, level, points)
 
 
+class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
+    """The number of guesses chosen by labels from the outside in, under one joint bound."""
+
+    forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.base.design} The count is tested by the largest probability that Theorem 3.1 "
+            "of Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
+            "e^ε x + δ, in closed form."
+        )
+
+    def audit(self, game: Game, level: float, /) -> Finding:
+        found = super().audit(game, level)
+        best, claim = found.best, ApproxDP(delta=self.claim.delta)
+        chosen: dict[str, JsonValue] = {
+            "levels": list(self._plan(level).levels),
+            "guesses": best.cut,
+            "bound_if_fixed": claim.lower_bound(
+                best.successes,
+                best.cut,
+                self.claim.examples,
+                level,
+                one_sided=self.claim.sides == "member",
+            ),
+            "failures": failure_share(
+                self.claim.examples, level, self.claim.delta, self.claim.sides
+            ),
+        }
+        return replace(found, options=found.options | {"outside_in": chosen})
+
+    def bound(self, path: _core.Path, level: float, /) -> Best:
+        guesses, correct = chosen_cut(self._plan(level), path)
+        claim = self.claim
+        share = failure_share(claim.examples, level, claim.delta, claim.sides)
+        counts: CountOptions = {
+            "correct": correct,
+            "guesses": guesses,
+            "m": claim.examples,
+            "k": 2,
+            "one_sided": claim.sides == "member",
+        }
+        limit = _core.approx_joint_epsilon(counts, claim.delta, level, share)
+        return Best(limit, guesses, correct)
+
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        best = self.bound(path, level)
+        return marked(path, points, best.cut, best.logit)
+
+    def _plan(self, level: float) -> _core.OutsideIn:
+        claim = self.claim
+        share = failure_share(claim.examples, level, claim.delta, claim.sides)
+        return self.base.plan(claim.examples, level, claim.sides, "approximate", claim.delta, share)
+
+
+@lru_cache(maxsize=256)
+def failure_share(examples: int, level: float, delta: float, sides: Sides) -> float:
+    """Return the share of the level for failures that proves most at the reference, of a few."""
+    guessed, right = REFERENCE.curve(sides)
+    made = np.unique(np.rint(np.geomspace(1, examples, _SHARED))).astype(int)
+    correct = np.floor(np.interp(made / examples, guessed, right) * examples).astype(int)
+
+    def proved(share: float) -> float:
+        limits = (
+            _core.approx_joint_epsilon(
+                {"correct": c, "guesses": r, "m": examples, "k": 2, "one_sided": sides == "member"},
+                delta,
+                level,
+                share,
+            )
+            for r, c in zip(made.tolist(), np.minimum(correct, made).tolist(), strict=True)
+        )
+        return max(limits)
+
+    return max(_SHARES, key=proved)
+
+
 _BY_CUTS: dict[type[PathPolicy], type[ApproxPolicy[Any]]] = {
     Fixed: _ApproxFixed,
     KLScan: _ApproxScan,
+    OutsideIn: _ApproxOutsideIn,
     UnionBound: _ApproxGrid,
 }
 """The policies that have a form under δ > 0, and which."""
@@ -178,12 +274,11 @@ def approx_policy(
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
     """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
-    Without `cuts` it is planned. Raise IncompatibleOptionsError if the policy or its tail has no
-    form under δ > 0, or `bound` does not go with it.
+    Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail
+    has no form under δ > 0, or `bound` does not go with it.
     """
-    planned: dict[str, JsonValue] = {}
     if cuts is None and bound in {"auto", "exact"}:
-        cuts, planned = plan_cuts(examples, beta, delta, sides)
+        cuts = OutsideIn()
     elif cuts is None and bound == "coupling":
         cuts = KLScan()
     elif cuts is None:
@@ -191,8 +286,8 @@ def approx_policy(
     derived = _derived(cuts)
     if derived is None:
         message = (
-            f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take Fixed, KLScan or "
-            "UnionBound"
+            f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
+            "KLScan or UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
@@ -208,7 +303,7 @@ def approx_policy(
         )
         raise IncompatibleOptionsError(message)
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
-    return derived.of(cuts, context), {"bound": form, **planned}
+    return derived.of(cuts, context), {"bound": form}
 
 
 def relaxed_policy(
@@ -232,41 +327,3 @@ def relaxed_policy(
         raise IncompatibleOptionsError(message)
     context = _Claim(delta=failures, examples=examples, sides="member", form=form)
     return derived.of(cuts, context)
-
-
-def plan_cuts(
-    examples: int, beta: float, delta: float, sides: Sides
-) -> tuple[Fixed | KLScan, dict[str, JsonValue]]:
-    """Choose between one number of guesses and a scan, by what each would prove at a reference.
-
-    The options tell what both would prove if members' scores were N(½, 1) and others' N(-½, 1).
-    """
-    fixed, alone = plan_guesses(examples, beta, ApproxDP(delta=delta), sides)
-    scan = KLScan(min_guesses=min(_FEWEST, examples))
-    together = _scan_at_reference(scan, examples, beta, delta, sides)
-    planned: dict[str, JsonValue] = {
-        "reference": REFERENCE.name,
-        "fixed": alone,
-        "scan": together,
-    }
-    return (fixed if alone >= together else scan), {"planned": planned}
-
-
-@lru_cache(maxsize=256)
-def _scan_at_reference(
-    scan: KLScan, examples: int, beta: float, delta: float, sides: Sides
-) -> float:
-    """Return what a scan proves if each count of correct guesses is the one expected."""
-    claim = _Claim(delta=delta, examples=examples, sides=sides, form="coupling")
-    policy = _ApproxScan(base=scan, claim=claim)
-    share, right = REFERENCE.curve(sides)
-
-    def path(guesses: int, examples: int) -> _core.Path:
-        expected = np.interp(np.arange(guesses + 1) / examples, share, right) * examples
-        return _core.Path.from_successes(np.diff(np.floor(expected)) > 0)
-
-    if sides != "both":
-        return max(0.0, policy.bound(path(examples, examples), beta).logit)
-    half = examples // 2
-    paths = [path(half, half), path(examples, examples)] if half else [path(examples, examples)]
-    return max(0.0, *(policy.bound(one, beta / 3).logit for one in paths))

@@ -163,7 +163,8 @@ def family_policy(
         more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
-            f"cuts={type(cuts).__name__} is not for {claim.name}: take Fixed, Split or UnionBound"
+            f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed, "
+            "Split or UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):

@@ -96,6 +96,43 @@ pub fn decide(
     Ok(Decision::Kept)
 }
 
+/// The least count of correct guesses at which an f-DP mechanism is rejected at level τ, c' + 1 if
+/// none is; the count observed has no part in it.
+///
+/// Counts are halved as if rejection went on from one count to all larger ones. Whether or not it
+/// does, the count never falls from a curve to one that allows more: at each halving the larger
+/// curve rejects only if the smaller one does.
+///
+/// # Errors
+/// τ outside (0, 1), or an interruption.
+///
+/// ```
+/// use leakbound_core::Interrupt;
+/// use leakbound_core::fdp::{Counts, recursion, tradeoff::Gaussian};
+/// let counts = Counts::new(100.0, 100, 0, 2, false)?;
+/// let curve = Gaussian::new(0.5, 0.0)?;
+/// let least = recursion::least_rejected(&counts, &curve, 0.05, &Interrupt::default())?;
+/// assert_eq!(least, 80);
+/// # Ok::<(), leakbound_core::AuditError>(())
+/// ```
+pub fn least_rejected(
+    counts: &Counts,
+    curve: &(impl TradeOff + ?Sized),
+    tau: f64,
+    interrupt: &Interrupt,
+) -> Result<u64, AuditError> {
+    let (mut kept, mut rejected) = (0, counts.guesses() + 1);
+    while rejected - kept > 1 {
+        let middle = kept + (rejected - kept) / 2;
+        if decide(&counts.with_correct(middle), curve, tau, interrupt)?.rejected() {
+            rejected = middle;
+        } else {
+            kept = middle;
+        }
+    }
+    Ok(rejected)
+}
+
 /// The smallest level at which an f-DP mechanism is rejected: an upper bound on the probability
 /// that at least `counts.correct` guesses are correct.
 ///

@@ -97,6 +97,13 @@ impl Path {
         })
     }
 
+    /// Guesses and correct ones after the first `from`, up to the first `to`, as far as there are any.
+    pub(crate) fn between(&self, from: u32, to: u32) -> (u32, u32) {
+        let (from, to) = (from.min(self.guesses()), to.min(self.guesses()));
+        let correct = self.success.count_between(from as usize, to as usize);
+        (to - from, correct as u32)
+    }
+
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
     /// beyond.
     ///

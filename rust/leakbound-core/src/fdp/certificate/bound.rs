@@ -44,9 +44,9 @@ const MOST_GUESSES: u64 = 10_000_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Certificate {
-    pub(super) counts: Counts,
+    counts: Counts,
     bound: f64,
-    pub(super) proof: Option<Proof>,
+    proof: Option<Proof>,
     order: Order,
     ln_first: f64,
 }

@@ -43,17 +43,21 @@
 
 mod bound;
 mod bracket;
+mod common;
 mod critical;
 mod decision;
+mod descent;
 mod envelope;
+mod inequalities;
 mod joint;
 mod law;
 mod prices;
 mod proof;
+mod shooting;
 mod window;
 mod worst;
 
 pub use bound::Certificate;
 pub use critical::critical;
 pub use decision::{p_value, rejects};
-pub use joint::least_correct;
+pub use joint::JointCertificate;

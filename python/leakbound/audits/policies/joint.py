@@ -1,0 +1,328 @@
+"""Families of trade-off functions where the data choose the number of guesses: one joint proof.
+
+`leakbound_core::fdp::certificate::joint` states the theorem: levels are named before labels are
+seen, the one that is tested depends on scores, and on labels beyond it at most.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.records import encode
+from leakbound._base.types import FdpTest, FloatArray, IntArray, JsonValue, Sides
+from leakbound.audits.policies.f_dp import FamilyPolicy
+from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
+from leakbound.claims.base import unexplained
+from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn, ScoreAdaptive, Split
+from leakbound.cuts.base import Best
+from leakbound.cuts.outside_in import chosen_cut, marked
+from leakbound.errors import IncompatibleOptionsError
+
+__all__ = [
+    "JointPolicy",
+    "OutsideInFamily",
+    "adaptive_policy",
+    "joint_policy",
+    "outlying",
+    "split_policy",
+]
+
+_DEVIATIONS = 3.0
+"""So many robust standard deviations from the median a score stands out."""
+_NORMAL = 1.4826
+"""Standard deviation of a normal law over its median distance from the median."""
+_FINENESS = 2.0**20
+"""Critical values are rounded down to so many steps between powers of two: see `_strength`."""
+_FARTHEST = 10_000
+"""The most examples with which more of them are asked for."""
+_CLOSE = 0.02
+"""A proof made at a parameter within this share of what it proves is as good as any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointPolicy(FamilyPolicy):
+    """The test of one of several numbers of guesses, by one certificate for them all.
+
+    At a value t of a proxy's parameter, each level l has a least count v_l(t), which never falls
+    with t. From the count at the level chosen follow t and the vector v(t); what is reported is the
+    least private parameter at which a certificate of this vector proves at most the level.
+    """
+
+    cuts: OutsideIn
+    beta: float
+
+    @property
+    def plan(self) -> _core.OutsideIn:
+        """Levels, how they are weighed, and the rule that would choose from the outside in."""
+        return self.cuts.plan(self.examples, self.beta, self.sides, "family")
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The numbers of guesses that may be chosen."""
+        return tuple(self.plan.levels)
+
+    @property
+    def method(self) -> str:
+        """See `FamilyPolicy.method`."""
+        return (
+            f"One cut, at one of {len(self.levels)} numbers of guesses, fixed in advance. The "
+            "count is tested against the worst law of number and count together that the "
+            "inequalities for all sets of them allow, with a proof that none is worse."
+        )
+
+    @property
+    def fixed_guesses(self) -> None:
+        """See `PathPolicy.fixed_guesses`: none is."""
+        return
+
+    @property
+    def horizon(self) -> int:
+        """See `PathPolicy.horizon`: a few proofs for other numbers are soon made."""
+        return _FARTHEST if self.cuts.levels is None and self._proxy is self.claim else 1
+
+    def with_size(self, guesses: int, examples: int, /) -> Self:
+        """See `PathPolicy.with_size`."""
+        return replace(self, base=Fixed(guesses), examples=examples)
+
+    def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
+        """See `LimitPolicy.compared`: the levels."""
+        made = np.array(self.levels, dtype=np.int64)
+        ends = np.minimum(np.maximum(1, np.rint(made / scale)), path.guesses)
+        found = [path.count(int(end)) for end in ends]
+        share = np.array([right / end for end, right in found])
+        return made, np.rint(made * share).astype(np.int64)
+
+    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """See `FamilyPolicy.limits`: a cut at none of the levels rejects nothing."""
+        found = np.zeros(guesses.size)
+        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
+            if made in self.levels and not unexplained(self._counts(made, right), level):
+                found[i] = self._limit(self.levels.index(made), right, level)
+        return found
+
+    def rough(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """See `LimitPolicy.rough`: what Algorithm 3 alone would prove of the proxy."""
+        tau = dict(zip(self.levels, self._tau(level), strict=True))
+        found = np.zeros(guesses.size)
+        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
+            if made in tau:
+                counts = self._counts(made, right)
+                found[i] = self._proxy.critical(counts, tau[made], "recursion") or 0.0
+        return found
+
+    @property
+    def _proxy(self) -> GaussianDP | LaplaceDP:
+        """The family whose critical values weigh levels against each other."""
+        return self.claim if isinstance(self.claim, GaussianDP | LaplaceDP) else GaussianDP()
+
+    def _tau(self, level: float) -> list[float]:
+        return [share * level for share in self.plan.shares]
+
+    def _limit(self, index: int, correct: int, level: float) -> float:
+        """Return the strength that a count at a level proves, 0 for nothing."""
+        fits = self._proxy is self.claim
+        find = _remembered_strength if fits else _strength
+        return find(
+            self.claim,
+            self._proxy,
+            self.levels,
+            tuple(self._tau(level)),
+            index,
+            correct,
+            self.examples,
+            self.sides,
+            level,
+        )
+
+
+def _strength(
+    claim: AnyFamily,
+    proxy: GaussianDP | LaplaceDP,
+    levels: tuple[int, ...],
+    tau: tuple[float, ...],
+    index: int,
+    correct: int,
+    examples: int,
+    sides: Sides,
+    level: float,
+) -> float:
+    """Return the strength that `correct` guesses right at a level prove, 0 for nothing.
+
+    What is reported depends on labels through t alone. t is rounded down to a grid so coarse that
+    roundings of the recursion cannot make the least counts of two of its values fall; the count
+    seen is then compared with that of its level once more.
+    """
+    one_sided = sides == "member"
+    counts: Any = {
+        "correct": correct,
+        "guesses": levels[index],
+        "m": examples,
+        "k": 2,
+        "one_sided": one_sided,
+    }
+    critical = proxy.critical(counts, tau[index], "recursion")
+    if not critical:
+        return 0.0
+    mantissa, exponent = math.frexp(critical)
+    t = math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
+    curve = proxy.curve(t, sides)
+    least = _core.fdp_least_rejected(levels, examples, one_sided, curve.core, tau)
+    if correct < least[index]:
+        return 0.0
+    tested = [(made, right) for made, right in zip(levels, least, strict=True) if right <= made]
+    made, right = zip(*tested, strict=True)
+    best: float | None = None
+    proof = _core.JointCertificate(made, right, examples, one_sided, curve.core)
+    for _ in range(2):
+
+        def refuted(theta: float, proof: _core.JointCertificate = proof) -> bool:
+            return proof.bound_for(claim.curve(theta, sides).core) <= level
+
+        theta = claim.least_private(refuted)
+        if theta is None:
+            break
+        before, best = best, theta if best is None else max(best, theta, key=claim.strength)
+        if before is None and proxy is claim and abs(theta - t) <= _CLOSE * t:
+            break
+        proof = proof.made_at(claim.curve(theta, sides).core)
+    return 0.0 if best is None else claim.strength(best)
+
+
+_remembered_strength = lru_cache(maxsize=65_536)(_strength)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideInFamily(JointPolicy):
+    """The number of guesses chosen by labels from the outside in."""
+
+    @property
+    def method(self) -> str:
+        """See `FamilyPolicy.method`."""
+        return (
+            f"{self.cuts.design} The count is tested against the worst law of number and count "
+            "together that the inequalities for all sets of them allow, with a proof that none is "
+            "worse."
+        )
+
+    def at_level(self, _level: float, /) -> OutsideIn:
+        """See `PathPolicy.at_level`."""
+        return self.cuts
+
+    def check(self, examples: int) -> None:
+        """See `Policy.check`."""
+        self.cuts.check(examples)
+
+    def bound(self, path: _core.Path, level: float, /) -> Best:
+        """See `PathPolicy.bound`."""
+        guesses, correct = chosen_cut(self.plan, path)
+        strength = self.limits(np.array([guesses]), np.array([correct]), level)
+        return Best(float(strength[0]), guesses, correct)
+
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        """See `PathPolicy.curve`: the chosen level is among the points, alone with a bound."""
+        best = self.bound(path, level)
+        return marked(path, points, best.cut, best.logit)
+
+    def audit(self, game: Game, level: float, /) -> Finding:
+        """See `Policy.audit`: options tell the levels, the one reached and what the proof costs."""
+        found = super().audit(game, level)
+        best = found.best
+        counts = self._counts(best.cut, best.successes)
+        alone = self.claim.critical(counts, level, "recursion")
+        chosen: dict[str, JsonValue] = {
+            "levels": list(self.levels),
+            "guesses": best.cut,
+            "bound_if_fixed": self.claim.nothing if alone is None else alone,
+        }
+        return replace(found, options=found.options | {"outside_in": chosen})
+
+
+def joint_policy(
+    cuts: OutsideIn, claim: AnyFamily, test: FdpTest, *, examples: int, sides: Sides, beta: float
+) -> OutsideInFamily:
+    """Return the policy of an audit whose number of guesses labels choose from the outside in.
+
+    Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
+    """
+    _tight_only(cuts, test)
+    cuts.check(examples)
+    return OutsideInFamily(
+        base=Fixed(1),
+        claim=claim,
+        examples=examples,
+        sides=sides,
+        test=test,
+        cuts=cuts,
+        beta=beta,
+    )
+
+
+def split_policy(
+    claim: AnyFamily, test: FdpTest, *, examples: int, sides: Sides, beta: float
+) -> JointPolicy:
+    """Return the policy that tests the number of guesses that a part of the examples chose.
+
+    The part's scores are outputs of the mechanism, so number and count need one proof too.
+    """
+    _tight_only(Split(), test)
+    return JointPolicy(
+        base=Fixed(1),
+        claim=claim,
+        examples=examples,
+        sides=sides,
+        test=test,
+        cuts=OutsideIn(),
+        beta=beta,
+    )
+
+
+def adaptive_policy(
+    cuts: ScoreAdaptive,
+    claim: AnyFamily,
+    test: FdpTest,
+    scores: FloatArray,
+    sides: Sides,
+    beta: float,
+) -> tuple[JointPolicy, dict[str, JsonValue]]:
+    """Return the policy of an audit whose number of guesses the scores choose, and options.
+
+    Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
+    """
+    _tight_only(cuts, test)
+    cuts.check(scores.size)
+    levels = tuple(cuts.levels)
+    count = outlying(scores, sides)
+    distance = np.abs(np.log(np.array(levels) / max(1, count)))
+    guesses = levels[int(np.argmin(distance))]
+    policy = JointPolicy(
+        base=Fixed(guesses),
+        claim=claim,
+        examples=scores.size,
+        sides=sides,
+        test=test,
+        cuts=OutsideIn(levels),
+        beta=beta,
+    )
+    chosen: dict[str, JsonValue] = {"outlying": count, "guesses": guesses}
+    return policy, {"test": test, "cuts": encode(cuts), "adaptive": chosen}
+
+
+def _tight_only(cuts: OutsideIn | ScoreAdaptive | Split, test: FdpTest) -> None:
+    if test != "tight":
+        message = f'cuts={type(cuts).__name__}(…) has no form for test="{test}": take test="tight"'
+        raise IncompatibleOptionsError(message)
+
+
+def outlying(scores: FloatArray, sides: Sides) -> int:
+    """Count the scores that stand out, low ones too where both sides are guessed."""
+    median = float(np.median(scores))
+    if not np.isfinite(median):
+        apart = scores > median if sides == "member" else scores != median
+        return int(apart.sum())
+    distance = scores - median
+    spread = _DEVIATIONS * _NORMAL * float(np.median(np.abs(distance)))
+    return int(((distance if sides == "member" else np.abs(distance)) > spread).sum())

@@ -1,0 +1,132 @@
+//! The number of guesses chosen from the outside in, and joint bounds.
+
+use leakbound_core::fdp::certificate::JointCertificate;
+use leakbound_core::fdp::{Counts, recursion};
+use leakbound_core::{AuditError, Form, JointTail, OutsideIn};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::audits::Path;
+use crate::enter::enter;
+use crate::fdp::{CountOptions, Curve};
+
+/// Levels, and the rule that stops at one of them.
+#[pyclass(frozen, name = "OutsideIn", module = "leakbound._core")]
+pub(crate) struct Plan(OutsideIn);
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (examples, level, *, one_sided, form, delta, share, levels))]
+    fn new(
+        py: Python<'_>,
+        examples: u32,
+        level: f64,
+        one_sided: bool,
+        form: &str,
+        delta: f64,
+        share: f64,
+        levels: Option<Vec<u32>>,
+    ) -> PyResult<Self> {
+        let form = match form {
+            "pure" => Form::Pure,
+            "approximate" => Form::Approximate { delta, share },
+            "family" => Form::Family,
+            other => return Err(PyValueError::new_err(format!("unknown form {other:?}"))),
+        };
+        enter(py, |interrupt| {
+            OutsideIn::new(
+                examples,
+                level,
+                one_sided,
+                form,
+                levels.as_deref(),
+                interrupt,
+            )
+        })
+        .map(Self)
+    }
+
+    #[getter]
+    fn levels(&self) -> Vec<u32> {
+        self.0.levels().to_vec()
+    }
+
+    #[getter]
+    fn shares(&self) -> Vec<f64> {
+        self.0.shares().to_vec()
+    }
+
+    fn choose(&self, py: Python<'_>, path: &Path) -> PyResult<usize> {
+        enter(py, |_| Ok(self.0.choose(&path.0)))
+    }
+}
+
+/// A proof for several numbers of guesses together.
+#[pyclass(frozen, name = "JointCertificate", module = "leakbound._core")]
+pub(crate) struct Joint(JointCertificate);
+
+#[pymethods]
+impl Joint {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        levels: Vec<u64>,
+        least: Vec<u64>,
+        m: f64,
+        one_sided: bool,
+        curve: &Curve,
+    ) -> PyResult<Self> {
+        let curve = curve.0.as_ref();
+        enter(py, |interrupt| {
+            let pairs = levels.into_iter().zip(least);
+            let counts = pairs.map(|(guesses, v)| Counts::new(m, guesses, v, 2, one_sided));
+            let counts = counts.collect::<Result<Vec<_>, AuditError>>()?;
+            JointCertificate::new(&counts, curve, interrupt)
+        })
+        .map(Self)
+    }
+
+    fn made_at(&self, py: Python<'_>, curve: &Curve) -> PyResult<Self> {
+        let curve = curve.0.as_ref();
+        enter(py, |interrupt| self.0.made_at(curve, interrupt)).map(Self)
+    }
+
+    fn bound_for(&self, py: Python<'_>, curve: &Curve) -> PyResult<f64> {
+        let curve = curve.0.as_ref();
+        enter(py, |_| Ok(self.0.bound_for(curve)))
+    }
+}
+
+#[pyfunction]
+pub(crate) fn fdp_least_rejected(
+    py: Python<'_>,
+    levels: Vec<u64>,
+    m: f64,
+    one_sided: bool,
+    curve: &Curve,
+    tau: Vec<f64>,
+) -> PyResult<Vec<u64>> {
+    let curve = curve.0.as_ref();
+    enter(py, |interrupt| {
+        let least = levels.into_iter().zip(tau).map(|(guesses, tau)| {
+            let counts = Counts::new(m, guesses, 0, 2, one_sided)?;
+            recursion::least_rejected(&counts, curve, tau, interrupt)
+        });
+        least.collect()
+    })
+}
+
+#[pyfunction]
+pub(crate) fn approx_joint_epsilon(
+    py: Python<'_>,
+    counts: CountOptions,
+    delta: f64,
+    level: f64,
+    share: f64,
+) -> PyResult<f64> {
+    enter(py, |_| {
+        let limit = JointTail::new(delta, level, share)?.limit(&counts.counts()?);
+        Ok(limit.unwrap_or(f64::NEG_INFINITY))
+    })
+}

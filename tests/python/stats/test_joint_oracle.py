@@ -1,0 +1,221 @@
+"""Joint bounds on number and count of guesses against linear programmes over all mechanisms.
+
+Tiny games: every mechanism, every way to name nested sets of guesses and their directions, and
+every rule that stops by the labels outside of the sets not yet looked into.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import leakbound._core as _core
+from leakbound._base.types import Sides
+from leakbound.claims.tradeoff import TradeOff
+
+linprog = pytest.importorskip("scipy.optimize").linprog
+sparse = pytest.importorskip("scipy.sparse")
+
+EPSILON = (0.0, 0.3, 1.0)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Nested sets, the guess about each example, and where each labelling leads."""
+
+    nested: tuple[frozenset[int], ...]
+    guess: tuple[int, ...]
+    stops: tuple[int, ...]
+
+    def wins(self, index: int, labels: Sequence[int], least: Sequence[int]) -> bool:
+        """Return whether the count at the level reached is at least the least one."""
+        level = self.stops[index]
+        right = sum(self.guess[i] == labels[i] for i in self.nested[level])
+        return right >= least[level]
+
+
+def nested_sets(m: int, levels: Sequence[int]) -> Iterator[tuple[frozenset[int], ...]]:
+    """Every chain of sets of these sizes, the smallest first."""
+    for order in combinations(range(m), levels[-1]):
+        if len(levels) == 1:
+            yield (frozenset(order),)
+            continue
+        for inner in nested_sets(levels[-1], levels[:-1]):
+            yield (*(frozenset(order[i] for i in one) for one in inner), frozenset(order))
+
+
+def rules(m: int, nested: Sequence[frozenset[int]], *, peeks: bool) -> Iterator[tuple[int, ...]]:
+    """Every rule of where to stop, as the level for each labelling of all examples.
+
+    With `peeks` the labels inside the smallest set count too: what must not be.
+    """
+    labellings = list(product((0, 1), repeat=m))
+
+    def walk(level: int) -> Iterator[tuple[int, ...]]:
+        if level == 0:
+            yield (0,) * len(labellings)
+            return
+        seen = range(m) if peeks else [i for i in range(m) if i not in nested[level]]
+        keys = sorted({tuple(labels[i] for i in seen) for labels in labellings})
+        for inner in walk(level - 1):
+            for stop in product((False, True), repeat=len(keys)):
+                here = dict(zip(keys, stop, strict=True))
+                yield tuple(
+                    level if here[tuple(labels[i] for i in seen)] else below
+                    for labels, below in zip(labellings, inner, strict=True)
+                )
+
+    yield from walk(len(nested) - 1)
+
+
+def most_probable(
+    m: int,
+    levels: Sequence[int],
+    least: Sequence[int],
+    pairs: Sequence[tuple[float, float]],
+    *,
+    one_sided: bool = False,
+    peeks: bool = False,
+) -> float:
+    """Return the largest P(W ≥ v_L) of all mechanisms that are (ε, δ)-DP at all pairs."""
+    labellings = list(product((0, 1), repeat=m))
+    outputs: set[tuple[bool, ...]] = set()
+    for nested in nested_sets(m, levels):
+        inside = sorted(nested[-1])
+        for stops in rules(m, nested, peeks=peeks):
+            for guessed in (
+                [(1,) * len(inside)] if one_sided else product((0, 1), repeat=len(inside))
+            ):
+                known = dict(zip(inside, guessed, strict=True))
+                output = Output(nested, tuple(known.get(i, 0) for i in range(m)), stops)
+                # all that matters of an output is where it wins
+                outputs.add(tuple(output.wins(i, x, least) for i, x in enumerate(labellings)))
+    wins = np.array(sorted(outputs), dtype=float)
+    keep = [
+        i
+        for i, row in enumerate(wins)
+        if not any((other >= row).all() and (other > row).any() for other in wins)
+    ]
+    wins = wins[keep]
+    (size, inputs) = wins.shape
+    neighbours = [
+        (a, b)
+        for a, b in product(range(inputs), repeat=2)
+        if sum(x != y for x, y in zip(labellings[a], labellings[b], strict=True)) == 1
+    ]
+    base = size * inputs
+    extra = len(neighbours) * len(pairs)
+    objective = np.concatenate([-wins.T.ravel() / inputs, np.zeros(extra * size)])
+    rows, columns, values, limits = [], [], [], []
+    row = 0
+    for index, ((a, b), (epsilon, delta)) in enumerate(product(neighbours, pairs)):
+        slack = base + index * size
+        for o in range(size):  # P(o | a) - e^ε P(o | b) <= slack
+            rows += [row] * 3
+            columns += [a * size + o, b * size + o, slack + o]
+            values += [1.0, -np.exp(epsilon), -1.0]
+            limits.append(0.0)
+            row += 1
+        rows += [row] * size
+        columns += list(range(slack, slack + size))
+        values += [1.0] * size
+        limits.append(delta)
+        row += 1
+    upper = sparse.csr_matrix((values, (rows, columns)), shape=(row, base + extra * size))
+    sums = sparse.csr_matrix(
+        (
+            np.ones(base),
+            (np.repeat(np.arange(inputs), size), np.arange(base)),
+        ),
+        shape=(inputs, base + extra * size),
+    )
+    found = linprog(
+        objective, A_ub=upper, b_ub=limits, A_eq=sums, b_eq=np.ones(inputs), method="highs"
+    )
+    assert found.status == 0, found.message
+    return float(-found.fun)
+
+
+def joint_bound(
+    m: int,
+    levels: Sequence[int],
+    least: Sequence[int],
+    pairs: Sequence[tuple[float, float]],
+    *,
+    one_sided: bool = False,
+) -> float:
+    curve = TradeOff.profile([e for e, _ in pairs], [d for _, d in pairs]).core
+    return _core.JointCertificate(levels, least, m, one_sided, curve).bound_for(curve)
+
+
+GAMES = [
+    (3, (1, 2), (1, 2)),
+    (3, (1, 3), (1, 3)),
+    (3, (2, 3), (2, 3)),
+    (3, (2, 3), (2, 2)),
+    (3, (1, 2, 3), (1, 2, 3)),
+    (4, (1, 3), (1, 3)),
+    (4, (2, 4), (2, 4)),
+    (4, (2, 4), (2, 3)),
+]
+CURVES = {
+    "approximate": [(0.7, 0.05)],
+    "failures only": [(0.0, 0.1)],
+    "pure": [(0.5, 0.0)],
+    "gaussian, from above": [
+        (float(e), float(TradeOff.gaussian(0.6).delta(e))) for e in (-1.0, 0.0, 1.0)
+    ],
+}
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize(("m", "levels", "least"), GAMES)
+def test_no_mechanism_and_no_rule_beats_the_joint_bound(
+    m: int, levels: tuple[int, ...], least: tuple[int, ...], name: str, sides: Sides
+) -> None:
+    pairs, one_sided = CURVES[name], sides == "member"
+    bound = joint_bound(m, levels, least, pairs, one_sided=one_sided)
+    assert most_probable(m, levels, least, pairs, one_sided=one_sided) <= bound + 1e-9
+
+
+@pytest.mark.parametrize("name", ["approximate", "failures only", "pure"])
+def test_the_bound_is_attained(name: str) -> None:
+    """With guesses of both sides the programmes leave next to nothing between."""
+    m, levels, least = 4, (2, 4), (2, 4)
+    bound = joint_bound(m, levels, least, CURVES[name])
+    assert most_probable(m, levels, least, CURVES[name]) > 0.995 * bound
+
+
+def test_a_label_seen_inside_breaks_it() -> None:
+    m, levels, least = 3, (1, 3), (1, 2)
+    pairs = CURVES["failures only"]
+    bound = joint_bound(m, levels, least, pairs)
+    assert most_probable(m, levels, least, pairs) <= bound + 1e-9
+    assert most_probable(m, levels, least, pairs, peeks=True) > bound + 0.02
+
+
+def test_the_closed_form_is_the_certificate() -> None:
+    """(ε, δ)-DP: no mechanism reaches a count that refutes ε with probability above the level."""
+    m, levels, level, share = 4, (2, 4), 0.6, 0.3
+    for (epsilon, delta), one_sided in product([(0.7, 0.05), (0.0, 0.02)], [False, True]):
+        least = []
+        for made in levels:
+            limits = [
+                _core.approx_joint_epsilon(
+                    {"correct": c, "guesses": made, "m": m, "k": 2, "one_sided": one_sided},
+                    delta,
+                    level,
+                    share,
+                )
+                for c in range(1, made + 1)
+            ]
+            assert limits == sorted(limits)
+            least.append(1 + sum(limit < epsilon for limit in limits))
+        kept = [(made, v) for made, v in zip(levels, least, strict=True) if v <= made]
+        assert kept
+        made, v = zip(*kept, strict=True)
+        pairs = [(epsilon, delta)]
+        assert most_probable(m, made, v, pairs, one_sided=one_sided) <= level
