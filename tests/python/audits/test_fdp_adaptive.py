@@ -1,7 +1,7 @@
 """Numbers of guesses that depend on scores, under families of trade-off functions."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import pytest
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
-from leakbound._base.types import FloatArray, PathOrder, Sides
+from leakbound._base.types import FloatArray, Sides
 from leakbound.audits.policies.joint import outlying
 from leakbound.validity import most_errors
 
@@ -74,7 +74,7 @@ def test_the_truth_is_kept(
 ) -> None:
     counts, bound = least(LEVELS, mu, sides)
     assert TAU / 2.5 < bound < 1.3 * TAU
-    order: PathOrder = "member" if sides == "member" else "interleaved"
+    order: Literal["member", "interleaved"] = "member" if sides == "member" else "interleaved"
     rejected, seen = 0, set()
     for seed in range(games):
         game = PLAYS[name](seed)

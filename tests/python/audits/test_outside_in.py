@@ -10,7 +10,7 @@ import pytest
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
-from leakbound._base.types import BoolArray, FloatArray, Sides
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.policies.joint import joint_policy
 from leakbound.validity import most_errors
 
@@ -21,8 +21,8 @@ APPROXIMATE = lb.ApproxDP(delta=1e-4)
 
 
 def audit(game: Any, claim: Any, **options: Any) -> lb.AuditResult:
-    options = {"confidence": 1 - BETA, "cuts": lb.OutsideIn()} | options
-    result: lb.AuditResult = lb.audit_one_run(game.scores, game.member, claim=claim, **options)
+    chosen: Any = {"confidence": 1 - BETA, "cuts": lb.OutsideIn()} | options
+    result: lb.AuditResult = lb.audit_one_run(game.scores, game.member, claim=claim, **chosen)
     return result
 
 
@@ -46,7 +46,7 @@ def response(seed: int, epsilon: float, delta: float = 0.0) -> Played:
 @pytest.mark.parametrize("sides", ["both", "member"])
 @pytest.mark.parametrize("games", GAMES)
 @pytest.mark.parametrize("mu", [0.0, 1.0])
-def test_gaussian_scores_keep_the_truth(mu: float, sides: Sides, games: int) -> None:
+def test_gaussian_scores_keep_the_truth(mu: float, sides: SidesChoice, games: int) -> None:
     """At the boundary of Gaussian DP: each score is one of N(±μ/2, 1)."""
     wrong = 0
     for seed in range(games):
@@ -59,7 +59,7 @@ def test_gaussian_scores_keep_the_truth(mu: float, sides: Sides, games: int) -> 
 @pytest.mark.parametrize("games", GAMES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-4), (1.0, 1e-4), (3.0, 1e-2)])
 def test_randomised_response_keeps_the_truth(
-    epsilon: float, delta: float, sides: Sides, games: int
+    epsilon: float, delta: float, sides: SidesChoice, games: int
 ) -> None:
     wrong = 0
     for seed in range(games):
@@ -124,12 +124,12 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
         assert failing_mechanism(counts, guesses, chance) <= level
     # as a family: (0, δ)-DP is a curve
     curve = lb.TradeOff.approx(0.0, delta).core
-    joint = _core.JointCertificate(guesses, one_by_one, m, False, curve)
+    joint = _core.JointCertificate(guesses, one_by_one, m, one_sided=False, curve=curve)
     assert failing_mechanism(one_by_one, guesses, chance) <= joint.bound_for(curve)
 
 
 @pytest.mark.parametrize("sides", ["both", "member"])
-def test_the_choice_reads_no_label_within_the_level(sides: Sides) -> None:
+def test_the_choice_reads_no_label_within_the_level(sides: SidesChoice) -> None:
     """Labels within are turned at random: the level stays."""
     rng = np.random.default_rng(0)
     policy = joint_policy(
@@ -180,7 +180,7 @@ def test_levels_of_ones_own() -> None:
 @pytest.mark.parametrize("m", [2, 3, 5, 9, 30])
 @pytest.mark.parametrize("claim", [lb.PureDP(), APPROXIMATE, lb.GaussianDP()])
 @pytest.mark.parametrize("sides", ["both", "member"])
-def test_few_examples(m: int, claim: Any, sides: Sides) -> None:
+def test_few_examples(m: int, claim: Any, sides: SidesChoice) -> None:
     member = np.arange(m) % 2 == 0
     result = lb.audit_one_run(
         np.where(member, 1.0, -1.0) + 0.01 * np.arange(m),
