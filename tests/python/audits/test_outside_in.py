@@ -10,7 +10,7 @@ import pytest
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
-from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits.policies.joint import joint_policy
 from leakbound.validity import most_errors
 
