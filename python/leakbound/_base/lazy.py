@@ -10,7 +10,7 @@ __all__ = ["IF_ANY", "Lazy", "stored_fields", "unstored"]
 T = TypeVar("T")
 
 IF_ANY = {"if_any": True}
-"""Metadata of a dataclass field that is None by default, and then left out of the stored form."""
+"""Metadata of a dataclass field, None or a word, whose default is left out of the stored form."""
 
 
 class Lazy(Generic[T]):

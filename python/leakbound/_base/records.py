@@ -4,7 +4,7 @@ Every object carries its type; infinities are "inf" and "-inf"; NaN (a value tha
 is null. A value that is computed when first asked for is stored under its public name. A field that
 `unstored` makes is not part of the stored form: it is empty in what is read back. Words that were
 others in earlier versions are read by the metadata "former" of their field, a dict from old to new.
-A field with the metadata `IF_ANY` is not stored where it is None.
+A field with the metadata `IF_ANY` is not stored where it has its default.
 
 The text is read and written by `json`, its content checked by pydantic (`stored_forms`): the parser
 of pydantic keeps the last of two values of one name and reads 1e999 as infinite, and its writer
@@ -14,7 +14,7 @@ spells floats with other digits than Python does.
 import json
 import math
 import os
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -153,7 +153,7 @@ def encode(value: object) -> JsonValue:
         content = {
             f.name.lstrip("_"): encode(getattr(value, f.name))
             for f in stored_fields(value)
-            if not ("if_any" in f.metadata and getattr(value, f.name) is None)
+            if not ("if_any" in f.metadata and _is_default(f, getattr(value, f.name)))
         }
         return {"type": type(value).__name__, **content}
     if isinstance(value, float):
@@ -163,6 +163,10 @@ def encode(value: object) -> JsonValue:
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
     return cast("JsonValue", value)
+
+
+def _is_default(one: Field[Any], value: object) -> bool:
+    return value is one.default or (isinstance(value, str) and value == one.default)
 
 
 def parsed(text: str) -> Any:

@@ -3,10 +3,11 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import leakbound._core as _core
+from leakbound._base.lazy import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Order, Relation, Sides
 from leakbound._base.validation import choice, flag, instance, integer, real
 from leakbound.claims.base import Guarantee, Observation, unexplained
@@ -300,7 +301,7 @@ class SubsampledGaussianDP(FamilyClaim):
     """No failures but those of the curves."""
     sampling_rate: float
     steps: int
-    relation: Relation = "add_remove"
+    relation: Relation = field(default="add_remove", metadata=IF_ANY)
 
     def __post_init__(self) -> None:
         rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))

@@ -1,5 +1,6 @@
 """A bound on replacing one example, and claims about replacing or adding one."""
 
+import json
 import math
 from typing import Any
 
@@ -89,3 +90,15 @@ def test_an_unknown_relation_is_no_result() -> None:
     text = audit(lb.PureDP()).to_json().replace('"relation": "replace"', '"relation": "swap"')
     with pytest.raises(errors.ResultFormatError, match="which is no relation"):
         lb.AuditResult.from_json(text)
+
+
+def test_a_claim_stored_before_it_had_a_relation_is_on_adding_or_removing_one() -> None:
+    scores, member = np.arange(60.0), np.arange(60) % 2 == 0
+    claim = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=1)
+    result = lb.audit_one_run(scores, member, claim=claim, cuts=lb.Fixed(20))
+    stored = json.loads(result.to_json())["claim"]
+    assert stored.keys() == {"type", "sampling_rate", "steps"}
+    assert lb.AuditResult.from_json(result.to_json()).claim == claim
+    split = lb.audit_one_run(scores, member, claim=claim, cuts=lb.Fixed(20), design="random_split")
+    assert json.loads(split.to_json())["claim"]["relation"] == "replace"
+    assert lb.AuditResult.from_json(split.to_json()).claim == split.claim
