@@ -49,8 +49,9 @@ class _Tried:
 
 _TRIED = {
     "each step": _Tried("each step", 0.8, 1.0),
-    "each step, many guesses": _Tried("each step", 0.1, 4.0),
-    "across steps, many guesses": _Tried("across steps", 0.1, 4.0),
+    "each step, more guesses": _Tried("each step", 0.1, 2.0),
+    "each step, many guesses": _Tried("each step", 0.05, 4.0),
+    "across steps, many guesses": _Tried("across steps", 0.05, 4.0),
 }
 """The first for a run as stated, the others for faults, which need little of the level."""
 
