@@ -1,4 +1,4 @@
-"""The command line: an audit, a plan, a table of a paper, the validity suite or a demo.
+"""The command line: audits, their planning, their evidence, reproductions and demos.
 
 Commands parse, read, call, print and write; no statistics here. They are imported when the program
 runs, so that an installation they cannot be imported from ends with the exit code of a crash.
