@@ -1,6 +1,5 @@
 """A fitted propensity model: predictions, bootstrap draws, diagnostics."""
 
-import math
 import os
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -66,6 +65,7 @@ class PropensityFit:
     rows: Rows
     offset: float = 0.0
     share_of_reference: ReferenceShare = "as audited"
+    _declared: float | None = field(default=None, kw_only=True)
     _engine: Engine = field(kw_only=True)
     _state: Any = field(kw_only=True)
 
@@ -245,17 +245,17 @@ class PropensityFit:
                     "tell nothing: pass share, or leave both unknown"
                 )
                 raise IncompatibleOptionsError(message)
-            return replace(self, offset=0.0, share_of_reference="unknown")
+            return replace(self, offset=0.0, share_of_reference="unknown", _declared=None)
         here = real(share, "share", above=0, below=1)
         odds = here / (1 - here) * (1 - there) / there
         known: ReferenceShare = "counted" if of_reference is None else "declared"
-        return replace(self, offset=float(np.log(odds)), share_of_reference=known)
+        offset = float(np.log(odds))
+        return replace(self, offset=offset, share_of_reference=known, _declared=here)
 
     @property
     def member_share(self) -> float:
         """P(member) where the log-odds hold: that of D', or what `with_member_share` declared."""
-        odds = self.rows.share / (1 - self.rows.share) * math.exp(self.offset)
-        return odds / (1 + odds)
+        return self.rows.share if self._declared is None else self._declared
 
     def check_disjoint(self, ids: ArrayInput) -> None:
         """Check that no example of an audit is in D'.

@@ -318,17 +318,18 @@ class TestUncertainPropensities:
             )
 
         for member in (game.member[rows], ~game.member[rows]):
-            shift = read_shift(
-                fit, member, ZeroRunRequest(), ids=None, features=game.features[rows]
-            )
-            assert np.array_equal(shift.log_odds, fit.log_odds(game.features[rows]))
+            features = game.features[rows]
+            shift = read_shift(fit, member, ZeroRunRequest(), features=features, ids=None)
+            assert np.array_equal(shift.log_odds, fit.log_odds(features))
         found = audited(fit)
         (note,) = (note for note in found.warnings if "with_member_share" in note)
         assert "that the propensity model was fitted to" in note
         declared = audited(fit.with_member_share(0.8))
         assert not any("with_member_share" in note for note in declared.warnings)
-        wrong = audited(fit.with_member_share(0.4))
+        wrong = audited(fit.with_member_share(0.4, of_reference=0.5))
         assert any("40.0% were declared" in note for note in wrong.warnings)
+        apart = audited(fit.with_member_share(0.4))  # D' has an intercept of its own
+        assert not any("with_member_share" in note for note in apart.warnings)
         everyone = audited(fit, np.arange(1500))
         assert not any("with_member_share" in note for note in everyone.warnings)
 

@@ -259,7 +259,7 @@ def test_a_counted_share_is_no_known_part_of_log_odds() -> None:
 def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
     rng = np.random.default_rng(6)
     game = people(Setting(0, 600, 2, 1.0), rng)
-    table = pd.DataFrame(game.features, index=rng.permutation(10_000)[:600])
+    table: Any = pd.DataFrame(game.features, index=rng.permutation(10_000)[:600])
     scores = pd.Series(gaussian(game, 2.0, rng), index=table.index)
     member = pd.Series(game.member, index=table.index)
     fit = PLAIN.fit(table[:300], member[:300])
@@ -271,12 +271,12 @@ def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
     assert lb.audit_zero_run(scores[300:], member[300:], fit, **others).learnt is not None
     counted = PLAIN.fit(table[:300].reset_index(drop=True), game.member[:300])
     assert counted.rows.ids is None
-    twice = table.set_axis(np.arange(600) % 300)  # as of two tables put together
-    drawn = rng.permutation(600)
-    learn, rest = twice.iloc[drawn[:300]], twice.iloc[drawn[300:]]
-    fit = PLAIN.fit(learn, game.member[drawn[:300]])
+    twice: Any = table.set_axis(np.arange(600) % 300)  # as of two tables put together
+    mixed = rng.permutation(600)
+    learn, rest = twice.iloc[mixed[:300]], twice.iloc[mixed[300:]]
+    fit = PLAIN.fit(learn, game.member[mixed[:300]])
     others = {"features": rest, "falsify": False}
-    names = (scores.to_numpy()[drawn[300:]], game.member[drawn[300:]])
+    names = (scores.to_numpy()[mixed[300:]], game.member[mixed[300:]])
     assert lb.audit_zero_run(*names, fit, **others).learnt is not None
 
 

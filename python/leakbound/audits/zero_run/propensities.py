@@ -228,7 +228,8 @@ def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
     variance = pooled * (1 - pooled) * (1 / member.size + 1 / model.rows.member.size)
     if abs(here - expected) <= _MISMATCH * math.sqrt(variance):
         return ()
-    whose = "were declared" if model.offset else "of those that the propensity model was fitted to"
+    declared = model.share_of_reference in {"declared", "counted"}
+    whose = "were declared" if declared else "of those that the propensity model was fitted to"
     note = (
         f"{100 * here:.1f}% of the audited examples are members, and {100 * expected:.1f}% "
         f"{whose}: if the design of the audit gave members another share, the log-odds are off by "
