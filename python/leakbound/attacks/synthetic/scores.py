@@ -40,7 +40,7 @@ BANDWIDTH = 5
 """The distance to this neighbour is the bandwidth of a density."""
 MOST = 20_000
 """Records, synthetic and others, that a density is estimated from."""
-MOST_LESSONS = 40_000
+MOST_LESSONS = 20_000
 """Records, synthetic and others, that a classifier learns from."""
 ROUNDS = 60
 """Trees of a classifier."""
@@ -248,7 +248,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
 
     Boosted trees tell synthetic records from all others, as the discriminator of LOGAN's black-box
     attack does; each record is scored by trees that were grown without it. Trees see values of
-    single columns, and so find what distances miss. Each fold learns from at most 40,000 records of
+    single columns, and so find what distances miss. Each fold learns from at most 20,000 records of
     either kind.
 
     Parameters
