@@ -42,6 +42,9 @@ pub struct Least {
     pub log_odds: Vec<f64>,
 }
 
+/// Coefficients of the features as given and log-odds of the audited rows, of some members.
+type Members = Vec<(Vec<f64>, Vec<f64>)>;
+
 /// Guesses with their rows: zᵢ = Tᵢλᵢ = `base` + `panel`·w.
 struct GuessRows {
     panel: Panel,
@@ -285,24 +288,22 @@ impl ConfidenceSet {
         reach: f64,
         count: u64,
         draw: u64,
-    ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, PropensityError> {
+    ) -> Result<Members, PropensityError> {
         let from = self.place(coefficients)?;
         let reach = reach * self.squared_radius().sqrt();
         if reach == 0.0 {
             return Ok(Vec::new());
         }
-        let near = (0..count)
-            .into_par_iter()
-            .filter_map(|index| {
-                let direction = self.random_direction(draw, index);
-                let mut place: Vec<f64> = (from.iter().zip(direction))
-                    .map(|(w, u)| w + reach * u)
-                    .collect();
-                if index % 2 == 0 || !self.holds(&place) {
-                    place = self.edge(&place).ok()?.place;
-                }
-                Some((self.coefficients(&place), self.log_odds(&place)))
-            });
+        let near = (0..count).into_par_iter().filter_map(|index| {
+            let direction = self.random_direction(draw, index);
+            let mut place: Vec<f64> = (from.iter().zip(direction))
+                .map(|(w, u)| w + reach * u)
+                .collect();
+            if index % 2 == 0 || !self.holds(&place) {
+                place = self.edge(&place).ok()?.place;
+            }
+            Some((self.coefficients(&place), self.log_odds(&place)))
+        });
         Ok(near.collect())
     }
 
