@@ -3,6 +3,7 @@
 import contextlib
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def replaced(data: Any, rng: np.random.Generator) -> Any:
         if not isinstance(other[place], dict | list):
             node[key] = other[place]
     else:
-        node[key] = _VALUES[rng.integers(len(_VALUES))]
+        node[key] = deepcopy(_VALUES[rng.integers(len(_VALUES))])  # or it would come to hold itself
     return data
 
 
