@@ -5,9 +5,13 @@
 //! With x = A and the inequalities of [`joint`](super::joint) tight, from one count to the one
 //! below x ↦ G x + b, G = (c'−j) λ/((k−1) j); h such maps in a row are the flow of
 //! dx/dt = ((G−1) x + b) ln G/(G−1) over a time h, integrated by the midpoint rule. Down where all
-//! prices lie in the first segment, the law behind κ is binomial, and
-//! κ = (c'−J) Ψ(A_J) P(W = J)/(m (k−1) P(W ≤ J)). Derivatives by slopes are propagated backwards
-//! through the steps.
+//! prices lie in the first segment, the law behind κ is binomial, and the least κ that will do is
+//! (c'−J) Ψ(A_J) P(W = J)/(m (k−1) P(W ≤ J)).
+//!
+//! Where dependence matters more than chance, κ is next to nothing and turns to 1 all at once as
+//! slopes grow. So κ is given, and the largest *force* F is looked for that inequalities with F 1{j ≥
+//! c} in the place of 1{j ≥ c} allow: it changes smoothly, and prices and κ divided by F satisfy the
+//! original ones. Derivatives by slopes are propagated backwards through the steps.
 
 use leakbound_math::{Binomial, Probability};
 
