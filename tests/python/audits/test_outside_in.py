@@ -20,8 +20,8 @@ GAMES = [pytest.param(250, id="quick"), pytest.param(20_000, marks=pytest.mark.v
 APPROXIMATE = lb.ApproxDP(delta=1e-4)
 
 
-def audit(game: Any, claim: Any, **options: Any) -> lb.AuditResult:
-    options = {"confidence": 1 - BETA, "cuts": lb.OutsideIn()} | options
+def audit(game: Any, claim: Any, **more: Any) -> lb.AuditResult:
+    options: dict[str, Any] = {"confidence": 1 - BETA, "cuts": lb.OutsideIn(), **more}
     result: lb.AuditResult = lb.audit_one_run(game.scores, game.member, claim=claim, **options)
     return result
 
@@ -124,7 +124,7 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
         assert failing_mechanism(counts, guesses, chance) <= level
     # as a family: (0, δ)-DP is a curve
     curve = lb.TradeOff.approx(0.0, delta).core
-    joint = _core.JointCertificate(guesses, one_by_one, m, False, curve)
+    joint = _core.JointCertificate(guesses, one_by_one, m, one_sided=False, curve=curve)
     assert failing_mechanism(one_by_one, guesses, chance) <= joint.bound_for(curve)
 
 

@@ -216,6 +216,6 @@ def test_the_closed_form_is_the_certificate() -> None:
             least.append(1 + sum(limit < epsilon for limit in limits))
         kept = [(made, v) for made, v in zip(levels, least, strict=True) if v <= made]
         assert kept
-        made, v = zip(*kept, strict=True)
+        sizes, counts = zip(*kept, strict=True)
         pairs = [(epsilon, delta)]
-        assert most_probable(m, made, v, pairs, one_sided=one_sided) <= level
+        assert most_probable(m, sizes, counts, pairs, one_sided=one_sided) <= level

@@ -272,8 +272,8 @@ def approx_policy(
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
     """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
-    Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail has no
-    form under δ > 0, or `bound` does not go with it.
+    Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail has
+    no form under δ > 0, or `bound` does not go with it.
     """
     if cuts is None and bound in {"auto", "exact"}:
         cuts = OutsideIn()

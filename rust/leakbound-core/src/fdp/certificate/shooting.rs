@@ -268,7 +268,9 @@ impl Rung {
                     second,
                 });
             }
-            let wild = !(now.value.abs() < limit) || (!above && now.value > highest.value);
+            let wild = now.value.is_nan()
+                || now.value.abs() >= limit
+                || (!above && now.value > highest.value);
             if wild || self.steps.len() > MOST_STEPS {
                 return None;
             }
@@ -332,7 +334,7 @@ impl Rung {
                     break;
                 }
                 price -= excess / growth;
-                if !(price < OUT_OF_HAND * self.examples) {
+                if price.is_nan() || price >= OUT_OF_HAND * self.examples {
                     break;
                 }
             }
@@ -562,7 +564,9 @@ pub(super) fn cost(
         price += length * last;
         gradient[i] -= length * curve.tangent(logs[i]) * slopes.values[i];
     }
-    gradient.iter_mut().for_each(|x| *x /= price);
+    for x in &mut gradient {
+        *x /= price;
+    }
     let mut by_kappa = kappa / price;
     let mut sums = Sums::new(from);
     let mut direct = 0.0;
