@@ -17,6 +17,7 @@ pub(crate) struct Plan(OutsideIn);
 #[pymethods]
 impl Plan {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (examples, level, *, one_sided, form, delta, share, levels))]
     fn new(
         py: Python<'_>,

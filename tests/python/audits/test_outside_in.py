@@ -20,9 +20,9 @@ GAMES = [pytest.param(250, id="quick"), pytest.param(20_000, marks=pytest.mark.v
 APPROXIMATE = lb.ApproxDP(delta=1e-4)
 
 
-def audit(game: Any, claim: Any, **options: Any) -> lb.AuditResult:
-    chosen: Any = {"confidence": 1 - BETA, "cuts": lb.OutsideIn()} | options
-    result: lb.AuditResult = lb.audit_one_run(game.scores, game.member, claim=claim, **chosen)
+def audit(game: Any, claim: Any, **more: Any) -> lb.AuditResult:
+    options: dict[str, Any] = {"confidence": 1 - BETA, "cuts": lb.OutsideIn(), **more}
+    result: lb.AuditResult = lb.audit_one_run(game.scores, game.member, claim=claim, **options)
     return result
 
 

@@ -57,7 +57,7 @@ AUDITS: dict[str, Audit] = {
         {"scores": {"loss": SCORES, "../x": -SCORES}},
     ),
     "prior": (lambda: one_run(SCORES, PLAN, prior=CHANCES), GIVEN | {"prior": CHANCES}),
-    "fixed size": (lambda: one_run(SCORES, PLAN, design="fixed_size"), GIVEN),
+    "random split": (lambda: one_run(SCORES, PLAN, design="random_split"), GIVEN),
     "invalid": (lambda: one_run(SCORES, PLAN, cuts=lb.Uncorrected()), GIVEN),
     "panoramia": (
         lambda: lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, c_upper=0.5, gamma=0.01),

@@ -216,7 +216,6 @@ def test_the_closed_form_is_the_certificate() -> None:
             least.append(1 + sum(limit < epsilon for limit in limits))
         kept = [(made, v) for made, v in zip(levels, least, strict=True) if v <= made]
         assert kept
-        reached = [made for made, _ in kept]
-        counts = [v for _, v in kept]
+        sizes, counts = zip(*kept, strict=True)
         pairs = [(epsilon, delta)]
-        assert most_probable(m, reached, counts, pairs, one_sided=one_sided) <= level
+        assert most_probable(m, sizes, counts, pairs, one_sided=one_sided) <= level

@@ -281,10 +281,10 @@ impl Planning {
         }
         let top = top.floor().max(1.0);
         let bottom = (smallest * planned).max(FEWEST).min(top);
-        let steps = ((top / bottom).ln() / RATIO.ln()).round().max(1.0) as u32;
+        let steps = ((top / bottom).ln() / RATIO.ln()).round().max(1.0) as i32;
         let ratio = (top / bottom).powf(f64::from(steps).recip());
         let mut levels: Vec<u32> = (0..=steps)
-            .map(|step| (bottom * ratio.powi(step as i32)).round().min(top) as u32)
+            .map(|step| (bottom * ratio.powi(step)).round().min(top) as u32)
             .collect();
         levels.dedup();
         levels

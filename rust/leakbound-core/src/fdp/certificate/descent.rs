@@ -93,7 +93,9 @@ impl Search<'_> {
         for _ in 0..steps {
             interrupt.check()?;
             let mut direction = inverse.times(&point.gradient);
-            direction.iter_mut().for_each(|x| *x = -*x);
+            for x in &mut direction {
+                *x = -*x;
+            }
             let mut slope = dot(&direction, &point.gradient);
             if slope >= 0.0 {
                 if fresh {
@@ -411,8 +413,10 @@ mod tests {
     use super::*;
     use crate::fdp::tradeoff::gaussian::Gaussian;
 
-    /// Levels of 1000 examples, or of 100,000, and counts.
-    const CASES: [(f64, f64, &[(u64, u64)]); 4] = [
+    /// Examples, μ, and levels with their counts.
+    type Case = (f64, f64, &'static [(u64, u64)]);
+
+    const CASES: [Case; 4] = [
         (1000.0, 0.55, &[(94, 80)]),
         (1000.0, 0.55, &[(950, 640)]),
         (1e5, 0.76, &[(41_509, 37_000)]),

@@ -27,7 +27,7 @@
 //!
 //! How λ, y and κ were found does not matter for the proof. A bound is computed from (1) with
 //! sums rounded up and κ raised until (1) holds, D rounded up by
-//! [`TradeOff::delta`](super::tradeoff::TradeOff::delta), and J rounded up: see `proof.rs`.
+//! [`TradeOff::delta`](super::tradeoff::TradeOff::delta), and J rounded up: see `inequalities.rs`.
 //!
 //! # How the best are found
 //!

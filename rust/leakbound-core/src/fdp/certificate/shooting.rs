@@ -5,9 +5,13 @@
 //! With x = A and the inequalities of [`joint`](super::joint) tight, from one count to the one
 //! below x ↦ G x + b, G = (c'−j) λ/((k−1) j); h such maps in a row are the flow of
 //! dx/dt = ((G−1) x + b) ln G/(G−1) over a time h, integrated by the midpoint rule. Down where all
-//! prices lie in the first segment, the law behind κ is binomial, and
-//! κ = (c'−J) Ψ(A_J) P(W = J)/(m (k−1) P(W ≤ J)). Derivatives by slopes are propagated backwards
-//! through the steps.
+//! prices lie in the first segment, the law behind κ is binomial, and the least κ that will do is
+//! (c'−J) Ψ(A_J) P(W = J)/(m (k−1) P(W ≤ J)).
+//!
+//! Where dependence matters more than chance, κ is next to nothing and turns to 1 all at once as
+//! slopes grow. So κ is given, and the largest *force* F is looked for that inequalities with F 1{j ≥
+//! c} in the place of 1{j ≥ c} allow: it changes smoothly, and prices and κ divided by F satisfy the
+//! original ones. Derivatives by slopes are propagated backwards through the steps.
 
 use leakbound_math::{Binomial, Probability};
 
@@ -264,7 +268,9 @@ impl Rung {
                     second,
                 });
             }
-            let wild = !(now.value.abs() < limit) || (!above && now.value > highest.value);
+            let wild = now.value.is_nan()
+                || now.value.abs() >= limit
+                || (!above && now.value > highest.value);
             if wild || self.steps.len() > MOST_STEPS {
                 return None;
             }
@@ -328,7 +334,7 @@ impl Rung {
                     break;
                 }
                 price -= excess / growth;
-                if !(price < OUT_OF_HAND * self.examples) {
+                if price.is_nan() || price >= OUT_OF_HAND * self.examples {
                     break;
                 }
             }
@@ -558,7 +564,9 @@ pub(super) fn cost(
         price += length * last;
         gradient[i] -= length * curve.tangent(logs[i]) * slopes.values[i];
     }
-    gradient.iter_mut().for_each(|x| *x /= price);
+    for x in &mut gradient {
+        *x /= price;
+    }
     let mut by_kappa = kappa / price;
     let mut sums = Sums::new(from);
     let mut direct = 0.0;

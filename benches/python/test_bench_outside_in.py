@@ -1,0 +1,85 @@
+"""What the number chosen from the outside in proves beside the best number fixed in advance.
+
+Six games of Gaussian DP: scores of members .5 to 4 deviations above the others, a perfect attack,
+and one that identifies 5 % of the examples. The best number is found with the labels at hand, which
+no audit may do.
+"""
+
+import time
+from functools import cache
+
+import numpy as np
+import pytest
+
+import leakbound._core as _core
+from leakbound._base.types import BoolArray, FdpTest, Sides
+from leakbound.audits.policies.joint import joint_policy
+from leakbound.claims import GaussianDP
+from leakbound.cuts import OutsideIn
+
+BETA = 0.05
+GAMES = ("N(.5)", "N(1)", "N(2)", "N(4)", "perfect", "5 % tail")
+LEAST: dict[Sides, float] = {"both": 0.88, "member": 0.85}
+CANDIDATES = 40
+TESTED = 4
+"""So many of the best numbers by the recursion are tested by the tight test."""
+
+
+def successes(game: str, m: int, sides: Sides, rng: np.random.Generator) -> BoolArray:
+    """Play a game: which guesses are right, the most confident first."""
+    member = rng.random(m) < 0.5
+    noise = rng.normal(size=m)
+    if game == "perfect":
+        scores = member + 1e-3 * noise
+    elif game == "5 % tail":
+        known = rng.random(m) < 0.05
+        scores = np.where(known, np.where(member, 20.0, -20.0) + 0.1 * noise, noise)
+    else:
+        scores = noise + float(game[2:-1]) * member
+    ranked = member[np.argsort(-scores, kind="stable")]
+    if sides == "member":
+        return ranked
+    right = np.empty(m, dtype=np.bool_)
+    right[::2], right[1::2] = ranked[: (m + 1) // 2], ~ranked[::-1][: m // 2]
+    return right
+
+
+@cache
+def fixed(guesses: int, correct: int, m: int, sides: Sides, test: FdpTest) -> float:
+    one_sided = sides == "member"
+    return GaussianDP().lower_bound(correct, guesses, m, BETA, test=test, one_sided=one_sided)
+
+
+def best_fixed(played: list[BoolArray], sides: Sides) -> float:
+    """Return the largest mean bound of any one number of guesses."""
+    m = played[0].size
+    longest = m // 2 if sides == "member" else m
+    numbers = np.unique(np.rint(np.geomspace(8, longest, CANDIDATES)).astype(int)).tolist()
+
+    def mean(made: int, test: FdpTest) -> float:
+        return float(
+            np.mean([fixed(made, int(right[:made].sum()), m, sides, test) for right in played])
+        )
+
+    numbers.sort(key=lambda made: mean(made, "recursion"))
+    return max(mean(made, "tight") for made in numbers[-TESTED:])
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize("m", [1000, 10_000, 100_000])
+def test_six_games(m: int, sides: Sides) -> None:
+    policy = joint_policy(OutsideIn(), GaussianDP(), "tight", examples=m, sides=sides, beta=BETA)
+    runs, shares = (20 if m < 100_000 else 10), []
+    for game in GAMES:
+        rng = np.random.default_rng([m, GAMES.index(game)])
+        played = [successes(game, m, sides, rng) for _ in range(runs)]
+        start = time.process_time()
+        bounds = [policy.bound(_core.Path.from_successes(right), BETA).logit for right in played]
+        spent = (time.process_time() - start) / runs
+        shares.append(float(np.mean(bounds)) / best_fixed(played, sides))
+        print(  # noqa: T201 (the table to report)
+            f"m = {m:>7,} {sides:6} {game:8} {np.mean(bounds):.3f} = {shares[-1]:.3f} of the best "
+            f"fixed number, {1e3 * spent:.0f} ms each"
+        )
+    print(f"m = {m:>7,} {sides:6} mean     {np.mean(shares):.3f}")  # noqa: T201
+    assert np.mean(shares) > LEAST[sides]
