@@ -51,7 +51,7 @@ def test_what_fails(result: Any, claimed: dict[str, Any], words: str) -> None:
     [
         (QUIET, {"epsilon": 50}, "Inconclusive: the claimed ε = 50 is out of reach"),
         (PANORAMIA, {"epsilon": 1}, "cannot be tested alone"),
-        (WARNED, {"epsilon": 1, "strict": True}, "strictly: exactly so many examples"),
+        (WARNED, {"epsilon": 1, "strict": True}, "strictly: 100% of the examples share"),
     ],
 )
 def test_what_is_inconclusive(result: Any, options: dict[str, Any], words: str) -> None:
