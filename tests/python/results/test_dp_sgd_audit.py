@@ -113,7 +113,7 @@ def test_numbers_are_rounded_to_the_side_that_is_proved() -> None:
     assert found.proved - 0.01 < float(proved[1]) <= found.proved
 
 
-@pytest.mark.parametrize("fault", ["batches", "varying"])
+@pytest.mark.parametrize("fault", ["batches"])
 def test_the_page_says_it_all(fault: str, tmp_path: Path) -> None:
     found = audit(fault)
     found.report(tmp_path / "report.html")
