@@ -64,7 +64,7 @@ def false_claims(audit: Any) -> int:
         {"cuts": lb.Fixed(100), "test": "tight"},
         {"cuts": lb.Fixed(100), "test": "recursion"},
         {"cuts": lb.UnionBound(grid=[20, 100]), "test": "recursion"},
-        {"cuts": lb.Split(), "test": "recursion"},
+        {"cuts": lb.Split()},
         {"cuts": lb.ScoreAdaptive([50, 100])},
     ],
     ids=["tight", "recursion", "union", "split", "adaptive"],

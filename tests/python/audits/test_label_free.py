@@ -9,6 +9,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound.audits.policies.reference import plan_guesses
 from leakbound.claims.tradeoff import TradeOff
 
 INCREASING = lb.TradeOffFamily(
@@ -118,8 +119,7 @@ def test_matching_plans_from_features_alone() -> None:
         lb.audit_zero_run(scores, order < members, propensity, seed=seed).guesses
         for seed, members in enumerate([180, 195, 210, 225, 240])
     }
-    member = np.arange(expected) % 2
-    fair = lb.audit_one_run(rng.normal(size=expected), member, claim=lb.GaussianDP())
+    fair, _ = plan_guesses(expected, 0.05, lb.GaussianDP(), "both")
     assert planned == {fair.guesses}
 
 
