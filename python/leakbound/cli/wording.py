@@ -17,6 +17,7 @@ _POLICIES = {
     "EqualLevelScan": "equal-level",
     "Fixed": "fixed:R",
     "KLScan": "kl",
+    "OutsideIn": "outside-in",
     "ScoreAdaptive": "adaptive:R,R",
     "Split": "split",
     "Uncorrected": "uncorrected",

@@ -28,7 +28,7 @@ from leakbound._base.validation import (
 )
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
-from leakbound.audits.policies.joint import joint_policy
+from leakbound.audits.policies.joint import OutsideInFamily, joint_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
@@ -546,7 +546,7 @@ def _prover(
     else:
         policy = default_scan(sides, beta) if cuts is None else cuts
     policy.check(m)
-    named = repr(policy.base if isinstance(policy, DerivedPolicy) else policy)
+    named = repr(_named(policy))
     if isinstance(policy, FamilyPolicy) and policy.fixed_guesses is not None:
         return _prover_at(policy.fixed_guesses, policy, beta), named
 
@@ -554,6 +554,13 @@ def _prover(
         return max(0.0, Trial.of(ranking, policy.routes(sides), beta).best.logit)
 
     return prove, named
+
+
+def _named(policy: PathPolicy) -> PathPolicy:
+    """Return the policy that a caller would name."""
+    if isinstance(policy, OutsideInFamily):
+        return policy.cuts
+    return policy.base if isinstance(policy, DerivedPolicy) else policy
 
 
 def _prover_at(guesses: int, policy: FamilyPolicy, beta: float) -> Callable[[_core.Ranking], float]:

@@ -579,7 +579,7 @@ class Result(Record, ABC):
         >>> member = np.arange(300) % 2 == 0
         >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
         >>> round(result.implied().advantage, 2)
-        0.94
+        0.97
         """
         if not KINDS[self.kind].proves:
             return None

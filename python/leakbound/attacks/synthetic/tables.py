@@ -24,7 +24,7 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import integer
+from leakbound._base.validation import flag, integer
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,
@@ -151,6 +151,7 @@ class Tables:
         progress: bool = False,
     ) -> Self:
         """Encode tables that were read: records, synthetic table and perhaps a reference."""
+        flag(progress, "progress")
         names = same_columns(read)
         seed = integer(seed, "seed", least=0)
         unknown = [name for name in categorical if name not in names]

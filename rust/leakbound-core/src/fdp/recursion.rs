@@ -112,7 +112,7 @@ pub fn decide(
 /// let counts = Counts::new(100.0, 100, 0, 2, false)?;
 /// let curve = Gaussian::new(0.5, 0.0)?;
 /// let least = recursion::least_rejected(&counts, &curve, 0.05, &Interrupt::default())?;
-/// assert_eq!(least, 80);
+/// assert_eq!(least, 79);
 /// # Ok::<(), leakbound_core::AuditError>(())
 /// ```
 pub fn least_rejected(

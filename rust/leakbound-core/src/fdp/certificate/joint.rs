@@ -46,7 +46,7 @@ use crate::interrupt::Interrupt;
 /// ```
 /// use leakbound_core::Interrupt;
 /// use leakbound_core::fdp::{Counts, certificate::JointCertificate, tradeoff::Gaussian};
-/// let levels = [(50, 36), (100, 67), (200, 122)]
+/// let levels = [(50, 41), (100, 75), (200, 140)]
 ///     .into_iter()
 ///     .map(|(guesses, least)| Counts::new(1000.0, guesses, least, 2, false))
 ///     .collect::<Result<Vec<_>, _>>()?;
