@@ -154,9 +154,10 @@ def _strength(
 ) -> float:
     """Return the strength that `correct` guesses right at a level prove, 0 for nothing.
 
-    What is reported depends on labels through t alone. t is rounded down to a grid so coarse that
-    roundings of the recursion cannot make the least counts of two of its values fall; the count
-    seen is then compared with that of its level once more.
+    What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
+    are nested in t, so that the least of those that prove too much bounds all of them. t is rounded
+    down to a grid so coarse that roundings of the recursion cannot make the least counts of two of
+    its values fall; the count seen is then compared with that of its level once more.
     """
     one_sided = sides == "member"
     counts: Any = {
@@ -180,11 +181,12 @@ def _strength(
     best: float | None = None
     proof = _core.JointCertificate(made, right, examples, one_sided, curve.core)
     for _ in range(2):
-
-        def refuted(theta: float, proof: _core.JointCertificate = proof) -> bool:
-            return proof.bound_for(claim.curve(theta, sides).core) <= level
-
-        theta = claim.least_private(refuted)
+        theta = _proved(claim, proof, sides, level)
+        if theta is None and best is None and proxy is not claim:
+            own = claim.critical(counts, tau[index], "recursion")
+            if own is not None:  # the proxy may be unlike the family: begin at its own curve
+                proof = proof.made_at(claim.curve(own, sides).core)
+                theta = _proved(claim, proof, sides, level)
         if theta is None:
             break
         before, best = best, theta if best is None else max(best, theta, key=claim.strength)
@@ -192,6 +194,15 @@ def _strength(
             break
         proof = proof.made_at(claim.curve(theta, sides).core)
     return 0.0 if best is None else claim.strength(best)
+
+
+def _proved(
+    claim: AnyFamily, proof: _core.JointCertificate, sides: Sides, level: float
+) -> float | None:
+    """Return the least private parameter that a certificate refutes, if any."""
+    return claim.least_private(
+        lambda theta: proof.bound_for(claim.curve(theta, sides).core) <= level
+    )
 
 
 _remembered_strength = lru_cache(maxsize=65_536)(_strength)
