@@ -171,14 +171,14 @@ def fdp_least_rejected(
 class JointCertificate:
     """A bound on the probability that a level chosen from the outside in has so many right."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         levels: Sequence[int],
         least: Sequence[int],
         m: float,
         one_sided: bool,
         curve: TradeOff,
-    ) -> None: ...
+    ) -> JointCertificate: ...
     def made_at(self, curve: TradeOff) -> JointCertificate:
         """Return a certificate of the same levels made at another curve."""
     def bound_for(self, curve: TradeOff) -> float:
@@ -188,8 +188,8 @@ class JointCertificate:
 class OutsideIn:
     """Levels fixed before labels are seen, and the rule that stops at one of them."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         examples: int,
         level: float,
         *,
@@ -198,7 +198,7 @@ class OutsideIn:
         delta: float,
         share: float,
         levels: Sequence[int] | None,
-    ) -> None: ...
+    ) -> OutsideIn: ...
     @property
     def levels(self) -> list[int]: ...
     @property
