@@ -136,13 +136,29 @@ def page_of(result: Result) -> bytes:
     return render(result).encode()
 
 
+_NAMES = {
+    *(MANIFEST, SUMS, "audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"),
+    *("protocol.json", "plan.npz", "opening.json", "commitment.json", "accountant.json"),
+}
+"""Files that a bundle may have."""
+
+
 def _check_place(place: Path) -> None:
     """Refuse to put a bundle where something else is, which would be lost."""
-    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
+    if not place.exists():
+        return
+    held = {one.name for one in place.iterdir()} if place.is_dir() else {place.name}
+    if not held:
         return
     statement = place / MANIFEST
     if not statement.is_file() or STATEMENT.encode() not in statement.read_bytes()[:200]:
         message = f"{place} is there already, and is no bundle: name another folder"
+        raise OptionError(message)
+    if held - _NAMES:
+        message = (
+            f"{place} holds {min(held - _NAMES)!r} too, which is of no bundle and would be lost: "
+            "move it away, or name another folder"
+        )
         raise OptionError(message)
 
 

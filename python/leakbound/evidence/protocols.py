@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from leakbound._base.records import encode
 from leakbound._base.validation import shown
+from leakbound.results.base import is_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ def departure(protocol: Mapping[str, JsonValue], result: Result, recipe: Recipe)
     if protocol.get("cuts") == "auto" and recipe.arguments.get("cuts") is None:
         done["cuts"] = "auto"
     joint = result.options.get("joint")
-    if joint is not None:
+    if joint is not None and is_share(result.confidence, joint):
         done["confidence"] = joint["confidence"]
     for name, agreed in protocol.items():
         if name == "attacks":

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from leakbound._base.types import HasMember
-from leakbound._base.validation import complement
 from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
@@ -19,6 +18,7 @@ from leakbound.errors import BundleError, LeakboundError
 from leakbound.evidence.comparison import difference
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
+from leakbound.results.base import is_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,8 +138,7 @@ def rejoined(again: Result, result: Result) -> Result:
     joint = result.options.get("joint")
     if joint is None or "joint" in again.options:
         return again
-    share = complement(joint["confidence"]) / joint["claims"]
-    if result.confidence == 1 - share:
+    if is_share(result.confidence, joint):
         again.options["joint"] = joint
     return again
 

@@ -28,7 +28,7 @@ from leakbound._base.types import (
     Relation,
     Verdict,
 )
-from leakbound._base.validation import real, shown
+from leakbound._base.validation import complement, real, shown
 from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -52,6 +52,7 @@ __all__ = [
     "ScoreAudit",
     "check_delta",
     "flaw_of_options",
+    "is_share",
     "judged",
     "sign_of",
 ]
@@ -815,8 +816,23 @@ def sign_of(kind: Kind) -> str:
     return ">=" if KINDS[kind].proves else "~"
 
 
-def flaw_of_options(kind: Kind, options: dict[str, Any]) -> str:
-    """Return which options of a result that was read cannot be; empty if all can."""
+def is_share(confidence: float, joint: Any) -> bool:
+    """Return whether this is the confidence of one of several claims that hold together."""
+    if not isinstance(joint, dict) or joint.keys() != {"claims", "confidence"}:
+        return False
+    claims, together = joint["claims"], joint["confidence"]
+    if type(claims) is not int or claims < 1 or not isinstance(together, float):
+        return False
+    return 0 < together < 1 and confidence == 1 - complement(together) / claims
+
+
+def flaw_of_options(kind: Kind, options: dict[str, Any], confidence: float) -> str:
+    """Return which options of a result cannot be at its kind and confidence; empty if all can."""
+    if "joint" in options and not is_share(confidence, options["joint"]):
+        return (
+            f"options.joint is {shown(options['joint'])}, and {confidence} is the confidence of no "
+            "claim among so many that hold together"
+        )
     cuts, design = options.get("cuts"), options.get("design", "coins")
     if options.get("relation", "replace") not in get_args(Relation):
         return f"options.relation is {shown(options['relation'])}, which is no relation"

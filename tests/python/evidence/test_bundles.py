@@ -16,7 +16,13 @@ from bundles import MODEL, why, write
 from command_line import csv_text, leakbound
 from commitments import PROTOCOL, protocol_toml, scored
 from leakbound._base import files
-from leakbound.errors import BundleError, IncompatibleOptionsError, LeakboundError, OptionError
+from leakbound.errors import (
+    BundleError,
+    IncompatibleOptionsError,
+    LeakboundError,
+    OptionError,
+    ResultFormatError,
+)
 from leakbound.evidence import verify_bundle
 from leakbound.propensity import LogisticPropensity
 
@@ -225,6 +231,36 @@ def test_another_folder_is_never_replaced(tmp_path: Path) -> None:
 
 
 # --- interrupted writes ---------------------------------------------------------------------------
+
+
+def test_a_bundle_with_other_files_beside_it_is_not_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    result = one_run(SCORES, PLAN)
+    result.bundle(folder, scores=SCORES, plan=PLAN)
+    (folder / "thesis.txt").write_text("all of it", encoding="utf-8")
+    with pytest.raises(OptionError, match=r"holds 'thesis\.txt' too, .* would be lost"):
+        result.bundle(folder, scores=SCORES, plan=PLAN)
+    assert (folder / "thesis.txt").read_text(encoding="utf-8") == "all of it"
+
+
+@pytest.mark.parametrize(
+    "joint",
+    [
+        {"claims": 0.1, "confidence": 0.95},
+        {"claims": 1, "confidence": 0.95},
+        {"claims": True, "confidence": 0.5},
+        {"claims": 0, "confidence": 0.5},
+        {"claims": 2},
+        [2, 0.95],
+    ],
+    ids=repr,
+)
+def test_confidence_is_shared_among_whole_claims_only(joint: Any) -> None:
+    """An audit at 50 % is none of several that hold together at 95 %."""
+    data: Any = lb.audit_one_run(SCORES, PLAN, confidence=0.5).to_dict()
+    data["options"]["joint"] = joint
+    with pytest.raises(ResultFormatError, match=r"options\.joint is"):
+        lb.AuditResult.from_dict(data)
 
 
 @pytest.mark.usefixtures("drawn_once")
