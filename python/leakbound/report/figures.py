@@ -118,7 +118,8 @@ def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
                 )
         ceiling = series[0].ranking.ceiling
         ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
-        _logarithmic_counts(ax, max(int(one.ranking.curve.guesses[-1]) for one in series))
+        tested = [int(made) for one in series for made in one.ranking.curve.guesses[-1:]]
+        _logarithmic_counts(ax, max(tested, default=1))
         _frame_levels(ax, ceiling, series, _relation(result.kind))
         name_axes(
             ax,
@@ -425,11 +426,9 @@ def _name_end(ax: Axes, end: tuple[float, float], text: str) -> None:
 
 def _name_chance(ax: Axes, series: tuple[Series, ...]) -> None:
     """Name the line at ½ at its right end, on the side that the curves leave free."""
-    ends = [
-        one.ranking.curve.precision[one.ranking.curve.recall >= 0.7 * one.ranking.curve.recall[-1]]
-        for one in series
-    ]
-    above = float(np.mean(np.concatenate(ends))) < 0.5
+    curves = [one.ranking.curve for one in series if one.ranking.curve.guesses.size]
+    ends = [one.precision[one.recall >= 0.7 * one.recall[-1]] for one in curves]
+    above = bool(ends) and float(np.mean(np.concatenate(ends))) < 0.5
     ax.annotate(
         "coin toss",
         (1.0, 0.5),
@@ -447,8 +446,9 @@ def _scale_recall(ax: Axes, series: tuple[Series, ...]) -> None:
     chosen = [
         float(np.interp(one.ranking.guesses, one.ranking.curve.guesses, one.ranking.curve.recall))
         for one in series
+        if one.ranking.curve.guesses.size
     ]
-    if min(chosen) >= 0.03 or max(one.ranking.bound for one in series) <= 0:
+    if min(chosen, default=1.0) >= 0.03 or max(one.ranking.bound for one in series) <= 0:
         ax.set_xlim(-0.01, 1.01)
         return
     smallest = min(

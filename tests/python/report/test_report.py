@@ -406,3 +406,11 @@ def test_write_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
 def test_no_result_is_refused() -> None:
     with pytest.raises(OptionError, match="at least one result"):
         report.render({})
+
+
+def test_a_page_of_an_audit_that_tested_no_cut() -> None:
+    rng = np.random.default_rng(0)
+    member, scores = rng.random(60) < 0.5, rng.normal(size=60)
+    result = lb.audit_one_run(scores, member, claim=lb.ApproxDP(delta=1e-3), bound="coupling")
+    assert result.curve.guesses.size == 0
+    assert "no tested cut" in report.render(result)
