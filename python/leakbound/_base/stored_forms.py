@@ -83,6 +83,8 @@ def read(kind: type[T], data: Any) -> T:
         return cast("T", _adapter(cast("Any", kind)).validate_python(data))
     except ValidationError as error:
         message = _explained(error, kind.__name__, data)
+    except UnicodeEncodeError:  # of a name, where pydantic looks for it
+        message = f"{kind.__name__} has names or text that UTF-8 cannot hold"
     raise ResultFormatError(message)
 
 

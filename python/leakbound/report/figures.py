@@ -118,8 +118,8 @@ def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
                 )
         ceiling = series[0].ranking.ceiling
         ax.axhline(ceiling, color=MUTED, linewidth=0.9, linestyle=(0, (1, 2)))
-        tested = [int(made) for one in series for made in one.ranking.curve.guesses[-1:]]
-        _logarithmic_counts(ax, max(tested, default=1))
+        most = [int(made) for one in series for made in one.ranking.curve.guesses[-1:]]
+        _logarithmic_counts(ax, max(most, default=1))
         _frame_levels(ax, ceiling, series, _relation(result.kind))
         name_axes(
             ax,

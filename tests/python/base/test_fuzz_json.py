@@ -110,3 +110,11 @@ def test_what_is_no_object_is_refused() -> None:
     for data in wrong:
         with pytest.raises(ResultFormatError, match="not a AuditResult"):
             lb.AuditResult.from_dict(data)
+
+
+def test_names_that_utf8_cannot_hold() -> None:
+    data: Any = RESULTS["GDP"].to_dict()
+    parameters = data["rejected"]["parameters"]
+    parameters["\udc80"] = parameters.pop("mu")
+    with pytest.raises(ResultFormatError, match="UTF-8 cannot hold"):
+        lb.AuditResult.from_dict(data)
