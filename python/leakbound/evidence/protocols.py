@@ -23,8 +23,10 @@ def departure(protocol: Mapping[str, JsonValue], result: Result, recipe: Recipe)
 
     What the protocol says is compared with the claim, the confidence, the attacks, the guarantee
     that was checked, and every option of its name; a table has to agree where it says something.
+    The unit is for people to read.
     """
     done: dict[str, JsonValue] = {**result.options}
+    done.pop("unit", None)  # a word for people, in the protocol
     done |= {"claim": encode(result.claim), "confidence": result.confidence}
     if protocol.get("cuts") == "auto" and recipe.arguments.get("cuts") is None:
         done["cuts"] = "auto"

@@ -384,3 +384,15 @@ def test_what_is_no_bundle_is_bad_input(tmp_path: Path) -> None:
     answer = leakbound("verify", tmp_path / "bundle", "--commitment", tmp_path / "c.json")
     assert answer.code == 1
     assert answer.out.splitlines()[-1].startswith("INVALID: commitment: the commitment is to")
+
+
+def test_a_random_split_suits_a_protocol(tmp_path: Path) -> None:
+    """Its unit is said in words; of a split the result has one too."""
+    plan, scores = scored()
+    result = lb.audit_one_run(scores, plan, design="random_split").with_check(
+        epsilon=1.0, relation="replace"
+    )
+    protocol = PROTOCOL | {"checked": {"epsilon": 1.0}, "design": "random_split"}
+    folder = tmp_path / "bundle"
+    result.bundle(folder, scores=scores, opening=plan.commit(protocol))
+    assert verify_bundle(folder).valid
