@@ -18,7 +18,7 @@ from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints, Finding, Gam
 from leakbound.cuts.paths import DerivedPolicy, PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["OutsideIn", "chosen_cut", "marked", "named_levels"]
+__all__ = ["OutsideIn", "check_levels", "chosen_cut", "marked", "named_levels"]
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
 
@@ -86,12 +86,8 @@ class OutsideIn(PathPolicy):
 
     def check(self, examples: int) -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        if self.levels is not None and self.levels[-1] > examples:
-            message = (
-                f"cuts=OutsideIn(levels=[…, {self.levels[-1]}]) asks for more guesses than there "
-                f"are examples ({examples})"
-            )
-            raise OptionError(message)
+        if self.levels is not None:
+            check_levels(type(self).__name__, self.levels, examples)
 
     def routes(self, sides: Sides) -> dict[PathOrder, PathPolicy]:
         """See `PathPolicy.routes`: what is planned depends on sides."""
@@ -194,3 +190,13 @@ def named_levels(levels: object) -> tuple[int, ...]:
         message = f"levels must be at least one number, and increase; got {list(named)}"
         raise OptionError(message)
     return named
+
+
+def check_levels(policy: str, levels: Sequence[int], examples: int) -> None:
+    """Raise OptionError if a policy asks for more guesses than there are examples."""
+    if levels[-1] > examples:
+        message = (
+            f"cuts={policy}(levels=[…, {levels[-1]}]) asks for more guesses than there are "
+            f"examples ({examples})"
+        )
+        raise OptionError(message)

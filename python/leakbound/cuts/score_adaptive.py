@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from leakbound._base.types import Kind
 from leakbound.cuts.base import Finding, Game, Policy
-from leakbound.cuts.outside_in import named_levels
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.cuts.outside_in import check_levels, named_levels
+from leakbound.errors import IncompatibleOptionsError
 
 __all__ = ["ScoreAdaptive"]
 
@@ -66,9 +66,4 @@ class ScoreAdaptive(Policy):
 
     def check(self, examples: int) -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        if self.levels[-1] > examples:
-            message = (
-                f"cuts=ScoreAdaptive(levels=[…, {self.levels[-1]}]) asks for more guesses than "
-                f"there are examples ({examples})"
-            )
-            raise OptionError(message)
+        check_levels(type(self).__name__, self.levels, examples)

@@ -16,6 +16,7 @@ from leakbound._base.canonical import plain
 from leakbound._base.files import replacing_folder
 from leakbound.errors import BundleError, IncompatibleOptionsError, OptionError
 from leakbound.evidence.manifest import (
+    FILES,
     LAYOUT,
     MANIFEST,
     STATEMENT,
@@ -136,13 +137,6 @@ def page_of(result: Result) -> bytes:
     return render(result).encode()
 
 
-_NAMES = {
-    *(MANIFEST, SUMS, "audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"),
-    *("protocol.json", "plan.npz", "opening.json", "commitment.json", "accountant.json"),
-}
-"""Files that a bundle may have."""
-
-
 def _check_place(place: Path) -> None:
     """Refuse to put a bundle where something else is, which would be lost."""
     if not place.exists():
@@ -154,9 +148,10 @@ def _check_place(place: Path) -> None:
     if not statement.is_file() or STATEMENT.encode() not in statement.read_bytes()[:200]:
         message = f"{place} is there already, and is no bundle: name another folder"
         raise OptionError(message)
-    if held - _NAMES:
+    others = held - FILES.keys() - {MANIFEST, SUMS}
+    if others:
         message = (
-            f"{place} holds {min(held - _NAMES)!r} too, which is of no bundle and would be lost: "
+            f"{place} holds {min(others)!r} too, which is of no bundle and would be lost: "
             "move it away, or name another folder"
         )
         raise OptionError(message)

@@ -21,9 +21,10 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
+from leakbound._base.validation import integer, real
 from leakbound.errors import OptionError
 from leakbound.generators.protocol import Samples
+from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import read_table
 
 __all__ = ["FittedNoisyMarginals", "NoisyMarginals"]
@@ -135,7 +136,7 @@ class NoisyMarginals:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedNoisyMarginals:
+class FittedNoisyMarginals(SeededSampler):
     """What `NoisyMarginals.fit` returns.
 
     Parameters
@@ -155,28 +156,8 @@ class FittedNoisyMarginals:
     centre: int
     counts: dict[int, FloatArray]
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new rows.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same rows.
-
-        Returns
-        -------
-        Samples
-            The rows.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.MARGINAL_SAMPLES.rng(integer(seed, "seed", least=0))
+    def _draw(self, n: int, seed: int) -> Samples:
+        rng = Purpose.MARGINAL_SAMPLES.rng(seed)
         tables = list(self.counts.values())
         centre = _shares(np.mean([table.sum(axis=1) for table in tables], axis=0))
         first = rng.choice(centre.size, n, p=centre)
