@@ -1,7 +1,7 @@
-"""Cases of attackers that know the nuisance: true propensities, or where learnt ones err.
+"""Games of learnt log-odds whose attackers know the nuisance, and the rows that play them.
 
-Nothing leaks. Scores that point along the error of an estimate make a number rise with that error,
-which no resampling of the estimate shows, and a confidence set of log-odds covers.
+Scores that point along the error of an estimate make a number rise with that error, which no
+resampling of the estimate shows, and a confidence set of log-odds covers.
 """
 
 from collections.abc import Iterator
@@ -12,92 +12,244 @@ import numpy as np
 
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_zero_run
 from leakbound.claims import Claim, GaussianDP, PureDP
-from leakbound.propensity import LogisticPropensity
+from leakbound.errors import ClassMissingError, ShapeError
+from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.validity.suite import Case
 from leakbound.validity.trials import ERROR
 
-__all__ = ["NuisanceTrial", "nuisance_cases"]
+__all__ = [
+    "KNOWLEDGE",
+    "NuisanceTrial",
+    "People",
+    "Setting",
+    "gaussian",
+    "knowing",
+    "learnt",
+    "nuisance_cases",
+    "people",
+    "response",
+]
 
-Known: TypeAlias = Literal["log-odds", "noisy-log-odds", "error"]
-"""What the scores say: λ, λ + N(0, 1), or λ less its estimate."""
+Features: TypeAlias = Literal["normal", "binary", "heavy"]
+"""Standard normal, 0 and 1, or Student's t with three degrees of freedom."""
+Knowledge: TypeAlias = Literal["odds", "noisy", "bent", "error"]
+"""What scores know: λ, λ + N(0, 1), a curved function of λ, or λ less its estimate."""
 
-_SIZES = (
-    (0, 1500, 1, 1.5),
-    (0, 1500, 10, 2.0),
-    (60, 1500, 6, 1.5),
-    (200, 1500, 20, 2.0),
-    (300, 1500, 30, 2.0),
-    (150, 1500, 50, 2.0),
-    (1000, 3000, 30, 2.0),
-    (2000, 4000, 100, 2.0),
-)
-"""Rows of D', examples, features, standard deviation of λ."""
+KNOWLEDGE: tuple[Knowledge, ...] = ("odds", "noisy", "bent", "error")
+
+_OFTEN, _RATIO = 0.3, 4.0
+"""Chance that a binary feature is 1; odds by which D' is short of others, if it is."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What makes log-odds hard to learn.
+
+    Rows of D', rows audited, features and the standard deviation of the log-odds; the law of the
+    features; the intercept; and whether D' has another share of members, which nobody knows.
+    """
+
+    reference: int
+    audited: int
+    features: int
+    spread: float
+    law: Features = "normal"
+    intercept: float = 0.0
+    thinned: bool = False
+
+    def __str__(self) -> str:
+        words = [f"n={self.reference}", f"m={self.audited}", f"d={self.features}"]
+        words.append(f"sd={self.spread:g}")
+        if self.law != "normal":
+            words.append(self.law)
+        if self.intercept:
+            words.append(f"intercept={self.intercept:g}")
+        if self.thinned:
+            words.append("thinned")
+        return ",".join(words)
+
+
+@dataclass(frozen=True)
+class People:
+    """Audited examples with their log-odds of membership, D', and the coefficients."""
+
+    features: FloatArray
+    member: BoolArray
+    log_odds: FloatArray
+    reference: tuple[FloatArray, BoolArray]
+    theta: FloatArray
+
+
+def people(setting: Setting, rng: np.random.Generator) -> People:
+    """Draw features, and memberships whose log-odds are linear in them."""
+    n, d = setting.reference, setting.features
+    rows = n + setting.audited
+    theta = rng.normal(size=d)
+    theta *= setting.spread / np.linalg.norm(theta)
+    if setting.law == "binary":
+        features = (rng.random((rows, d)) < _OFTEN).astype(np.float64)
+        theta /= np.sqrt(_OFTEN * (1 - _OFTEN))
+    elif setting.law == "heavy":
+        features = rng.standard_t(3, size=(rows, d)) / np.sqrt(3)
+    else:
+        features = rng.normal(size=(rows, d))
+    log_odds = features @ theta
+    log_odds += setting.intercept - (log_odds.mean() if setting.law == "binary" else 0.0)
+    member = rng.random(rows) < expit(log_odds)
+    seen = np.arange(n)
+    if setting.thinned:
+        seen = seen[member[:n] | (rng.random(n) * _RATIO < 1)]
+    return People(
+        features[n:],
+        member[n:],
+        log_odds[n:],
+        (features[seen], member[seen]),
+        np.concatenate([[log_odds[0] - features[0] @ theta], theta]),
+    )
+
+
+def learnt(setting: Setting, game: People) -> PropensityFit | LogisticPropensity:
+    """Return a model of D', or one to be learnt from audited labels where D' gives none."""
+    plain = LogisticPropensity(calibration=None)
+    try:
+        fit = plain.fit(*game.reference)
+    except (ClassMissingError, ShapeError):
+        return plain
+    return fit.with_member_share(None) if setting.thinned else fit
+
+
+def knowing(
+    game: People,
+    rng: np.random.Generator,
+    what: Knowledge,
+    estimate: FloatArray | None = None,
+) -> FloatArray:
+    """Return scores that saw no label, but know the log-odds, or how an estimate errs."""
+    odds = game.log_odds
+    if what == "noisy":
+        return odds + rng.normal(size=odds.size)
+    if what == "bent":
+        return np.sign(odds) * odds**2 + np.sin(2 * odds)
+    if what == "error" and estimate is not None:
+        return odds - estimate
+    return odds.copy()
+
+
+def response(game: People, epsilon: float, rng: np.random.Generator) -> FloatArray:
+    """Return randomised response of ε, with all that features say of membership added."""
+    told = rng.random(game.member.size) < 1 / (1 + np.exp(-epsilon))
+    return np.where(game.member == told, epsilon, -epsilon) + game.log_odds
+
+
+def gaussian(game: People, mu: float, rng: np.random.Generator) -> FloatArray:
+    """Return the Gaussian mechanism of μ, with all that features say of membership added."""
+    seen = mu * game.member + rng.normal(size=game.member.size)
+    scores: FloatArray = mu * (seen - mu / 2) + game.log_odds
+    return scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class NuisanceTrial:
-    """Whether Zero-Run with a fitted logistic model, rightly specified, claims that noise leaks."""
+    """Whether Zero-Run over a confidence set claims more than the truth.
 
-    held_out: int
-    m: int
-    features: int
-    spread: float
-    known: Known
+    Where the truth is 0, the attacker is another one in each game, or all of them together.
+    Nothing is falsified: the bound has to hold by itself.
+    """
+
+    setting: Setting
     claim: Claim
+    truth: float = 0.0
+    sides: SidesChoice = "both"
+    together: bool = False
 
     def __call__(self, seed: int) -> bool:
-        """Play the game of a seed and audit it by the defaults."""
+        """Play the game of a seed."""
         rng = Purpose.NUISANCE.rng(seed)
-        direction = rng.normal(size=self.features)
-        direction *= self.spread / np.linalg.norm(direction)
-        table = rng.normal(size=(self.held_out + self.m, self.features))
-        log_odds = table @ direction
-        member = rng.random(log_odds.size) < expit(log_odds)
-        learn, audited = slice(self.held_out), slice(self.held_out, None)
-        model = LogisticPropensity()
-        fit = model.fit(table[learn], member[learn]) if self.held_out else None
-        scores = log_odds[audited]
-        if self.known == "noisy-log-odds":
-            scores = scores + rng.normal(size=self.m)
-        elif self.known == "error":
-            scores = scores - model.fit(table[learn], member[learn]).log_odds(table[audited])
+        game = people(self.setting, rng)
+        model = learnt(self.setting, game)
+        estimate = model.log_odds(game.features) if isinstance(model, PropensityFit) else None
+        attacks = [knowing(game, rng, what, estimate) for what in KNOWLEDGE]
+        one = seed % len(KNOWLEDGE)
+        if self.truth:
+            leak = response if isinstance(self.claim, PureDP) else gaussian
+            attacks[one] = leak(game, self.truth, rng)
         result = audit_zero_run(
-            scores,
-            member[audited],
-            model if fit is None else fit,
+            np.array(attacks) if self.together else attacks[one],
+            game.member,
+            model,
             claim=self.claim,
-            features=table[audited],
+            features=game.features,
+            sides=self.sides,
+            falsify=False,
             confidence=1 - ERROR,
             seed=seed % 2**63,
         )
-        return result.bound > 0
+        return result.bound > self.truth
+
+
+_SETTINGS = (
+    Setting(300, 1500, 30, 2),
+    Setting(1000, 3000, 30, 2),
+    Setting(60, 1500, 6, 1.5),
+    Setting(3000, 3000, 5, 1),
+    Setting(2000, 4000, 100, 2),
+    Setting(10_000, 10_000, 50, 1),
+    Setting(10_000, 10_000, 50, 2),
+    Setting(0, 600, 1, 1.5),
+    Setting(0, 3000, 1, 1),
+    Setting(30, 400, 10, 1.5),
+    Setting(0, 1500, 10, 2),
+    Setting(200, 1500, 20, 2),
+    Setting(150, 1500, 50, 2),
+    Setting(300, 1500, 100, 2),
+    Setting(60, 1500, 6, 1.5, law="binary"),
+    Setting(300, 1500, 30, 2, law="binary"),
+    Setting(60, 1500, 6, 1.5, law="heavy"),
+    Setting(300, 1500, 30, 2, law="heavy"),
+    Setting(60, 1500, 6, 1.5, intercept=3),
+    Setting(300, 1500, 20, 1, intercept=-3),
+    Setting(60, 1500, 6, 1.5, law="heavy", intercept=-2.5),
+    Setting(0, 400, 3, 8),
+    Setting(200, 800, 5, 6),
+    Setting(240, 1500, 6, 1.5, thinned=True),
+    Setting(600, 1500, 20, 2, thinned=True),
+)
+_VARIED = (Setting(60, 1500, 6, 1.5), Setting(300, 1500, 30, 2))
+"""Settings of one-sided guesses, and of several attacks."""
+_TRUTHS: tuple[tuple[Claim, float, str], ...] = (
+    (PureDP(), 0.0, "knows-odds"),
+    (GaussianDP(), 0.0, "knows-odds"),
+    (PureDP(), 1.0, "ε=1"),
+    (GaussianDP(), 0.66, "μ=0.66"),
+)
 
 
 def nuisance_cases() -> Iterator[Case]:
-    """Yield the cases, a few games in short runs and 100 in long ones."""
-    claims: tuple[Claim, ...] = (GaussianDP(), PureDP())
-    kinds: tuple[Known, ...] = ("log-odds", "noisy-log-odds", "error")
-    for claim in claims:
-        for held_out, m, features, spread in _SIZES:
-            for known in kinds if held_out else kinds[:-1]:
-                trial = NuisanceTrial(
-                    held_out=held_out,
-                    m=m,
-                    features=features,
-                    spread=spread,
-                    known=known,
-                    claim=claim,
-                )
-                yield Case(
-                    audit="zero-run",
-                    claim=claim.name,
-                    cuts="fitted",
-                    sides="both",
-                    truth=f"knows-{known}-{held_out}-{features}",
-                    error=ERROR,
-                    trial=trial,
-                    quick=2 if (held_out, known) == (60, "noisy-log-odds") else 0,
-                    long=100,
-                )
+    """Yield the cases, 100 games each in long runs, and some in quick ones."""
+    for setting in _SETTINGS:
+        yield from _of(setting, "both")
+    for setting in _VARIED:
+        yield from _of(setting, "member")
+        yield from _of(setting, "both", together=True)
+
+
+def _of(setting: Setting, sides: SidesChoice, *, together: bool = False) -> Iterator[Case]:
+    """Yield the cases of one setting: nothing leaks, or as much as the claim allows."""
+    for claim, truth, word in _TRUTHS:
+        trial = NuisanceTrial(
+            setting=setting, claim=claim, truth=truth, sides=sides, together=together
+        )
+        yield Case(
+            audit="zero-run",
+            claim=claim.name,
+            cuts="fitted",
+            sides=sides,
+            truth=f"{word}{' together' if together else ''} {setting}",
+            error=ERROR,
+            trial=trial,
+            quick=4 if setting == Setting(60, 1500, 6, 1.5) and not together else 0,
+            long=100,
+        )

@@ -22,19 +22,18 @@ from leakbound.audits.zero_run.set_study import SetStudy, usable
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats import poisson_binomial_epsilon
-from learnt import People, Setting, gaussian, knowing, people, response
+from leakbound.validity.nuisance import (
+    KNOWLEDGE,
+    People,
+    Setting,
+    gaussian,
+    knowing,
+    people,
+    response,
+)
 
 QUICK = Setting(100, 600, 6, 1.5)
-TABLE = (
-    Setting(300, 1500, 30, 2),
-    Setting(1000, 3000, 30, 2),
-    Setting(60, 1500, 6, 1.5),
-    Setting(3000, 3000, 5, 1),
-    Setting(2000, 4000, 100, 2),
-    Setting(10_000, 10_000, 50, 1),
-    Setting(10_000, 10_000, 50, 2),
-)
-KNOWLEDGE = ("odds", "noisy", "bent", "error")
+TABLE = (Setting(300, 1500, 30, 2), Setting(1000, 3000, 30, 2), Setting(60, 1500, 6, 1.5))
 
 
 def audited(game: People, scores: Any, claim: Any, **options: Any) -> LeastFavourable:
@@ -52,7 +51,7 @@ def estimated(game: People) -> Any:
 
 @pytest.mark.parametrize("what", KNOWLEDGE)
 @pytest.mark.parametrize("correction", ["conditional", "tamper", "composition"])
-def test_attacks_that_know_the_log_odds_prove_nothing(what: str, correction: str) -> None:
+def test_attacks_that_know_the_log_odds_prove_nothing(what: Any, correction: str) -> None:
     """Eight games at 5 %: three claims or more have probability .006 for one attack."""
     for claim in (lb.PureDP(), lb.GaussianDP()):
         false = 0
@@ -246,35 +245,6 @@ def test_scores_beyond_features_forget_what_features_say() -> None:
 
 
 @pytest.mark.validity
-@pytest.mark.parametrize("setting", TABLE, ids=str)
-@pytest.mark.parametrize("what", KNOWLEDGE)
-def test_false_claims_in_the_long_run(setting: Setting, what: str) -> None:
-    """100 games of each claim at 5 %, judged at 1e-4."""
-    for claim in (lb.PureDP(), lb.GaussianDP()):
-        false = 0
-        for seed in range(100):
-            rng = np.random.default_rng(seed)
-            game = people(setting, rng)
-            scores = knowing(game, rng, what, estimated(game))
-            false += audited(game, scores, claim, seed=seed, test="recursion").bound > 0
-        assert false <= scipy_stats.binom.isf(1e-4, 100, 0.05)
-
-
-@pytest.mark.validity
-@pytest.mark.parametrize("setting", TABLE, ids=str)
-def test_bounds_above_a_leak_in_the_long_run(setting: Setting) -> None:
-    """100 games of each claim at 5 %, judged at 1e-4."""
-    above = np.zeros(2)
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        game = people(setting, rng)
-        above[0] += audited(game, response(game, 1.0, rng), lb.PureDP(), seed=seed).bound > 1.0
-        leak = gaussian(game, 0.66, rng)
-        above[1] += audited(game, leak, lb.GaussianDP(), seed=seed).bound > 0.66
-    assert (above <= scipy_stats.binom.isf(1e-4, 100, 0.05)).all()
-
-
-@pytest.mark.validity
 @pytest.mark.parametrize("ratio", [3, 30, 300, 3000])
 @pytest.mark.parametrize("features", [1, 10, 100])
 def test_the_truth_is_inside_for_every_number_of_features(features: int, ratio: int) -> None:
@@ -311,7 +281,7 @@ def test_a_random_search_finds_no_less_favourable_member() -> None:
     """100 games, 300 members of the boundary each, a third of them near the one reported."""
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        game = people(TABLE[seed % 3], rng)
+        game = people(TABLE[seed % len(TABLE)], rng)
         found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
         result = bound_over_set(response(game, 1.0, rng), found, claim=lb.PureDP(), level=0.04)
         width = found.coefficients.size

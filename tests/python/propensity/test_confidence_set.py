@@ -1,6 +1,8 @@
 """The confidence set of log-odds: what it holds, what it refuses, and tests of its model's form."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from leakbound.errors import (
 )
 from leakbound.propensity.confidence import ConfidenceSet, balanced
 from leakbound.propensity.form import bet_against_set, products_missing
-from learnt import People, Setting, people
+from leakbound.validity.nuisance import People, Setting, people
 
 SMALL = Setting(100, 200, 2, 1.0)
 
@@ -32,12 +34,12 @@ def allowed(games: int, rate: float, chance: float = 1e-4) -> int:
     return int(scipy_stats.binom.isf(chance, games, rate))
 
 
-@pytest.mark.parametrize("kind", ["normal", "binary", "heavy"])
+@pytest.mark.parametrize("law", ["normal", "binary", "heavy"])
 @pytest.mark.parametrize("intercept", [0.0, 3.0])
-def test_the_truth_is_inside(kind: str, intercept: float) -> None:
+def test_the_truth_is_inside(law: Any, intercept: float) -> None:
     missed, games = 0, 100
     for seed in range(games):
-        game = people(SMALL, np.random.default_rng(seed), kind=kind, intercept=intercept)
+        game = people(replace(SMALL, law=law, intercept=intercept), np.random.default_rng(seed))
         try:
             missed += not fitted(game, level=0.1, seed=seed).contains(game.theta)
         except PropensityFitError as error:
@@ -144,7 +146,7 @@ def test_a_missing_product_is_found() -> None:
 
 
 def test_squares_of_binary_features_are_not_tested() -> None:
-    game = people(Setting(0, 500, 3, 1.0), np.random.default_rng(8), kind="binary")
+    game = people(Setting(0, 500, 3, 1.0, "binary"), np.random.default_rng(8))
     assert products_missing(ConfidenceSet.fit(game.features, game.member)).terms == 3
 
 
