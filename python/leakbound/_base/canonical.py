@@ -7,12 +7,13 @@ other numbers by the fewest digits that give the double again, as Python's `repr
 import hashlib
 import json
 import math
+import re
 from typing import IO, Any
 
 from leakbound._base.types import JsonValue
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["canonical_json", "digest", "plain", "sha256"]
+__all__ = ["canonical_json", "digest", "is_digest", "plain", "sha256"]
 
 _BITS = 128
 """Of the longest integer, which is a seed from the system's entropy."""
@@ -33,6 +34,11 @@ def canonical_json(value: JsonValue) -> bytes:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of bytes, in 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Return whether this is a SHA-256 in 64 hexadecimal digits of lower case."""
+    return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def digest(file: IO[bytes]) -> tuple[int, str]:

@@ -548,8 +548,8 @@ def scores_of(
 def auditing(file: Path, table: Table) -> Iterator[None]:
     """Show that the audit runs, and name the file in what it says about its columns."""
     try:
-        rows = len(next(iter(table.scores.values())))
-        with output.waiting(f"Auditing {rows:,} examples"):
+        examples = len(next(iter(table.scores.values())))
+        with output.waiting(f"Auditing {examples:,} examples"):
             yield
     except _ABOUT_DATA as error:
         rows = " (rows count from 0, without the header)" if " row" in str(error) else ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakbound._base.canonical import plain
+from leakbound._base.canonical import is_digest, plain
 from leakbound._base.files import replacing_folder
 from leakbound._base.types import HasMember
 from leakbound.errors import BundleError, IncompatibleOptionsError, OptionError
@@ -73,7 +72,7 @@ def write_bundle(
     if plan is None:
         message = "plan= is missing: the InclusionPlan, or who was a member"
         raise IncompatibleOptionsError(message)
-    if model is not None and not (isinstance(model, str) and re.fullmatch("[0-9a-f]{64}", model)):
+    if model is not None and not is_digest(model):
         message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         raise OptionError(message)
     data = _data_of(scores, plan, dict(inputs or {}))

@@ -35,7 +35,7 @@ _HAIR = 1e-3
 """Length, in pixels, that nobody sees."""
 
 
-def assumptions_of(result: Result, vouchers: Mapping[str, str]) -> list[JsonValue]:
+def assumptions_of(result: Result, vouchers: Mapping[str, JsonValue]) -> list[JsonValue]:
     """Return what a result assumes, and who vouches for each."""
     unknown = vouchers.keys() - {one.name for one in result.assumptions}
     if unknown:

@@ -27,7 +27,9 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     """
     if recipe.audit != "audit_one_run":
         return f"a protocol is one of audit_one_run, and this is {recipe.audit}"
-    arrays = {name for name in (*ARRAYS, "prior") if np.ndim(recipe.arguments.get(name)) > 0}
+    arrays = {
+        name for name in (*ARRAYS, "prior") if isinstance(recipe.arguments.get(name), np.ndarray)
+    }
     if arrays != agreed.given:
         name = min(arrays ^ agreed.given)
         if name in arrays:

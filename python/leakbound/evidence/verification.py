@@ -6,11 +6,10 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from re import fullmatch
 from typing import TYPE_CHECKING, Any, cast
 
 from leakbound._base.archives import DamagedFileError, open_archive
-from leakbound._base.canonical import digest
+from leakbound._base.canonical import digest, is_digest
 from leakbound._base.ending import is_refusal, one_line
 from leakbound._base.printable import printable
 from leakbound._base.validation import shown
@@ -235,7 +234,7 @@ class _Bundle:
         subject = statement["subject"]
         if subject[0]["name"] == "model":
             self.model = subject[0]["digest"]["sha256"]
-            if not isinstance(self.model, str) or not fullmatch("[0-9a-f]{64}", self.model):
+            if not is_digest(self.model):
                 return False, f"the digest of its model is {shown(self.model)}"
         for name in (one["name"] for one in subject[1 if self.model else 0 :]):
             if name not in self.files.seals:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.canonical import canonical_json, sha256
+from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
 from leakbound._base.records import parsed
 from leakbound._base.types import BoolArray, JsonValue
@@ -77,7 +76,7 @@ class Commitment:
         if self.scheme != SCHEME:
             message = f"a commitment of scheme {self.scheme!r:.60}: this version reads {SCHEME!r}"
             raise CommitmentError(message)
-        if not _is_hex(self.sha256, 32) or type(self.examples) is not int or self.examples < 1:
+        if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
             message = "a commitment has a digest of 64 hexadecimal digits and a number of examples"
             raise CommitmentError(message)
 
@@ -180,7 +179,7 @@ class Opening:
     nonce: str
 
     def __post_init__(self) -> None:
-        if not _is_hex(self.nonce, _NONCE):
+        if not is_digest(self.nonce):
             message = f"a nonce is {2 * _NONCE} hexadecimal digits in lower case, 256 random bits"
             raise CommitmentError(message)
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
@@ -363,7 +362,3 @@ def _start(path: Path) -> bytes:
         message = f"it has more than {_LARGEST:,} bytes"
         raise ValueError(message)
     return content
-
-
-def _is_hex(text: object, size: int) -> bool:
-    return isinstance(text, str) and re.fullmatch(f"[0-9a-f]{{{2 * size}}}", text) is not None

@@ -1,14 +1,13 @@
 """What an audit will be, as it is written down before training: read whole, and rehearsed."""
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, cast
 
 import numpy as np
 
-from leakbound._base.canonical import plain
+from leakbound._base.canonical import is_digest, plain
 from leakbound._base.types import BoolArray, JsonValue, Relation
 from leakbound._base.validation import choice, real, shown
 from leakbound.audits import audit_one_run
@@ -82,7 +81,7 @@ class Agreed:
             message = 'design is now called "random_split"'
             raise OptionError(message)
         digest = protocol.get("canaries_sha256")
-        if "canaries_sha256" in protocol and not _is_digest(digest):
+        if "canaries_sha256" in protocol and not is_digest(digest):
             message = f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits"
             raise OptionError(message)
         for name in ("unit", "canaries"):
@@ -255,10 +254,6 @@ def _check_words(value: Any, name: str) -> None:
     if not isinstance(value, str) or not value.strip():
         message = f"{name} is {shown(value)}: say it in words"
         raise OptionError(message)
-
-
-def _is_digest(text: object) -> bool:
-    return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
