@@ -27,15 +27,14 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     """
     if recipe.audit != "audit_one_run":
         return f"a protocol is one of audit_one_run, and this is {recipe.audit}"
-    arrays = {
-        name for name in (*ARRAYS, "prior") if isinstance(recipe.arguments.get(name), np.ndarray)
-    }
+    given = recipe.arguments
+    arrays = {name for name in (*ARRAYS, "prior") if isinstance(given.get(name), np.ndarray)}
     if arrays != agreed.given:
         name = min(arrays ^ agreed.given)
         if name in arrays:
             return f"{name}: an array was given, and the protocol does not name one"
         return f"{name}: the protocol names one, and none was given"
-    options = {name: one for name, one in recipe.arguments.items() if name in OPTIONS}
+    options = {name: one for name, one in given.items() if name in OPTIONS}
     done = OneRunRequest(**{name: one for name, one in options.items() if name not in arrays})
     for name in OPTIONS:
         if name in ARRAYS:
@@ -49,8 +48,8 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     audited = result.options.get("attacks")
     names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
     if not listed:
-        given = "scores without a name audited: give them as {name: scores}"
-        return f"attacks: {names} were agreed on, and {given}"
+        bare = "scores without a name audited: give them as {name: scores}"
+        return f"attacks: {names} were agreed on, and {bare}"
     if names != listed:
         return f"attacks: {names} were agreed on, and {listed!r:.200} audited"
     wrong = _other_check(agreed.checked, result)
