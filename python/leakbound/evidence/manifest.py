@@ -100,20 +100,22 @@ class Contents:
         the file that was digested.
         """
         known, found = {*FILES, MANIFEST, SUMS}, cls()
+        files: dict[str, IO[bytes]] = {}
         for entry in sorted(os.scandir(folder), key=lambda one: one.name):
             if entry.name not in known:
                 message = f"{entry.name!r:.80} was added: bundles hold no such file"
                 raise BundleError(message)
-            file = held.enter_context(_opened(entry))
-            if entry.name.endswith(".npz"):
-                found.archives[entry.name] = file
-                found.seals[entry.name] = Seal(*digest(file))
+            files[entry.name] = held.enter_context(_opened(entry))
+        for name, file in files.items():
+            if name.endswith(".npz"):
+                found.archives[name] = file
+                found.seals[name] = Seal(*digest(file))
                 file.seek(0)
             else:
-                content = file.read(_limit(entry.name) + 1)
-                _check_size(entry.name, len(content))
-                found.texts[entry.name] = content
-                found.seals[entry.name] = seal(content)
+                size = os.fstat(file.fileno()).st_size
+                _check_size(name, size)
+                found.texts[name] = file.read(size)
+                found.seals[name] = seal(found.texts[name])
         return found
 
 

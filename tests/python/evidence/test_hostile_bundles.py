@@ -306,7 +306,12 @@ def test_archives_that_unpack_to_more_than_is_read(
                     member.write(b"\0" * (1 << 20) if i == 0 else b"")
     forge_sizes(bundle / "inputs.npz", 200 << 20)
     resealed(bundle)
-    monkeypatch.setattr(archives, "_read", lambda *_: pytest.fail("it was unpacked"))
+    read = archives._read
+
+    def small(stream: Any, size: int, what: str) -> Any:
+        return read(stream, size, what) if size < 1 << 20 else pytest.fail("it was unpacked")
+
+    monkeypatch.setattr(archives, "_read", small)
     found = why(bundle)
     assert "inputs: inputs.npz: its arrays have" in found
     assert "at most 4,294,967,296 are read" in found
@@ -343,7 +348,7 @@ def test_words_of_a_bundle_do_nothing_to_a_terminal(hostile: str, bundle: Path) 
     answer = leakbound("verify", bundle)
     assert answer.code in {0, 1}
     assert all(line.isprintable() for line in answer.out.split("\n"))
-    assert ascii(hostile[0])[1:-1] in answer.out or hostile.startswith("a")
+    assert hostile not in answer.out
     (bundle / f"{hostile}.html").write_bytes(b"")
     answer = leakbound("verify", bundle)
     assert answer.code == 1
@@ -467,7 +472,7 @@ def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None
     by_other(bundle)
     for forged, words in (
         (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + ".0000004", page, count=1), ""),
-        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "0", page, count=1), "report: "),
+        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "9", page, count=1), "report: "),
         (page.replace("leaks", "is safe"), "report: "),
         (page.replace("</body>", "<script>1</script></body>"), "report: "),
         (page.replace("2.49", "2.48"), "report: "),
