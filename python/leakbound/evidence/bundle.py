@@ -82,7 +82,7 @@ def write_bundle(
     files = {
         "audit.json": _json({"layout": LAYOUT, **content}),
         "inputs.npz": _archive(arrays),
-        "result.json": (result.to_json() + "\n").encode(),
+        "result.json": _utf8(result.to_json(), "the result"),
         "assumptions.json": _json(assumptions_of(result, vouchers or {})),
         "report.html": page_of(result),
     }
@@ -93,8 +93,8 @@ def write_bundle(
         plan.write(kept)
         files["plan.npz"] = kept.getvalue()
     if opening is not None:
-        files["opening.json"] = (opening.to_json() + "\n").encode()
-        files["commitment.json"] = (opening.commitment.to_json() + "\n").encode()
+        files["opening.json"] = _utf8(opening.to_json(), "the opening")
+        files["commitment.json"] = _utf8(opening.commitment.to_json(), "the commitment")
     if accountant is not None:
         files["accountant.json"] = _json(plain(dict(accountant), "accountant"))
     tossed = plan.seed if isinstance(plan, InclusionPlan) else None
@@ -176,7 +176,16 @@ def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json(content: JsonValue) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    return _utf8(text, "an argument")
+
+
+def _utf8(text: str, what: str) -> bytes:
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError:
+        message = f"{what} holds text that UTF-8 cannot, such as half of a surrogate pair"
+        raise BundleError(message) from None
 
 
 def _archive(arrays: Mapping[str, Any]) -> bytes:

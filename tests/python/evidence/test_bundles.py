@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leakbound as lb
@@ -133,6 +134,30 @@ def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize(
+    ("options", "protocol", "given"),
+    [
+        ({"claim": [lb.PureDP(), lb.GaussianDP()]}, {}, {}),
+        ({"prior": CHANCES}, {"prior": "the column chance"}, {"prior": CHANCES}),
+        (
+            {"design": "random_split", "strata": np.arange(M) % 2, "groups": np.arange(M)},
+            {"design": "random_split", "strata": "the label", "groups": "the author"},
+            {"strata": np.arange(M) % 2, "groups": np.arange(M)},
+        ),
+    ],
+    ids=["one of two claims", "prior", "strata"],
+)
+def test_protocols_of_every_kind_of_option(
+    options: dict[str, Any], protocol: dict[str, Any], given: dict[str, Any], tmp_path: Path
+) -> None:
+    made = one_run(NAMED, PLAN, **options)
+    result = made[0] if isinstance(made, tuple) else made
+    opening = PLAN.commit(PROTOCOL | protocol)
+    result.bundle(tmp_path / "bundle", scores=NAMED, opening=opening, **given)
+    assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
+
+
+@pytest.mark.usefixtures("drawn_once")
 def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
     names = np.array([f"digit {i}" for i in range(M)])
     plan = lb.InclusionPlan(PLAN.member, ids=names)
@@ -217,6 +242,22 @@ def test_scores_without_a_name_keep_no_protocol(tmp_path: Path) -> None:
     scores = {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}
     with pytest.raises(BundleError, match="a protocol is one of audit_one_run"):
         panoramia.bundle(tmp_path / "b", scores=scores, plan=PLAN, protocol=PROTOCOL)
+
+
+def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> None:
+    """Names that are no text, text that no file holds, and order that only an index tells."""
+    member = pd.Series(PLAN.member, index=np.arange(M) + 5)
+    for scores, plan, words in (
+        ({1: SCORES, 2: -SCORES}, PLAN, "options.attack is 1, and computed again '1'"),
+        ({"\ud800": SCORES, "b": -SCORES}, PLAN, "text that UTF-8 cannot"),
+        (pd.Series(SCORES, index=member.index), member[::-1], "do not give the result again"),
+    ):
+        with pytest.raises(BundleError, match=words):
+            one_run(scores, plan).bundle(tmp_path / "b", scores=scores, plan=plan)
+    result = one_run(SCORES, PLAN)
+    with pytest.raises(BundleError, match=r"would not verify: files: accountant.json has 5,242,"):
+        result.bundle(tmp_path / "b", scores=SCORES, plan=PLAN, accountant={"x": "y" * (5 << 20)})
+    assert list(tmp_path.iterdir()) == []
 
 
 class Draw:

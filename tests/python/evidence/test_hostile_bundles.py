@@ -485,6 +485,8 @@ def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None
     found = {one.name: one for one in verify_bundle(bundle, page=False).checks}
     assert found["report"].passed is None
     assert "do not rely on it" in found["report"].words
+    assert leakbound("verify", bundle).code == 1
+    assert leakbound("verify", bundle, "--no-page").code == 0
 
 
 def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
