@@ -183,7 +183,8 @@ class _Bundle:
             raise
         except Exception as error:  # whatever was read is anybody's
             passed, words = False, one_line(error) or type(error).__name__
-            if not (is_refusal(error) or isinstance(error, _SHAPE)):
+            shape = () if name in {"audit", "report"} else _SHAPE
+            if not (is_refusal(error) or isinstance(error, shape)):
                 words = f"{type(error).__name__}: {words}"
         words = printable(" ".join(words.split()))
         words = words if len(words) <= _WORDS else words[: _WORDS - 1] + "…"
