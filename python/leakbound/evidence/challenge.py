@@ -18,6 +18,7 @@ from leakbound._base.canonical import digest, sha256
 from leakbound.audits import audit_one_run
 from leakbound.errors import CommitmentError, InputFileError, OptionError
 from leakbound.planning import Commitment, InclusionPlan, load_opening
+from leakbound.planning.protocol import Agreed, checked_protocol
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import ArrayInput, JsonValue
     from leakbound.planning import Opening
-    from leakbound.planning.protocol import Agreed
     from leakbound.results import AuditResult
 
 __all__ = ["DEFAULT", "judge_challenge", "new_challenge", "opened_challenge"]
@@ -103,8 +103,8 @@ def new_challenge(
             "or name the file that it is of"
         )
         raise OptionError(message)
+    _check_judged(Agreed.of(checked_protocol(agreed)))
     opening = plan.commit(agreed)
-    _check_judged(opening.agreed)
     name = f"canaries{source.suffix.lower()}"
     hidden = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
     try:

@@ -139,7 +139,7 @@ def _equal(one: Any, other: Any) -> None:
         assert len(one) == len(other)
         for pair in zip(one, other, strict=True):
             _equal(*pair)
-    elif isinstance(one, float) and isinstance(other, float):
+    elif {type(one), type(other)} <= {int, float}:  # 0 and 0.0 are read as the same number
         assert one == pytest.approx(other, rel=1e-9, abs=1e-12)
     else:
         assert one == other
