@@ -10,7 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from leakbound._base.types import Relation
-from leakbound._base.validation import choice, flag
+from leakbound._base.validation import choice, flag, instance
+from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import AuditResult, PanoramiaResult
 
 __all__ = ["InconclusiveError", "RefutedError", "assert_not_refuted"]
@@ -44,7 +45,7 @@ def assert_not_refuted(
     epsilon, delta : float
         The claimed guarantee.
     parameter : float, optional
-        In place of ε, the claimed value of the claim's own parameter, such as μ.
+        In place of ε and δ, the claimed value of the claim's own parameter, such as μ.
     relation : {"add_remove", "replace"}, optional
         What the claimed guarantee compares: needed where the bound is on replacing one example.
     c : float, optional
@@ -73,14 +74,19 @@ def assert_not_refuted(
     """
     flag(strict, "strict")
     choice(inconclusive, "inconclusive", Literal["fail", "skip"])
-    claimed: dict[str, Any] = {
-        "epsilon": epsilon,
-        "parameter": parameter,
-        "relation": relation,
-        "c": c,
-        "delta": delta if parameter is None else None,
-    }
-    checked = result.with_check(**{name: one for name, one in claimed.items() if one is not None})
+    instance(result, "result", (AuditResult, PanoramiaResult))
+    claimed: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
+    others = {"parameter": parameter, "relation": relation, "c": c}
+    claimed |= {name: one for name, one in others.items() if one is not None}
+    foreign = ("parameter", "relation") if isinstance(result, PanoramiaResult) else ("c",)
+    for name in foreign:
+        if name in claimed:
+            message = f"{name}= says nothing of a {type(result).__name__}: leave it out"
+            raise IncompatibleOptionsError(message)
+    if epsilon is None and isinstance(result, PanoramiaResult):
+        message = "epsilon= is missing: a PanoramiaResult is about ε, alone or together with c"
+        raise IncompatibleOptionsError(message)
+    checked = result.with_check(**claimed)
     if checked.checked is not None and checked.checked.verdict == "refuted":
         raise RefutedError(checked.answered)
     doubts = [f"contradicted: {one.name}" for one in result.contradicted()] + [*result.warnings]

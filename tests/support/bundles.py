@@ -16,14 +16,14 @@ __all__ = ["MODEL", "resealed", "summed", "tampered", "why", "write"]
 MODEL = "ab" * 32
 
 
-def write(folder: Path) -> tuple[Any, Opening]:
+def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
     """Write a bundle with all files that one can have; return the result and the opening."""
-    plan, scores = scored()
-    result = lb.audit_one_run(scores, plan).with_check(epsilon=1.0)
+    plan, scores = scored(m)
+    result = lb.audit_one_run({"loss": scores}, plan).with_check(epsilon=1.0)
     opening = plan.commit(PROTOCOL | {"checked": {"epsilon": 1.0}})
     result.bundle(
         folder,
-        scores=scores,
+        scores={"loss": scores},
         opening=opening,
         model=MODEL,
         accountant={"noise_multiplier": 1.1, "sampling_rate": 0.01, "steps": 1000},

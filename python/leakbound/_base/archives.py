@@ -36,10 +36,14 @@ class DamagedFileError(Exception):
 class Archive:
     """The arrays of an .npz file, by name."""
 
-    def __init__(self, content: zipfile.ZipFile, size: int) -> None:
+    def __init__(self, content: zipfile.ZipFile, size: int, most: int | None = None) -> None:
         self._content = content
         self._size = size
         members = content.infolist()
+        total = sum(member.file_size for member in members)
+        if most is not None and total > most:
+            message = f"its arrays have {total:,} bytes in all, and at most {most:,} are read"
+            raise DamagedFileError(message)
         self.names = [member.filename.removesuffix(".npy") for member in members]
         self._members = dict(zip(self.names, members, strict=True))
 
@@ -91,13 +95,15 @@ class Archive:
 
 
 @contextmanager
-def open_archive(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[Archive]:
-    """Open an .npz file."""
+def open_archive(
+    source: str | os.PathLike[str] | IO[bytes], *, most: int | None = None
+) -> Iterator[Archive]:
+    """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
     with _opened(source) as file:
         with _explained():
             size = file.seek(0, io.SEEK_END)
             content = zipfile.ZipFile(file)
-            archive = Archive(content, size)
+            archive = Archive(content, size, most)
         with content:
             yield archive
 

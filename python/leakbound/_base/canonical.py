@@ -7,17 +7,20 @@ other numbers by the fewest digits that give the double again, as Python's `repr
 import hashlib
 import json
 import math
-from typing import Any
+import re
+from typing import IO, Any
 
 from leakbound._base.types import JsonValue
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["canonical_json", "plain", "sha256"]
+__all__ = ["canonical_json", "digest", "is_digest", "plain", "sha256"]
 
 _BITS = 128
 """Of the longest integer, which is a seed from the system's entropy."""
 _DEEPEST = 30
 """Levels of nesting: a protocol has two or three."""
+_BLOCK = 1 << 20
+"""Bytes that are held at once of a file that is digested."""
 
 
 def canonical_json(value: JsonValue) -> bytes:
@@ -31,6 +34,20 @@ def canonical_json(value: JsonValue) -> bytes:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of bytes, in 64 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Return whether this is a SHA-256 in 64 hexadecimal digits of lower case."""
+    return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
+
+
+def digest(file: IO[bytes]) -> tuple[int, str]:
+    """Return the size and the SHA-256 of a file from here to its end, read block by block."""
+    size, found = 0, hashlib.sha256()
+    while block := file.read(_BLOCK):
+        size += len(block)
+        found.update(block)
+    return size, found.hexdigest()
 
 
 def plain(value: Any, name: str, depth: int = 0) -> JsonValue:

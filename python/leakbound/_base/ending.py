@@ -12,6 +12,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from leakbound._base.printable import printable
 from leakbound.errors import InternalError, LeakboundError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def one_line(error: BaseException) -> str:
 def tell(text: str) -> None:
     """Write a line to standard error; where nobody can read it, the exit code has to do."""
     with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{printable(text, lines=True)}\n")
         sys.stderr.flush()
 
 

@@ -145,7 +145,7 @@ class Attacks:
         winner = proofs[best]
         if len(proofs) == 1 and not best:
             return winner
-        alone = prove(self.scores[best], beta)
+        alone = prove(self.scores[best], beta) if len(proofs) > 1 else winner
         cost = abs(alone.bound - winner.bound) if alone.strength > winner.strength else 0.0
         return winner.with_options(
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -279,11 +279,12 @@ def one_run(
         known = parse_columns(features) if features else []
         wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
-        table = table_of(file, {name: (name,) for name in wanted}, out, words=columns)
         opened = None if opening is None else load_opening(opening)
+        chosen = {name: (name,) for name in wanted}
+        table = table_of(file, chosen, out, words=columns, drawn=opened is not None)
         with auditing(file, table):
-            scores = scores_of(table, names)
-            ids = table.ids if opened is None else ids_of(table, opened.plan)
+            table = table if opened is None else joined(table, opened.plan)
+            scores, ids = scores_of(table, names, named=opened is not None), table.ids
             chances = table.scores[chance] if isinstance(chance, str) else chance
             within = table.words[strata] if strata else None
             units = table.words[groups] if groups else None
@@ -499,28 +500,33 @@ def table_of(
     *,
     optional: tuple[str, ...] = ("id",),
     words: tuple[str, ...] = (),
+    drawn: bool = False,
 ) -> Table:
     """Read a table, once the folder of the results is known to be writable."""
     if out is not None:
         output.prepare(out)
     with output.waiting(f"Reading {file}"):
-        return read(file, wanted, optional=optional, words=words)
+        return read(file, wanted, optional=optional, words=words, drawn=drawn)
 
 
-def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
-    """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
-    ids = table.ids
+def joined(table: Table, plan: Coins) -> Table:
+    """Return a table with ids in the type of a plan's, and the plan's membership of its rows.
+
+    A column of membership, if there is one, has to say the same.
+    """
+    ids, rows = table.ids, len(next(iter(table.scores.values())))
     if ids is not None and ids.dtype.kind not in "iu" and plan.ids.dtype.kind in "iu":
         ids = whole(ids)
-    joined = ExampleOrder(ids).member(plan, len(table.member))
-    differ = np.flatnonzero(joined != check_membership(table.member, len(table.member)))
-    if differ.size:
-        message = (
-            f"column member is not that of the plan, first in row {differ[0]}: the plan was "
-            "another one, or the rows have another order and no ids"
-        )
-        raise InputFileError(message)
-    return ids
+    member = ExampleOrder(ids).member(plan, rows)
+    if table.member.size:
+        differ = np.flatnonzero(member != check_membership(table.member, rows))
+        if differ.size:
+            message = (
+                f"column member is not that of the plan, first in row {differ[0]}: the plan was "
+                "another one, or the rows have another order and no ids"
+            )
+            raise InputFileError(message)
+    return replace(table, ids=ids, member=member)
 
 
 def whole(ids: NDArray[Any]) -> NDArray[Any]:
@@ -530,17 +536,20 @@ def whole(ids: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def scores_of(table: Table, names: Sequence[str]) -> ArrayInput | dict[str, ArrayInput]:
-    """Return the scores of one attack, or those of several by name."""
+def scores_of(
+    table: Table, names: Sequence[str], *, named: bool = False
+) -> ArrayInput | dict[str, ArrayInput]:
+    """Return the scores of one attack, or by name: those of several, and any that is `named`."""
     scores: dict[str, ArrayInput] = {name: table.scores[name] for name in names}
-    return scores if len(names) > 1 else scores[names[0]]
+    return scores if named or len(names) > 1 else scores[names[0]]
 
 
 @contextmanager
 def auditing(file: Path, table: Table) -> Iterator[None]:
     """Show that the audit runs, and name the file in what it says about its columns."""
     try:
-        with output.waiting(f"Auditing {len(table.member):,} examples"):
+        examples = len(next(iter(table.scores.values())))
+        with output.waiting(f"Auditing {examples:,} examples"):
             yield
     except _ABOUT_DATA as error:
         rows = " (rows count from 0, without the header)" if " row" in str(error) else ""

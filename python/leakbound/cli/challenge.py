@@ -73,17 +73,11 @@ def judge(
 ) -> None:
     """Judge a challenge."""
     with output.answering():
-        agreed = opened_challenge(folder).protocol["attacks"]
-        names = [str(name) for name in (agreed if isinstance(agreed, list) else [agreed])]
+        names = opened_challenge(folder).agreed.attacks
         table = read_columns(scores, {name: (name,) for name in ["id", *names]})
         given = {name: table[name] for name in names}
         with output.waiting("Auditing"):
-            result = judge_challenge(
-                folder,
-                given if len(names) > 1 else given[names[0]],
-                ids=whole(table["id"]),
-                model=model,
-            )
+            result = judge_challenge(folder, given, ids=whole(table["id"]), model=model)
         tell(f"Bundle: {folder / 'bundle'}")
         if json:
             typer.echo(result.to_json())

@@ -6,7 +6,7 @@ import io
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -21,6 +21,7 @@ from leakbound._base.ending import (
     silence,
     tell,
 )
+from leakbound._base.printable import printable
 from leakbound.cli.wording import in_its_words
 from leakbound.errors import InternalError, LeakboundError
 from leakbound.report.kinds import KINDS
@@ -104,7 +105,14 @@ def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
     """Return an empty table without lines; each column has a heading, and whether it is numbers."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    class Grid(Table):
+        """A table that prints text as it is, and what is no text to see as escapes."""
+
+        def add_row(self, *cells: object, **options: object) -> None:
+            plain = (printable(one) if isinstance(one, str) else one for one in cells)
+            super().add_row(*cast("Any", plain), **cast("Any", options))
+
+    table = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for heading, numeric in columns:
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
@@ -139,17 +147,19 @@ def show(result: Result) -> None:
 
 def say(what: str | Table, style: str | None = None) -> None:
     """Print text or a table to standard output: in lines of a terminal, or as they are."""
-    if isinstance(what, str) and not sys.stdout.isatty():
-        typer.echo(what)
-        return
+    if isinstance(what, str):
+        what = printable(what, lines=True)
+        if not sys.stdout.isatty():
+            typer.echo(what)
+            return
     from rich.console import Console
 
     if sys.stdout.isatty():
         Console(highlight=False).print(what, style=style, markup=False)
         return
     plain = Console(file=io.StringIO(), highlight=False, width=_PAGE, color_system=None)
-    plain.print(what)
-    lines = cast("io.StringIO", plain.file).getvalue().splitlines()
+    plain.print(what, markup=False)
+    lines = cast("io.StringIO", plain.file).getvalue().rstrip("\n").split("\n")
     typer.echo("\n".join(line.rstrip() for line in lines))
 
 

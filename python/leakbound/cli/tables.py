@@ -69,17 +69,25 @@ def read(
     *,
     optional: tuple[str, ...] = ("id",),
     words: tuple[str, ...] = (),
+    drawn: bool = False,
 ) -> Table:
-    """Read the columns that an audit needs, those of `words` as text, and `id` if it is there."""
+    """Read the columns that an audit needs, those of `words` as text, and `id` if it is there.
+
+    If `drawn`, membership is known from a plan: without the column, the one returned is empty.
+    """
     clash = sorted(set(words) & {name for names in wanted.values() for name in names})
     if clash or "member" in words:
         message = f"{path}: column {(clash or ['member'])[0]!r} cannot be read in two roles"
         raise InputFileError(message)
-    needs = {**wanted, **{name: (name,) for name in words}, "member": ("member",)}
+    needs = {**wanted, **{name: (name,) for name in words}}
+    if drawn:
+        optional = (*optional, "member")
+    else:
+        needs["member"] = ("member",)
     columns = read_columns(path, needs, optional=optional, text=_TEXT | frozenset(words))
     return Table(
         scores={name: columns[name] for name in wanted},
-        member=columns["member"],
+        member=columns.get("member", np.empty(0, np.bool_)),
         ids=columns.get("id"),
         split=columns.get("split"),
         words={name: _filled(path, name, columns[name]) for name in words},

@@ -32,12 +32,24 @@ def verify(
             metavar="FILE", help="The commitment.json that was published before training."
         ),
     ] = None,
+    canaries: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The canaries, whose digest the protocol has to name."),
+    ] = None,
+    page: Annotated[
+        bool,
+        typer.Option(
+            " /--no-page",
+            metavar="",
+            help="Leave report.html out: for bundles of another matplotlib. Do not read it then.",
+        ),
+    ] = True,
 ) -> None:
     """Verify a bundle."""
     with output.answering():
         published = None if commitment is None else Commitment.from_json(commitment)
         with output.waiting("Auditing again"):
-            found = verify_bundle(folder, commitment=published)
+            found = verify_bundle(folder, commitment=published, canaries=canaries, page=page)
         table = output.grid([("", False), ("", False), ("", False)])
         table.show_header = False
         for check in found.checks:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakbound._base.canonical import plain
+from leakbound._base.canonical import is_digest, plain
 from leakbound._base.files import replacing_folder
+from leakbound._base.types import HasMember
 from leakbound.errors import BundleError, IncompatibleOptionsError, OptionError
+from leakbound.evidence.contents import assumptions_of, page_of
 from leakbound.evidence.manifest import (
     FILES,
     LAYOUT,
@@ -23,28 +24,22 @@ from leakbound.evidence.manifest import (
     SUMS,
     environment,
     manifest,
+    seal,
+    seeds,
     sums,
 )
 from leakbound.evidence.protocols import departure
-from leakbound.evidence.recipe import RESULTS, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of
+from leakbound.evidence.verification import flaw_of_written
 from leakbound.planning import InclusionPlan
-from leakbound.planning.commitment import Opening, checked_protocol
-from leakbound.report import render
+from leakbound.planning.protocol import Agreed, checked_protocol
 
 if TYPE_CHECKING:
-    from leakbound._base.types import ArrayInput, HasMember, JsonValue
+    from leakbound._base.types import ArrayInput, JsonValue
+    from leakbound.planning.commitment import Opening
     from leakbound.results.base import Result
 
-__all__ = ["assumptions_of", "page_of", "write_bundle"]
-
-_VOUCHERS = {
-    "checked": "leakbound, by the data",
-    "declared": "the auditor",
-    "approximate": "the auditor, roughly",
-    "unverifiable": "nobody: it cannot be verified",
-    "contradicted": "nobody: the data contradict it",
-}
-"""Who vouches for an assumption, by its status."""
+__all__ = ["write_bundle"]
 
 
 def write_bundle(
@@ -71,70 +66,49 @@ def write_bundle(
         message = "an opening has its own plan and protocol: leave out plan= and protocol="
         raise IncompatibleOptionsError(message)
     if opening is not None:
-        plan, protocol = _as_plan(opening), opening.protocol
+        plan, protocol = opening.plan, opening.protocol
+    if isinstance(plan, HasMember) and not isinstance(plan, InclusionPlan):
+        plan = InclusionPlan(plan.member, ids=getattr(plan, "ids", None))
     if plan is None:
         message = "plan= is missing: the InclusionPlan, or who was a member"
         raise IncompatibleOptionsError(message)
-    if model is not None and not re.fullmatch("[0-9a-f]{64}", str(model)):
+    if model is not None and not is_digest(model):
         message = f"model is the SHA-256 of the model, 64 hexadecimal digits, got {model!r:.80}"
         raise OptionError(message)
     data = _data_of(scores, plan, dict(inputs or {}))
-    recipe = recipe_of(result, data, dict(options or {}))
+    agreed = None if protocol is None else checked_protocol(protocol)
+    recipe = _recipe(result, data, dict(options or {}), agreed)
     content, arrays = recipe.encoded()
     files = {
         "audit.json": _json({"layout": LAYOUT, **content}),
         "inputs.npz": _archive(arrays),
-        "result.json": (result.to_json() + "\n").encode(),
+        "result.json": _utf8(result.to_json(), "the result"),
         "assumptions.json": _json(assumptions_of(result, vouchers or {})),
         "report.html": page_of(result),
     }
-    if protocol is not None:
-        agreed = checked_protocol(protocol)
-        wrong = departure(agreed, result, recipe)
-        if wrong:
-            message = f"the audit is not what the protocol says: {wrong}"
-            raise BundleError(message)
+    if agreed is not None:
         files["protocol.json"] = _json(agreed)
     if isinstance(plan, InclusionPlan):
         kept = io.BytesIO()
         plan.write(kept)
         files["plan.npz"] = kept.getvalue()
     if opening is not None:
-        files["opening.json"] = (opening.to_json() + "\n").encode()
-        files["commitment.json"] = (opening.commitment.to_json() + "\n").encode()
+        files["opening.json"] = _utf8(opening.to_json(), "the opening")
+        files["commitment.json"] = _utf8(opening.commitment.to_json(), "the commitment")
     if accountant is not None:
         files["accountant.json"] = _json(plain(dict(accountant), "accountant"))
-    seeds: dict[str, JsonValue] = {"audit": result.provenance.seed}
-    if isinstance(plan, InclusionPlan) and plan.seed is not None:
-        seeds["plan"] = str(plan.seed)
-    notes = {"layout": LAYOUT, **environment(), "seeds": seeds}
-    files[MANIFEST] = manifest(files, result, notes, model)
-    files[SUMS] = sums(files)
+    tossed = plan.seed if isinstance(plan, InclusionPlan) else None
+    notes = {"layout": LAYOUT, **environment(), "seeds": seeds(result, tossed)}
+    seals = {name: seal(written) for name, written in files.items()}
+    files[MANIFEST] = manifest(seals, result, notes, model)
+    files[SUMS] = sums(seals | {MANIFEST: seal(files[MANIFEST])})
     with replacing_folder(place) as new:
         for name, written in files.items():
             _write(new / name, written)
-
-
-def assumptions_of(result: Result, vouchers: Mapping[str, str]) -> list[JsonValue]:
-    """Return what a result assumes, and who vouches for each."""
-    unknown = vouchers.keys() - {one.name for one in result.assumptions}
-    if unknown:
-        message = f"vouchers names {', '.join(sorted(unknown))}, which the result does not assume"
-        raise OptionError(message)
-    return [
-        {
-            "name": one.name,
-            "statement": one.statement,
-            "status": one.status,
-            "vouched for by": vouchers.get(one.name, _VOUCHERS[one.status]),
-        }
-        for one in result.assumptions
-    ]
-
-
-def page_of(result: Result) -> bytes:
-    """Return the page of a bundle."""
-    return render(result).encode()
+        wrong = flaw_of_written(new)
+        if wrong:
+            message = f"this bundle would not verify: {wrong}"
+            raise BundleError(message)
 
 
 def _check_place(place: Path) -> None:
@@ -157,10 +131,31 @@ def _check_place(place: Path) -> None:
         raise OptionError(message)
 
 
-def _as_plan(opening: Opening) -> InclusionPlan:
-    if isinstance(opening.plan, InclusionPlan):
-        return opening.plan
-    return InclusionPlan(opening.plan.member, ids=opening.plan.ids)
+def _recipe(
+    result: Result,
+    data: Mapping[str, Any],
+    options: Mapping[str, Any],
+    protocol: Mapping[str, JsonValue] | None,
+) -> Recipe:
+    """Return the recipe of a result: by what the protocol says, if there is one."""
+    if protocol is None:
+        return recipe_of(result, data, options)
+    agreed, joint = Agreed.of(protocol), "joint" in result.options
+    stated = {
+        name: one for name, one in agreed.options.items() if not (joint and name == "confidence")
+    }
+    try:
+        recipe = recipe_of(result, data, {**stated, **options})
+        wrong = departure(agreed, result, recipe)
+    except BundleError:
+        recipe = recipe_of(result, data, options)
+        wrong = departure(agreed, result, recipe)
+        if not wrong:
+            raise
+    if wrong:
+        message = f"the audit is not what the protocol says: {wrong}"
+        raise BundleError(message)
+    return recipe
 
 
 def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -181,7 +176,16 @@ def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json(content: JsonValue) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    return _utf8(text, "an argument")
+
+
+def _utf8(text: str, what: str) -> bytes:
+    try:
+        return f"{text}\n".encode()
+    except UnicodeEncodeError:
+        message = f"{what} holds text that UTF-8 cannot, such as half of a surrogate pair"
+        raise BundleError(message) from None
 
 
 def _archive(arrays: Mapping[str, Any]) -> bytes:

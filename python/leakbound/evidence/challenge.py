@@ -7,23 +7,22 @@ import io
 import json
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from leakbound._base.archives import DamagedFileError, read_array_file
-from leakbound._base.canonical import sha256
+from leakbound._base.canonical import digest, sha256
 from leakbound.audits import audit_one_run
-from leakbound.claims import CLAIMS
-from leakbound.cuts import CUT_POLICIES
-from leakbound.errors import BundleError, CommitmentError, InputFileError, OptionError
-from leakbound.evidence.recipe import revived
+from leakbound.errors import CommitmentError, InputFileError, OptionError
 from leakbound.planning import Commitment, InclusionPlan, load_opening
+from leakbound.planning.protocol import Agreed, checked_protocol
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from leakbound._base.types import ArrayInput, JsonValue
     from leakbound.planning import Opening
@@ -44,8 +43,8 @@ DEFAULT: dict[str, JsonValue] = {
     "canaries": "those of the file whose SHA-256 is canaries_sha256",
 }
 """The protocol where none is given."""
-_OPTIONS = ("confidence", "sides", "bound", "test", "prior", "design", "seed")
-"""What a protocol may say besides claim and cuts that the audit takes as it is."""
+_FAIR = 0.5
+"""The probability of each coin of a challenge."""
 
 
 def new_challenge(
@@ -60,13 +59,14 @@ def new_challenge(
     ----------
     canaries : str or os.PathLike
         A file of canaries: ``.csv`` with a header, ``.jsonl`` or ``.txt`` with one a line, or
-        ``.npy`` with one in each row.
+        ``.npy`` with one in each row. Lines end in LF or CR LF, and in nothing else.
     folder : str or os.PathLike
         A new or empty folder. It gets ``for-the-trainer`` with the canaries to train on,
         ``secret`` with all of them and the coins, and ``public`` with the commitment.
     protocol : mapping, optional
         What the audit will be; by default a bound on pure ε from one column of scores. The digest
-        of the canaries is added, as `canaries_sha256`.
+        of the canaries is added, as `canaries_sha256`. The audit is rehearsed before anything is
+        written.
 
     Returns
     -------
@@ -78,7 +78,10 @@ def new_challenge(
     InputFileError
         If the canaries cannot be read, or are fewer than two.
     OptionError, OptionTypeError
-        If the folder has something in it, or the protocol lacks something.
+        If the folder has something in it, or the protocol is none that `judge_challenge` could
+        keep with so many canaries.
+    MissingExtraError
+        If the audit needs a package that is not installed.
     OSError
         If a file cannot be read or written.
     """
@@ -92,7 +95,15 @@ def new_challenge(
         message = f"{source} has {count} canaries: a challenge needs two at least"
         raise InputFileError(message)
     plan = InclusionPlan.create(count)
-    agreed = {**(DEFAULT if protocol is None else protocol), "canaries_sha256": sha256(content)}
+    found = sha256(content)
+    agreed = {"canaries_sha256": found, **(DEFAULT if protocol is None else protocol)}
+    if agreed["canaries_sha256"] != found:
+        message = (
+            f"the protocol's canaries_sha256 is not the digest of {source}, {found}: leave it out, "
+            "or name the file that it is of"
+        )
+        raise OptionError(message)
+    _check_judged(Agreed.of(checked_protocol(agreed)))
     opening = plan.commit(agreed)
     name = f"canaries{source.suffix.lower()}"
     hidden = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
@@ -132,9 +143,11 @@ def opened_challenge(folder: str | os.PathLike[str]) -> Opening:
     place = Path(folder)
     opening = load_opening(place / "secret")
     Commitment.from_json(place / "public" / "commitment.json").check(opening)
-    files = sorted((place / "secret").glob("canaries.*"))
-    digests = [sha256(file.read_bytes()) for file in files]
-    if digests != [opening.protocol.get("canaries_sha256")]:
+    digests = []
+    for path in sorted((place / "secret").glob("canaries.*")):
+        with path.open("rb") as file:
+            digests.append(digest(file)[1])
+    if digests != [opening.agreed.canaries_sha256]:
         message = f"{place / 'secret'} has other canaries than those committed to"
         raise CommitmentError(message)
     return opening
@@ -154,7 +167,8 @@ def judge_challenge(
     folder : str or os.PathLike
         What `new_challenge` wrote; it gets the folder ``bundle``.
     scores : array-like of shape (m,), or mapping from the names of attacks
-        From the trained model: a score for each canary, higher for likelier members.
+        From the trained model: a score for each canary, higher for likelier members. One array is
+        of the one attack that the protocol names.
     ids : array-like of integers, shape (m,)
         Which canary each score is of: its place in the file, from 0.
     model : str, optional
@@ -171,49 +185,36 @@ def judge_challenge(
         If the challenge is not what was committed to.
     UnmatchedIdsError
         If there is not one score for each canary.
-    OptionError, OptionTypeError, IncompatibleOptionsError
-        If the protocol names options that there are not.
-    BundleError
-        If the protocol asks for something that the audit did not do.
+    OptionError
+        If the scores are of other attacks than the protocol names, or it is none for a challenge.
     LeakboundError
         Whatever `audit_one_run` raises.
     OSError
         If a file cannot be read or written.
     """
     opening = opened_challenge(folder)
-    agreed: Any = opening.protocol
-    claim, cuts = revived(agreed["claim"]), revived(agreed["cuts"])
-    known = {
-        "claim": isinstance(claim, CLAIMS),
-        "cuts": agreed["cuts"] == "auto" or isinstance(cuts, CUT_POLICIES),
-    }
-    for wrong in (name for name, made in known.items() if not made):
-        message = f"the protocol's {wrong} is {agreed[wrong]!r:.80}, which this version cannot make"
-        raise BundleError(message)
-    options = {name: agreed[name] for name in _OPTIONS if name in agreed}
-    options["cuts"] = None if agreed["cuts"] == "auto" else cuts
-    plan: Any = opening.plan
-    named = np.asarray(ids)
-    result: AuditResult = audit_one_run(scores, plan, claim=claim, ids=named, **options)
-    if "checked" in agreed:
-        result = _checked(result, agreed["checked"])
-    result.bundle(Path(folder) / "bundle", scores=scores, opening=opening, model=model, ids=named)
+    agreed, plan = opening.agreed, opening.plan
+    _check_judged(agreed)
+    given = scores if isinstance(scores, Mapping) else {agreed.attacks[0]: scores}
+    if set(given) != set(agreed.attacks) or len(given) != len(agreed.attacks):
+        message = f"scores of {[*agreed.attacks]} were agreed on, and those of {[*given]} given"
+        raise OptionError(message)
+    named = {name: given[name] for name in agreed.attacks}
+    numbers = np.asarray(ids)
+    result = audit_one_run(named, cast("Any", plan), ids=numbers, **agreed.options)
+    result = agreed.put_to_test(result)
+    result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=numbers)
     return result
 
 
-def _checked(result: AuditResult, claimed: Any) -> AuditResult:
-    """Put the guarantee of a protocol to the test: ε and δ, or the claim's own parameter."""
-    own = result.claim.parameter
-    if (
-        isinstance(claimed, dict)
-        and "epsilon" in claimed
-        and claimed.keys() <= {"epsilon", "delta"}
-    ):
-        return result.with_check(**claimed)
-    if isinstance(claimed, dict) and claimed.keys() == {own}:
-        return result.with_check(parameter=claimed[own])
-    message = f"the protocol's checked is {claimed!r:.80}: name epsilon, and delta, or {own}"
-    raise OptionError(message)
+def _check_judged(agreed: Agreed) -> None:
+    """Refuse a protocol for which scores of canaries, included by fair coins, are not enough."""
+    if agreed.given:
+        message = f"the protocol names {min(agreed.given)}, and a challenge has scores alone"
+        raise OptionError(message)
+    if agreed.options.get("prior", _FAIR) != _FAIR:
+        message = "the protocol's prior is not 0.5, and the coins of a challenge are fair"
+        raise OptionError(message)
 
 
 def _records(source: Path, content: bytes) -> Records:
@@ -231,16 +232,29 @@ def _records(source: Path, content: bytes) -> Records:
             _check_distinct(source, [tuple(row) for row in listed])
             return len(listed), lambda places: _csv([table[0], *(listed[i] for i in places)])
         if kind in {".jsonl", ".txt"}:
-            lines = [line for line in content.decode("utf-8").splitlines() if line.strip()]
+            lines = _lines(content.decode("utf-8-sig"))
             _check_distinct(source, lines)
             for line in lines if kind == ".jsonl" else ():
                 json.loads(line)
             return len(lines), lambda places: "".join(f"{lines[i]}\n" for i in places).encode()
+    except InputFileError:
+        raise
     except (ValueError, RecursionError, csv.Error, DamagedFileError) as error:
         message = f"{source} is no file of canaries: {' '.join(str(error).split())}"
         raise InputFileError(message) from error
     message = f"{source}: canaries are in a .csv, .jsonl, .txt or .npy file"
     raise InputFileError(message)
+
+
+def _lines(text: str) -> list[str]:
+    """Split a text at LF and CR LF alone; other separators are part of a canary."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    if "" in lines:
+        message = f"line {lines.index('') + 1} is empty, and canaries are numbered by their lines"
+        raise ValueError(message)
+    return lines
 
 
 def _check_distinct(source: Path, canaries: Sequence[Hashable]) -> None:

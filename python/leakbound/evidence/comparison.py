@@ -1,4 +1,4 @@
-"""Whether two results are the same, bit for bit or to nine digits."""
+"""Whether two results are the same, bit for bit or but for the last places of their numbers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,35 @@ SHARE = 1e-9
 NOTHING = 1e-12
 """What is smaller is as good as 0 to them."""
 _VERSIONS = {"leakbound", "python", "numpy"}
-_LOOSE = {"theorem", "assumptions", "warnings", "reason", "sha256"}
-"""Words, and digests of computed numbers: another version has others for the same result."""
+_COMPUTED = {"log_odds"}
+"""Inputs that are computed from those at hand: their digests have no last places."""
 
 
 def difference(again: Result, result: Result, *, exact: bool = True) -> str:
     """Return where two results differ first; empty if nowhere.
 
     Versions of where each was made do not count, nor does the claim that was checked, which any
-    bound answers. Unless exact, numbers may differ by `SHARE` of themselves, and words not at all.
+    bound answers; the verdict on it has to be the one that the bound of `again` gives. Unless
+    exact, numbers may differ by `SHARE` of themselves, and digests of computed numbers at all;
+    everything else is the same or differs: what somebody says of the version that made a result
+    excuses no word of it.
     """
     one, other = again.to_dict(), result.to_dict()
+    checked = other.pop("checked", None)
     one.pop("checked", None)
-    other.pop("checked", None)
-    return _differ(one, other, type(result).__name__, exact=exact)
+    wrong = _differ(one, other, type(result).__name__, exact=exact)
+    if not wrong and checked is not None and not exact:
+        type(again).from_dict(
+            one | {"checked": checked}
+        )  # refuses a verdict that one does not give
+    return wrong
 
 
 def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
     if isinstance(one, dict) and isinstance(other, dict):
-        left_out = (_VERSIONS if place.endswith(".provenance") else set()) | (
-            set() if exact else _LOOSE
-        )
+        left_out = _VERSIONS if place.endswith(".provenance") else set[str]()
+        if not exact and place.endswith(".provenance.sha256"):
+            left_out = _COMPUTED & one.keys() & other.keys()
         for name in [*one, *(name for name in other if name not in one)]:
             if name in left_out:
                 continue

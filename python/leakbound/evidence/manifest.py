@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
 import stat
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.canonical import sha256
+from leakbound._base.canonical import digest
 from leakbound._base.records import parsed
 from leakbound.errors import BundleError, ResultFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import ExitStack
     from pathlib import Path
 
     from leakbound._base.types import JsonValue
@@ -26,11 +29,16 @@ __all__ = [
     "FILES",
     "LAYOUT",
     "MANIFEST",
+    "MOST_ARRAYS",
+    "STATEMENT",
     "SUMS",
+    "Contents",
+    "Seal",
     "environment",
     "manifest",
-    "read_files",
     "read_json",
+    "seal",
+    "seeds",
     "sums",
 ]
 
@@ -52,8 +60,63 @@ FILES: dict[str, str] = {
 """Files that a bundle may hold besides manifest and sums."""
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
-_LARGEST = 1 << 34
-"""Bytes of the largest file that is read."""
+MOST_ARRAYS = 1 << 32
+"""Bytes of the arrays of a bundle, unpacked: 5 columns of the most examples that are drawn."""
+_LARGEST: dict[str, int] = {
+    "inputs.npz": MOST_ARRAYS,
+    "plan.npz": MOST_ARRAYS,
+    "result.json": 1 << 28,
+    "report.html": 1 << 26,
+}
+_LARGEST_TEXT = 1 << 22
+"""Bytes of the largest file of each name, and of those that are not named."""
+
+
+class Seal(NamedTuple):
+    """What a manifest says of a file."""
+
+    size: int
+    sha256: str
+
+
+def seal(content: bytes) -> Seal:
+    """Return size and digest of what is at hand."""
+    return Seal(*digest(io.BytesIO(content)))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The files of a bundle: texts that were read, archives that are open, and their seals."""
+
+    texts: dict[str, bytes] = field(default_factory=dict)
+    archives: dict[str, IO[bytes]] = field(default_factory=dict)
+    seals: dict[str, Seal] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, held: ExitStack) -> Contents:
+        """Open each file once: regular files of known names and sizes, and nothing else.
+
+        Archives are digested block by block, and stay open in `held`, so that what is read later is
+        the file that was digested.
+        """
+        known, found = {*FILES, MANIFEST, SUMS}, cls()
+        files: dict[str, IO[bytes]] = {}
+        for entry in sorted(os.scandir(folder), key=lambda one: one.name):
+            if entry.name not in known:
+                message = f"{entry.name!r:.80} was added: bundles hold no such file"
+                raise BundleError(message)
+            files[entry.name] = held.enter_context(_opened(entry))
+        for name, file in files.items():
+            if name.endswith(".npz"):
+                found.archives[name] = file
+                found.seals[name] = Seal(*digest(file))
+                file.seek(0)
+            else:
+                size = os.fstat(file.fileno()).st_size
+                _check_size(name, size)
+                found.texts[name] = file.read(size)
+                found.seals[name] = seal(found.texts[name])
+        return found
 
 
 def environment() -> dict[str, str]:
@@ -68,10 +131,10 @@ def environment() -> dict[str, str]:
 
 
 def manifest(
-    files: Mapping[str, bytes], result: Result, notes: Mapping[str, Any], model: str | None
+    files: Mapping[str, Seal], result: Result, notes: Mapping[str, Any], model: str | None
 ) -> bytes:
     """Return the statement about files; `notes` has versions and seeds."""
-    listed = [_described(name, content) for name, content in sorted(files.items())]
+    listed = [_described(name, one) for name, one in sorted(files.items())]
     subject: list[Any] = [{"name": "model", "digest": {"sha256": model}}] if model else []
     statement = {
         "_type": STATEMENT,
@@ -89,30 +152,15 @@ def manifest(
     return (json.dumps(statement, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def sums(files: Mapping[str, bytes]) -> bytes:
+def sums(files: Mapping[str, Seal]) -> bytes:
     """Return digests of files as `sha256sum` writes and checks them."""
-    return "".join(f"{sha256(files[name])}  {name}\n" for name in sorted(files)).encode()
+    return "".join(f"{files[name].sha256}  {name}\n" for name in sorted(files)).encode()
 
 
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Read all of a bundle once: regular files of known names and nothing else."""
-    known = {*FILES, MANIFEST, SUMS}
-    found = {}
-    for entry in sorted(os.scandir(folder), key=lambda one: one.name):
-        if entry.name not in known:
-            message = f"{entry.name!r:.80} was added: bundles hold no such file"
-            raise BundleError(message)
-        status = entry.stat(follow_symlinks=False)
-        if not stat.S_ISREG(status.st_mode):
-            message = f"{entry.name} is no regular file: a link could lead out of the bundle"
-            raise BundleError(message)
-        if status.st_size > _LARGEST:
-            message = f"{entry.name} has more than {_LARGEST:,} bytes"
-            raise BundleError(message)
-        descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        with os.fdopen(descriptor, "rb") as file:
-            found[entry.name] = file.read(_LARGEST + 1)
-    return found
+def seeds(result: Result, plan: int | None) -> dict[str, JsonValue]:
+    """Return the seeds that a manifest names: those of the audit, and of the plan if it has one."""
+    found: dict[str, JsonValue] = {"audit": result.provenance.seed}
+    return found if plan is None else found | {"plan": str(plan)}
 
 
 def read_json(content: bytes, name: str) -> Any:
@@ -124,11 +172,42 @@ def read_json(content: bytes, name: str) -> Any:
         raise BundleError(message) from error
 
 
-def _described(name: str, content: bytes) -> dict[str, Any]:
+def _opened(entry: os.DirEntry[str]) -> IO[bytes]:
+    """Open a file that is one, and no larger than it may be."""
+    _check_regular(entry.name, entry.stat(follow_symlinks=False))
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    file = os.fdopen(os.open(entry.path, flags | getattr(os, "O_BINARY", 0)), "rb")
+    try:
+        status = os.fstat(file.fileno())
+        _check_regular(entry.name, status)
+        _check_size(entry.name, status.st_size)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(name: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        message = f"{name} is no regular file: a link could lead out of the bundle"
+        raise BundleError(message)
+
+
+def _limit(name: str) -> int:
+    return _LARGEST.get(name, _LARGEST_TEXT)
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > _limit(name):
+        message = f"{name} has {size:,} bytes, and at most {_limit(name):,} are read"
+        raise BundleError(message)
+
+
+def _described(name: str, one: Seal) -> dict[str, Any]:
     return {
         "name": name,
-        "digest": {"sha256": sha256(content)},
-        "annotations": {"size": len(content), "what": FILES[name]},
+        "digest": {"sha256": one.sha256},
+        "annotations": {"size": one.size, "what": FILES[name]},
     }
 
 

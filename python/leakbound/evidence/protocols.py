@@ -4,74 +4,71 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from leakbound._base.records import encode
 from leakbound._base.validation import shown
+from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.planning.protocol import ARRAYS, OPTIONS, Agreed
 from leakbound.results.base import is_share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from leakbound._base.types import JsonValue
     from leakbound.evidence.recipe import Recipe
     from leakbound.results.base import Result
 
 __all__ = ["departure"]
 
 
-def departure(protocol: Mapping[str, JsonValue], result: Result, recipe: Recipe) -> str:
+def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     """Return where an audit departs from its protocol first; empty if nowhere.
 
-    What the protocol says is compared with the claim, the confidence, the attacks, the guarantee
-    that was checked, and every option of its name; a table has to agree where it says something.
-    The unit is for people to read.
+    Every option of the audit is compared, with its default where the protocol, or the audit, leaves
+    it out; so are the names of the attacks, and the guarantee that was checked.
     """
-    done: dict[str, JsonValue] = {**result.options}
-    done.pop("unit", None)  # a word for people, in the protocol
-    done |= {"claim": encode(result.claim), "confidence": result.confidence}
-    if protocol.get("cuts") == "auto" and recipe.arguments.get("cuts") is None:
-        done["cuts"] = "auto"
-    joint = result.options.get("joint")
-    if joint is not None and is_share(result.confidence, joint):
-        done["confidence"] = joint["confidence"]
-    for name, agreed in protocol.items():
-        if name == "attacks":
-            wrong = _other_attacks(agreed, recipe.arguments.get("scores"))
-        elif name == "checked":
-            wrong = _other_check(agreed, result)
-        elif name in done and not _agrees(agreed, done[name]):
-            wrong = f"it says {shown(agreed)}, and the audit was by {shown(done[name])}"
-        else:
+    if recipe.audit != "audit_one_run":
+        return f"a protocol is one of audit_one_run, and this is {recipe.audit}"
+    given = recipe.arguments
+    arrays = {name for name in (*ARRAYS, "prior") if isinstance(given.get(name), np.ndarray)}
+    if arrays != agreed.given:
+        name = min(arrays ^ agreed.given)
+        if name in arrays:
+            return f"{name}: an array was given, and the protocol does not name one"
+        return f"{name}: the protocol names one, and none was given"
+    options = {name: one for name, one in given.items() if name in OPTIONS}
+    done = OneRunRequest(**{name: one for name, one in options.items() if name not in arrays})
+    for name in OPTIONS:
+        if name in ARRAYS:
             continue
-        if wrong:
-            return f"{name}: {wrong}"
-    return ""
+        said, did = getattr(agreed.request, name), getattr(done, name)
+        joint = result.options.get("joint")
+        if name == "confidence" and joint is not None and is_share(did, joint):
+            did = joint["confidence"]
+        if encode(said) != encode(did):
+            return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
+    audited = result.options.get("attacks")
+    names, listed = list(agreed.attacks), list(audited) if isinstance(audited, dict) else []
+    if not listed:
+        bare = "scores without a name audited: give them as {name: scores}"
+        return f"attacks: {names} were agreed on, and {bare}"
+    if names != listed:
+        return f"attacks: {names} were agreed on, and {listed!r:.200} audited"
+    wrong = _other_check(agreed.checked, result)
+    return f"checked: {wrong}" if wrong else ""
 
 
-def _agrees(agreed: Any, done: Any) -> bool:
-    if isinstance(agreed, dict):
-        return isinstance(done, dict) and all(
-            name in done and _agrees(one, done[name]) for name, one in agreed.items()
-        )
-    if isinstance(agreed, bool) or isinstance(done, bool):
-        return agreed is done
-    return bool(agreed == done)
-
-
-def _other_attacks(agreed: Any, scores: Any) -> str:
-    """Return how the attacks are others than those agreed on."""
-    names = agreed if isinstance(agreed, list) else [agreed]
-    if isinstance(scores, dict):
-        audited = [str(name) for name in scores]
-        return "" if audited == names else f"{names} were agreed on, and {audited} audited"
-    return "" if len(names) == 1 else f"{names} were agreed on, and one was audited"
+def _shown(name: str, value: Any) -> str:
+    return '"auto"' if name == "cuts" and value is None else shown(encode(value))
 
 
 def _other_check(agreed: Any, result: Result) -> str:
     """Return how another guarantee was checked than agreed on."""
     one = result.checked
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
     if one is not None:
         found = {one.parameter: one.value, "delta": one.delta or 0.0}
+        found |= {"relation": one.compares or "add_remove"}
         found |= {} if one.c is None else {"c": one.c}
-    stated = {"delta": 0.0, **agreed} if isinstance(agreed, dict) else {}
-    return "" if stated == found else f"{agreed} was agreed on, and {found or 'nothing'} checked"
+    stated = {} if agreed is None else {"delta": 0.0, "relation": "add_remove", **agreed}
+    if stated == found:
+        return ""
+    return f"{agreed or 'nothing'} was agreed on, and {found or 'nothing'} checked"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from leakbound._base.types import HasMember
+from leakbound._base.validation import shown
 from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
@@ -55,6 +56,8 @@ _DATA = {
     *("propensity", "features", "strata", "groups", "ids"),
 }
 """Arguments that are not options."""
+_ARRAYS = _DATA | {"prior"}
+"""Arguments that are arrays, or may be."""
 _NUMBERS = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -94,7 +97,9 @@ class Recipe:
             message = f"{name} takes no {', '.join(sorted(unknown))!r:.60}"
             raise BundleError(message)
         used: set[str] = set()
-        arguments = {key: _decoded(one, arrays, plan, used) for key, one in given.items()}
+        arguments = {
+            key: _argument(key, _decoded(one, arrays, plan, used)) for key, one in given.items()
+        }
         if used != set(arrays):
             message = f"the arrays {', '.join(sorted(set(arrays) - used))} are no argument"
             raise BundleError(message)
@@ -105,7 +110,8 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     """Return the recipe that gives a result again, bit for bit, from its own options.
 
     Options that an audit fills in by itself are left out, or given as they were filled in, until
-    the result is the same; `options` are given as they are.
+    the result is the same; `options` are given as they are. What is run is the recipe as it is read
+    back from a bundle.
     """
     audit = RESULTS[type(result).__name__][1]
     known = _parameters(audit)
@@ -113,10 +119,10 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     if unknown:
         message = f"{audit} takes no {', '.join(sorted(unknown))}"
         raise BundleError(message)
-    Recipe(audit, {**data, **options, "claim": result.claim}).encoded()
     found = ""
     for arguments in _attempts(result, known, {**data, **options}):
-        recipe = Recipe(audit, arguments)
+        kept = {name: one for name, one in arguments.items() if name not in _NOT_STORED}
+        recipe = Recipe.decoded(*Recipe(audit, kept).encoded(), data.get("member"))
         try:
             again = rejoined(recipe.run(), result)
         except LeakboundError as error:
@@ -180,7 +186,7 @@ def revived(value: Any) -> Any:
     names = {one.name for one in fields(kind) if one.init}
     try:
         return kind(**{name: one for name, one in value.items() if name in names})
-    except LeakboundError:
+    except (LeakboundError, TypeError):  # TypeError: a field is missing
         return None
 
 
@@ -191,6 +197,8 @@ def _parameters(audit: str) -> Mapping[str, inspect.Parameter]:
 def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValue:
     if isinstance(value, HasMember):
         return {"plan": True}
+    if isinstance(value, np.bool_ | np.integer):
+        value = value.item()
     if value is None or isinstance(value, bool | int | str):
         return {"value": value}
     if isinstance(value, float | np.floating):
@@ -198,7 +206,8 @@ def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValu
         return {"value": number} if math.isfinite(number) else {"number": str(number)}
     if type(value).__name__ in _OBJECTS and is_dataclass(value):
         content = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-        made = {key: _encoded(one, arrays, f"{name}.{key}") for key, one in content.items()}
+        listed = {key: tuple(one) if isinstance(one, list) else one for key, one in content.items()}
+        made = {key: _encoded(one, arrays, f"{name}.{key}") for key, one in listed.items()}
         return {"object": type(value).__name__, "fields": made}
     if isinstance(value, Mapping):
         return {
@@ -217,6 +226,27 @@ def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValu
     place = f"array-{len(arrays)}"
     arrays[place] = array
     return {"array": place}
+
+
+def _argument(name: str, value: Any) -> Any:
+    """Return a decoded argument if it is of a kind that this one can be."""
+    kinds: dict[str, tuple[type[Any], ...]] = {
+        "claim": (*CLAIMS,),
+        "cuts": (*CUT_POLICIES, type(None)),
+        "member": (np.ndarray, HasMember),
+        "scores": (np.ndarray, dict),
+        "propensity": (np.ndarray, tuple, LogisticPropensity),
+    }
+    plain: tuple[type[Any], ...] = (bool, int, float, str, type(None))
+    arrays: tuple[type[Any], ...] = (np.ndarray,) if name in _ARRAYS else ()
+    if not isinstance(value, kinds.get(name, plain + arrays)):
+        message = f"{name} is {shown(value)}, which this argument cannot be"
+        raise BundleError(message)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    if not all(isinstance(one, np.ndarray) for one in inner):
+        message = f"{name} holds something else than arrays"
+        raise BundleError(message)
+    return value
 
 
 def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str]) -> Any:
@@ -244,7 +274,10 @@ def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str])
         if made is not None and isinstance(given, dict):
             known = {one.name for one in fields(made) if one.init}
             if given.keys() <= known:
-                values = {key: _decoded(one, arrays, plan, used) for key, one in given.items()}
-                return made(**values)
+                values = {key: _decoded(one, {}, None, used) for key, one in given.items()}
+                try:
+                    return made(**values)
+                except TypeError as error:
+                    raise BundleError(str(error)) from error
     message = f"an argument is {content!r:.80}, which is none of a bundle"
     raise BundleError(message)

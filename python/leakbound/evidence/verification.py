@@ -2,49 +2,58 @@
 
 from __future__ import annotations
 
-import io
 import warnings
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from leakbound._base.archives import DamagedFileError, open_archive
-from leakbound._base.canonical import sha256
+from leakbound._base.canonical import digest, is_digest
 from leakbound._base.ending import is_refusal, one_line
+from leakbound._base.printable import printable
+from leakbound._base.validation import shown
 from leakbound._core import __version__
-from leakbound.errors import BundleError, MissingExtraError, OptionError
-from leakbound.evidence.bundle import assumptions_of, page_of
+from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
 from leakbound.evidence.comparison import NOTHING, SHARE, difference
+from leakbound.evidence.contents import assumptions_of, page_of, same_page
 from leakbound.evidence.manifest import (
     FILES,
     LAYOUT,
     MANIFEST,
+    MOST_ARRAYS,
     SUMS,
+    Contents,
     environment,
     manifest,
-    read_files,
     read_json,
+    seeds,
     sums,
 )
 from leakbound.evidence.protocols import departure
 from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of, rejoined
 from leakbound.planning import InclusionPlan
-from leakbound.planning.commitment import Commitment, Opening, checked_protocol
+from leakbound.planning.commitment import Commitment, Opening
+from leakbound.planning.protocol import Agreed, checked_protocol
 from leakbound.results.verification import Check, Verification
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from leakbound.results.base import Result
 
-__all__ = ["verify_bundle", "verify_result"]
+__all__ = ["flaw_of_written", "verify_bundle", "verify_result"]
 
 _NEEDED = {"audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"}
 """Files that every bundle has, besides manifest and sums."""
 
 _SHAPE = (ValueError, TypeError, LookupError, AttributeError)
 """What reading JSON raises where it has another shape than a bundle's."""
+_ARRAYS = 1000
+"""Arrays that a bundle holds at most."""
+_WORDS = 500
+"""Characters of what a check found."""
 
 
 def verify_result(
@@ -63,6 +72,8 @@ def verify_bundle(
     folder: str | os.PathLike[str],
     *,
     commitment: Commitment | str | os.PathLike[str] | None = None,
+    canaries: str | os.PathLike[str] | None = None,
+    page: bool = True,
 ) -> Verification:
     """Recompute what a bundle claims.
 
@@ -72,11 +83,16 @@ def verify_bundle(
         The bundle.
     commitment : Commitment, str or os.PathLike, optional
         What was published before training, or its file.
+    canaries : str or os.PathLike, optional
+        The file of canaries, whose digest the protocol has to name.
+    page : bool
+        Whether the page is drawn again too. Where it is not, do not read it.
 
     Returns
     -------
     Verification
-        Each check and what it found; the first that fails is the last.
+        Each check and what it found, in characters that a terminal only prints; the first that
+        fails is the last.
 
     Raises
     ------
@@ -84,14 +100,17 @@ def verify_bundle(
         If there is no such folder.
     CommitmentError
         If the commitment that is passed is none.
+    MissingExtraError
+        If the audit needs a package that is not installed: nothing was judged.
     OSError
-        If its file cannot be read.
+        If a file that is named here cannot be read.
 
     Notes
     -----
     The result is to be the same bit for bit where versions of leakbound, Python and NumPy, vector
-    instructions and system are those that the bundle names. Elsewhere counts and choices have to be
-    the same and numbers within 1e-9 of each other, and words are not compared.
+    instructions and system are those that the bundle names. Elsewhere numbers may differ by 1e-9 of
+    themselves, or 1e-12, and everything else has to be the same: counts, choices, words, statuses,
+    warnings, and the verdict that the bound computed here gives.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -100,7 +119,20 @@ def verify_bundle(
     published = commitment
     if commitment is not None and not isinstance(commitment, Commitment):
         published = Commitment.from_json(Path(commitment))
-    return _Bundle(place, cast("Commitment | None", published)).verified()
+    own = None
+    if canaries is not None:
+        with Path(canaries).open("rb") as file:
+            _, own = digest(file)
+    bundle = _Bundle(place, cast("Commitment | None", published), canaries=own)
+    return bundle.verified(without=() if page else ("report",))
+
+
+def flaw_of_written(folder: Path) -> str:
+    """Return why a bundle that was just written is invalid; empty if it is valid.
+
+    Its audit was run and its page drawn a moment ago, from what is in it.
+    """
+    return _Bundle(folder, None).verified(without=("audit", "report")).why
 
 
 @dataclass
@@ -109,7 +141,9 @@ class _Bundle:
 
     place: Path
     published: Commitment | None
-    files: dict[str, bytes] = field(default_factory=dict)
+    canaries: str | None = None
+    held: ExitStack = field(default_factory=ExitStack)
+    files: Contents = field(default_factory=Contents)
     checks: list[Check] = field(default_factory=list)
     exact: bool = True
     notes: dict[str, Any] = field(default_factory=dict)
@@ -117,23 +151,27 @@ class _Bundle:
     result: Any = None
     recipe: Any = None
     plan: InclusionPlan | None = None
+    agreed: Agreed | None = None
 
-    def verified(self) -> Verification:
+    def verified(self, *, without: Container[str] = ()) -> Verification:
         """Make the checks in order, up to the first that fails."""
-        for name, check in (
-            ("files", self._files),
-            ("manifest", self._manifest),
-            ("result", self._result),
-            ("assumptions", self._assumptions),
-            ("plan", self._plan),
-            ("inputs", self._inputs),
-            ("protocol", self._protocol),
-            ("commitment", self._commitment),
-            ("audit", self._audit),
-            ("report", self._report),
-        ):
-            if not self._passes(name, check):
-                break
+        with self.held:
+            for name, check in (
+                ("files", self._files),
+                ("manifest", self._manifest),
+                ("result", self._result),
+                ("assumptions", self._assumptions),
+                ("plan", self._plan),
+                ("inputs", self._inputs),
+                ("protocol", self._protocol),
+                ("canaries", self._canaries),
+                ("commitment", self._commitment),
+                ("audit", self._audit),
+                ("report", self._report),
+            ):
+                skipped = name in without
+                if not self._passes(name, _left_out if skipped else check):
+                    break
         return Verification(tuple(self.checks))
 
     def _passes(self, name: str, check: Callable[[], tuple[bool | None, str]]) -> bool:
@@ -141,37 +179,42 @@ class _Bundle:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 passed, words = check()
-        except Exception as error:
+        except (InternalError, MissingExtraError):
+            raise
+        except Exception as error:  # whatever was read is anybody's
+            passed, words = False, one_line(error) or type(error).__name__
             shape = () if name in {"audit", "report"} else _SHAPE
             if not (is_refusal(error) or isinstance(error, shape)):
-                raise
-            passed, words = False, one_line(error) or type(error).__name__
+                words = f"{type(error).__name__}: {words}"
+        words = printable(" ".join(words.split()))
+        words = words if len(words) <= _WORDS else words[: _WORDS - 1] + "…"
         self.checks.append(Check(name, passed, words))
         return passed is not False
 
     def _files(self) -> tuple[bool, str]:
-        self.files = read_files(self.place)
+        self.files = Contents.of(self.place, self.held)
+        seals = self.files.seals
         for name in (SUMS, MANIFEST):
-            if name not in self.files:
+            if name not in seals:
                 return False, f"{name} is missing"
         stated = self._stated()
         for name in sorted(stated.keys() | _NEEDED):
-            if name not in self.files:
+            if name not in seals:
                 return False, f"{name} is missing"
-        for name in sorted(self.files.keys() - stated.keys() - {SUMS}):
+        for name in sorted(seals.keys() - stated.keys() - {SUMS}):
             return False, f"{name} was added: it is not in {SUMS}"
         for name in sorted(stated):
-            if sha256(self.files[name]) != stated[name]:
+            if seals[name].sha256 != stated[name]:
                 return False, f"{name} was changed: its SHA-256 is not that of {SUMS}"
-        rest = {name: one for name, one in self.files.items() if name != SUMS}
-        if sums(rest) != self.files[SUMS]:
+        rest = {name: one for name, one in seals.items() if name != SUMS}
+        if sums(rest) != self.files.texts[SUMS]:
             return False, f"{SUMS} is not as sha256sum writes it, sorted by name"
         return True, f"{len(rest)} files, none missing, added or changed"
 
     def _stated(self) -> dict[str, str]:
         """Return the digests in the file of sums."""
         try:
-            lines = self.files[SUMS].decode("ascii").splitlines()
+            lines = self.files.texts[SUMS].decode("ascii").removesuffix("\n").split("\n")
         except UnicodeDecodeError:
             message = f"{SUMS} was changed: it is no ASCII"
             raise BundleError(message) from None
@@ -184,43 +227,58 @@ class _Bundle:
             raise BundleError(message)
         return stated
 
+    def _json(self, name: str) -> Any:
+        return read_json(self.files.texts[name], name)
+
     def _manifest(self) -> tuple[bool, str]:
-        statement = read_json(self.files[MANIFEST], MANIFEST)
+        statement = self._json(MANIFEST)
         subject = statement["subject"]
         if subject[0]["name"] == "model":
             self.model = subject[0]["digest"]["sha256"]
+            if not is_digest(self.model):
+                return False, f"the digest of its model is {shown(self.model)}"
         for name in (one["name"] for one in subject[1 if self.model else 0 :]):
-            if name not in self.files:
+            if name not in self.files.seals:
                 return False, f"it names {name!r:.80}, which is no file of this bundle"
         annotations = statement["predicate"]["configuration"][0]["annotations"]
         self.notes = {
             name: one for name, one in annotations.items() if name not in {"size", "what"}
         }
         layout = self.notes.get("layout")
-        if layout != LAYOUT:
+        if type(layout) is not int or layout != LAYOUT:
             return False, f"layout {layout!r:.40}: this version of leakbound reads {LAYOUT}"
         here = environment()
-        self.exact = all(self.notes.get(name) == one for name, one in here.items())
-        of = f"leakbound {self.notes.get('leakbound')!s:.40}"
-        what = f"an in-toto statement of {of}" + (
+        if self.notes.keys() != {"layout", "seeds", *here}:
+            return False, f"its annotations are not {', '.join(['layout', 'seeds', *here])}"
+        strange = [self.notes[name] for name in here if not isinstance(self.notes[name], str)]
+        if strange:
+            return False, f"a version of it is {shown(strange[0])}"
+        self.exact = all(self.notes[name] == one for name, one in here.items())
+        what = f"an in-toto statement of leakbound {self._version}" + (
             f" about the model {self.model[:16]}…" if self.model else ", about no model by digest"
         )
         return True, what
 
+    @property
+    def _version(self) -> str:
+        """The version of leakbound that the bundle says it was made by."""
+        return f"{self.notes['leakbound']:.40}"
+
     def _result(self) -> tuple[bool, str]:
-        content = read_json(self.files["result.json"], "result.json")
+        content = self._json("result.json")
         kind = content.get("type") if isinstance(content, dict) else None
-        if kind not in RESULTS:
+        if not isinstance(kind, str) or kind not in RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
         self.result = RESULTS[kind][0].from_dict(content)
-        rest = {name: one for name, one in self.files.items() if name not in {MANIFEST, SUMS}}
-        if manifest(rest, self.result, self.notes, self.model) != self.files[MANIFEST]:
+        sealed = self.files.seals.items()
+        rest = {name: one for name, one in sealed if name not in {MANIFEST, SUMS}}
+        if manifest(rest, self.result, self.notes, self.model) != self.files.texts[MANIFEST]:
             return False, f"{MANIFEST} is not the statement of these files and this result"
         return True, repr(self.result)
 
     def _assumptions(self) -> tuple[bool, str]:
-        stored = read_json(self.files["assumptions.json"], "assumptions.json")
-        vouchers = {one["name"]: str(one["vouched for by"]) for one in stored}
+        stored = self._json("assumptions.json")
+        vouchers = {one["name"]: one["vouched for by"] for one in stored}
         if assumptions_of(self.result, vouchers) != stored:
             return False, "assumptions.json has others than the result"
         contradicted = [one.name for one in self.result.contradicted()]
@@ -228,25 +286,35 @@ class _Bundle:
         return True, f"{len(stored)}, each with who vouches for it{said}"
 
     def _plan(self) -> tuple[bool | None, str]:
-        if "plan.npz" not in self.files:
+        if "plan.npz" in self.files.archives:
+            self.plan = InclusionPlan.load(self.files.archives["plan.npz"])
+        seed = None if self.plan is None else self.plan.seed
+        if self.notes["seeds"] != seeds(self.result, seed):
+            return False, "its seed, or that of the audit, is not that of the manifest"
+        if self.plan is None:
             return None, "there is none: membership is the auditor's word"
-        self.plan = InclusionPlan.load(io.BytesIO(self.files["plan.npz"]))
-        if self.notes["seeds"].get("plan") != (
-            None if self.plan.seed is None else str(self.plan.seed)
-        ):
-            return False, "its seed is not that of the manifest"
-        if self.plan.seed is not None and self.notes.get("leakbound") == __version__:
-            again = InclusionPlan.create(len(self.plan), seed=self.plan.seed, ids=self.plan.ids)
+        if seed is not None:
+            again = InclusionPlan.create(len(self.plan), seed=seed, ids=self.plan.ids)
             if again != self.plan:
-                return False, f"its coins are not those of its seed, {self.plan.seed}"
+                return False, f"its coins are not those of its seed, {seed}{self._elsewhere}"
         return True, repr(self.plan)
 
+    @property
+    def _elsewhere(self) -> str:
+        """What to do where another version may have made what this one would make otherwise."""
+        if self.notes["leakbound"] == __version__:
+            return ""
+        return f"; if leakbound {self._version} made it, as it says, verify it by that version"
+
     def _inputs(self) -> tuple[bool, str]:
-        content = read_json(self.files["audit.json"], "audit.json")
+        content = self._json("audit.json")
         if not isinstance(content, dict) or content.pop("layout", None) != LAYOUT:
             return False, "audit.json is of another layout"
         try:
-            with open_archive(io.BytesIO(self.files["inputs.npz"])) as archive:
+            with open_archive(self.files.archives["inputs.npz"], most=MOST_ARRAYS) as archive:
+                if len(archive.names) > _ARRAYS:
+                    held = f"inputs.npz holds {len(archive.names):,} arrays"
+                    return False, f"{held}, and at most {_ARRAYS:,} are read"
                 arrays = {name: archive[name] for name in archive.names}
         except DamagedFileError as error:
             return False, f"inputs.npz: {error}"
@@ -258,27 +326,39 @@ class _Bundle:
         return True, f"{self.recipe.audit} with {len(arrays)} arrays"
 
     def _protocol(self) -> tuple[bool | None, str]:
-        if "protocol.json" not in self.files:
+        if "protocol.json" not in self.files.texts:
             return None, "there is none: that options were chosen before is the auditor's word"
-        protocol = checked_protocol(read_json(self.files["protocol.json"], "protocol.json"))
-        wrong = departure(protocol, self.result, self.recipe)
+        self.agreed = Agreed.of(checked_protocol(self._json("protocol.json")))
+        wrong = departure(self.agreed, self.result, self.recipe)
         return not wrong, wrong or "the audit is the one it describes"
 
+    def _canaries(self) -> tuple[bool | None, str]:
+        agreed = None if self.agreed is None else self.agreed.canaries_sha256
+        if self.canaries is None:
+            if agreed is None:
+                return None, "no digest of them was agreed on"
+            return None, f"those of SHA-256 {agreed[:16]}…; pass the file to compare it"
+        if agreed is None:
+            return False, "no protocol here names the digest of a file of canaries"
+        if agreed != self.canaries:
+            return False, f"the file has SHA-256 {self.canaries[:16]}…, agreed was {agreed[:16]}…"
+        return True, f"those of SHA-256 {agreed[:16]}…, as agreed on"
+
     def _commitment(self) -> tuple[bool | None, str]:
-        held = {"opening.json", "commitment.json"} & self.files.keys()
+        held = {"opening.json", "commitment.json"} & self.files.texts.keys()
         if not held:
             if self.published is not None:
                 return False, "the bundle opens no commitment"
             return None, "there is none: that coins and protocol came first is the auditor's word"
-        if len(held) == 1 or self.plan is None or "protocol.json" not in self.files:
+        if len(held) == 1 or self.plan is None or "protocol.json" not in self.files.texts:
             return (
                 False,
                 "plan, protocol, opening and commitment belong together, and one is missing",
             )
-        own = Commitment.from_json(self.files["commitment.json"])
-        opening = Opening.read(self.files["opening.json"], self.plan)
+        own = Commitment.from_json(self.files.texts["commitment.json"])
+        opening = Opening.read(self.files.texts["opening.json"], self.plan)
         own.check(opening)
-        if opening.protocol != read_json(self.files["protocol.json"], "protocol.json"):
+        if opening.protocol != self._json("protocol.json"):
             return False, "protocol.json is not the one that was committed to"
         if self.published is None:
             return True, f"opens {own.sha256[:16]}…; compare it with what was published before"
@@ -289,21 +369,28 @@ class _Bundle:
         again = rejoined(self.recipe.run(), self.result)
         wrong = difference(again, self.result, exact=self.exact)
         if wrong:
-            return False, wrong
+            return False, wrong + self._elsewhere
         if self.exact:
             return True, "run again from its own scores: the same, bit for bit"
         return True, (
             "run again from its own scores, by other versions or on another processor: the same "
-            f"counts and choices, numbers within {SHARE:g} (or {NOTHING:g})"
+            f"but for last places, numbers within {SHARE:g} (or {NOTHING:g})"
         )
 
     def _report(self) -> tuple[bool | None, str]:
-        if not self.exact:
-            return None, "not drawn again: other versions may draw it differently"
         try:
             page = page_of(self.result)
         except MissingExtraError as error:
-            return None, f"not drawn again: {error}"
-        if page == self.files["report.html"]:
+            return None, f"not drawn again, so do not read report.html: {error}"
+        if page == self.files.texts["report.html"]:
             return True, "drawn again: the same"
-        return False, "report.html is not the page of this result, or of another matplotlib"
+        if not self.exact and same_page(page, self.files.texts["report.html"]):
+            return True, "drawn again: the same but for last places of coordinates"
+        return False, (
+            "report.html is not the page of this result, or of another matplotlib: install that, "
+            f"or leave the page unread and unverified{self._elsewhere}"
+        )
+
+
+def _left_out() -> tuple[None, str]:
+    return None, "left out, as asked: do not rely on it"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -13,22 +12,21 @@ from typing import Any, Protocol, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.canonical import canonical_json, plain, sha256
+from leakbound._base.canonical import canonical_json, is_digest, sha256
 from leakbound._base.files import write_text
 from leakbound._base.records import parsed
 from leakbound._base.types import BoolArray, JsonValue
 from leakbound.errors import CommitmentError, OptionError, ResultFormatError
+from leakbound.planning.protocol import Agreed, checked_protocol
 
-__all__ = ["PROTOCOL", "Commitment", "Opening", "read_protocol"]
+__all__ = ["Commitment", "Opening", "read_protocol"]
 
 SCHEME = "leakbound commitment 1"
 """Names how a digest is computed: raised whenever the same content would give another one."""
-PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
-"""What a protocol has to say; it may say more."""
 _NONCE = 32
 """Bytes of a nonce: 256 bits, so that nobody finds the coins by trying them."""
-_LARGEST = 1 << 30
-"""Bytes of the largest opening that is read."""
+_LARGEST = 1 << 20
+"""Bytes of the largest protocol, opening or commitment that is read."""
 
 
 class Coins(Protocol):
@@ -78,7 +76,7 @@ class Commitment:
         if self.scheme != SCHEME:
             message = f"a commitment of scheme {self.scheme!r:.60}: this version reads {SCHEME!r}"
             raise CommitmentError(message)
-        if not _is_hex(self.sha256, 32) or type(self.examples) is not int or self.examples < 1:
+        if not is_digest(self.sha256) or type(self.examples) is not int or self.examples < 1:
             message = "a commitment has a digest of 64 hexadecimal digits and a number of examples"
             raise CommitmentError(message)
 
@@ -172,7 +170,8 @@ class Opening:
     CommitmentError
         If the nonce has another length.
     OptionError, OptionTypeError
-        If the protocol lacks something, or holds what JSON does not.
+        If the protocol lacks something, has a name or a value that no audit takes, or holds what
+        JSON does not.
     """
 
     plan: Coins
@@ -180,7 +179,7 @@ class Opening:
     nonce: str
 
     def __post_init__(self) -> None:
-        if not _is_hex(self.nonce, _NONCE):
+        if not is_digest(self.nonce):
             message = f"a nonce is {2 * _NONCE} hexadecimal digits in lower case, 256 random bits"
             raise CommitmentError(message)
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
@@ -188,6 +187,9 @@ class Opening:
     @classmethod
     def create(cls, plan: Coins, protocol: Mapping[str, JsonValue]) -> Self:
         """Commit to a plan and a protocol, by a nonce from the system's entropy.
+
+        The audit is rehearsed first, on scores that tell nothing: what it would refuse after
+        training is refused here.
 
         Parameters
         ----------
@@ -204,9 +206,19 @@ class Opening:
         Raises
         ------
         OptionError, OptionTypeError
-            If the protocol lacks something, or holds what JSON does not.
+            If the protocol lacks something, holds what JSON does not, or cannot be kept with these
+            coins.
+        MissingExtraError
+            If the audit needs a package that is not installed.
         """
-        return cls(plan, protocol, secrets.token_hex(_NONCE))
+        opening = cls(plan, protocol, secrets.token_hex(_NONCE))
+        opening.agreed.rehearse(plan.member)
+        return opening
+
+    @property
+    def agreed(self) -> Agreed:
+        """The protocol, as the audit takes it."""
+        return Agreed.of(self.protocol)
 
     @property
     def commitment(self) -> Commitment:
@@ -296,8 +308,9 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
         The file. It has to say `claim` (a table with the claim's type and parameters),
         `confidence`, `cuts` (a table with the policy's type and options, or "auto"), `sides`,
         `attacks` (the names of the scores that will be audited), `unit` (what one example is) and
-        `canaries` (how they are made). Whatever else is an option of the audit is compared with the
-        audit too; the rest is for people.
+        `canaries` (how they are made). Other options of `audit_one_run` may be said, and have
+        their defaults if they are not; `checked` is the guarantee to put to the test,
+        `canaries_sha256` the digest of a file of canaries, and `notes` are for people.
 
     Returns
     -------
@@ -307,14 +320,14 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     Raises
     ------
     OptionError, OptionTypeError
-        If something is missing, or is neither text, a finite number, true or false, a list nor a
-        table.
+        If something is missing, or has a name or a value that no audit takes, or is neither text, a
+        finite number, true or false, a list nor a table.
     OSError
         If the file cannot be read.
     """
     place = Path(path)
     try:
-        text = place.read_text(encoding="utf-8")
+        text = _start(place).decode("utf-8")
         content: Any = parsed(text) if place.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         message = f"{place} is not a protocol: {' '.join(str(error).split())}"
@@ -322,33 +335,13 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     return checked_protocol(content)
 
 
-def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
-    """Return a copy of a protocol that says what it has to, in a form that has one spelling."""
-    if not isinstance(protocol, Mapping):
-        message = f"a protocol is a table, got {type(protocol).__name__}"
-        raise OptionError(message)
-    content = plain(dict(protocol), "protocol")
-    missing = [name for name in PROTOCOL if name not in protocol]
-    if missing:
-        message = (
-            f"the protocol lacks {', '.join(missing)}: what is not written down before training "
-            "can be chosen after it"
-        )
-        raise OptionError(message)
-    return cast("dict[str, JsonValue]", content)
-
-
 def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
     """Read an object of JSON that has certain fields and no others."""
     is_text = isinstance(source, bytes) or (
         isinstance(source, str) and source.lstrip().startswith("{")
     )
-    if is_text:
-        content = source
-    else:
-        with Path(source).open("rb") as file:
-            content = file.read(_LARGEST + 1)
     try:
+        content = source if is_text else _start(Path(source))
         text = content if isinstance(content, str) else content.decode("utf-8")
         found = parsed(text)
     except (ValueError, ResultFormatError) as error:
@@ -361,5 +354,11 @@ def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:
     return found
 
 
-def _is_hex(text: object, size: int) -> bool:
-    return isinstance(text, str) and re.fullmatch(f"[0-9a-f]{{{2 * size}}}", text) is not None
+def _start(path: Path) -> bytes:
+    """Read a file that is small, or raise ValueError."""
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        message = f"it has more than {_LARGEST:,} bytes"
+        raise ValueError(message)
+    return content

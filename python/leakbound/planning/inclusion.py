@@ -36,6 +36,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 SCHEMA = 1
 """Number of the file layout, raised whenever an array changes its name or meaning."""
+_MOST = 1 << 32
+"""Bytes of a plan that is read: of the most examples, with ids of 8 characters each."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -232,7 +234,7 @@ class InclusionPlan:
         ----------
         protocol : mapping
             What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
-            sides, attacks, unit and canaries, and whatever else should not be chosen later.
+            sides, attacks, unit and canaries, and other options of `audit_one_run`.
 
         Returns
         -------
@@ -243,7 +245,8 @@ class InclusionPlan:
         Raises
         ------
         OptionError, OptionTypeError
-            If the protocol lacks something, or holds what JSON does not.
+            If the protocol lacks something, has a name or a value that no audit takes, or asks for
+            what cannot be done with so many examples.
 
         Examples
         --------
@@ -320,7 +323,7 @@ class InclusionPlan:
             If the file cannot be read.
         """
         try:
-            with open_archive(path) as archive:
+            with open_archive(path, most=_MOST) as archive:
                 return cls._from_archive(archive)
         except (DamagedFileError, LeakboundError, ValueError, TypeError) as error:
             what = path if isinstance(path, str | os.PathLike) else "the content"

@@ -32,8 +32,16 @@ def load_opening(folder: str | os.PathLike[str]) -> Opening:
     Examples
     --------
     >>> import tempfile
-    >>> names = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
-    >>> opening = InclusionPlan.create(9).commit(dict.fromkeys(names, "as agreed"))
+    >>> protocol = {
+    ...     "claim": {"type": "PureDP"},
+    ...     "confidence": 0.95,
+    ...     "cuts": "auto",
+    ...     "sides": "both",
+    ...     "attacks": ["loss"],
+    ...     "unit": "one image",
+    ...     "canaries": "9 images with wrong labels",
+    ... }
+    >>> opening = InclusionPlan.create(9).commit(protocol)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     opening.save(folder)
     ...     load_opening(folder).commitment == opening.commitment

@@ -736,11 +736,12 @@ class Result(Record, ABC):
         folder : str or os.PathLike
             A new or empty folder, or a bundle, which is replaced.
         scores : array-like or mapping
-            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`.
+            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`. A
+            protocol names its attacks: audit and give one as ``{name: scores}``.
         plan : InclusionPlan or array-like of shape (m,)
             Membership.
         protocol : mapping, optional
-            What was to be done, as `leakbound.planning.read_protocol` reads it.
+            What was to be done by `audit_one_run`, as `leakbound.planning.read_protocol` reads it.
         opening : leakbound.planning.Opening, optional
             In place of plan and protocol: both, and what opens the commitment to them.
         accountant : mapping, optional

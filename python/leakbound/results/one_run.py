@@ -201,6 +201,12 @@ class AuditResult(Result, ScoreAudit):
         if (epsilon is None) == (parameter is None):
             message = "claim either epsilon or parameter, one of them"
             raise IncompatibleOptionsError(message)
+        if parameter is not None and real(delta, "delta", least=0, below=1) > 0:
+            message = (
+                f"delta={delta:g} is not for parameter=, which would leave it out: the δ of "
+                f"{self.claim.name} is that of the claim, {self.claim.delta:g}"
+            )
+            raise IncompatibleOptionsError(message)
         converted = self._crosses(relation, by_parameter=parameter is not None)
         if parameter is not None:
             claimed = real(parameter, "parameter", least=0)

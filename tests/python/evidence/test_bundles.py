@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leakbound as lb
@@ -33,8 +34,11 @@ FEATURES = rng.normal(size=(M, 2))
 CHANCES = np.where(rng.random(M) < 0.5, 0.45, 0.55)
 one_run = lb.audit_one_run
 
+FIXED = {"type": "Fixed", "guesses": 9}
+
 Audit = tuple[Callable[[], Any], dict[str, Any]]
 GIVEN: dict[str, Any] = {"scores": SCORES}
+NAMED = {"loss": SCORES}
 AUDITS: dict[str, Audit] = {
     "pure": (lambda: one_run(SCORES, PLAN), GIVEN),
     "policy": (lambda: one_run(SCORES, PLAN, cuts=lb.UnionBound(grid="geometric")), GIVEN),
@@ -130,6 +134,30 @@ def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize(
+    ("options", "protocol", "given"),
+    [
+        ({"claim": [lb.PureDP(), lb.GaussianDP()]}, {}, {}),
+        ({"prior": CHANCES}, {"prior": "the column chance"}, {"prior": CHANCES}),
+        (
+            {"design": "random_split", "strata": np.arange(M) % 2, "groups": np.arange(M)},
+            {"design": "random_split", "strata": "the label", "groups": "the author"},
+            {"strata": np.arange(M) % 2, "groups": np.arange(M)},
+        ),
+    ],
+    ids=["one of two claims", "prior", "strata"],
+)
+def test_protocols_of_every_kind_of_option(
+    options: dict[str, Any], protocol: dict[str, Any], given: dict[str, Any], tmp_path: Path
+) -> None:
+    made = one_run(NAMED, PLAN, **options)
+    result = made[0] if isinstance(made, tuple) else made
+    opening = PLAN.commit(PROTOCOL | protocol)
+    result.bundle(tmp_path / "bundle", scores=NAMED, opening=opening, **given)
+    assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
+
+
+@pytest.mark.usefixtures("drawn_once")
 def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
     names = np.array([f"digit {i}" for i in range(M)])
     plan = lb.InclusionPlan(PLAN.member, ids=names)
@@ -175,14 +203,21 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"scores": SCORES + np.arange(M)}, BundleError, "do not give the result again"),
+        ({"scores": {"loss": SCORES + np.arange(M)}}, BundleError, "not give the result again"),
         ({"plan": None}, IncompatibleOptionsError, "plan= is missing"),
         ({"model": "sha256:ab"}, OptionError, "64 hexadecimal"),
+        ({"model": 10**63}, OptionError, "64 hexadecimal"),
         ({"vouchers": {"fair weather": "me"}}, OptionError, "fair weather"),
+        ({"vouchers": {"independent fair coins": 5}}, OptionError, "5 for 'independent fair"),
+        ({"vouchers": {"independent fair coins": ""}}, OptionError, "name somebody"),
+        ({"vouchers": {"independent fair coins": "\ud800"}}, OptionError, "UTF-8 cannot"),
+        ({"plan": lb.InclusionPlan(PLAN.member, seed=6)}, BundleError, "not those of its seed"),
         ({"protocol": {"unit": "one"}}, OptionError, "the protocol lacks"),
         ({"protocol": PROTOCOL | {"confidence": 0.99}}, BundleError, "says 0.99, .* by 0.95"),
-        ({"protocol": PROTOCOL | {"cuts": {"type": "Fixed"}}}, BundleError, "cuts: it says"),
-        ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, BundleError, "and one was audited"),
+        ({"protocol": PROTOCOL | {"cuts": FIXED}}, BundleError, "cuts: it says"),
+        ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, BundleError, r"\['loss'\] audited"),
+        ({"protocol": PROTOCOL | {"attacks": ["margin"]}}, BundleError, r"\['loss'\] audited"),
+        ({"protocol": PROTOCOL | {"features": "age"}}, BundleError, "features: .* none was given"),
         ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, BundleError, "nothing checked"),
         ({"protocol": PROTOCOL | {"seed": 1}}, BundleError, "seed: it says 1"),
         ({"accountant": {"noise": float("nan")}}, OptionError, "accountant.noise is nan"),
@@ -196,10 +231,57 @@ def test_what_would_not_verify_is_not_written(
     change: dict[str, Any], error: type[LeakboundError], words: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=words):
-        one_run(SCORES, PLAN).bundle(
-            tmp_path / "bundle", **{"scores": SCORES, "plan": PLAN} | change
-        )
+        one_run(NAMED, PLAN).bundle(tmp_path / "bundle", **{"scores": NAMED, "plan": PLAN} | change)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_scores_without_a_name_keep_no_protocol(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"\['loss'\] were agreed on, and scores without a name"):
+        one_run(SCORES, PLAN).bundle(tmp_path / "b", scores=SCORES, plan=PLAN, protocol=PROTOCOL)
+    panoramia = lb.audit_panoramia(SCORES[::-1], SCORES, PLAN)
+    scores = {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}
+    with pytest.raises(BundleError, match="a protocol is one of audit_one_run"):
+        panoramia.bundle(tmp_path / "b", scores=scores, plan=PLAN, protocol=PROTOCOL)
+
+
+def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> None:
+    """Names that are no text, text that no file holds, and order that only an index tells."""
+    member = pd.Series(PLAN.member, index=np.arange(M) + 5)
+    for scores, plan, words in (
+        ({1: SCORES, 2: -SCORES}, PLAN, "options.attack is 1, and computed again '1'"),
+        ({"\ud800": SCORES, "b": -SCORES}, PLAN, "text that UTF-8 cannot"),
+        (pd.Series(SCORES, index=member.index), member[::-1], "do not give the result again"),
+    ):
+        with pytest.raises(BundleError, match=words):
+            one_run(scores, plan).bundle(tmp_path / "b", scores=scores, plan=plan)
+    result = one_run(SCORES, PLAN)
+    with pytest.raises(BundleError, match=r"would not verify: files: accountant.json has 5,242,"):
+        result.bundle(tmp_path / "b", scores=SCORES, plan=PLAN, accountant={"x": "y" * (5 << 20)})
+    assert list(tmp_path.iterdir()) == []
+
+
+class Draw:
+    """Who was drawn, told by something that is no plan of this package."""
+
+    member = PLAN.member
+
+
+@pytest.mark.usefixtures("drawn_once")
+def test_whatever_tells_membership_is_kept_as_a_plan(tmp_path: Path) -> None:
+    one_run(SCORES, PLAN).bundle(tmp_path / "bundle", scores=SCORES, plan=Draw())
+    assert why(tmp_path / "bundle") == ""
+
+
+@pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize("bound", ["auto", "steinke", "coupling"])
+def test_cuts_that_are_left_to_the_audit_by_the_protocol(bound: str, tmp_path: Path) -> None:
+    """What fills in the cuts is the audit, whatever bound was agreed on."""
+    options: Any = {"claim": lb.ApproxDP(delta=1e-5), "bound": bound}
+    result = one_run(NAMED, PLAN, **options)
+    claim = {"type": "ApproxDP", "delta": 1e-5}
+    opening = PLAN.commit(PROTOCOL | {"claim": claim, "bound": bound})
+    result.bundle(tmp_path / "bundle", scores=NAMED, opening=opening)
+    assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
 
 
 @pytest.mark.usefixtures("drawn_once")
@@ -335,9 +417,11 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     PLAN.save("plan.npz")
     assert leakbound("commit", "protocol.toml", "--plan", "plan.npz").code == 0
     order = np.random.default_rng(2).permutation(M)
-    table = csv_text(id=order, score=SCORES[order], member=PLAN.member[order].astype(int))
+    table = csv_text(id=order, loss=SCORES[order])  # the plan says who was a member
     Path("scores.csv").write_text(table, encoding="utf-8")
     arguments = ("one-run", "scores.csv", "--opening", "secret", "--bundle", "bundle")
+    assert "no column 'score'" in leakbound(*arguments).refusal
+    arguments = (*arguments, "--attacks", "loss")
     assert "nothing checked" in leakbound(*arguments).refusal
     answer = leakbound(*arguments, "--claim", "eps=1")
     assert (answer.code, answer.err) == (1, "Bundle: bundle\n")
@@ -346,7 +430,12 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found.out.splitlines()[-1] == "VALID"
     assert "as published" in found.out
 
-    swapped = csv_text(score=SCORES[order], member=PLAN.member[order].astype(int))
+    assert json.loads(Path("bundle/result.json").read_bytes())["options"]["attack"] == "loss"
+    renamed = csv_text(id=order, margin=SCORES[order])
+    Path("scores.csv").write_text(renamed, encoding="utf-8")
+    other = (*arguments[:-1], "margin", "--claim", "eps=1")
+    assert "['loss'] were agreed on, and ['margin'] audited" in leakbound(*other).refusal
+    swapped = csv_text(loss=SCORES[order], member=PLAN.member[order].astype(int))
     Path("scores.csv").write_text(swapped, encoding="utf-8")
     assert "column member is not that of the plan" in leakbound(*arguments).refusal
 
@@ -389,10 +478,11 @@ def test_what_is_no_bundle_is_bad_input(tmp_path: Path) -> None:
 def test_a_random_split_suits_a_protocol(tmp_path: Path) -> None:
     """Its unit is said in words; of a split the result has one too."""
     plan, scores = scored()
-    result = lb.audit_one_run(scores, plan, design="random_split").with_check(
+    result = lb.audit_one_run({"loss": scores}, plan, design="random_split").with_check(
         epsilon=1.0, relation="replace"
     )
-    protocol = PROTOCOL | {"checked": {"epsilon": 1.0}, "design": "random_split"}
+    checked = {"epsilon": 1.0, "relation": "replace"}
+    protocol = PROTOCOL | {"checked": checked, "design": "random_split"}
     folder = tmp_path / "bundle"
-    result.bundle(folder, scores=scores, opening=plan.commit(protocol))
+    result.bundle(folder, scores={"loss": scores}, opening=plan.commit(protocol))
     assert verify_bundle(folder).valid

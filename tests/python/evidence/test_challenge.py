@@ -16,11 +16,10 @@ from commitments import PROTOCOL, protocol_toml
 from leakbound.errors import (
     CommitmentError,
     InputFileError,
-    LeakboundError,
     OptionError,
     UnmatchedIdsError,
 )
-from leakbound.evidence import judge_challenge, new_challenge, opened_challenge
+from leakbound.evidence import judge_challenge, new_challenge, opened_challenge, verify_bundle
 from leakbound.planning import Commitment, InclusionPlan
 
 M = 200
@@ -157,19 +156,65 @@ def test_the_protocol_is_what_is_done(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"claim": {"type": "Popen"}}, "claim is .* cannot make"),
-        ({"claim": "PureDP"}, "claim is .* cannot make"),
-        ({"cuts": "kl"}, "cuts is .* cannot make"),
-        ({"checked": {"rho": 1}}, "name epsilon, and delta, or epsilon"),
-        ({"checked": 2}, "name epsilon, and delta, or epsilon"),
-        ({"attacks": ["loss", "margin"]}, "and one was audited"),
-        ({"design": "fair"}, "design must be one of"),
+        ({"attacks": []}, r"attacks is \[\]"),
+        ({"cuts": {"type": "Fixed"}}, "cuts: Fixed lacks guesses"),
+        ({"cuts": {"type": "Fixed", "guesses": M + 1}}, f"an audit of these {M} examples by it is"),
+        ({"prior": 0.4}, "the coins of a challenge are fair"),
+        ({"design": "random_split", "groups": "the author"}, "a challenge has scores alone"),
+        ({"canaries_sha256": "ab" * 32}, "is not the digest of .*canaries.csv, "),
+        ({"checked": {"mu": 1.0}}, "name epsilon"),
     ],
 )
-def test_protocols_that_cannot_be_kept(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
-    folder, scores = played(tmp_path, PROTOCOL | changes)
-    with pytest.raises(LeakboundError, match=words):
-        judge_challenge(folder, scores, ids=np.arange(M))
+def test_protocols_that_cannot_be_judged_make_no_challenge(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(OptionError, match=words):
+        new_challenge(canaries(tmp_path), tmp_path / "c", protocol=PROTOCOL | changes)
+    assert [one.name for one in tmp_path.iterdir()] == ["canaries.csv"]
+    (tmp_path / "p.json").write_text(json.dumps(PROTOCOL | changes), encoding="utf-8")
+    file, out = tmp_path / "canaries.csv", tmp_path / "c"
+    answer = leakbound("challenge", "new", file, "--out", out, "--protocol", tmp_path / "p.json")
+    assert answer.code == 2
+    assert not out.exists()
+
+
+def test_scores_of_other_attacks_than_agreed_on(tmp_path: Path) -> None:
+    folder, scores = played(tmp_path, PROTOCOL)
+    with pytest.raises(OptionError, match=r"\['loss'\] were agreed on, and those of \['margin'\]"):
+        judge_challenge(folder, {"margin": scores}, ids=np.arange(M))
     assert not (folder / "bundle").exists()
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl"])
+@pytest.mark.parametrize(
+    "separator", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
+)
+def test_lines_end_in_line_feeds_alone(separator: str, suffix: str, tmp_path: Path) -> None:
+    words = [f"canary {i}{separator}of two parts" for i in range(8)]
+    if suffix == ".jsonl":
+        words = [json.dumps({"text": word}, ensure_ascii=False) for word in words]
+    file = tmp_path / f"canaries{suffix}"
+    for end in ("\n", "\r\n"):
+        file.write_bytes("".join(f"{word}{end}" for word in words).encode())
+        place = tmp_path / f"c{len(end)}"
+        assert new_challenge(file, place).examples == 8
+        included = opened_challenge(place).plan.member
+        handed = (place / "for-the-trainer" / file.name).read_bytes().decode()
+        assert handed == "".join(
+            f"{word}\n" for word, drawn in zip(words, included, strict=True) if drawn
+        )
+
+
+def test_canaries_are_those_whose_digest_was_agreed_on(tmp_path: Path) -> None:
+    folder, scores = played(tmp_path)
+    judge_challenge(folder, scores, ids=np.arange(M))
+    file = tmp_path / "canaries.csv"
+    found = {one.name: one for one in verify_bundle(folder / "bundle", canaries=file).checks}
+    assert found["canaries"].passed
+    file.write_bytes(file.read_bytes() + b"one more,1\n")
+    answer = leakbound("verify", folder / "bundle", "--canaries", file)
+    assert answer.code == 1
+    assert "INVALID: canaries: the file has SHA-256" in answer.out
 
 
 def test_an_auditor_who_changes_coins_or_canaries_is_found_out(tmp_path: Path) -> None:
@@ -207,6 +252,7 @@ def test_what_is_no_challenge(tmp_path: Path) -> None:
         ("a.csv", b"text\n", "0 canaries"),
         ("a.csv", b'text\n"open', "no file of canaries"),
         ("a.csv", b"\xff\xfe", "no file of canaries"),
+        ("a.txt", b"one\n\ntwo\n", "line 2 is empty"),
         ("a.txt", b"one\nboth\none\n", r"canaries 0 and 2 \(from 0\) are the same"),
         ("a.jsonl", b'{"a": 1}\n{\n', "no file of canaries"),
         ("a.npy", b"\x93NUMPY", "no file of canaries"),

@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,12 @@ import pytest
 
 import leakbound as lb
 from bundles import resealed, summed, tampered, why, write
+from command_line import leakbound
 from commitments import PROTOCOL, scored
-from leakbound.evidence import verify_bundle
+from leakbound._base import archives
+from leakbound.errors import MissingExtraError, ResultFormatError
+from leakbound.evidence import manifest, verification, verify_bundle
+from leakbound.evidence.comparison import difference
 from leakbound.planning import Opening
 
 QUICK, LONG = 20, 200
@@ -103,6 +109,9 @@ def test_names_that_lead_elsewhere(name: str, bundle: Path) -> None:
     assert "which is no file of this bundle" in why(bundle)
 
 
+NOTES = "predicate/configuration/0/annotations"
+PURE = {"object": "PureDP", "fields": {}}
+
 # --- forgers who put the seals back on ------------------------------------------------------------
 
 
@@ -132,21 +141,36 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("result.json", "warnings", ["all is well"], "audit: .*warnings"),
         ("result.json", "theorem", "trust me", "audit: .*theorem"),
         ("result.json", "checked/verdict", "not refuted", "result: .*the bound gives"),
-        ("result.json", "provenance/sha256/scores", "0" * 64, "audit: .*sha256"),
+        ("result.json", "provenance/sha256/scores of loss", "0" * 64, "audit: .*sha256"),
+        ("result.json", "options/attack", "margin", "audit: .*options.attack"),
+        ("result.json", "options/attacks", {"margin": 2.0}, "protocol: attacks: "),
+        ("result.json", "options/attacks", 5, "protocol: attacks: "),
         ("result.json", "options/seed", 1, "audit: .*options.seed"),
         ("assumptions.json", "0/status", "checked", "assumptions: "),
         ("assumptions.json", "0", "none", "assumptions: "),
         ("assumptions.json", "0/name", "others", "assumptions: .*does not assume"),
-        ("audit.json", "arguments/confidence/value", 0.9, "audit: "),
-        ("audit.json", "arguments/sides", {"value": "member"}, "audit: "),
-        ("audit.json", "arguments/claim/object", "GaussianDP", "audit: "),
+        ("audit.json", "arguments/confidence/value", 0.9, "protocol: confidence"),
+        ("audit.json", "arguments/sides", {"value": "member"}, "protocol: sides"),
+        ("audit.json", "arguments/claim/object", "GaussianDP", "protocol: claim"),
+        ("audit.json", "arguments/claim", {"tuple": [PURE, PURE]}, "inputs: claim is "),
+        ("audit.json", "arguments/claim", {"tuple": []}, "inputs: claim is "),
+        ("audit.json", "arguments/claim", {"value": None}, "inputs: claim is None"),
+        ("audit.json", "arguments/claim/object", "Fixed", "inputs: .*guesses"),
+        ("audit.json", "arguments/cuts", PURE, "inputs: cuts is PureDP"),
+        ("audit.json", "arguments/design", {"array": "array-0"}, "inputs: design is array"),
+        ("audit.json", "arguments/seed", {"tuple": [{"value": 1}]}, "inputs: seed is "),
+        ("audit.json", "arguments/confidence", {"mapping": []}, "inputs: confidence is {}"),
+        ("audit.json", "arguments/scores", {"mapping": [["loss", PURE]]}, "something else than"),
+        ("audit.json", "arguments/scores/mapping/0/0", "margin", "audit: .*attack"),
+        ("audit.json", "arguments/features", {"array": "array-0"}, "protocol: features"),
+        ("audit.json", "arguments/prior", {"array": "array-0"}, "protocol: prior"),
         ("audit.json", "arguments/claim/object", "Popen", "none of a bundle"),
         ("audit.json", "arguments/claim/fields", {"x": {"value": 1}}, "none of a bundle"),
         ("audit.json", "arguments/checkpoint", {"value": "/tmp/x"}, "takes no 'checkpoint'"),
         ("audit.json", "arguments/nonsense", {"value": 1}, "takes no 'nonsense'"),
-        ("audit.json", "arguments/seed", {"value": "x"}, "audit: seed must be an integer"),
+        ("audit.json", "arguments/seed", {"value": "x"}, "protocol: seed must be an integer"),
         ("audit.json", "arguments/scores", {"array": "array-9"}, "none of a bundle"),
-        ("audit.json", "arguments/scores", {"value": 3}, "is no argument|are no argument"),
+        ("audit.json", "arguments/scores", {"value": 3}, "scores is 3, which this argument"),
         ("audit.json", "arguments/member", {"array": "array-0"}, "not that of the plan"),
         ("audit.json", "arguments", [], "none of the audits"),
         ("audit.json", "audit", "audit_panoramia", "takes no|makes no"),
@@ -167,6 +191,9 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
             "PASSED",
             "result: manifest.json is not the statement",
         ),
+        ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest: its annotations are not"),
+        ("manifest.json", f"{NOTES}/seeds/audit", 7, "plan: its seed, or that of the audit"),
+        ("manifest.json", f"{NOTES}/numpy", ["2"], "manifest: a version of it is"),
         ("manifest.json", "predicate/configuration", [], "manifest: "),
         ("manifest.json", "subject", {}, "manifest: "),
         ("manifest.json", "_type", "mine", "manifest.json is not the statement"),
@@ -211,7 +238,7 @@ def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) 
 
     lb.InclusionPlan.create(300, seed=6).save(bundle / "plan.npz")
     resealed(bundle)
-    assert "plan: its seed is not that of the manifest" in why(bundle)
+    assert "plan: its seed, or that of the audit, is not that of the manifest" in why(bundle)
     plan, _ = scored()
     lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
     resealed(bundle)
@@ -239,19 +266,130 @@ def test_a_bundle_that_opens_another_commitment(bundle: Path) -> None:
     assert found["commitment"] is None
 
 
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def test_files_are_no_larger_than_is_read(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the size that the system tells, before a byte of them is read."""
+    for name, most in (("report.html", 1 << 26), ("inputs.npz", 1 << 32), ("audit.json", 1 << 22)):
+        kept = (bundle / name).read_bytes()
+        with (bundle / name).open("r+b") as file:
+            file.truncate(most + 1)  # a hole, which takes no room
+        with monkeypatch.context() as patch:
+            patch.setattr(manifest, "digest", lambda _: pytest.fail("it was read"))
+            found = why(bundle)
+        assert found == f"files: {name} has {most + 1:,} bytes, and at most {most:,} are read"
+        (bundle / name).write_bytes(kept)
+
+
+def test_a_large_file_is_digested_block_by_block(bundle: Path) -> None:
+    with (bundle / "inputs.npz").open("r+b") as file:
+        file.truncate(1 << 28)
+    tracemalloc.start()
+    assert "inputs.npz was changed" in why(bundle)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 24
+
+
+def test_archives_that_unpack_to_more_than_is_read(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members of 200 MiB of zeros each, by the sizes that their headers tell."""
+    with zipfile.ZipFile(bundle / "inputs.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for i in range(22):
+            with archive.open(f"array-{i}.npy", "w") as member:
+                np.lib.format.write_array_header_1_0(
+                    member, {"descr": "|u1", "fortran_order": False, "shape": (200 << 20,)}
+                )
+                for _ in range(200):
+                    member.write(b"\0" * (1 << 20) if i == 0 else b"")
+    forge_sizes(bundle / "inputs.npz", 200 << 20)
+    resealed(bundle)
+    read = archives._read
+
+    def small(stream: Any, size: int, what: str) -> Any:
+        return read(stream, size, what) if size < 1 << 20 else pytest.fail("it was unpacked")
+
+    monkeypatch.setattr(archives, "_read", small)
+    found = why(bundle)
+    assert "inputs: inputs.npz: its arrays have" in found
+    assert "at most 4,294,967,296 are read" in found
+
+
+def forge_sizes(path: Path, size: int) -> None:
+    """Say in the central directory of an archive that each member unpacks to `size` bytes."""
+    content = bytearray(path.read_bytes())
+    place = content.find(b"PK\x01\x02")
+    while place >= 0:
+        content[place + 24 : place + 28] = size.to_bytes(4, "little")
+        place = content.find(b"PK\x01\x02", place + 4)
+    path.write_bytes(content)
+
+
+def test_archives_of_very_many_arrays(bundle: Path) -> None:
+    with zipfile.ZipFile(bundle / "inputs.npz", "w") as archive:
+        for i in range(1001):
+            archive.writestr(f"array-{i}.npy", b"")
+    resealed(bundle)
+    assert "inputs.npz holds 1,001 arrays, and at most 1,000 are read" in why(bundle)
+
+
+# --- what a terminal shows ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "hostile", ["\x1b[2J\x1b[1;32mVALID", "\u202eDILAV", "\x9b2J", "a\x08b", "\u2028VALID"]
+)
+def test_words_of_a_bundle_do_nothing_to_a_terminal(hostile: str, bundle: Path) -> None:
+    tampered(bundle, "manifest.json", change(f"{NOTES}/leakbound", hostile))
+    found = verify_bundle(bundle)
+    assert all(one.words.isprintable() for one in found.checks)
+    answer = leakbound("verify", bundle)
+    assert answer.code in {0, 1}
+    assert all(line.isprintable() for line in answer.out.split("\n"))
+    assert hostile not in answer.out
+    (bundle / f"{hostile}.html").write_bytes(b"")
+    answer = leakbound("verify", bundle)
+    assert answer.code == 1
+    assert all(line.isprintable() for line in answer.out.split("\n"))
+
+
+def test_markup_in_words_is_printed(bundle: Path) -> None:
+    tampered(bundle, "manifest.json", change(f"{NOTES}/leakbound", "[red]1[/red]"))
+    assert "leakbound [red]1[/red]" in leakbound("verify", bundle).out
+
+
+# --- canaries, and what is not there --------------------------------------------------------------
+
+
+def test_a_missing_package_is_no_verdict(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(_: Any) -> Any:
+        message = "scikit-learn is not installed"
+        raise MissingExtraError(message)
+
+    monkeypatch.setattr(verification.Recipe, "run", lacking)
+    with pytest.raises(MissingExtraError):
+        verify_bundle(bundle)
+    assert leakbound("verify", bundle).code == 2
+
+
+def test_canaries_that_no_protocol_names(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "canaries.csv").write_bytes(b"text\none\n")
+    assert "no protocol here names the digest" in why(bundle, canaries=tmp_path / "canaries.csv")
+
+
 # --- other versions -------------------------------------------------------------------------------
 
 
-def by_other_numpy(bundle: Path) -> None:
-    def renamed(statement: Any) -> None:
-        statement["predicate"]["configuration"][0]["annotations"]["numpy"] = "1.0.0"
-
-    tampered(bundle, "manifest.json", renamed)
+def by_other(bundle: Path, what: str = "numpy") -> None:
+    """Say that another version made a bundle."""
+    tampered(bundle, "manifest.json", change(f"{NOTES}/{what}", "0.0.9"))
 
 
 @pytest.mark.parametrize(
     ("share", "here", "elsewhere"),
-    [(0.0, "", ""), (1e-13, "audit: ", ""), (1e-7, "audit: ", "audit: ")],
+    [(0.0, "", ""), (1e-13, "audit: ", ""), (1e-7, "audit: ", "audit: "), (-1e-7, "audit: ", "")],
 )
 def test_numbers_of_another_version_may_differ_in_the_last_places(
     share: float, here: str, elsewhere: str, bundle: Path
@@ -261,19 +399,94 @@ def test_numbers_of_another_version_may_differ_in_the_last_places(
 
     tampered(bundle, "result.json", moved)
     assert why(bundle)[:7] == here
-    by_other_numpy(bundle)
-    assert why(bundle)[:7] == elsewhere
+    by_other(bundle)
+    assert why(bundle)[:7] == (elsewhere if share >= 0 else "audit: ")
 
 
-def test_counts_and_choices_of_another_version_may_not_differ(bundle: Path) -> None:
-    by_other_numpy(bundle)
-    tampered(bundle, "result.json", change("warnings", ["put in other words"]))
-    assert why(bundle) == ""
-    found = {one.name: one for one in verify_bundle(bundle).checks}
+@pytest.mark.parametrize("version", ["numpy", "leakbound", "instructions"])
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("warnings", ["put in other words"]),
+        ("warnings", []),
+        ("theorem", "certified by nobody"),
+        ("assumptions/0/statement", "all is well"),
+        ("guesses", 62),
+        ("options/seed", 1),
+        ("provenance/sha256/scores of loss", "0" * 64),
+    ],
+)
+def test_a_forger_gains_nothing_by_naming_another_version(
+    version: str, place: str, value: Any, bundle: Path
+) -> None:
+    """Whatever a version is said to be, what this one computes is what counts."""
+    if place == "warnings" and not value:
+        _warned(bundle)
+    by_other(bundle, version)
+    tampered(bundle, "result.json", change(place, value))
+    assert re.match("assumptions: |audit: |result: |plan: ", why(bundle)), why(bundle)
+
+
+def _warned(folder: Path) -> None:
+    """Put a bundle whose result has a warning in the place of another."""
+    plan, scores = scored()
+    shutil.rmtree(folder)
+    result = lb.audit_one_run(scores.round(), plan)
+    assert result.warnings
+    result.bundle(folder, scores=scores.round(), plan=plan)
+
+
+def test_an_assumption_that_the_data_contradict_stays_so() -> None:
+    """Neither status nor verdict can be made up by naming another version."""
+    plan, scores = scored()
+    data = lb.audit_one_run(scores, plan).to_dict()
+    forged: Any = json.loads(json.dumps(data))
+    forged["assumptions"][0]["status"] = "checked"
+    first, second = (lb.AuditResult.from_dict(one) for one in (data, forged))
+    assert "assumptions[0].status" in difference(first, second, exact=False)
+
+
+def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
+    """A bound moved by less than a share of 1e-9 can turn a verdict, and may not."""
+    plan, scores = scored()
+    result = lb.audit_one_run(scores, plan)
+    claimed = result.bound * (1 - 1e-10)
+    data: Any = result.with_check(epsilon=claimed).to_dict()
+    assert data["checked"]["verdict"] == "refuted"
+    data |= {"bound": claimed, "checked": data["checked"] | {"verdict": "not refuted"}}
+    forged = lb.AuditResult.from_dict(data)
+    with pytest.raises(ResultFormatError, match="checked is 'not refuted'"):
+        difference(result, forged, exact=False)
+
+
+def test_coins_of_another_version_are_those_of_their_seed(bundle: Path) -> None:
+    plan, _ = scored()
+    lb.InclusionPlan(~plan.member, seed=5).save(bundle / "plan.npz")
+    resealed(bundle)
+    by_other(bundle, "leakbound")
+    assert "not those of its seed, 5; if leakbound 0.0.9 made it" in why(bundle)
+
+
+def test_a_page_of_another_version_says_and_shows_the_same(bundle: Path) -> None:
+    page = (bundle / "report.html").read_text(encoding="utf-8")
+    by_other(bundle)
+    for forged, words in (
+        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + ".0000004", page, count=1), ""),
+        (re.sub(r'(?<= d="M )\d+', lambda found: found[0] + "9", page, count=1), "report: "),
+        (page.replace("leaks", "is safe"), "report: "),
+        (page.replace("</body>", "<script>1</script></body>"), "report: "),
+        (page.replace("2.49", "2.48"), "report: "),
+    ):
+        assert forged != page
+        (bundle / "report.html").write_text(forged, encoding="utf-8")
+        resealed(bundle)
+        assert why(bundle)[:8] == words
+        assert why(bundle, page=False) == ""
+    found = {one.name: one for one in verify_bundle(bundle, page=False).checks}
     assert found["report"].passed is None
-    assert "other versions" in found["audit"].words
-    tampered(bundle, "result.json", change("guesses", 62))
-    assert "audit: AuditResult.guesses is 62" in why(bundle)
+    assert "do not rely on it" in found["report"].words
+    assert leakbound("verify", bundle).code == 1
+    assert leakbound("verify", bundle, "--no-page").code == 0
 
 
 def test_a_layout_of_another_version_is_named(bundle: Path) -> None:

@@ -69,6 +69,24 @@ def test_wrong_options() -> None:
         assert_not_refuted(QUIET, epsilon=1, inconclusive=wrong)
     with pytest.raises(IncompatibleOptionsError, match="one of them"):
         assert_not_refuted(QUIET)
+    tuples: Any = (QUIET, QUIET)
+    with pytest.raises(OptionTypeError, match="result must be one of AuditResult"):
+        assert_not_refuted(tuples, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("result", "claimed", "words"),
+    [
+        (GAUSSIAN, {"parameter": 9.0, "delta": 1e-5}, "delta=1e-05 is not for parameter="),
+        (QUIET, {"epsilon": 1.0, "c": 0.5}, "c= says nothing of a AuditResult"),
+        (PANORAMIA, {"parameter": 1.0}, "parameter= says nothing of a PanoramiaResult"),
+        (PANORAMIA, {"epsilon": 1.0, "c": 1.0, "relation": "replace"}, "relation= says nothing"),
+        (PANORAMIA, {"c": 1.0}, "epsilon= is missing"),
+    ],
+)
+def test_no_part_of_a_claim_is_dropped(result: Any, claimed: dict[str, Any], words: str) -> None:
+    with pytest.raises(IncompatibleOptionsError, match=words):
+        assert_not_refuted(result, **claimed)
 
 
 SUITE = """

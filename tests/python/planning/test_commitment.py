@@ -61,10 +61,10 @@ def test_nonces_are_new_every_time() -> None:
         Opening(lb.InclusionPlan(PLAN.member, ids=["b", "a", "c", "d", "é"]), PROTOCOL, NONCE),
         Opening(lb.InclusionPlan(PLAN.member), PROTOCOL, NONCE),
         Opening(PLAN, PROTOCOL | {"confidence": 0.949}, NONCE),
-        Opening(PLAN, PROTOCOL | {"more": None}, NONCE),
+        Opening(PLAN, PROTOCOL | {"notes": None}, NONCE),
         Opening(PLAN, PROTOCOL, "01" + NONCE[2:]),
     ],
-    ids=["coin", "order of ids", "no ids", "confidence", "more", "nonce"],
+    ids=["coin", "order of ids", "no ids", "confidence", "notes", "nonce"],
 )
 def test_nothing_else_opens_it(other: Opening) -> None:
     with pytest.raises(CommitmentError, match="not what was committed to"):

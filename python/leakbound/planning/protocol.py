@@ -1,0 +1,262 @@
+"""What an audit will be, as it is written down before training: read whole, and rehearsed."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, cast
+
+import numpy as np
+
+from leakbound._base.canonical import is_digest, plain
+from leakbound._base.types import BoolArray, JsonValue, Relation
+from leakbound._base.validation import choice, real, shown
+from leakbound.audits import audit_one_run
+from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.claims import CLAIMS, TradeOffFamily
+from leakbound.cuts import CUT_POLICIES
+from leakbound.errors import LeakboundError, MissingExtraError, OptionError
+from leakbound.results import AuditResult
+
+__all__ = ["ARRAYS", "OPTIONS", "PROTOCOL", "Agreed", "checked_protocol", "made"]
+
+PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
+"""What a protocol has to say."""
+OPTIONS = tuple(
+    one.name for one in fields(OneRunRequest) if one.init and one.name not in {"assume", "ids"}
+)
+"""What an audit of one run is asked for: a protocol fixes each, if only by leaving it out."""
+ARRAYS = ("strata", "groups", "features")
+"""Those of them that are one value for each example, as a prior may be."""
+_MORE = ("checked", "canaries_sha256", "notes")
+"""What else a protocol may say."""
+_RESERVED = {"id", "member", "split"}
+"""Columns of tables that are no scores."""
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """A protocol that was understood: all of it can be done.
+
+    Parameters
+    ----------
+    attacks : tuple of str
+        Names of the scores that will be audited.
+    options : mapping
+        Options of `audit_one_run`, the claim and the cuts as objects.
+    given : frozenset of str
+        Arguments that will be an array, which the protocol names by a word.
+    checked : mapping or None
+        The guarantee that will be put to the test.
+    canaries_sha256 : str or None
+        Digest of the canaries.
+    """
+
+    attacks: tuple[str, ...]
+    options: Mapping[str, Any]
+    given: frozenset[str] = frozenset()
+    checked: Mapping[str, Any] | None = None
+    canaries_sha256: str | None = None
+    request: OneRunRequest = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "request", OneRunRequest(**self.options))
+
+    @classmethod
+    def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
+        """Understand a protocol; OptionError says which of its names is wrong, and how."""
+        given = {name for name in (*ARRAYS, "prior") if isinstance(protocol.get(name), str)}
+        for name in ARRAYS:
+            if name in protocol and name not in given:
+                message = f"{name} is {shown(protocol[name])}: say in words where it comes from"
+                raise OptionError(message)
+        options: dict[str, Any] = {
+            name: protocol[name] for name in OPTIONS if name in protocol and name not in given
+        }
+        options["claim"] = made(protocol["claim"], "claim", _CLAIMS)
+        automatic = protocol["cuts"] == "auto"
+        options["cuts"] = None if automatic else made(protocol["cuts"], "cuts", _CUTS)
+        if "prior" in options:
+            options["prior"] = real(options["prior"], "prior", above=0, below=1)
+        if options.get("design") == "fixed_size":
+            message = 'design is now called "random_split"'
+            raise OptionError(message)
+        digest = protocol.get("canaries_sha256")
+        if "canaries_sha256" in protocol and not is_digest(digest):
+            message = f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits"
+            raise OptionError(message)
+        for name in ("unit", "canaries"):
+            _check_words(protocol[name], name)
+        for name in sorted(given):
+            _check_words(protocol[name], name)
+        return cls(
+            _attacks(protocol["attacks"]),
+            options,
+            frozenset(given),
+            _checked(protocol["checked"], options["claim"]) if "checked" in protocol else None,
+            cast("str | None", digest),
+        )
+
+    def put_to_test(self, result: AuditResult) -> AuditResult:
+        """Return a result with the guarantee of the protocol put to the test, if it names one."""
+        if self.checked is None:
+            return result
+        stated = dict(self.checked)
+        if "epsilon" not in stated:
+            stated["parameter"] = stated.pop(result.claim.parameter)
+        return result.with_check(**stated)
+
+    def rehearse(self, member: BoolArray) -> None:
+        """Audit scores that tell nothing, so that what cannot be done is known before training.
+
+        Parameters
+        ----------
+        member : ndarray of bool, shape (m,)
+            The coins.
+
+        Raises
+        ------
+        OptionError
+            If the audit, or the check of the guarantee, refuses the options with so many examples.
+        MissingExtraError
+            If the audit needs a package that is not installed.
+        """
+        options = dict(self.options)
+        if "prior" in self.given:
+            options["prior"] = np.full(member.size, (member.sum() + 1) / (member.size + 2))
+        if "strata" in self.given:
+            options["strata"] = np.zeros(member.size, np.int64)
+        if "groups" in self.given:
+            options["groups"] = np.arange(member.size)
+        scores = {name: np.arange(member.size, dtype=np.float64) for name in self.attacks}
+        try:
+            self.put_to_test(audit_one_run(scores, member, **options))
+        except MissingExtraError:
+            raise
+        except LeakboundError as error:
+            message = (
+                f"the protocol cannot be kept: an audit of these {member.size:,} examples by it is "
+                f"refused: {error}"
+            )
+            raise OptionError(message) from error
+
+
+def checked_protocol(protocol: Any) -> dict[str, JsonValue]:
+    """Return a copy of a protocol that can be understood whole, in a form that has one spelling."""
+    if not isinstance(protocol, Mapping):
+        message = f"a protocol is a table, got {type(protocol).__name__}"
+        raise OptionError(message)
+    content = cast("dict[str, JsonValue]", plain(dict(protocol), "protocol"))
+    missing = [name for name in PROTOCOL if name not in content]
+    if missing:
+        message = (
+            f"the protocol lacks {', '.join(missing)}: what is not written down before training "
+            "can be chosen after it"
+        )
+        raise OptionError(message)
+    known = (*PROTOCOL, *(name for name in OPTIONS if name not in PROTOCOL), *_MORE)
+    for name in content:
+        if name not in known:
+            message = (
+                f"the protocol has {name!r:.60}, which is no option of an audit of one run"
+                f"{_nearest(name, known)}; what is for people alone goes under notes"
+            )
+            raise OptionError(message)
+    try:
+        Agreed.of(content)
+    except LeakboundError as error:
+        message = f"the protocol's {error}"
+        raise OptionError(message) from error
+    return content
+
+
+def made(value: Any, name: str, kinds: Mapping[str, type[Any]]) -> Any:
+    """Make a claim or a policy from its table: its type, and its fields by name."""
+    kind = kinds.get(str(value["type"])) if isinstance(value, dict) and "type" in value else None
+    if kind is None:
+        word = str(value.get("type", "")) if isinstance(value, dict) else str(value)
+        example = '{ type = "PureDP" }' if name == "claim" else '"auto" or { type = "KLScan" }'
+        message = (
+            f"{name} is {shown(value)}, which this version cannot make{_nearest(word, kinds)}: "
+            f"give a table such as {example}, its type one of {', '.join(kinds)}"
+        )
+        raise OptionError(message)
+    parts = {one.name: one for one in fields(kind) if one.init}
+    given = {key: one for key, one in value.items() if key != "type"}
+    for key in given:
+        if key not in parts:
+            message = f"{name}: {kind.__name__} has no {key!r:.60}{_nearest(key, parts)}"
+            raise OptionError(message)
+    missing = [
+        key
+        for key, one in parts.items()
+        if key not in given and one.default is MISSING and one.default_factory is MISSING
+    ]
+    if missing:
+        message = f"{name}: {kind.__name__} lacks {', '.join(missing)}"
+        raise OptionError(message)
+    try:
+        return kind(**given)
+    except LeakboundError as error:
+        message = f"{name}: {error}"
+        raise OptionError(message) from error
+
+
+_CLAIMS = {one.__name__: one for one in CLAIMS if one is not TradeOffFamily}
+_CUTS = {one.__name__: one for one in CUT_POLICIES}
+
+
+def _attacks(names: Any) -> tuple[str, ...]:
+    """Check the names of attacks: those of columns of a table."""
+    if not isinstance(names, list) or not names:
+        message = f"attacks is {shown(names)}: list the names of the scores that will be audited"
+        raise OptionError(message)
+    for name in names:
+        if not isinstance(name, str) or name != name.strip() or not name.isprintable() or not name:
+            message = f"attacks has {shown(name)}, which is no name of a column"
+            raise OptionError(message)
+        if name in _RESERVED or "," in name:
+            why = "which has a comma in it" if "," in name else "a column that is no score"
+            message = f"attacks has {name!r:.60}, {why}: name it otherwise"
+            raise OptionError(message)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"attacks names {twice!r:.60} twice"
+        raise OptionError(message)
+    return tuple(names)
+
+
+def _checked(stated: Any, claim: Any) -> dict[str, Any]:
+    """Check the guarantee that will be put to the test: ε and δ, or the claim's own parameter."""
+    own = claim.parameter
+    names = ("epsilon", "delta", "relation") if own == "epsilon" else ("epsilon", "delta", own)
+    values = {"epsilon", own} & stated.keys() if isinstance(stated, dict) else set()
+    if not isinstance(stated, dict) or len(values) != 1:
+        message = f"checked is {shown(stated)}: name epsilon, and delta, or {own}"
+        raise OptionError(message)
+    for name in stated:
+        if name not in {"epsilon", "delta", "relation", own}:
+            message = (
+                f"checked has {name!r:.60}{_nearest(name, names)}: name epsilon, and delta, or "
+                f"{own}; and relation, of a random split"
+            )
+            raise OptionError(message)
+    if "delta" in stated and "epsilon" not in stated:
+        message = f"checked has delta beside {own}: the δ of a family is that of its claim"
+        raise OptionError(message)
+    for name in values | ({"delta"} & stated.keys()):
+        real(stated[name], f"checked: {name}", least=0)
+    if "relation" in stated:
+        choice(stated["relation"], "checked: relation", Relation)
+    return dict(stated)
+
+
+def _check_words(value: Any, name: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        message = f"{name} is {shown(value)}: say it in words"
+        raise OptionError(message)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is most like another one, as a hint; "" if none is."""
+    found = difflib.get_close_matches(name[:60], [*known], n=1)
+    return f" (did you mean {found[0]!r}?)" if found else ""

@@ -1,0 +1,146 @@
+"""Bundles whose parts were replaced at random, seals put back on: none that differs is valid."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from bundles import resealed, summed, why, write
+from commitments import scored
+from leakbound.evidence import verify_bundle
+from mutations import mutants, replaced
+
+QUICK, LONG = 250, 10_000
+M = 60
+TEXTS = (
+    *("audit.json", "protocol.json", "opening.json", "commitment.json", "assumptions.json"),
+    *("result.json", "manifest.json", "accountant.json"),
+)
+PURE = {"object": "PureDP", "fields": {}}
+ARGUMENTS: list[Any] = [
+    *({"value": None}, {"value": "x"}, {"value": 10**400}, {"value": -1}, {"value": True}),
+    *({"number": "inf"}, {"array": "array-0"}, {"array": []}, {"plan": True}, {"plan": 1}, PURE),
+    *({"tuple": [PURE, PURE]}, {"tuple": []}, {"tuple": [{"tuple": [{"tuple": []}]}]}, [], 5),
+    *({"mapping": []}, {"mapping": [["a", {"array": "array-0"}]]}, {"mapping": [[1, 2]]}),
+    {"mapping": [["loss", {"array": "array-0"}], ["b", {"array": "array-0"}]]},
+    {"object": "Fixed", "fields": {"guesses": {"value": 10**9}}},
+    {"object": "OutsideIn", "fields": {"levels": {"tuple": [{"value": 5}, {"value": "x"}]}}},
+    {"object": "KLScan", "fields": {"kappa": {"value": "x"}}},
+    {"object": "UnionBound", "fields": {"grid": {"array": "array-0"}}},
+    {"object": "ApproxDP", "fields": {"delta": {"number": "inf"}}},
+    {"object": "ApproxDP", "fields": {"delta": {"value": 1e-5}}},
+    {"object": "SubsampledGaussianDP", "fields": {"steps": {"value": 10**9}}},
+    {"object": "LogisticPropensity", "fields": {}},
+    {"object": ["PureDP"], "fields": {}},
+]
+NAMES = (
+    *("claim", "cuts", "design", "prior", "seed", "scores", "member", "features", "strata"),
+    *("groups", "aggregate", "ids", "bound", "test", "sides", "confidence", "assume", "x"),
+)
+
+
+@pytest.fixture(scope="module", params=["sealed by a protocol", "without one"])
+def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fuzz") / "bundle"
+    if request.param == "without one":
+        plan, scores = scored(M)
+        lb.audit_one_run(scores, plan).bundle(folder, scores=scores, plan=plan)
+    else:
+        write(folder, M)
+    return folder
+
+
+def assaulted(content: Any, name: str, drawn: np.random.Generator) -> Any:
+    """Return the JSON of a file with one or two of its parts replaced."""
+    if name == "audit.json" and drawn.random() < 0.7:
+        argument = NAMES[drawn.integers(len(NAMES))]
+        content["arguments"][argument] = ARGUMENTS[drawn.integers(len(ARGUMENTS))]
+        return content
+    for _ in range(drawn.integers(1, 3)):
+        content = replaced(content, drawn)
+    return content
+
+
+def cases(bundle: Path, count: int) -> Iterator[tuple[str, bytes]]:
+    """Yield names of files, and what is to stand in them."""
+    drawn = np.random.default_rng(count)
+    there = [name for name in TEXTS if (bundle / name).exists()]
+    for _ in range(count):
+        name = there[drawn.integers(len(there))]
+        kept = (bundle / name).read_bytes()
+        kind = drawn.integers(8)
+        if kind == 0:
+            yield name, next(mutants([kept], 1, int(drawn.integers(2**32))))
+        elif kind == 1:
+            archive = ("inputs.npz", "plan.npz")[drawn.integers(2)]
+            if (bundle / archive).exists():
+                content = (bundle / archive).read_bytes()
+                yield archive, next(mutants([content], 1, int(drawn.integers(2**32))))
+        else:
+            content = assaulted(json.loads(kept), name, drawn)
+            text = json.dumps(content, indent=None if name == "result.json" else 1)
+            yield name, f"{text}\n".encode()
+
+
+def claims(bundle: Path) -> Any:
+    """Return what a bundle says that anybody could rely on."""
+    names = ("result.json", "protocol.json", "opening.json", "commitment.json")
+    found = {name: _read(bundle / name) for name in names}
+    for name in ("leakbound", "python", "numpy"):
+        found["result.json"]["provenance"].pop(name)
+    stated = _read(bundle / "assumptions.json")
+    return found, [{**one, "vouched for by": ""} for one in stated]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_bytes()) if path.exists() else None
+
+
+@pytest.mark.usefixtures("drawn_once")
+@pytest.mark.parametrize(
+    "count", [QUICK, pytest.param(LONG, marks=pytest.mark.validity)], ids=["quick", "long"]
+)
+def test_what_was_tampered_with_is_invalid_or_says_the_same(bundle: Path, count: int) -> None:
+    """Whatever is read back ends in a verdict, and a valid one changes nothing that is claimed."""
+    kept = {file.name: file.read_bytes() for file in bundle.iterdir()}
+    before, valid = claims(bundle), 0
+    for name, content in cases(bundle, count):
+        (bundle / name).write_bytes(content)
+        try:
+            (summed if name == "manifest.json" else resealed)(bundle)
+            found = verify_bundle(bundle)
+            assert all(one.words.isprintable() for one in found.checks)
+            assert not re.match(r"\w+: \w+Error: ", found.why), found.why  # of another's making
+            if found.valid:
+                valid += 1
+                _equal(claims(bundle), before)
+        except BaseException as error:
+            error.add_note(f"{name}: {content!r:.3000}")
+            raise
+        finally:
+            for one, text in kept.items():
+                (bundle / one).write_bytes(text)
+    assert why(bundle) == ""
+    assert valid < count // 4
+
+
+def _equal(one: Any, other: Any) -> None:
+    """Compare what is claimed; numbers of a bundle of other versions may differ in last places."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            _equal(one[key], other[key])
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for pair in zip(one, other, strict=True):
+            _equal(*pair)
+    elif {type(one), type(other)} <= {int, float}:  # 0 and 0.0 are read as the same number
+        assert one == pytest.approx(other, rel=1e-9, abs=1e-12)
+    else:
+        assert one == other
+        assert type(one) is type(other)

@@ -1,0 +1,171 @@
+"""Protocols: understood whole when they are committed to, or refused with what is wrong."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import leakbound
+from commitments import PROTOCOL, protocol_toml
+from leakbound.errors import LeakboundError, OptionError
+from leakbound.planning.protocol import Agreed, checked_protocol
+from mutations import QUICK, assaulted, replaced
+
+PLAN = lb.InclusionPlan.create(60, seed=1)
+GAUSSIAN = {"claim": {"type": "GaussianDP", "delta": 0.0}}
+APPROXIMATE = {"claim": {"type": "ApproxDP", "delta": 1e-5}}
+SPLIT = {"design": "random_split"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"attacks": []}, r"attacks is \[\]: list the names"),
+        ({"attacks": "loss"}, "attacks is 'loss': list the names"),
+        ({"attacks": ["loss", "loss"]}, "attacks names 'loss' twice"),
+        ({"attacks": ["loss", 5]}, "attacks has 5, which is no name"),
+        ({"attacks": ["  loss"]}, "attacks has '  loss', which is no name"),
+        ({"attacks": ["lo\nss"]}, "which is no name"),
+        ({"attacks": ["loss,margin"]}, "a comma in it"),
+        ({"attacks": ["id"]}, "a column that is no score"),
+        ({"attacks": [""]}, "which is no name"),
+        ({"claim": "PureDP"}, r"claim is 'PureDP', .* \(did you mean 'PureDP'\?\): give a table"),
+        ({"claim": {"type": "PurDP"}}, "did you mean 'PureDP'"),
+        ({"claim": {}}, "claim is {}, which this version cannot make"),
+        ({"claim": [{"type": "PureDP"}]}, "claim is .*cannot make"),
+        ({"claim": {"type": "TradeOffFamily"}}, "cannot make"),
+        ({"claim": {"type": "ApproxDP"}}, "claim: ApproxDP lacks delta"),
+        ({"claim": {"type": "ApproxDP", "delta": 2.0}}, "claim: delta must be"),
+        ({"claim": {"type": "ApproxDP", "delt": 1e-5}}, r"no 'delt' \(did you mean 'delta'\?\)"),
+        ({"cuts": "kl"}, "cuts is 'kl', which this version cannot make"),
+        ({"cuts": {"type": "Fixed"}}, "cuts: Fixed lacks guesses"),
+        ({"cuts": {"type": "Fixed", "guesses": "x"}}, "cuts: guesses must be an integer"),
+        ({"cuts": {"type": "Fixed", "guesses": 61}}, "an audit of these 60 examples by it is"),
+        ({"cuts": {"type": "Split", "fraction": 2}}, "cuts: fraction"),
+        ({"sides": ["both"]}, r"the protocol's sides must be one of 'both', 'member', got \['both"),
+        ({"confidence": 95}, "the protocol's confidence must be"),
+        ({"confidence": True}, "confidence must be a real number"),
+        ({"design": "coin"}, "design must be one of"),
+        ({"design": "fixed_size"}, 'now called "random_split"'),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"bound": "steinke"}, "cannot be kept: .*bound"),
+        ({"test": "loose"}, "test must be one of"),
+        ({"prior": 0}, "prior must be above 0"),
+        ({"prior": 0.3, **GAUSSIAN}, "cannot be kept: .*prior"),
+        ({"prior": [0.5]}, "prior must be a real number"),
+        ({"strata": 5}, "strata is 5: say in words"),
+        ({"strata": "the label"}, r"cannot be kept: .*strata= is for design"),
+        ({"sides": "member", **SPLIT}, "no meaning under design"),
+        ({"side": "both"}, r"has 'side', .* \(did you mean 'sides'\?\); what is for people"),
+        ({"confidense": 0.9}, "did you mean 'confidence'"),
+        ({"correction": "match"}, "no option of an audit of one run"),
+        ({"assume": None}, "no option of an audit of one run"),
+        ({"unit": ""}, "unit is '': say it in words"),
+        ({"canaries": 5}, "canaries is 5: say it in words"),
+        ({"canaries_sha256": "abc"}, "canaries_sha256 is 'abc', and a digest has 64"),
+        ({"canaries_sha256": None}, "canaries_sha256 is None"),
+        ({"checked": 2}, "checked is 2: name epsilon, and delta, or epsilon"),
+        ({"checked": {}}, "checked is {}"),
+        ({"checked": {"rho": 1}}, "name epsilon, and delta, or epsilon"),
+        ({"checked": {"epsilon": 1.0, "dleta": 0.1}}, "'dleta' .did you mean 'delta'"),
+        ({"checked": {"epsilon": -1}}, "checked: epsilon must be at least 0"),
+        ({"checked": {"epsilon": 1, "delta": 0.1}}, "cannot be kept: .*says nothing about delta"),
+        ({"checked": {"mu": 1, "delta": 0.1}, **GAUSSIAN}, "delta beside mu"),
+        ({"checked": {"mu": 1, "epsilon": 0.1}, **GAUSSIAN}, "name epsilon, and delta, or mu"),
+        ({"checked": {"epsilon": 1}, **SPLIT}, "cannot be kept: .*say what the claim compares"),
+        ({"checked": {"epsilon": 1, "relation": "replace"}}, "cannot be kept: .*audit a random"),
+        ({"checked": {"epsilon": 1, "relation": "swap"}}, "relation must be one of"),
+    ],
+)
+def test_what_no_audit_could_keep_is_not_committed_to(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        PLAN.commit(PROTOCOL | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 3, "test": "tight", "prior": 0.5, "aggregate": "mean", "notes": {"by": ["A"]}},
+        {"checked": {"mu": 1}, **GAUSSIAN},
+        {"checked": {"epsilon": 1, "delta": 1e-6}, **GAUSSIAN},
+        {"bound": "steinke", **APPROXIMATE},
+        {"cuts": {"type": "ScoreAdaptive", "levels": [20, 40]}, **GAUSSIAN},
+        {"checked": {"epsilon": 1, "relation": "add_remove"}, **SPLIT},
+        {"strata": "the label", "groups": "the author", "features": "age", **SPLIT},
+        {"prior": "the column chance", "cuts": {"type": "KLScan"}},
+        {"canaries_sha256": "ab" * 32, "attacks": ["loss", "margin of the best"]},
+    ],
+    ids=str,
+)
+def test_what_can_be_kept_is(change: dict[str, Any]) -> None:
+    opening = PLAN.commit(PROTOCOL | change)
+    assert opening.protocol == PROTOCOL | change
+    opening.commitment.check(opening)
+
+
+def test_coins_that_no_audit_takes_are_not_committed_to() -> None:
+    with pytest.raises(OptionError, match="members"):
+        lb.InclusionPlan(np.ones(60)).commit(PROTOCOL)
+
+
+def test_the_command_refuses_before_it_writes(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.toml").write_text(protocol_toml(atacks='["loss"]'), encoding="utf-8")
+    answer = leakbound("commit", "p.toml", "-m", 40)
+    assert "did you mean 'attacks'" in answer.refusal
+    (tmp_path / "p.toml").write_text("#" * (1 << 20) + "\n", encoding="utf-8")
+    assert "has more than 1,048,576 bytes" in leakbound("commit", "p.toml", "-m", 40).refusal
+    assert [one.name for one in tmp_path.iterdir()] == ["p.toml"]
+
+
+BASES: list[dict[str, Any]] = [
+    PROTOCOL | {"checked": {"epsilon": 1.0, "delta": 0.0}, "seed": 3, "prior": 0.5},
+    PROTOCOL | GAUSSIAN | {"cuts": {"type": "Fixed", "guesses": 20}, "checked": {"mu": 1.0}},
+    PROTOCOL | APPROXIMATE | {"bound": "auto", "test": "tight", "canaries_sha256": "ab" * 32},
+    PROTOCOL | SPLIT | {"checked": {"epsilon": 1.0, "relation": "replace"}, "notes": ["x"]},
+    PROTOCOL | GAUSSIAN | {"cuts": {"type": "ScoreAdaptive", "levels": [20, 40]}},
+]
+_OTHERS: list[Any] = [
+    *({"type": "KLScan"}, {"type": "UnionBound", "grid": "all"}, {"type": "LaplaceDP"}),
+    *({"type": "VilleMixture"}, {"type": "Weighted"}, {"type": "OutsideIn"}, {"type": "Split"}),
+    *("auto", "both", "member", "coins", "random_split", 3, 0.9, {"epsilon": 0.5}),
+]
+
+
+@pytest.mark.parametrize(
+    "count", [QUICK // 2, pytest.param(10_000, marks=pytest.mark.validity)], ids=["quick", "long"]
+)
+def test_protocols_that_were_tampered_with(count: int) -> None:
+    """They are refused as such; what is taken can be audited, whatever the scores."""
+    drawn = np.random.default_rng(count)
+    scores = drawn.normal(size=len(PLAN)).round(1) + PLAN.member
+
+    def cases() -> Any:
+        for _ in range(count):
+            content = checked_protocol(BASES[drawn.integers(len(BASES))])
+            if drawn.random() < 0.5:
+                name = list(content)[drawn.integers(len(content))]
+                content[name] = _OTHERS[drawn.integers(len(_OTHERS))]
+            else:
+                content = replaced(content, drawn)
+            yield content
+
+    def commit(content: Any) -> Agreed:
+        return PLAN.commit(content).agreed
+
+    def judge(content: Any) -> None:
+        agreed = commit(content)
+        if not agreed.given:
+            given = dict.fromkeys(agreed.attacks, scores)
+            agreed.put_to_test(lb.audit_one_run(given, PLAN, **agreed.options))
+
+    kept = refused = 0
+    for content in cases():
+        well, _ = assaulted(iter([content]), commit)
+        if well:
+            assaulted(iter([content]), judge, allowed=())
+        kept, refused = kept + well, refused + 1 - well
+    assert kept > count // 20
+    assert refused > count // 4
+    assert issubclass(OptionError, LeakboundError)
