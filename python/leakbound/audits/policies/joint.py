@@ -19,7 +19,7 @@ from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import unexplained
 from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn, ScoreAdaptive, Split
 from leakbound.cuts.base import Best
-from leakbound.cuts.outside_in import chosen_cut, marked
+from leakbound.cuts.outside_in import chosen_cut, compared, marked
 from leakbound.errors import IncompatibleOptionsError
 
 __all__ = [
@@ -27,14 +27,9 @@ __all__ = [
     "OutsideInFamily",
     "adaptive_policy",
     "joint_policy",
-    "outlying",
     "split_policy",
 ]
 
-_DEVIATIONS = 3.0
-"""So many robust standard deviations from the median a score stands out."""
-_NORMAL = 1.4826
-"""Standard deviation of a normal law over its median distance from the median."""
 _FINENESS = 2.0**20
 """Critical values are rounded down to so many steps between powers of two: see `_strength`."""
 _FARTHEST = 10_000
@@ -92,11 +87,7 @@ class JointPolicy(FamilyPolicy):
 
     def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
         """See `LimitPolicy.compared`: the levels."""
-        made = np.array(self.levels, dtype=np.int64)
-        ends = np.minimum(np.maximum(1, np.rint(made / scale)), path.guesses)
-        found = [path.count(int(end)) for end in ends]
-        share = np.array([right / end for end, right in found])
-        return made, np.rint(made * share).astype(np.int64)
+        return compared(self.levels, path, scale)
 
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
         """See `FamilyPolicy.limits`: a cut at none of the levels rejects nothing."""
@@ -306,21 +297,16 @@ def adaptive_policy(
     Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
     """
     _tight_only(cuts, test)
-    cuts.check(scores.size)
-    levels = tuple(cuts.levels)
-    count = outlying(scores, sides)
-    distance = np.abs(np.log(np.array(levels) / max(1, count)))
-    guesses = levels[int(np.argmin(distance))]
+    guesses, chosen = cuts.choose(scores, sides)
     policy = JointPolicy(
         base=Fixed(guesses),
         claim=claim,
         examples=scores.size,
         sides=sides,
         test=test,
-        cuts=OutsideIn(levels),
+        cuts=OutsideIn(cuts.levels),
         beta=beta,
     )
-    chosen: dict[str, JsonValue] = {"outlying": count, "guesses": guesses}
     return policy, {"test": test, "cuts": encode(cuts), "adaptive": chosen}
 
 
@@ -328,14 +314,3 @@ def _tight_only(cuts: OutsideIn | ScoreAdaptive | Split, test: FdpTest) -> None:
     if test != "tight":
         message = f'cuts={type(cuts).__name__}(…) has no form for test="{test}": take test="tight"'
         raise IncompatibleOptionsError(message)
-
-
-def outlying(scores: FloatArray, sides: Sides) -> int:
-    """Count the scores that stand out, low ones too where both sides are guessed."""
-    median = float(np.median(scores))
-    if not np.isfinite(median):
-        apart = scores > median if sides == "member" else scores != median
-        return int(apart.sum())
-    distance = scores - median
-    spread = _DEVIATIONS * _NORMAL * float(np.median(np.abs(distance)))
-    return int(((distance if sides == "member" else np.abs(distance)) > spread).sum())
