@@ -14,7 +14,6 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.types import (
     ApproxBound,
-    CountOptions,
     FloatArray,
     IntArray,
     JsonValue,
@@ -26,6 +25,7 @@ from leakbound._base.types import (
 )
 from leakbound.audits.policies.reference import REFERENCE, plan_guesses
 from leakbound.claims import ApproxDP
+from leakbound.claims.base import counts_of
 from leakbound.cuts import (
     BestCut,
     CurvePoints,
@@ -205,13 +205,8 @@ class _Joint:
 
     def limit(self, guesses: int, correct: int) -> float:
         """Return the limit on ε of a count, not clipped."""
-        counts: CountOptions = {
-            "correct": correct,
-            "guesses": guesses,
-            "m": self.claim.examples,
-            "k": 2,
-            "one_sided": self.claim.sides == "member",
-        }
+        one_sided = self.claim.sides == "member"
+        counts = counts_of(correct, guesses, self.claim.examples, one_sided=one_sided)
         return _core.approx_joint_epsilon(counts, self.claim.delta, self.level, self.failures)
 
 
@@ -302,7 +297,7 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
     def proved(share: float) -> float:
         limits = (
             _core.approx_joint_epsilon(
-                {"correct": c, "guesses": r, "m": examples, "k": 2, "one_sided": sides == "member"},
+                counts_of(c, r, examples, one_sided=sides == "member"),
                 delta,
                 level,
                 share,
@@ -380,7 +375,7 @@ def chosen_policy(
     examples: int,
     sides: Sides,
     beta: float,
-) -> tuple[ApproxPolicy[Fixed], dict[str, JsonValue]]:
+) -> tuple[_ApproxChosen, dict[str, JsonValue]]:
     """Return the test of a number of guesses that these cuts chose from outputs, and options.
 
     Raise IncompatibleOptionsError for a `bound` that has no form for a chosen number.
@@ -409,7 +404,8 @@ def relaxed_policy(
     allowed: tuple[TailBound, ...]
     allowed = ("panoramia",) if relaxation == "published" else ("coupling", "exact")
     derived = _derived(cuts)
-    form = derived and next((form for form in allowed if form in derived.forms), None)
+    forms = () if derived is None else derived.forms
+    form = next((form for form in allowed if form in forms), None)
     if derived is None or form is None:
         fit = [kind for kind, one in _BY_CUTS.items() if not set(allowed).isdisjoint(one.forms)]
         listed = ", ".join(sorted(kind.__name__ for kind in fit))
