@@ -106,7 +106,8 @@ def choose_level(study: SetStudy) -> ChosenLevel | None:
     rows, signs = two_sided(study.matched(study.plan(expected, level)), audited, study.sides)
     here = chance[rows]
     sure = _SHARE * np.cumsum(here) - _DEVIATIONS * np.sqrt(np.cumsum(here * (1 - here)))
-    failures, form = 0.5, cast("Form", "family")
+    form: Form = "family"
+    failures = 0.5
     if isinstance(claim, ApproxDP):
         failures, form = failure_share(expected, level, claim.delta, study.sides), "approximate"
 
