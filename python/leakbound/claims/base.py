@@ -9,7 +9,7 @@ from typing import ClassVar
 from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
 from leakbound._base.validation import choice, flag, integer, real
 
-__all__ = ["Guarantee", "Observation", "unexplained"]
+__all__ = ["Guarantee", "Observation", "counts_of", "unexplained"]
 
 _SMALLEST = 1e-300
 """The smallest level of a Clopper-Pearson limit."""
@@ -29,13 +29,7 @@ class Observation:
     @property
     def counts(self) -> CountOptions:
         """The counts, as tests of trade-off functions take them."""
-        return {
-            "correct": self.correct,
-            "guesses": self.guesses,
-            "m": self.m,
-            "k": 2,
-            "one_sided": self.one_sided,
-        }
+        return counts_of(self.correct, self.guesses, self.m, one_sided=self.one_sided)
 
     def tail(self, delta: float) -> TailOptions:
         """Return the tail bound at a δ, as tests of (ε, δ)-DP take it."""
@@ -189,6 +183,11 @@ def _lower_bound(
         test=test,
     )
     return claim._least_refuted(observed, real(level, "level", least=_SMALLEST, below=1))  # noqa: SLF001
+
+
+def counts_of(correct: int, guesses: int, m: float, *, one_sided: bool) -> CountOptions:
+    """Return the counts of guesses between two values, as the core takes them."""
+    return {"correct": correct, "guesses": guesses, "m": m, "k": 2, "one_sided": one_sided}
 
 
 def unexplained(counts: CountOptions, level: float) -> bool:

@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from leakbound._base.types import Kind
+import numpy as np
+
+from leakbound._base.types import FloatArray, JsonValue, Kind, Sides
 from leakbound.cuts.base import Finding, Game, Policy
 from leakbound.cuts.outside_in import check_levels, named_levels
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ScoreAdaptive"]
+__all__ = ["ScoreAdaptive", "outlying"]
+
+_DEVIATIONS = 3.0
+"""So many robust standard deviations from the median a score stands out."""
+_NORMAL = 1.4826
+"""Standard deviation of a normal law over its median distance from the median."""
 
 
 @dataclass(frozen=True)
 class ScoreAdaptive(Policy):
-    """One of a few numbers of guesses, whichever the scores suggest: for trade-off functions.
+    """One of a few numbers of guesses, whichever the scores suggest: for δ > 0 and families.
 
     Examples stand out if their score is more than 3 robust standard deviations (1.4826 times the
     median distance from the median) away from the median, above it only with `sides="member"`. The
@@ -61,9 +68,31 @@ class ScoreAdaptive(Policy):
 
     def audit(self, _game: Game, _level: float, /) -> Finding:
         """See `Policy.audit`: on its own it has no bound, whatever the game."""
-        message = "cuts=ScoreAdaptive(…) is for families of trade-off functions: take KLScan here"
+        message = (
+            "cuts=ScoreAdaptive(…) is for delta > 0 and for families of trade-off functions: take "
+            "KLScan here"
+        )
         raise IncompatibleOptionsError(message)
 
     def check(self, examples: int) -> None:
         """Raise OptionError if there are fewer examples than guesses."""
         check_levels(type(self).__name__, self.levels, examples)
+
+    def choose(self, scores: FloatArray, sides: Sides) -> tuple[int, dict[str, JsonValue]]:
+        """Return the level that scores suggest, and what options say of the choice."""
+        self.check(scores.size)
+        count = outlying(scores, sides)
+        distance = np.abs(np.log(np.array(self.levels) / max(1, count)))
+        guesses = self.levels[int(np.argmin(distance))]
+        return guesses, {"outlying": count, "guesses": guesses}
+
+
+def outlying(scores: FloatArray, sides: Sides) -> int:
+    """Count the scores that stand out, low ones too where both sides are guessed."""
+    median = float(np.median(scores))
+    if not np.isfinite(median):
+        apart = scores > median if sides == "member" else scores != median
+        return int(apart.sum())
+    distance = scores - median
+    spread = _DEVIATIONS * _NORMAL * float(np.median(np.abs(distance)))
+    return int(((distance if sides == "member" else np.abs(distance)) > spread).sum())

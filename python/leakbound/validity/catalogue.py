@@ -21,6 +21,7 @@ from leakbound.cuts import (
     EqualLevelScan,
     Fixed,
     KLScan,
+    OutsideIn,
     ScoreAdaptive,
     Split,
     Uncorrected,
@@ -37,6 +38,7 @@ from leakbound.validity.games import (
     Attacks,
     Boundary,
     LaplaceNoise,
+    Looks,
     Play,
     Response,
     UserGame,
@@ -48,12 +50,14 @@ from leakbound.validity.same_seed import same_seed_cases
 from leakbound.validity.suite import CHEAP, COSTLY, DEAR, FUTILE, MODERATE, Case
 from leakbound.validity.synthetic import synthetic_cases
 from leakbound.validity.ties import coarse_cases
-from leakbound.validity.trials import ERROR, OneRun, Panoramia, Stream
+from leakbound.validity.trials import ERROR, OneRun, OneRunClaims, Panoramia, Stream
 from leakbound.validity.zero_run import zero_run_cases
 
 __all__ = ["attack_cases", "cases", "pure_policies"]
 
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
+_RARE = 1e-4
+"""γ and δ of PANORAMIA, in games of 150 examples."""
 _DELTA = 0.01
 """δ of the games: so large that failures happen in a few hundred games."""
 
@@ -80,6 +84,8 @@ def _approx_policies(m: int) -> dict[str, CutPolicy | None]:
         "kl": KLScan(min_guesses=m // 4),
         "union": UnionBound(),
         "geometric": UnionBound(grid="geometric"),
+        "split": Split(),
+        "adaptive": ScoreAdaptive([10, 40, 120]),
     }
 
 
@@ -215,6 +221,38 @@ def _together() -> Iterator[Case]:
             for name in ("kl", "fixed", "geometric"):
                 cuts = name, pure_policies(m)[name]
                 yield _one_run(three, PureDP(), cuts, sides, quick=100, long=DEAR)
+        for truth, claim in _OUTSIDE_IN:
+            play, planned = _LEAKS[truth][1], ("planned", None)
+            looks = f"three-{truth}", Looks(play=play, number=3)
+            yield _one_run(looks, claim, planned, sides, quick=20, long=COSTLY)
+
+
+_OUTSIDE_IN: tuple[tuple[str, Claim], ...] = (
+    ("noise", GaussianDP()),
+    ("gaussian", GaussianDP()),
+    ("mixture", GaussianDP()),
+    ("noise", ApproxDP(delta=_DELTA)),
+    ("response", ApproxDP(delta=_DELTA)),
+)
+"""Games at the boundary of claims whose number of guesses labels choose from the outside in."""
+
+
+def _claims_together() -> Iterator[Case]:
+    """Yield cases of two claims about the same game, neither of which may be too much."""
+    both: tuple[Claim, ...] = (GaussianDP(), ApproxDP(delta=_DELTA))
+    for sides in _SIDES:
+        for truth in ("noise", "gaussian", "mixture"):
+            yield Case(
+                audit="one-run",
+                claim=" and ".join(one.name for one in both),
+                cuts="planned",
+                sides=sides,
+                truth=truth,
+                error=ERROR,
+                trial=OneRunClaims(_LEAKS[truth][1], both, {"sides": sides}),
+                quick=20,
+                long=COSTLY,
+            )
 
 
 def _streams() -> Iterator[Case]:
@@ -273,6 +311,16 @@ def _panoramia() -> Iterator[Case]:
     for limit, (epsilon, options) in _LIMITS.items():
         trial = Panoramia(0.5, 0.73, epsilon, options)
         yield row(claim=f"ε, {limit}", cuts="kl", truth="p=0.5,0.73", trial=trial)
+    # γ and δ so small that no failure happens: the cost of allowing for them is all there is
+    for cuts, policy in {
+        "planned": None,
+        "kl": KLScan(),
+        "outside-in": OutsideIn([20, 60]),
+    }.items():
+        for pair in _PAIRS:
+            options = {"gamma": _RARE, "delta": _RARE, "cuts": policy}
+            truth, trial = "p={:g},{:g}".format(*pair), Panoramia(*pair, None, options)
+            yield row(claim="(c, γ), (c+ε, γ+δ)", cuts=cuts, truth=truth, trial=trial)
     # no leakage, and a generator that the attack can tell from the data where the baseline cannot
     blind = Panoramia(0.5, 0.8, 0.0, {})
     yield row(claim="ε̃ as ε", cuts="kl", truth="blind", trial=blind, valid=False, long=FUTILE)
@@ -308,6 +356,7 @@ _TABLES = (
     _families,
     _not_fair,
     _together,
+    _claims_together,
     _streams,
     _uncorrected,
     _panoramia,

@@ -18,6 +18,7 @@ __all__ = [
     "Audited",
     "Boundary",
     "LaplaceNoise",
+    "Looks",
     "Play",
     "Played",
     "Response",
@@ -108,6 +109,38 @@ class Attacks:
         game = self.play(seed=2 * seed)
         size = 1 - Purpose.SURENESS.rng(seed).random((self.number, game.scores.size))
         return Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """Several attacks on the output of one game."""
+
+    scores: FloatArray
+    game: Audited
+
+    @property
+    def member(self) -> BoolArray:
+        """What the coins said."""
+        return self.game.member
+
+    def epsilon(self, delta: float) -> float:
+        """Return the truth: that of the game, as scores are made of its output."""
+        return self.game.epsilon(delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Looks:
+    """Attacks on one output: as it is, and others that are sure of what it says by chance."""
+
+    play: Play
+    number: int
+
+    def __call__(self, *, seed: int) -> _Looked:
+        """Play the game of a seed."""
+        game = self.play(seed=2 * seed)
+        size = 1 - Purpose.SURENESS.rng(seed).random((self.number - 1, game.scores.size))
+        centred = game.scores - np.median(game.scores)
+        return _Looked(np.vstack([game.scores, centred * size]), game)
 
 
 @dataclass(frozen=True, kw_only=True)

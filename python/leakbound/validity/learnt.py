@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
-from leakbound.claims import GaussianDP
+from leakbound.claims import GaussianDP, PureDP
 from leakbound.validity.shifted import Leak, NoisySums, Shifted, ShiftedPlay
 from leakbound.validity.suite import COSTLY, Case
-from leakbound.validity.zero_run import FIXED, FORMS, M, leak_of, zero_run_case
+from leakbound.validity.zero_run import FIXED, FORMS, OUTSIDE_IN, M, leak_of, zero_run_case
 
 __all__ = ["learnt_cases"]
 
@@ -38,3 +39,24 @@ def learnt_cases() -> Iterator[Case]:
                 plays[f"learnt-noisy-sum-{ratio:g}"] = sums
             for truth, play in plays.items():
                 yield zero_run_case(form, play, truth, over_set=True, quick=0, long=_GAMES)
+    yield from _levels()
+
+
+def _levels() -> Iterator[Case]:
+    """Yield cases of matching where labels choose the number of guesses from the outside in."""
+    for name, claim, _ in FORMS:
+        if name != "match" or isinstance(claim, PureDP):
+            continue
+        form = name, claim, dict[str, Any]()
+        for kind in ("nothing", leak_of(claim)):
+            for shift in _SHIFTS:
+                game = Shifted(m=M, failure=claim.delta, holdout=_HELD_OUT, kind=kind, shift=shift)
+                yield zero_run_case(
+                    form,
+                    game,
+                    f"learnt-{kind}-{shift:g}",
+                    cuts=OUTSIDE_IN,
+                    over_set=True,
+                    quick=5 if shift == 1 else 0,
+                    long=_GAMES,
+                )

@@ -3,7 +3,7 @@
 The public names are those of `leakbound.validity`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +13,11 @@ from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit
 from leakbound.claims import FAMILIES, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity, PropensityFit
+from leakbound.results import AuditResult
 from leakbound.validity.games import Play, two_rankings
 from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
 
-__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
+__all__ = ["ERROR", "Cautious", "OneRun", "OneRunClaims", "Panoramia", "Stream", "ZeroRun"]
 
 ERROR = 0.1
 """Share of false claims that every audit here may make."""
@@ -60,6 +61,32 @@ class OneRun:
         )
         delta = _SMALL_DELTA if isinstance(self.claim, FAMILIES) else self.claim.delta
         return result.epsilon(delta) > game.epsilon(delta)
+
+
+@dataclass(frozen=True)
+class OneRunClaims:
+    """Whether any of several claims about one run says more than the truth."""
+
+    play: Play
+    claims: tuple[Claim, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        game = self.play(seed=2 * seed)
+        results = audit_one_run(
+            game.scores,
+            game.member,
+            claim=self.claims,
+            confidence=1 - ERROR,
+            seed=2 * seed + 1,
+            **self.options,
+        )
+        return any(result.epsilon(d) > game.epsilon(d) for d, result in self._deltas(results))
+
+    def _deltas(self, results: Sequence[AuditResult]) -> Iterator[tuple[float, AuditResult]]:
+        for claim, result in zip(self.claims, results, strict=True):
+            yield (_SMALL_DELTA if isinstance(claim, FAMILIES) else claim.delta), result
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,15 @@ from leakbound._base.types import SidesChoice
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.validity.shifted import Leak, Shifted, ShiftedPlay
-from leakbound.validity.suite import DEAR, Case
+from leakbound.validity.suite import COSTLY, DEAR, FUTILE, Case
 from leakbound.validity.trials import ERROR, Cautious, ZeroRun
 
-__all__ = ["FIXED", "FORMS", "M", "leak_of", "zero_run_case", "zero_run_cases"]
+__all__ = ["FIXED", "FORMS", "OUTSIDE_IN", "M", "leak_of", "zero_run_case", "zero_run_cases"]
 
 M = 150
 FIXED: dict[str, Any] = {"cuts": Fixed(40)}
+OUTSIDE_IN = "match-outside-in"
+"""What rows of matching are called where labels choose the number of guesses."""
 _FAILURE = 1e-3
 _RARE = 1e-6
 
@@ -41,6 +43,7 @@ def zero_run_cases() -> Iterator[Case]:
                 game = Shifted(m=M, kind=kind, failure=form[1].delta)
                 yield zero_run_case(form, game, f"shifted-{kind}", sides, quick=40, long=DEAR)
     yield from _fixed_numbers()
+    yield from _levels()
 
 
 def leak_of(claim: Claim) -> Leak:
@@ -54,6 +57,7 @@ def zero_run_case(
     truth: str,
     sides: SidesChoice = "both",
     *,
+    cuts: str = "",
     design: str = "coins",
     over_set: bool = False,
     quick: int,
@@ -65,7 +69,7 @@ def zero_run_case(
     return Case(
         audit="zero-run",
         claim=claim.name,
-        cuts=name,
+        cuts=cuts or name,
         sides=sides,
         truth=truth,
         error=ERROR,
@@ -89,4 +93,30 @@ def _fixed_numbers() -> Iterator[Case]:
             game = Shifted(m=2 * M, kind=kind, failure=form[1].delta, design="fixed_size")
             yield zero_run_case(
                 form, game, f"fixed-size-{kind}", design="fixed_size", quick=20, long=DEAR
+            )
+
+
+def _levels() -> Iterator[Case]:
+    """Yield cases of matching where labels choose the number of guesses from the outside in."""
+    claims: tuple[Claim, ...] = (ApproxDP(delta=_FAILURE), GaussianDP())
+    for claim in claims:
+        for kind in ("nothing", leak_of(claim)):
+            game = Shifted(m=M, kind=kind, failure=claim.delta)
+            for sides in ("both", "member"):
+                yield zero_run_case(
+                    ("match", claim, {}),
+                    game,
+                    f"shifted-{kind}",
+                    sides,
+                    cuts=OUTSIDE_IN,
+                    quick=20,
+                    long=COSTLY,
+                )
+            yield zero_run_case(
+                ("match", claim, {"derandomize": True}),
+                game,
+                f"shifted-{kind}-of-draws",
+                cuts=OUTSIDE_IN,
+                quick=0,
+                long=FUTILE,
             )

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
+from leakbound.audits.policies.approximate_dp import chosen_policy
 from leakbound.audits.policies.joint import joint_policy
 from leakbound.validity import most_errors
 
@@ -55,6 +57,35 @@ def test_gaussian_scores_keep_the_truth(mu: float, sides: SidesChoice, games: in
     assert wrong <= most_errors(games, BETA, 12)
 
 
+@lru_cache
+def dp_sgd(sigma: float, sides: SidesChoice) -> lb.TradeOff:
+    """The curve of 20 steps at a rate of .2, at the next noise on a grid that allows more."""
+    return lb.SubsampledGaussianDP(sampling_rate=0.2, steps=20).curve(sigma, sides)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_subsampled_noise_keeps_the_truth(sides: SidesChoice) -> None:
+    """At the boundary of DP-SGD: every example has its own 20 noisy samples of membership."""
+    rate, steps, sigma, games = 0.2, 20, 1.0, 400
+    claim = lb.TradeOffFamily(
+        parameter="sigma",
+        tradeoff=lambda noise: dp_sgd(math.floor(10 * noise + 1e-9) / 10, sides),
+        bracket=(0.5, 8.0),
+        increasing=False,
+    )
+    wrong = 0
+    for seed in range(games):
+        rng = np.random.default_rng([seed, 41])
+        member = rng.random(M) < 0.5
+        sampled = member[:, None] & (rng.random((M, steps)) < rate)
+        seen = sampled + sigma * rng.normal(size=(M, steps))
+        ratio = np.exp((2 * seen - 1) / (2 * sigma**2))
+        scores = np.log1p(rate * (ratio - 1)).sum(axis=1)
+        wrong += audit(Played(scores, member), claim, sides=sides).bound < sigma
+    assert wrong <= most_errors(games, BETA, 12)
+
+
 @pytest.mark.parametrize("sides", ["both", "member"])
 @pytest.mark.parametrize("games", GAMES)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-4), (1.0, 1e-4), (3.0, 1e-2)])
@@ -86,14 +117,17 @@ def test_mixtures_keep_the_truth(games: int) -> None:
     assert wrong <= most_errors(games, BETA, 12)
 
 
-def failing_mechanism(least: tuple[int, int], guesses: tuple[int, int], chance: float) -> float:
-    """Return the probability that a (0, δ)-DP mechanism reaches a least count.
+def failing_mechanism(
+    least: tuple[int, int], guesses: tuple[int, int], chance: float, right: float = 0.5
+) -> float:
+    """Return the probability that a mechanism which may fail reaches a least count.
 
-    As a rule its output says nothing and asks for many guesses; with a small chance it tells the
-    truth about as many examples as the few guesses that it asks for then.
+    As a rule it answers at random, rightly with probability `right`, and asks for many guesses;
+    with a small chance it tells the truth about as many examples as the few guesses that it asks
+    for then.
     """
     few, many = guesses
-    noise = stats.binomial_tail(least[1], many, 0.5) if least[1] <= many else 0.0
+    noise = stats.binomial_tail(least[1], many, right) if least[1] <= many else 0.0
     return (1 - chance) * noise + chance * (least[0] <= few)
 
 
@@ -122,10 +156,82 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
     for share in (0.02, 0.2, 0.34, 0.4, 0.6):
         counts = least(guesses[0], together(share)), least(guesses[1], together(share))
         assert failing_mechanism(counts, guesses, chance) <= level
+    # what `Split` and `ScoreAdaptive` take: a number that the output chose, by the same proof
+    policy, _ = chosen_policy(1, lb.Split(), delta, "auto", examples=m, sides="both", beta=level)
+
+    def chosen(correct: int, made: int) -> float:
+        return float(policy.limits(np.array([made]), np.array([correct]), level)[0])
+
+    counts = least(guesses[0], chosen), least(guesses[1], chosen)
+    assert 0.1 * level < failing_mechanism(counts, guesses, chance) <= level
     # as a family: (0, δ)-DP is a curve
     curve = lb.TradeOff.approx(0.0, delta).core
     joint = _core.JointCertificate(guesses, one_by_one, m, one_sided=False, curve=curve)
     assert failing_mechanism(one_by_one, guesses, chance) <= joint.bound_for(curve)
+
+
+@pytest.mark.parametrize("values", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", [0.0, 1.5])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_mechanism_that_knows_keeps_its_bound_about_several_values(
+    values: int, epsilon: float, share: float
+) -> None:
+    """Guesses between k values, k-ary randomised response, and δ that fails all at once."""
+    m, delta, level = 2000, 2e-5, 0.05
+    right = math.exp(epsilon) / (math.exp(epsilon) + values - 1)
+    worst = 0.0
+    for few in (1, 2, 3, 5, 8):
+        guesses = few, 1000
+        chance = m * delta / few
+
+        def least(made: int) -> int:
+            counts = {"guesses": made, "m": m, "k": values, "one_sided": False}
+            return next(
+                (
+                    right
+                    for right in range(1, made + 1)
+                    if _core.approx_joint_epsilon(
+                        {"correct": right, **counts},  # type: ignore[typeddict-item]
+                        delta,
+                        level,
+                        share,
+                    )
+                    >= epsilon
+                ),
+                made + 1,
+            )
+
+        counts = least(few), least(guesses[1])
+        worst = max(worst, failing_mechanism(counts, guesses, chance, right))
+    assert 0.3 * level < worst <= level
+
+
+class Knowing:
+    """Plays the (0, δ)-DP mechanism above: scores stand out as many as it wants to be guessed."""
+
+    m, delta, guesses = 10_000, 1e-5, (6, 5000)
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng([seed, 23])
+        self.member = rng.random(self.m) < 0.5
+        few, many = self.guesses
+        row = rng.permutation(self.m)
+        self.scores = 1e-3 * rng.normal(size=self.m)
+        if rng.random() < self.m * self.delta / few:
+            self.scores[row[:few]] += np.where(self.member[row[:few]], 5.0, -5.0)
+        else:
+            self.scores[row[: many - 1000]] += np.where(rng.random(many - 1000) < 0.5, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("games", [pytest.param(6000, marks=pytest.mark.validity)])
+@pytest.mark.parametrize("cuts", [lb.ScoreAdaptive([6, 5000]), lb.Split(), lb.OutsideIn()])
+def test_a_mechanism_that_knows_when_it_leaked_is_not_slandered(cuts: Any, games: int) -> None:
+    claim = lb.ApproxDP(delta=Knowing.delta)
+    wrong = 0
+    for seed in range(games):
+        game = Knowing(seed)
+        wrong += audit(game, claim, cuts=cuts, confidence=0.95).bound > 0
+    assert wrong <= most_errors(games, 0.05, 12)
 
 
 @pytest.mark.parametrize("sides", ["both", "member"])

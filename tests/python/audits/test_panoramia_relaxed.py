@@ -52,7 +52,7 @@ def test_each_ranking_has_its_failures(
 ) -> None:
     baseline, attack, member = scores
     gamma, delta = 1e-4, 3e-4
-    result = lb.audit_panoramia(*scores, gamma=gamma, delta=delta)
+    result = lb.audit_panoramia(*scores, gamma=gamma, delta=delta, cuts=lb.KLScan())
     options: dict[str, Any] = {"beta": BETA / 2, "min_guesses": 100}
     alone = stats.kl_scan(path(baseline, member), delta=gamma, **options)
     both = stats.kl_scan(path(attack, member), delta=gamma + delta - gamma * delta, **options)
@@ -66,15 +66,59 @@ def test_each_ranking_has_its_failures(
     assert lb.PanoramiaResult.from_json(result.to_json()) == result
 
 
+def test_by_default_number_and_count_have_one_proof(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    gamma, delta = 1e-4, 3e-4
+    result = lb.audit_panoramia(*scores, gamma=gamma, delta=delta)
+    together = gamma + delta - gamma * delta
+    for audit, values, failures in (
+        (result.baseline, scores[0], gamma),
+        (result.attack, scores[1], together),
+    ):
+        chosen: Any = audit.options["outside_in"]
+        assert audit.guesses in chosen["levels"]
+        assert audit.correct == path(values, scores[2])[: audit.guesses].sum()
+        share = chosen["failures"] * BETA / 2
+        p = 1 / (1 + math.exp(-audit.bound))
+        law = scipy_stats.binom(audit.guesses, p)
+        tail = law.sf(audit.correct - 1)
+        price = failures * M / 2 * tail / (audit.correct * law.pmf(audit.correct))
+        kappa = BETA / 2 - share
+        # the one condition that stops ε from growing holds with equality, the other holds
+        used = max(tail / kappa, price * (1 - kappa) / share)
+        assert used == pytest.approx(1, abs=1e-6)
+    assert "appendix E" in result.theorem
+    assert "gamma + δ - gamma δ" in result.theorem
+    assert result.options["cuts"] == {"type": "OutsideIn", "levels": None}
+    assert lb.PanoramiaResult.from_json(result.to_json()) == result
+
+
+def test_a_chosen_number_pays_off_where_failures_weigh() -> None:
+    """Where a generator misses a point in a thousand, all cuts at once see failures in each."""
+    rng = np.random.default_rng(14)
+    member = rng.random(10_000) < 0.5
+    attack = rng.normal(size=10_000) + 1.5 * member
+    game = rng.normal(size=10_000), attack, member
+    bounds = [
+        lb.audit_panoramia(*game, gamma=1e-3, cuts=cuts).c_plus_epsilon_lb
+        for cuts in (None, lb.KLScan(), lb.Fixed(1000))
+    ]
+    assert bounds[0] > max(1.0, bounds[1] + 0.5, 0.95 * bounds[2])
+
+
 def test_a_model_alone_may_fail(scores: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    plain, relaxed = lb.audit_panoramia(*scores), lb.audit_panoramia(*scores, delta=1e-4)
+    plain = lb.audit_panoramia(*scores)
+    relaxed = lb.audit_panoramia(*scores, delta=1e-4, cuts=lb.KLScan())
     assert relaxed.c_lb == plain.c_lb
     assert relaxed.c_plus_epsilon_lb < plain.c_plus_epsilon_lb
     noisy = lb.audit_panoramia(*scores, delta=0.01)
     assert any("delta = 0.01 is not below 1/m" in text for text in noisy.warnings)
 
 
-@pytest.mark.parametrize("options", [{}, {"cuts": lb.UnionBound(grid="geometric")}])
+@pytest.mark.parametrize(
+    "options", [{"cuts": lb.KLScan()}, {"cuts": lb.UnionBound(grid="geometric")}]
+)
 def test_bounds_fall_as_the_generator_may_miss_more(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray], options: dict[str, Any]
 ) -> None:
@@ -247,6 +291,8 @@ GAMES: dict[str, dict[str, Any]] = {
     "delta": {"delta": 3e-3},
     "both": {"gamma": 2e-3, "delta": 2e-3},
     "recall": {"gamma": 3e-3, "max_recall": 0.5},
+    "levels": {"gamma": 2e-3, "delta": 2e-3, "cuts": lb.OutsideIn([10, 40, 100])},
+    "scan": {"gamma": 2e-3, "delta": 2e-3, "cuts": lb.KLScan()},
     "union": {"gamma": 3e-3, "cuts": lb.UnionBound(grid="geometric")},
     "fixed": {"gamma": 3e-3, "cuts": lb.Fixed(120)},
     "weights": {"cuts": lb.Weighted()},

@@ -4,11 +4,12 @@ from dataclasses import replace
 from functools import singledispatch
 from typing import TypeAlias
 
-from leakbound._base.types import FdpTest, FloatArray, JsonValue
+from leakbound._base.records import encode
+from leakbound._base.types import ApproxBound, FdpTest, FloatArray, JsonValue
 from leakbound.audits.engine.ranking import audit_scores
 from leakbound.audits.multiplicity import Proof
 from leakbound.audits.one_run.request import OneRunRequest
-from leakbound.audits.policies.approximate_dp import approx_policy
+from leakbound.audits.policies.approximate_dp import approx_policy, chosen_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.joint import adaptive_policy, joint_policy, split_policy
@@ -20,6 +21,7 @@ from leakbound.cuts.split import SplitTest
 
 __all__ = ["one_run_proof"]
 
+ApproximateChoice: TypeAlias = tuple[Policy, Policy, dict[str, JsonValue]]
 FamilyChoice: TypeAlias = tuple[Policy, FamilyPolicy, dict[str, JsonValue]]
 
 
@@ -49,16 +51,41 @@ def _proof(policy: Policy, game: Game, level: float, options: dict[str, JsonValu
 
 
 def _of_approximate_dp(claim: ApproxDP, request: OneRunRequest, game: Game, level: float) -> Proof:
-    policy, options = approx_policy(
-        request.cuts,
-        claim.delta,
-        request.bound,
-        examples=game.examples,
-        sides=game.sides,
-        beta=level,
-    )
-    options["bound_at_delta_0"] = audit_scores(policy.base, game, level).bound
+    policy, pure, options = _approximate_choice(request.cuts, claim, request.bound, game, level)
+    options["bound_at_delta_0"] = audit_scores(pure, game, level).bound
     return _proof(policy, game, level, options)
+
+
+@singledispatch
+def _approximate_choice(
+    cuts: CutPolicy | None, claim: ApproxDP, bound: ApproxBound, game: Game, level: float
+) -> ApproximateChoice:
+    """Return the policy of an audit, that of the same cuts for δ = 0, and options."""
+    policy, options = approx_policy(
+        cuts, claim.delta, bound, examples=game.examples, sides=game.sides, beta=level
+    )
+    return policy, policy.base, options
+
+
+@_approximate_choice.register
+def _(
+    cuts: Split, claim: ApproxDP, bound: ApproxBound, game: Game, level: float
+) -> ApproximateChoice:
+    tested, options = chosen_policy(
+        1, cuts, claim.delta, bound, examples=game.examples, sides=game.sides, beta=level
+    )
+    return SplitTest(cuts, tested), cuts, options
+
+
+@_approximate_choice.register
+def _(
+    cuts: ScoreAdaptive, claim: ApproxDP, bound: ApproxBound, game: Game, level: float
+) -> ApproximateChoice:
+    guesses, chosen = cuts.choose(game.scores, game.sides)
+    tested, options = chosen_policy(
+        guesses, cuts, claim.delta, bound, examples=game.examples, sides=game.sides, beta=level
+    )
+    return tested, tested.base, options | {"cuts": encode(cuts), "adaptive": chosen}
 
 
 @singledispatch

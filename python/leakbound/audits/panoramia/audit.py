@@ -39,7 +39,7 @@ from leakbound.audits.panoramia.conditional import (
     PairAudit,
     Shown,
 )
-from leakbound.audits.policies.approximate_dp import relaxed_policy
+from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import (
     CUT_POLICIES,
@@ -47,6 +47,7 @@ from leakbound.cuts import (
     Fixed,
     Game,
     KLScan,
+    OutsideIn,
     Policy,
     Split,
     UnionBound,
@@ -69,6 +70,12 @@ _RELAXED = (
     "but for failures, whose mean is at most m / 2 times the probability of a wrong guess times "
     "gamma for the baseline, and gamma + δ - gamma δ for the attack (appendix E, by a coupling "
     "that needs no independence). "
+)
+_RELAXED_JOINTLY = (
+    "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: given all other "
+    "coins, what is seen of a member is at most e^c times as likely as of the generated point, "
+    "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). These "
+    "stand for e^ε and δ below. "
 )
 _NO_DIFFERENCE = (
     "the attack finds no more than the baseline: the generated points may be too easy to tell "
@@ -112,8 +119,9 @@ def audit_panoramia(
     confidence : float
         Probability that both bounds are not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts of each ranking are tested; `KLScan()` if None. `UnionBound()` is the paper's;
-        `Weighted()` takes scores in [0, 1] as weights, without cuts.
+        Which cuts of each ranking are tested. If None, `KLScan()`, and `OutsideIn()` for a ranking
+        with γ or δ above 0. `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as
+        weights, without cuts.
     gamma : float
         γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
     delta : float
@@ -121,8 +129,9 @@ def audit_panoramia(
     tail : {"exact", "hoeffding"}
         Limits of `UnionBound`: Clopper-Pearson, or Hoeffding's (equation 1 of the paper).
     relaxation : {"knapsack", "published"}
-        How γ and δ are allowed for: whatever failures depend on, or (for `Fixed` and `UnionBound`)
-        as published, where they depend on nothing.
+        How γ and δ are allowed for: whatever failures depend on (by coupling, and for `OutsideIn`
+        with number and count in one proof), or for `Fixed` and `UnionBound` as published, where
+        they depend on nothing.
     max_recall : float
         Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
         say nothing. It is fixed in advance, so it is free.
@@ -266,7 +275,7 @@ def audit_panoramia(
         lower_bound=bound if kind == "lower_bound" else None,
         baseline=baseline,
         attack=attack,
-        theorem=_THEOREM + (_RELAXED if relaxed.together else "") + policy.method + _meaning(limit),
+        theorem=_THEOREM + relaxed.theorem(policy) + policy.method + _meaning(limit),
         assumptions=_assumptions(
             limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
         ),
@@ -356,6 +365,13 @@ class _Relaxed:
     def together(self) -> float:
         """γ + δ - γδ."""
         return self.gamma + self.delta - self.gamma * self.delta
+
+    def theorem(self, policy: Policy) -> str:
+        """Return what holds but for failures, as the policy uses it; "" where there are none."""
+        if not self.together:
+            return ""
+        jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, OutsideIn)
+        return _RELAXED_JOINTLY if jointly else _RELAXED
 
     def options(self) -> dict[str, JsonValue]:
         """Return what the result shows."""

@@ -14,8 +14,10 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.types import (
     ApproxBound,
-    CountOptions,
+    FloatArray,
+    IntArray,
     JsonValue,
+    PathOrder,
     Relaxation,
     Sides,
     TailBound,
@@ -23,6 +25,7 @@ from leakbound._base.types import (
 )
 from leakbound.audits.policies.reference import REFERENCE, plan_guesses
 from leakbound.claims import ApproxDP
+from leakbound.claims.base import counts_of
 from leakbound.cuts import (
     BestCut,
     CurvePoints,
@@ -33,15 +36,17 @@ from leakbound.cuts import (
     KLScan,
     OutsideIn,
     PathPolicy,
+    ScoreAdaptive,
+    Split,
     UnionBound,
 )
-from leakbound.cuts.base import Best
-from leakbound.cuts.outside_in import chosen_cut, marked
-from leakbound.cuts.paths import DerivedPolicy
+from leakbound.cuts.base import ORDERS, Best
+from leakbound.cuts.outside_in import chosen_cut, compared, marked
+from leakbound.cuts.paths import DerivedPolicy, LimitPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "relaxed_policy"]
+__all__ = ["ApproxPolicy", "approx_policy", "chosen_policy", "relaxed_policy"]
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
@@ -172,6 +177,39 @@ class _ApproxFixed(_ApproxGrid):
         return self.base.curve(path, level, points)
 
 
+_JOINT = (
+    "The count is tested by the largest probability that Theorem 3.1 of Mahloujifar et al. (2025) "
+    "allows number and count together for the tradeoff curve e^ε x + δ, in closed form."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Joint:
+    """Limits that hold whatever number of guesses is chosen, by the output or from outside in."""
+
+    claim: _Claim
+    level: float
+
+    @property
+    def failures(self) -> float:
+        """The share of the level that failures have, fixed before labels are seen."""
+        claim = self.claim
+        return failure_share(claim.examples, self.level, claim.delta, claim.sides)
+
+    def plan(self, cuts: OutsideIn) -> _core.OutsideIn:
+        """Return the ladder, and the rule that stops on it."""
+        claim = self.claim
+        return cuts.plan(
+            claim.examples, self.level, claim.sides, "approximate", claim.delta, self.failures
+        )
+
+    def limit(self, guesses: int, correct: int) -> float:
+        """Return the limit on ε of a count, not clipped."""
+        one_sided = self.claim.sides == "member"
+        counts = counts_of(correct, guesses, self.claim.examples, one_sided=one_sided)
+        return _core.approx_joint_epsilon(counts, self.claim.delta, self.level, self.failures)
+
+
 class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
     """The number of guesses chosen by labels from the outside in, under one joint bound."""
 
@@ -179,17 +217,14 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
 
     @property
     def method(self) -> str:
-        return (
-            f"{self.base.design} The count is tested by the largest probability that Theorem 3.1 "
-            "of Mahloujifar et al. (2025) allows number and count together for the tradeoff curve "
-            "e^ε x + δ, in closed form."
-        )
+        return f"{self.base.design} {_JOINT}"
 
     def audit(self, game: Game, level: float, /) -> Finding:
         found = super().audit(game, level)
         best, claim = found.best, ApproxDP(delta=self.claim.delta)
+        joint = _Joint(claim=self.claim, level=level)
         chosen: dict[str, JsonValue] = {
-            "levels": list(self._plan(level).levels),
+            "levels": list(joint.plan(self.base).levels),
             "guesses": best.cut,
             "bound_if_fixed": claim.lower_bound(
                 best.successes,
@@ -198,34 +233,58 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
                 level,
                 one_sided=self.claim.sides == "member",
             ),
-            "failures": failure_share(
-                self.claim.examples, level, self.claim.delta, self.claim.sides
-            ),
+            "failures": joint.failures,
         }
         return replace(found, options=found.options | {"outside_in": chosen})
 
     def bound(self, path: _core.Path, level: float, /) -> Best:
-        guesses, correct = chosen_cut(self._plan(level), path)
-        claim = self.claim
-        share = failure_share(claim.examples, level, claim.delta, claim.sides)
-        counts: CountOptions = {
-            "correct": correct,
-            "guesses": guesses,
-            "m": claim.examples,
-            "k": 2,
-            "one_sided": claim.sides == "member",
-        }
-        limit = _core.approx_joint_epsilon(counts, claim.delta, level, share)
-        return Best(limit, guesses, correct)
+        joint = _Joint(claim=self.claim, level=level)
+        guesses, correct = chosen_cut(joint.plan(self.base), path)
+        return Best(joint.limit(guesses, correct), guesses, correct)
 
     def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
         best = self.bound(path, level)
         return marked(path, points, best.cut, best.logit)
 
-    def _plan(self, level: float) -> _core.OutsideIn:
-        claim = self.claim
-        share = failure_share(claim.examples, level, claim.delta, claim.sides)
-        return self.base.plan(claim.examples, level, claim.sides, "approximate", claim.delta, share)
+
+@dataclass(frozen=True, kw_only=True)
+class _ApproxChosen(ApproxPolicy[Fixed], LimitPolicy):
+    """A number of guesses that scores, or a part of the examples, chose: outputs, both of them."""
+
+    forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
+    beta: float
+
+    @property
+    def method(self) -> str:
+        return f"One cut, whose number of guesses may have been chosen by the scores. {_JOINT}"
+
+    @property
+    def fixed_guesses(self) -> None:
+        """See `PathPolicy.fixed_guesses`: none is."""
+        return
+
+    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
+        """See `PathPolicy.orders`: one path is cut."""
+        return ORDERS[sides][-1:]
+
+    def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
+        """See `LimitPolicy.compared`: the ladder of `OutsideIn`."""
+        plan = _Joint(claim=self.claim, level=self.beta).plan(OutsideIn())
+        return compared(plan.levels, path, scale)
+
+    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
+        """See `LimitPolicy.limits`."""
+        joint = _Joint(claim=self.claim, level=level)
+        pairs = zip(guesses.tolist(), correct.tolist(), strict=True)
+        return np.array([joint.limit(made, right) for made, right in pairs])
+
+    def bound(self, path: _core.Path, level: float, /) -> Best:
+        guesses, correct = path.count(self.base.guesses)
+        return Best(_Joint(claim=self.claim, level=level).limit(guesses, correct), guesses, correct)
+
+    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
+        best = self.bound(path, level)
+        return marked(path, points, best.cut, best.logit)
 
 
 @lru_cache(maxsize=256)
@@ -238,7 +297,7 @@ def failure_share(examples: int, level: float, delta: float, sides: Sides) -> fl
     def proved(share: float) -> float:
         limits = (
             _core.approx_joint_epsilon(
-                {"correct": c, "guesses": r, "m": examples, "k": 2, "one_sided": sides == "member"},
+                counts_of(c, r, examples, one_sided=sides == "member"),
                 delta,
                 level,
                 share,
@@ -287,7 +346,7 @@ def approx_policy(
     if derived is None:
         message = (
             f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
-            "KLScan or UnionBound"
+            "KLScan, ScoreAdaptive, Split or UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
@@ -299,11 +358,37 @@ def approx_policy(
     form = derived.forms[0] if bound == "auto" else bound
     if form not in derived.forms:
         message = (
-            f'bound="{bound}" is for Fixed and UnionBound: a scan under delta > 0 is by coupling'
+            f'bound="{bound}" under delta > 0 is for Fixed and UnionBound: {type(cuts).__name__} '
+            f'takes "{derived.forms[0]}"'
         )
         raise IncompatibleOptionsError(message)
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
     return derived.of(cuts, context), {"bound": form}
+
+
+def chosen_policy(
+    guesses: int,
+    cuts: Split | ScoreAdaptive,
+    delta: float,
+    bound: ApproxBound,
+    *,
+    examples: int,
+    sides: Sides,
+    beta: float,
+) -> tuple[_ApproxChosen, dict[str, JsonValue]]:
+    """Return the test of a number of guesses that these cuts chose from outputs, and options.
+
+    Raise IncompatibleOptionsError for a `bound` that has no form for a chosen number.
+    """
+    if bound not in {"auto", *_ApproxChosen.forms}:
+        message = (
+            f'bound="{bound}" under delta > 0 is for Fixed and UnionBound: {type(cuts).__name__} '
+            'takes "exact"'
+        )
+        raise IncompatibleOptionsError(message)
+    context = _Claim(delta=delta, examples=examples, sides=sides, form="exact")
+    policy = _ApproxChosen(base=Fixed(guesses), claim=context, beta=beta)
+    return policy, {"bound": "exact"}
 
 
 def relaxed_policy(
@@ -311,15 +396,19 @@ def relaxed_policy(
 ) -> ApproxPolicy[PathPolicy]:
     """Return the policy for guesses of "member" about members and generated points.
 
-    Without `cuts` it is `KLScan()`, or for the published form `UnionBound()`; `failures` is
+    Without `cuts` it is `OutsideIn()`, or for the published form `UnionBound()`; `failures` is
     γ + δ - γδ. Raise IncompatibleOptionsError if the policy has no such form.
     """
-    form: TailBound = "coupling" if relaxation == "knapsack" else "panoramia"
     if cuts is None:
-        cuts = KLScan() if form == "coupling" else UnionBound()
+        cuts = UnionBound() if relaxation == "published" else OutsideIn()
+    allowed: tuple[TailBound, ...]
+    allowed = ("panoramia",) if relaxation == "published" else ("coupling", "exact")
     derived = _derived(cuts)
-    if derived is None or form not in derived.forms:
-        listed = ", ".join(kind.__name__ for kind, one in _BY_CUTS.items() if form in one.forms)
+    forms = () if derived is None else derived.forms
+    form = next((form for form in allowed if form in forms), None)
+    if derived is None or form is None:
+        fit = [kind for kind, one in _BY_CUTS.items() if not set(allowed).isdisjoint(one.forms)]
+        listed = ", ".join(sorted(kind.__name__ for kind in fit))
         message = (
             f"cuts={type(cuts).__name__} has no {relaxation} form: with gamma or delta above 0 "
             f"take one of {listed}"

@@ -23,7 +23,7 @@ from leakbound._base.types import (
 )
 from leakbound.audits.policies.reference import REFERENCE, plan_guesses
 from leakbound.claims import AnyFamily
-from leakbound.claims.base import unexplained
+from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, UnionBound
 from leakbound.cuts.base import ORDERS, Best, CurvePoints
@@ -130,13 +130,8 @@ class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
         )
 
     def _counts(self, guesses: int, correct: int) -> CountOptions:
-        return {
-            "correct": correct,
-            "guesses": guesses,
-            "m": self.examples,
-            "k": 2,
-            "one_sided": self.sides == "member",
-        }
+        one_sided = self.sides == "member"
+        return counts_of(correct, guesses, self.examples, one_sided=one_sided)
 
     def _cuts(self, path: _core.Path) -> tuple[IntArray, IntArray]:
         pairs = [path.count(cut) for cut in self.base.cuts(path.guesses)]

@@ -5,42 +5,128 @@ seen, the one that is tested depends on scores, and on labels beyond it at most.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import encode
-from leakbound._base.types import FdpTest, FloatArray, IntArray, JsonValue, Sides
+from leakbound._base.types import CountOptions, FdpTest, FloatArray, IntArray, JsonValue, Sides
 from leakbound.audits.policies.f_dp import FamilyPolicy
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
-from leakbound.claims.base import unexplained
+from leakbound.claims.base import counts_of, unexplained
 from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn, ScoreAdaptive, Split
 from leakbound.cuts.base import Best
-from leakbound.cuts.outside_in import chosen_cut, marked
+from leakbound.cuts.outside_in import chosen_cut, compared, marked
 from leakbound.errors import IncompatibleOptionsError
 
 __all__ = [
     "JointPolicy",
+    "JointTest",
     "OutsideInFamily",
     "adaptive_policy",
     "joint_policy",
-    "outlying",
     "split_policy",
 ]
 
-_DEVIATIONS = 3.0
-"""So many robust standard deviations from the median a score stands out."""
-_NORMAL = 1.4826
-"""Standard deviation of a normal law over its median distance from the median."""
 _FINENESS = 2.0**20
 """Critical values are rounded down to so many steps between powers of two: see `_strength`."""
 _FARTHEST = 10_000
 """The most examples with which more of them are asked for."""
 _CLOSE = 0.02
 """A proof made at a parameter within this share of what it proves is as good as any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointTest:
+    """What counts prove of a family where one of several numbers of guesses was chosen.
+
+    `tau` are the levels of Algorithm 3 whose least counts are the vector v(t).
+    """
+
+    claim: AnyFamily
+    levels: tuple[int, ...]
+    tau: tuple[float, ...]
+    examples: int
+    sides: Sides
+    level: float
+
+    @property
+    def proxy(self) -> GaussianDP | LaplaceDP:
+        """The family whose critical values weigh levels against each other."""
+        return self.claim if isinstance(self.claim, GaussianDP | LaplaceDP) else GaussianDP()
+
+    def counts(self, index: int, correct: int) -> CountOptions:
+        """Return the counts of so many correct guesses at a level."""
+        one_sided = self.sides == "member"
+        return counts_of(correct, self.levels[index], self.examples, one_sided=one_sided)
+
+    def rough(self, index: int, correct: int) -> float:
+        """Return what Algorithm 3 alone would prove of the proxy at a level."""
+        return self.proxy.critical(self.counts(index, correct), self.tau[index], "recursion") or 0.0
+
+    def strength(self, index: int, correct: int) -> float:
+        """Return the strength that so many correct guesses at a level prove, 0 for nothing."""
+        if unexplained(self.counts(index, correct), self.level):
+            return 0.0
+        find = _remembered_strength if self.proxy is self.claim else _strength
+        return find(self, index, correct)
+
+
+def _strength(test: JointTest, index: int, correct: int) -> float:
+    """Return the strength that `correct` guesses right at a level prove, 0 for nothing.
+
+    What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
+    are nested in t, so that the least of those that prove too much bounds all of them. t is rounded
+    down to a grid so coarse that roundings of the recursion cannot make the least counts of two of
+    its values fall; the count seen is then compared with that of its level once more.
+    """
+    claim, proxy, sides, level = test.claim, test.proxy, test.sides, test.level
+    one_sided = sides == "member"
+    critical = test.rough(index, correct)
+    if not critical:
+        return 0.0
+    mantissa, exponent = math.frexp(critical)
+    t = math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
+    curve = proxy.curve(t, sides)
+    least = _core.fdp_least_rejected(test.levels, test.examples, one_sided, curve.core, test.tau)
+    if correct < least[index]:
+        return 0.0
+    tested = [
+        (made, right) for made, right in zip(test.levels, least, strict=True) if right <= made
+    ]
+    made, right = zip(*tested, strict=True)
+    best: float | None = None
+    proof = _core.JointCertificate(made, right, test.examples, one_sided, curve.core)
+    for _ in range(2):
+        theta = _proved(claim, proof, sides, level)
+        if theta is None and best is None and proxy is not claim:
+            own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
+            if own is not None:  # the proxy may be unlike the family: begin at its own curve
+                proof = proof.made_at(claim.curve(own, sides).core)
+                theta = _proved(claim, proof, sides, level)
+        if theta is None:
+            break
+        before, best = best, theta if best is None else max(best, theta, key=claim.strength)
+        if before is None and proxy is claim and abs(theta - t) <= _CLOSE * t:
+            break
+        proof = proof.made_at(claim.curve(theta, sides).core)
+    return 0.0 if best is None else claim.strength(best)
+
+
+def _proved(
+    claim: AnyFamily, proof: _core.JointCertificate, sides: Sides, level: float
+) -> float | None:
+    """Return the least private parameter that a certificate refutes, if any."""
+    return claim.least_private(
+        lambda theta: proof.bound_for(claim.curve(theta, sides).core) <= level
+    )
+
+
+_remembered_strength = lru_cache(maxsize=65_536)(_strength)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +168,8 @@ class JointPolicy(FamilyPolicy):
     @property
     def horizon(self) -> int:
         """See `PathPolicy.horizon`: a few proofs for other numbers are soon made."""
-        return _FARTHEST if self.cuts.levels is None and self._proxy is self.claim else 1
+        quick = self.cuts.levels is None and isinstance(self.claim, GaussianDP | LaplaceDP)
+        return _FARTHEST if quick else 1
 
     def with_size(self, guesses: int, examples: int, /) -> Self:
         """See `PathPolicy.with_size`."""
@@ -92,120 +179,34 @@ class JointPolicy(FamilyPolicy):
 
     def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
         """See `LimitPolicy.compared`: the levels."""
-        made = np.array(self.levels, dtype=np.int64)
-        ends = np.minimum(np.maximum(1, np.rint(made / scale)), path.guesses)
-        found = [path.count(int(end)) for end in ends]
-        share = np.array([right / end for end, right in found])
-        return made, np.rint(made * share).astype(np.int64)
+        return compared(self.levels, path, scale)
 
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
         """See `FamilyPolicy.limits`: a cut at none of the levels rejects nothing."""
-        found = np.zeros(guesses.size)
-        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
-            if made in self.levels and not unexplained(self._counts(made, right), level):
-                found[i] = self._limit(self.levels.index(made), right, level)
-        return found
+        return self._at_levels(guesses, correct, self.tested(level).strength)
 
     def rough(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
         """See `LimitPolicy.rough`: what Algorithm 3 alone would prove of the proxy."""
-        tau = dict(zip(self.levels, self._tau(level), strict=True))
-        found = np.zeros(guesses.size)
-        for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
-            if made in tau:
-                counts = self._counts(made, right)
-                found[i] = self._proxy.critical(counts, tau[made], "recursion") or 0.0
-        return found
+        return self._at_levels(guesses, correct, self.tested(level).rough)
 
-    @property
-    def _proxy(self) -> GaussianDP | LaplaceDP:
-        """The family whose critical values weigh levels against each other."""
-        return self.claim if isinstance(self.claim, GaussianDP | LaplaceDP) else GaussianDP()
-
-    def _tau(self, level: float) -> list[float]:
-        return [share * level for share in self.plan.shares]
-
-    def _limit(self, index: int, correct: int, level: float) -> float:
-        """Return the strength that a count at a level proves, 0 for nothing."""
-        fits = self._proxy is self.claim
-        find = _remembered_strength if fits else _strength
-        return find(
-            self.claim,
-            self._proxy,
-            self.levels,
-            tuple(self._tau(level)),
-            index,
-            correct,
-            self.examples,
-            self.sides,
-            level,
+    def tested(self, level: float) -> JointTest:
+        """Return the test of all levels together."""
+        return JointTest(
+            claim=self.claim,
+            levels=self.levels,
+            tau=tuple(share * level for share in self.plan.shares),
+            examples=self.examples,
+            sides=self.sides,
+            level=level,
         )
 
-
-def _strength(
-    claim: AnyFamily,
-    proxy: GaussianDP | LaplaceDP,
-    levels: tuple[int, ...],
-    tau: tuple[float, ...],
-    index: int,
-    correct: int,
-    examples: int,
-    sides: Sides,
-    level: float,
-) -> float:
-    """Return the strength that `correct` guesses right at a level prove, 0 for nothing.
-
-    What is reported is proved of the vector v(t), at whichever curve the proof was made; vectors
-    are nested in t, so that the least of those that prove too much bounds all of them. t is rounded
-    down to a grid so coarse that roundings of the recursion cannot make the least counts of two of
-    its values fall; the count seen is then compared with that of its level once more.
-    """
-    one_sided = sides == "member"
-    counts: Any = {
-        "correct": correct,
-        "guesses": levels[index],
-        "m": examples,
-        "k": 2,
-        "one_sided": one_sided,
-    }
-    critical = proxy.critical(counts, tau[index], "recursion")
-    if not critical:
-        return 0.0
-    mantissa, exponent = math.frexp(critical)
-    t = math.ldexp(math.floor(mantissa * _FINENESS - 1) / _FINENESS, exponent)
-    curve = proxy.curve(t, sides)
-    least = _core.fdp_least_rejected(levels, examples, one_sided, curve.core, tau)
-    if correct < least[index]:
-        return 0.0
-    tested = [(made, right) for made, right in zip(levels, least, strict=True) if right <= made]
-    made, right = zip(*tested, strict=True)
-    best: float | None = None
-    proof = _core.JointCertificate(made, right, examples, one_sided, curve.core)
-    for _ in range(2):
-        theta = _proved(claim, proof, sides, level)
-        if theta is None and best is None and proxy is not claim:
-            own = claim.critical(counts, tau[index], "recursion")
-            if own is not None:  # the proxy may be unlike the family: begin at its own curve
-                proof = proof.made_at(claim.curve(own, sides).core)
-                theta = _proved(claim, proof, sides, level)
-        if theta is None:
-            break
-        before, best = best, theta if best is None else max(best, theta, key=claim.strength)
-        if before is None and proxy is claim and abs(theta - t) <= _CLOSE * t:
-            break
-        proof = proof.made_at(claim.curve(theta, sides).core)
-    return 0.0 if best is None else claim.strength(best)
-
-
-def _proved(
-    claim: AnyFamily, proof: _core.JointCertificate, sides: Sides, level: float
-) -> float | None:
-    """Return the least private parameter that a certificate refutes, if any."""
-    return claim.least_private(
-        lambda theta: proof.bound_for(claim.curve(theta, sides).core) <= level
-    )
-
-
-_remembered_strength = lru_cache(maxsize=65_536)(_strength)
+    def _at_levels(
+        self, guesses: IntArray, correct: IntArray, proves: Callable[[int, int], float]
+    ) -> FloatArray:
+        index = {made: i for i, made in enumerate(self.levels)}
+        pairs = zip(guesses.tolist(), correct.tolist(), strict=True)
+        found = [proves(index[made], right) if made in index else 0.0 for made, right in pairs]
+        return np.array(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,13 +245,11 @@ class OutsideInFamily(JointPolicy):
         """See `Policy.audit`: options tell the levels, the one reached and what the proof costs."""
         found = super().audit(game, level)
         best = found.best
-        counts = self._counts(best.cut, best.successes)
-        alone = self.claim.critical(counts, level, "recursion")
-        chosen: dict[str, JsonValue] = {
-            "levels": list(self.levels),
-            "guesses": best.cut,
-            "bound_if_fixed": self.claim.nothing if alone is None else alone,
-        }
+        chosen: dict[str, JsonValue] = {"levels": list(self.levels), "guesses": best.cut}
+        if isinstance(self.claim, GaussianDP | LaplaceDP):  # for other curves it costs an audit
+            counts = self._counts(best.cut, best.successes)
+            alone = self.claim.critical(counts, level, "recursion")
+            chosen["bound_if_fixed"] = self.claim.nothing if alone is None else alone
         return replace(found, options=found.options | {"outside_in": chosen})
 
 
@@ -306,21 +305,16 @@ def adaptive_policy(
     Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
     """
     _tight_only(cuts, test)
-    cuts.check(scores.size)
-    levels = tuple(cuts.levels)
-    count = outlying(scores, sides)
-    distance = np.abs(np.log(np.array(levels) / max(1, count)))
-    guesses = levels[int(np.argmin(distance))]
+    guesses, chosen = cuts.choose(scores, sides)
     policy = JointPolicy(
         base=Fixed(guesses),
         claim=claim,
         examples=scores.size,
         sides=sides,
         test=test,
-        cuts=OutsideIn(levels),
+        cuts=OutsideIn(cuts.levels),
         beta=beta,
     )
-    chosen: dict[str, JsonValue] = {"outlying": count, "guesses": guesses}
     return policy, {"test": test, "cuts": encode(cuts), "adaptive": chosen}
 
 
@@ -328,14 +322,3 @@ def _tight_only(cuts: OutsideIn | ScoreAdaptive | Split, test: FdpTest) -> None:
     if test != "tight":
         message = f'cuts={type(cuts).__name__}(…) has no form for test="{test}": take test="tight"'
         raise IncompatibleOptionsError(message)
-
-
-def outlying(scores: FloatArray, sides: Sides) -> int:
-    """Count the scores that stand out, low ones too where both sides are guessed."""
-    median = float(np.median(scores))
-    if not np.isfinite(median):
-        apart = scores > median if sides == "member" else scores != median
-        return int(apart.sum())
-    distance = scores - median
-    spread = _DEVIATIONS * _NORMAL * float(np.median(np.abs(distance)))
-    return int(((distance if sides == "member" else np.abs(distance)) > spread).sum())

@@ -89,8 +89,9 @@ def audit_zero_run(
         Probability that the bound is not above the truth, in (0, 1), propensities included.
     cuts : CutPolicy, optional
         Which cuts are tested. If None, `KLScan()` for `PureDP` by matching or with odds of its own
-        for each guess, else `Fixed` at a number planned from what is kept. Over a confidence set
-        `Fixed`, or if None planned numbers.
+        for each guess, `OutsideIn()` for other claims by matching, else `Fixed` at a planned
+        number. Over a confidence set `Fixed`, or if None a number that labels choose from the
+        outside in (matching, where there is D'), and else planned ones.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
     adversary : {"raw", "paper_aware", "residual", "bayes"}, optional

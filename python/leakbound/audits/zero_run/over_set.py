@@ -24,7 +24,7 @@ from leakbound.audits.zero_run.least_favourable import (
 from leakbound.audits.zero_run.propensities import audited_features, other_share
 from leakbound.audits.zero_run.study import confidence_of, summary
 from leakbound.audits.zero_run.subset import audited_rows
-from leakbound.cuts import Fixed
+from leakbound.cuts import Fixed, OutsideIn
 from leakbound.cuts.warnings import tie_warnings
 from leakbound.errors import (
     FeaturesError,
@@ -280,6 +280,7 @@ class SetAudit:
             told = np.where(member, 1.0, -1.0)
             return self._least(told, claim, least.correction, least.level).bound
 
+        cuts = OutsideIn() if "outside_in" in least.options else Fixed(max(1, least.guesses))
         audit = summary(
             scores,
             member,
@@ -288,7 +289,7 @@ class SetAudit:
             path="member" if least.one_sided else "interleaved",
             successes=member[least.rows] == (least.signs > 0),
             ceiling=perfect,
-            options={"cuts": encode(Fixed(max(1, least.guesses)))},
+            options={"cuts": encode(cuts)},
         )
         return replace(audit, reason=least.reason)
 

@@ -10,11 +10,13 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound.audits.zero_run.fair_counts import candidates, middle
+from leakbound.audits.zero_run.set_levels import choose_level
 from leakbound.audits.zero_run.set_study import LeastFavourable, explained
 from leakbound.audits.zero_run.study import two_sided
 
 if TYPE_CHECKING:
-    from leakbound._base.types import FloatArray, IntArray
+    from leakbound._base.types import BoolArray, FloatArray, IntArray, JsonValue
+    from leakbound.audits.zero_run.set_levels import ChosenLevel
     from leakbound.audits.zero_run.set_study import SetStudy
 
 __all__ = ["draws_of", "least_by_matching"]
@@ -59,8 +61,15 @@ def least_by_matching(study: SetStudy) -> LeastFavourable:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
     found = study.found
     expected = max(2, int(2 * expit(-np.abs(study.planned)).sum()))
-    guesses = study.plan(min(expected, found.audited), study.level / 2)
-    matching = _Matching(study=study, guesses=guesses, ranks=study.matched(guesses))
+    chosen = choose_level(study)
+    options: dict[str, JsonValue]
+    if chosen is None:
+        guesses = study.plan(min(expected, found.audited), study.level / 2)
+        ranks, options = study.matched(guesses), {"planned": guesses}
+    else:
+        guesses, ranks = chosen.guesses, chosen.ranks()
+        options = {"outside_in": {"levels": list(chosen.levels), "guesses": guesses}}
+    matching = _Matching(study=study, guesses=guesses, ranks=ranks, chosen=chosen)
     rows, signs = two_sided(matching.ranks, found.audited, study.sides)
     estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
     bound, made, correct, kept = estimate
@@ -83,7 +92,7 @@ def least_by_matching(study: SetStudy) -> LeastFavourable:
         log_odds=odds,
         rows=rows,
         signs=signs,
-        options={"planned": guesses, "draws": draws_of(found.audited)},
+        options=options | {"draws": draws_of(found.audited)},
         one_sided=study.one_sided,
     )
 
@@ -112,6 +121,7 @@ class _Matching:
     study: SetStudy
     guesses: int
     ranks: FloatArray
+    chosen: ChosenLevel | None = None
     _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
     def counts(self, log_odds: FloatArray) -> IntArray:
@@ -120,16 +130,9 @@ class _Matching:
         All are rounded to the side that proves less, so that few bounds have to be computed: kept,
         and where fewer are kept than should be guessed, guesses up and correct ones down.
         """
-        counts = _core.matched_counts(
-            self.ranks,
-            self.study.found.member,
-            np.ravel(log_odds),
-            self.study.uniforms.ravel(),
-            guesses=self.guesses,
-            one_sided=self.study.one_sided,
-            residual=False,
-        )
-        table = np.array([np.reshape(one, (len(log_odds), -1)) for one in counts])
+        table = self._table(log_odds, np.ones(self.ranks.size, dtype=np.bool_))
+        if self.chosen is not None:
+            table[2] = self._table(log_odds, self.chosen.inside)[2]
         step = max(1, self.study.found.audited // _PARTS)
         short = table[1] < self.guesses
         up = -(-table[:2] // step) * step
@@ -138,11 +141,27 @@ class _Matching:
         table[2] -= np.where(short, table[2] % step, 0)
         return np.ascontiguousarray(table.transpose(1, 0, 2))
 
+    def _table(self, log_odds: FloatArray, rows: BoolArray) -> IntArray:
+        """Return what draws keep of some examples, guesses about them and right ones."""
+        counts = _core.matched_counts(
+            self.ranks[rows],
+            self.study.found.member[rows],
+            np.ravel(log_odds[:, rows]),
+            self.study.uniforms[:, rows].ravel(),
+            guesses=self.guesses,
+            one_sided=self.study.one_sided,
+            residual=False,
+        )
+        return np.array([np.reshape(one, (len(log_odds), -1)) for one in counts])
+
     def proved(self, correct: int, guesses: int, kept: int) -> float:
         """Return what so many correct guesses prove."""
         key = correct, guesses, kept
         if key not in self._proved:
-            self._proved[key] = self.study.fair(*key)
+            if self.chosen is not None and kept > 0:
+                self._proved[key] = self.chosen.proved(correct, kept)
+            else:
+                self._proved[key] = self.study.fair(*key)
         return self._proved[key]
 
     def middle(self, counts: IntArray) -> _Outcome:

@@ -1,0 +1,145 @@
+"""The number of guesses about matched examples, chosen by labels from the outside in.
+
+One choice serves all log-odds of a confidence set and all draws of what is kept. Nested sets
+H_1 ⊂ H_2 ⊂ … of *all* examples, the most confident first, are fixed by scores and by log-odds that
+no audited label had a part in. Whether level l is tested is decided by labels outside H_l, kept or
+not; guessed are the first c'_l kept examples of H_l. Take any log-odds. If they are true, then
+given features, what is kept, and labels of what is not, the labels of kept examples are fair coins;
+those that decided are outside of every set that the example guessed about is in, and levels are
+functions of what is kept. So the joint certificate holds, and with it the least bound over the set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.odds import expit
+from leakbound.audits.policies.approximate_dp import failure_share
+from leakbound.audits.policies.joint import JointTest
+from leakbound.audits.zero_run.study import two_sided
+from leakbound.claims import ApproxDP, PureDP
+from leakbound.claims.base import counts_of
+from leakbound.cuts import OutsideIn
+
+if TYPE_CHECKING:
+    from leakbound._base.types import BoolArray, FloatArray
+    from leakbound.audits.zero_run.set_study import SetStudy
+    from leakbound.claims import AnyFamily
+    from leakbound.cuts.outside_in import Form
+
+__all__ = ["ChosenLevel", "choose_level"]
+
+_SHARE = 0.95
+"""Part of the examples expected to be kept that a set is sure to keep,"""
+_DEVIATIONS = 3.0
+"""but for so many standard deviations."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChosenLevel:
+    """A level, the examples that may be guessed about, and what counts at it prove."""
+
+    study: SetStudy
+    levels: tuple[int, ...]
+    shares: tuple[float, ...]
+    index: int
+    inside: BoolArray
+    failures: float
+
+    @property
+    def guesses(self) -> int:
+        """How many guesses are made, if so many examples are kept."""
+        return self.levels[self.index]
+
+    def ranks(self) -> FloatArray:
+        """Return ranks balanced for so many guesses, examples not to guess about in the middle."""
+        order = np.argsort(-self.study.matched(self.guesses), kind="stable")
+        within, others = order[self.inside[order]], order[~self.inside[order]]
+        top = within.size if self.study.one_sided else (within.size + 1) // 2
+        ranks = np.empty(order.size)
+        ranks[np.concatenate([within[:top], others, within[top:]])] = np.arange(order.size, 0, -1)
+        return ranks
+
+    def proved(self, correct: int, kept: int) -> float:
+        """Return what so many correct guesses prove, at half of the level.
+
+        Where fewer examples are kept than a level has guesses, the level has so many.
+        """
+        study, level = self.study, self.study.level / 2
+        levels = [made for made in self.levels if made < kept]
+        index = min(self.index, len(levels))
+        if isinstance(study.claim, ApproxDP):
+            made = min(self.guesses, kept)
+            counts = counts_of(correct, made, kept, one_sided=study.one_sided)
+            limit = _core.approx_joint_epsilon(counts, study.claim.delta, level, self.failures)
+            return max(0.0, limit)
+        if len(levels) < len(self.levels):
+            levels.append(kept)
+        test = JointTest(
+            claim=cast("AnyFamily", study.claim),
+            levels=tuple(levels),
+            tau=tuple(share * level for share in self.shares[: len(levels)]),
+            examples=kept,
+            sides=study.sides,
+            level=level,
+        )
+        return study.claim.at_strength(test.strength(index, correct))
+
+
+def choose_level(study: SetStudy) -> ChosenLevel | None:
+    """Choose how many kept examples to guess about, by labels from the outside in.
+
+    None where the number is named, or the claim or test has no joint proof, or nothing but audited
+    labels says how many examples matching keeps.
+    """
+    claim, audited, level = study.claim, study.found.audited, study.level / 2
+    fits = study.guesses is None and study.test == "tight" and not isinstance(claim, PureDP)
+    if not fits or not study.planned.any():
+        return None
+    chance = 2 * expit(-np.abs(study.planned))
+    expected = min(audited, max(2, int(chance.sum())))
+    rows, signs = two_sided(study.matched(study.plan(expected, level)), audited, study.sides)
+    here = chance[rows]
+    sure = _SHARE * np.cumsum(here) - _DEVIATIONS * np.sqrt(np.cumsum(here * (1 - here)))
+    form: Form = "family"
+    failures = 0.5
+    if isinstance(claim, ApproxDP):
+        failures, form = failure_share(expected, level, claim.delta, study.sides), "approximate"
+
+    def planned(levels: list[int] | None) -> _core.OutsideIn:
+        return OutsideIn(levels).plan(expected, level, study.sides, form, claim.delta, failures)
+
+    levels = np.array(planned(None).levels)
+    ends = np.searchsorted(np.maximum.accumulate(sure), levels) + 1
+    reached = ends < audited
+    if not reached.any():
+        return None
+    levels, ends = levels[reached], ends[reached]
+    plan = planned(levels.tolist())
+    # as if no more examples than will be kept were there: some of each shell, evenly spaced
+    shells = zip(
+        pairwise([0, *levels.tolist(), expected]),
+        pairwise([0, *ends.tolist(), audited]),
+        strict=True,
+    )
+    seen = [
+        np.linspace(first, last, made - before, endpoint=False).astype(np.int64)
+        for (before, made), (first, last) in shells
+    ]
+    right = study.right(rows, signs)[np.concatenate(seen)]
+    index = plan.choose(_core.Path.from_successes(right))
+    inside = np.zeros(audited, dtype=np.bool_)
+    inside[rows[: ends[index]]] = True
+    return ChosenLevel(
+        study=study,
+        levels=tuple(plan.levels),
+        shares=tuple(plan.shares),
+        index=index,
+        inside=inside,
+        failures=failures,
+    )
