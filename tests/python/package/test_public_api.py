@@ -147,6 +147,7 @@ SIGNATURES = {
     ),
     lb.OneRunStream.update: "(self, scores, member, *, ids=None)",
     lb.AuditResult.check: "(self, *, epsilon=None, delta=0.0, parameter=None, relation=None)",
+    lb.AuditResult.against: "(self, *, epsilon, delta, relation, unit='example', source='')",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",
