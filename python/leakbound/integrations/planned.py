@@ -67,10 +67,11 @@ class PlannedAudit:
                 "leakbound.torch.score after training, or use signal='loss_drop'"
             )
             raise IncompatibleOptionsError(message)
-        if not isinstance(self.accounted, Accounted) and not callable(self.accounted or Accounted):
+        stated: object = self.accounted
+        if not (stated is None or isinstance(stated, Accounted) or callable(stated)):
             message = (
                 "accounted must be an Accounted, or a function without arguments that returns one "
-                f"after training, got {shown(self.accounted)}"
+                f"after training, got {shown(stated)}"
             )
             raise OptionTypeError(message)
         self._check_canaries()

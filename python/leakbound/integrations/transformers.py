@@ -9,7 +9,7 @@ Examples
 >>> canaries = [{"input_ids": row, "labels": row} for row in torch.randint(9, (40, 6))]
 >>> callback = AuditCallback(InclusionPlan.create(40, seed=0), canaries, "cross_entropy")
 >>> len(callback.insert([{"input_ids": row, "labels": row} for row in torch.randint(9, (8, 6))]))
-26
+28
 """
 
 from __future__ import annotations
