@@ -9,8 +9,7 @@ Not all kinds here are in the library: those that proved no more than ordinary e
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pydoc_data import topics
 from typing import Any
 
@@ -91,9 +90,6 @@ TEXTS: dict[str, Kind] = {
     "random tokens": lambda _, seed: canaries.random_tokens(
         CANARIES, LENGTH, vocabulary=WORDS, seed=seed
     ),
-    "samples at temperature 1.5": lambda pool, seed: canaries.sampled(
-        reference(), pool[0][:CANARIES, :4], LENGTH, temperature=1.5, seed=seed
-    ),
     "new tokens": lambda pool, seed: canaries.new_tokens(
         pool[0][:CANARIES], vocabulary=WORDS, seed=seed
     ),
@@ -162,15 +158,6 @@ TASKS = {
     "glyphs": Task(glyphs, CLASSIFIER, 20, IMAGES, ("logit_margin", "loss_drop")),
     "text": Task(text, WRITER, 5, TEXTS, ("cross_entropy", "loss_drop")),
 }
-
-
-@cache
-def reference() -> nn.Module:
-    """A small GPT of other chunks, with no room for new tokens."""
-    chunks = torch.from_numpy(text(1000)[0])
-    recipe = replace(WRITER, network=lambda: GPT(LENGTH, WIDTH))
-    (model,) = recipe.overfit(TensorDataset(chunks, chunks), [5], 1000, Ticks(None, 5))
-    return model.network
 
 
 def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:

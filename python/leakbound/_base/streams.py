@@ -68,7 +68,6 @@ class Purpose(Enum):
     CANARY_EXAMPLES = "canaries/examples"
     CANARY_PIXELS = "canaries/pixels"
     CANARY_TOKENS = "canaries/tokens"
-    CANARY_SAMPLES = "canaries/samples"
 
     DP_SGD_MEMBERS = "dp-sgd/members"
     DP_SGD_SAMPLING = "dp-sgd/sampling"

@@ -168,7 +168,6 @@ SIGNATURES = {
     canaries.random_pixels: "(x, y, n, *, seed=None)",
     canaries.random_tokens: "(n, length, *, vocabulary, seed=None)",
     canaries.new_tokens: "(prefixes, *, vocabulary, seed=None)",
-    canaries.sampled: "(model, prompts, length, *, temperature=1.5, seed=None)",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import leakbound as lb
 from leakbound import canaries, errors
@@ -15,21 +14,11 @@ Y = np.arange(90) % 3 * 5  # classes are 0, 5 and 10
 TEXT = np.random.default_rng(1).integers(50, size=(40, 6))
 
 
-class Bigrams(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.next = torch.nn.Parameter(8 * torch.eye(7).roll(1, 1))
-
-    def forward(self, text: torch.Tensor) -> torch.Tensor:
-        return self.next[text]
-
-
 MAKERS = {
     "mislabelled": lambda seed: canaries.mislabelled(X, Y, 40, seed=seed),
     "random pixels": lambda seed: canaries.random_pixels(X, Y, 40, seed=seed),
     "random tokens": lambda seed: canaries.random_tokens(40, 6, vocabulary=50, seed=seed),
     "new tokens": lambda seed: canaries.new_tokens(TEXT, vocabulary=50, seed=seed),
-    "sampled": lambda seed: canaries.sampled(Bigrams(), TEXT[:, :1] % 7, 6, seed=seed),
 }
 
 
@@ -84,15 +73,6 @@ def test_new_tokens_stand_once_and_are_all_that_counts() -> None:
     np.testing.assert_array_equal(made.y[:, -1], made.x[:, -1])
 
 
-def test_samples_follow_the_reference_and_less_so_when_hot() -> None:
-    def followed(temperature: float) -> float:
-        made = canaries.sampled(Bigrams(), TEXT[:, :1] % 7, 30, temperature=temperature, seed=0)
-        np.testing.assert_array_equal(made.x[:, 0], TEXT[:, 0] % 7)
-        return float((made.x[:, 1:] == (made.x[:, :-1] + 1) % 7).mean())
-
-    assert followed(0.2) > 0.99 > followed(2.0) > 0.8 > 0.3 > followed(50.0)
-
-
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -105,12 +85,6 @@ def test_samples_follow_the_reference_and_less_so_when_hot() -> None:
         (lambda: canaries.random_tokens(3, 1, vocabulary=9), errors.OptionError, "length"),
         (lambda: canaries.new_tokens(TEXT, vocabulary=9), errors.OptionError, "prefixes"),
         (lambda: canaries.new_tokens([1, 2], vocabulary=9), errors.ShapeError, "table"),
-        (
-            lambda: canaries.sampled(Bigrams(), [[0]], 5, temperature=0),
-            errors.OptionError,
-            "temperature",
-        ),
-        (lambda: canaries.sampled(Bigrams(), [[0, 1]], 2), errors.OptionError, "length"),
         (lambda: canaries.mislabelled(X, Y, 9, seed=-1), errors.OptionError, "seed"),
     ],
 )

@@ -18,7 +18,7 @@ True
 
 from leakbound.planning.canaries.base import Canaries
 from leakbound.planning.canaries.labelled import mislabelled, random_pixels
-from leakbound.planning.canaries.tokens import new_tokens, random_tokens, sampled
+from leakbound.planning.canaries.tokens import new_tokens, random_tokens
 
 __all__ = [
     "Canaries",
@@ -26,5 +26,4 @@ __all__ = [
     "new_tokens",
     "random_pixels",
     "random_tokens",
-    "sampled",
 ]

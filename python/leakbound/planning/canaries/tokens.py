@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import integer, numbers, real
+from leakbound._base.validation import integer, numbers
 from leakbound.errors import ShapeError
 from leakbound.planning.canaries.base import Canaries, seed_of
 
 if TYPE_CHECKING:
-    import torch
-
     from leakbound._base.types import ArrayInput
 
-__all__ = ["new_tokens", "random_tokens", "sampled"]
+__all__ = ["new_tokens", "random_tokens"]
 
 _IGNORED = -100
 """The label of a token that does not count, as in torch and in transformers."""
@@ -109,66 +106,3 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     labels[:, -1] = tokens[:, -1]
     taken = np.arange(len(tokens))[:, None]
     return Canaries.create("new tokens", tokens, labels, taken, seed=start)
-
-
-def sampled(
-    model: torch.nn.Module,
-    prompts: ArrayInput,
-    length: int,
-    *,
-    temperature: float = 1.5,
-    seed: int | None = None,
-) -> Canaries:
-    """Return what a reference model writes after prompts, at a high temperature.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        A causal language model that is not to be audited: maps tokens to logits of shape (batch,
-        length, vocabulary), or to an object with such ``logits``. It is left as it was.
-    prompts : array-like of int, shape (n, k)
-        The first tokens of each canary, at least one.
-    length : int
-        Tokens of each canary, prompt included; more than k.
-    temperature : float
-        Above 0: the higher, the less likely text there is.
-    seed : int, optional
-        Of samples and coins; as for `random_tokens`.
-
-    Returns
-    -------
-    Canaries
-        `n` sequences, whose labels are themselves, and a coin for each.
-
-    Raises
-    ------
-    OptionError, OptionTypeError, ArrayTypeError, ShapeError
-        If an option is outside its range, or prompts are no table of tokens.
-    MissingExtraError
-        If PyTorch is not installed.
-
-    References
-    ----------
-    N. Mitchell and G. Andrew, "Advancing the state-of-the-art in empirical privacy auditing", 2026
-    (arXiv 2606.10481).
-
-    Examples
-    --------
-    >>> import torch
-    >>> bigrams = torch.nn.Embedding(9, 9)
-    >>> sampled(bigrams, [[1], [2]], 5, seed=0).x.shape
-    (2, 5)
-    """
-    with needs("torch", "canaries.sampled"):
-        from leakbound.torch.placement import evaluating
-        from leakbound.torch.sampling import continued
-    start = seed_of(seed)
-    tokens = np.array(numbers(prompts, "prompts", least=0, whole=True), dtype=np.int64)
-    if tokens.ndim != 2 or not tokens.size:
-        message = f"prompts must be a table of tokens, got shape {tokens.shape}"
-        raise ShapeError(message)
-    width = integer(length, "length", least=tokens.shape[1] + 1)
-    heat = real(temperature, "temperature", above=0, below=np.inf)
-    with evaluating(model, "auto") as device:
-        written: Any = continued(model, tokens, width, heat, seed=start, device=device)
-    return Canaries.create("sampled", written, written, None, seed=start)
