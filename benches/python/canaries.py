@@ -58,7 +58,7 @@ def ordinary(pool: Pool, seed: int) -> Canaries:
 
 
 def near_duplicates(pool: Pool, seed: int) -> Canaries:
-    """The examples farthest from all others, with noise of a tenth of that distance."""
+    """The examples farthest from all others, with noise of a tenth of the least distance."""
     x, y = pool
     flat = x.reshape(len(x), -1).astype(np.float64)
     distance = np.sqrt(((flat[:, None] - flat[None]) ** 2).sum(-1) + np.diag([np.inf] * len(x)))
