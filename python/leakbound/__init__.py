@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from leakbound.errors import LeakboundError
     from leakbound.integrations import watch_dp_sgd
     from leakbound.panoramia import Panoramia, PanoramiaReport
+    from leakbound.planning import canaries
     from leakbound.planning.inclusion import InclusionPlan
     from leakbound.results import (
         Assumption,
@@ -108,6 +109,7 @@ else:
             "leakbound.errors": "LeakboundError",
             "leakbound.integrations": "watch_dp_sgd",
             "leakbound.panoramia": "Panoramia PanoramiaReport",
+            "leakbound.planning": "canaries",
             "leakbound.planning.inclusion": "InclusionPlan",
             "leakbound.results": (
                 "Assumption AuditResult Curve DPSGDAudit Histogram PanoramiaResult Provenance Roc "
@@ -160,6 +162,7 @@ __all__ = [
     "audit_panoramia",
     "audit_synthetic",
     "audit_zero_run",
+    "canaries",
     "cuts",
     "evidence",
     "generators",

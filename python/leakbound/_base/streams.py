@@ -65,6 +65,10 @@ class Purpose(Enum):
     POWER = "planning/power"
     POWER_OF_PAIRS = "planning/power-of-pairs"
 
+    CANARY_EXAMPLES = "canaries/examples"
+    CANARY_PIXELS = "canaries/pixels"
+    CANARY_TOKENS = "canaries/tokens"
+
     DP_SGD_MEMBERS = "dp-sgd/members"
     DP_SGD_SAMPLING = "dp-sgd/sampling"
     DP_SGD_STEPS = "dp-sgd/steps"
@@ -110,6 +114,7 @@ class Purpose(Enum):
 
     RUN_SAMPLES = "panoramia/samples"
     HELPER = "panoramia/helper"
+    HELPER_ESTIMATOR = "panoramia/helper-estimator"
     HELPER_LESSON = "panoramia/helper-lesson"
     GAME_MEMBERS = "panoramia/members"
     GAME_OTHERS = "panoramia/others"

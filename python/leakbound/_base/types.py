@@ -36,6 +36,7 @@ __all__ = [
     "TailOptions",
     "TamperVariant",
     "Uncertainty",
+    "Unit",
     "Verdict",
     "ZeroRunDesign",
     "ZeroRunVariant",
@@ -69,6 +70,7 @@ SidesChoice: TypeAlias = Literal["both", "member"]
 Sides: TypeAlias = Literal["both", "member", "pairs"]
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
+Unit: TypeAlias = Literal["example", "user"]
 Design: TypeAlias = Literal["coins", "random_split", "fixed_size"]
 ZeroRunDesign: TypeAlias = Literal["coins", "fixed_size"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]

@@ -16,6 +16,7 @@ Scores(offline_lira, m=3, from 0 to 4.472)
 
 from leakbound._base.scores import Scores
 from leakbound.attacks.gradients import gradient_dot
+from leakbound.attacks.outputs import score
 from leakbound.attacks.references import offline_lira, rmia
 from leakbound.attacks.thresholds import loss_threshold, margin_threshold
 
@@ -26,4 +27,5 @@ __all__ = [
     "margin_threshold",
     "offline_lira",
     "rmia",
+    "score",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -11,10 +11,21 @@ from leakbound._base.validation import choice, instance, integer, real
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Helper", "Inputs", "Trained", "each_helper"]
+__all__ = ["Classifier", "Helper", "Inputs", "Target", "Trained", "each_helper"]
 
 Inputs: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 Trained: TypeAlias = Literal["generated", "members", "real"]
+
+
+class Classifier(Protocol):
+    """An estimator such as those of scikit-learn."""
+
+    def predict_proba(self, X: Any, /) -> Any:  # noqa: N803 (as in scikit-learn)
+        """Return probabilities, a row for each example and a column for each class."""
+
+
+Target: TypeAlias = "nn.Module | Classifier | Callable[[Any], Any]"
+"""A trained model: logits of a torch module, probabilities of an estimator or of a function."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +42,9 @@ class Helper:
         Generated examples, which need nothing else; the members that the generator learnt from,
         which are never audited; or real non-members, which must then be given.
     network : callable, optional
-        Returns a network of the helper's own; by default the target's architecture is initialised
-        anew.
+        Returns a torch network of the helper's own; by default the target's architecture is
+        initialised anew, or an estimator like the target fitted. A target that is a function has
+        no such default.
     epochs : int
         Most passes over its training data; it is kept as it was where its loss on a tenth held out
         was smallest.

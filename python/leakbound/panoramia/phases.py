@@ -36,10 +36,9 @@ from leakbound.panoramia.scores import GameScores
 from leakbound.results import ZeroRunResult
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
     from leakbound.audits.panoramia.conditional import Shown
+    from leakbound.panoramia.options import Target
     from leakbound.panoramia.report.extremes import FeatureExtreme
     from leakbound.panoramia.report.table import Result
     from leakbound.panoramia.settings import Settings
@@ -72,10 +71,10 @@ class Run:
     """Options and data of a run, checked."""
 
     options: Settings
-    targets: dict[str, nn.Module]
+    targets: dict[str, Target]
     members: Examples
     nonmembers: Examples | None
-    initial: nn.Module | None
+    initial: Target | None
     teaching: IntArray
     ticks: Ticks
 
@@ -83,10 +82,10 @@ class Run:
     def of(
         cls,
         options: Settings,
-        targets: dict[str, nn.Module],
+        targets: dict[str, Target],
         members: Examples,
         nonmembers: Examples | None,
-        initial: nn.Module | None,
+        initial: Target | None,
         ids: ArrayInput | None,
         documents: ArrayInput | None,
         generator_ids: ArrayInput | None,

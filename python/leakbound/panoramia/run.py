@@ -14,9 +14,8 @@ from leakbound.panoramia.settings import Settings
 if TYPE_CHECKING:
     import os
 
-    from torch import nn
-
     from leakbound._base.types import ArrayInput
+    from leakbound.panoramia.options import Target
     from leakbound.panoramia.phases import Progress
     from leakbound.panoramia.report.report import PanoramiaReport
 
@@ -78,12 +77,12 @@ class Panoramia(Settings):
     def run(
         self,
         *,
-        target: nn.Module | Mapping[str, nn.Module],
+        target: Target | Mapping[str, Target],
         members: object,
         ids: ArrayInput | None = None,
         documents: ArrayInput | None = None,
         nonmembers: object = None,
-        initial: nn.Module | None = None,
+        initial: Target | None = None,
         generator_ids: ArrayInput | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
@@ -92,8 +91,10 @@ class Panoramia(Settings):
 
         Parameters
         ----------
-        target : nn.Module, or mapping of str to nn.Module
-            Trained models, by name if they are several. Only their outputs are used.
+        target : nn.Module, classifier or callable, or mapping of str to them
+            Trained models, by name if they are several. Only their outputs are used: logits of a
+            torch module, probabilities of a classifier with `predict_proba`, such as those of
+            scikit-learn, or of a function that takes inputs.
         members : pair of array-like, or array-like
             Inputs and labels of examples that all targets were trained on.
         ids : array-like, shape (n,), optional
@@ -104,7 +105,7 @@ class Panoramia(Settings):
         nonmembers : pair of array-like, or array-like, optional
             Real examples of the same distribution that no target was trained on. With them the
             table has the rows RM;RN and O(1) beside those of PANORAMIA.
-        initial : nn.Module, optional
+        initial : nn.Module, classifier or callable, optional
             A target before training, for O(1): the score is then the drop of the loss.
         generator_ids : array-like, optional
             Ids of the members that train the generator, or did; they are not audited. By default

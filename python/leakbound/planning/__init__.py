@@ -1,5 +1,6 @@
 """Before an audit: who is drawn, how many canaries it needs, and what it can prove."""
 
+from leakbound.planning import canaries
 from leakbound.planning.commitment import Commitment, Opening, read_protocol
 from leakbound.planning.forecast import (
     CanariesNeeded,
@@ -23,6 +24,7 @@ __all__ = [
     "Power",
     "Response",
     "best_guesses",
+    "canaries",
     "canaries_needed",
     "ceiling",
     "load_opening",

@@ -90,6 +90,8 @@ class Summary:
     auc: float
     papers: tuple[str, ...] = ()
     """Names of papers to cite, besides those that every report cites."""
+    beside: str = ""
+    """ε proved and accounted, where an accountant's stands beside it."""
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def render(
             lead=lead,
             meaning=spoken[lead.name].meaning(),
             several=len(named) > 1,
+            accounted=any(model.summary.beside for model in models),
             heading="ε at least" if all(KINDS[one.result.kind].proves for one in models) else "ε",
             columns=columns or {},
             papers={paper for model in models for paper in model.summary.papers},

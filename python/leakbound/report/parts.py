@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from leakbound._base.formatting import number
 from leakbound._base.lazy import IF_ANY
 from leakbound._base.types import FloatArray, IntArray, Relation, Status, Verdict
 
@@ -49,6 +50,11 @@ class Checked:
         For PANORAMIA, the closeness of the generator that is claimed together with ε.
     compares : {"add_remove", "replace"} or None
         What the claimed guarantee compares, where that was said.
+    proved : float or None
+        Beside an accountant's ε (`AuditResult.against`), the ε that is proved at the same δ, of the
+        same relation and unit.
+    source : str or None
+        The accountant, where it was named.
     """
 
     parameter: str
@@ -58,6 +64,25 @@ class Checked:
     verdict: Verdict
     c: float | None = field(default=None, metadata=IF_ANY)
     compares: Relation | None = field(default=None, metadata=IF_ANY)
+    proved: float | None = field(default=None, metadata=IF_ANY)
+    source: str | None = field(default=None, metadata=IF_ANY)
+
+    @property
+    def interval(self) -> str:
+        """What is proved and what is accounted: an interval, or the refutation of the latter."""
+        if self.proved is None:
+            return ""
+        if self.proved > self.value:
+            return f"{number(self.proved)} > {self.value:.4g}"
+        return f"[{number(self.proved)}, {self.value:.4g}]"
+
+    @property
+    def accounted(self) -> str:
+        """The accountant's ε, its δ and its name in words; empty if no accountant said it."""
+        if self.proved is None:
+            return ""
+        by = f" ({self.source})" if self.source else ""
+        return f"ε = {self.value:.4g} at δ = {self.delta:g}{by}"
 
 
 @dataclass(frozen=True)

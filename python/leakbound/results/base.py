@@ -38,7 +38,16 @@ from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.results.implied import Implied, implied_by
 from leakbound.results.verification import Verification
-from leakbound.results.words import COMPARED, FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
+from leakbound.results.words import (
+    COMPARED,
+    DELTA,
+    FORMS,
+    INVALID,
+    SHIFTED,
+    SMALL,
+    meaning_of,
+    symbol_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -356,7 +365,10 @@ class Result(Record, ABC):
         claim += f" with δ = {one.delta:g}" if one.delta else ""
         if one.compares:
             claim += f" for {COMPARED[one.compares]} one {self.options.get('unit', 'example')}"
-        return self._said(one.verdict, claim if one.c is None else f"c = {one.c:g} with {claim}")
+        said = self._said(one.verdict, claim if one.c is None else f"c = {one.c:g} with {claim}")
+        if one.proved is None:
+            return said
+        return f"Accounted {one.accounted}, proved ε ≥ {number(one.proved)}. {said}"
 
     @abstractmethod
     def with_check(self, *, epsilon: float, delta: float = 0.0) -> Self:
@@ -453,6 +465,7 @@ class Result(Record, ABC):
             correct=ranking.correct,
             auc=ranking.auc,
             papers=self.papers,
+            beside="" if self.checked is None else self.checked.interval,
         )
 
     @property
@@ -497,6 +510,15 @@ class Result(Record, ABC):
     @abstractmethod
     def metrics(self) -> tuple[Metric, ...]:
         """Return the key numbers, each with a note."""
+
+    def _beside(self) -> tuple[Metric, ...]:
+        """Return what is proved and what is accounted as a key number, if an accountant spoke."""
+        one = self.checked
+        if one is None or one.proved is None:
+            return ()
+        compares = COMPARED[one.compares or "add_remove"]
+        note = f"{one.source or 'stated'}; {compares} one {self.options.get('unit', 'example')}"
+        return (Metric(f"ε proved, accounted at δ = {one.delta:g}", one.interval, note),)
 
     def _common_metrics(self, auc: str) -> tuple[Metric, ...]:
         ranking = self._ranking
@@ -622,6 +644,7 @@ class Result(Record, ABC):
         if self.checked is not None:
             found["checked_value"] = self.checked.value
             found["refuted"] = {"refuted": 1.0, "not refuted": 0.0}.get(self.checked.verdict)
+            found["proved_value"] = self.checked.proved
         return {
             re.sub(r"\W+", "_", name, flags=re.ASCII): float(value)
             for name, value in found.items()
@@ -671,7 +694,15 @@ class Result(Record, ABC):
         OSError
             If the file cannot be written.
         """
-        write(path, self)
+        write(path, self, epsilon=self._marked)
+
+    @property
+    def _marked(self) -> float | None:
+        """The accountant's ε, if it is at the δ of the bar from 0 to the ceiling."""
+        one = self.checked
+        if one is None or one.proved is None:
+            return None
+        return one.value if one.delta == (DELTA if self.terms.at else self.claim.delta) else None
 
     def verify(
         self,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.lazy import IF_ANY
 from leakbound._base.records import Record
-from leakbound._base.types import Kind, Verdict
+from leakbound._base.types import Kind, Relation, Verdict
 from leakbound._base.validation import choice, instance, integer, real
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.errors import IncompatibleOptionsError
@@ -60,6 +60,8 @@ class Accounted(Record):
         Which accountant.
     sampling_rate, steps, noise_multiplier : float, int and float, optional
         What it was computed from.
+    relation : {"add_remove", "replace"}
+        What the guarantee compares. Audits of DP-SGD are on adding or removing one example.
 
     Raises
     ------
@@ -78,6 +80,7 @@ class Accounted(Record):
     sampling_rate: float | None = None
     steps: int | None = None
     noise_multiplier: float | None = None
+    relation: Relation = field(default="add_remove", metadata=IF_ANY)
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -86,6 +89,7 @@ class Accounted(Record):
         put("epsilon", real(self.epsilon, "epsilon", least=0))
         put("delta", real(self.delta, "delta", above=0, below=1))
         instance(self.source, "source", str)
+        choice(self.relation, "relation", Relation)
         if self.sampling_rate is not None:
             put("sampling_rate", real(self.sampling_rate, "sampling_rate", above=0))
         if self.steps is not None:

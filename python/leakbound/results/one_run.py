@@ -7,8 +7,8 @@ from typing import Literal, Self
 from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.names_only import names_only
 from leakbound._base.records import IF_ANY, Lazy
-from leakbound._base.types import Kind, Relation, Verdict
-from leakbound._base.validation import choice, real
+from leakbound._base.types import Kind, Relation, Unit, Verdict
+from leakbound._base.validation import choice, instance, real
 from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, replacing
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
@@ -26,6 +26,7 @@ from leakbound.results.base import (
     judged,
     sign_of,
 )
+from leakbound.results.beside import check_comparable
 from leakbound.results.implied import Implied
 from leakbound.results.words import DELTA, PATHS, symbol
 
@@ -104,6 +105,11 @@ class AuditResult(Result, ScoreAudit):
         """What the bound compares: training with and without an example, or with another one."""
         stored: Relation = self.options.get("relation", "add_remove")
         return stored
+
+    @property
+    def unit(self) -> Unit:
+        """Of what the bound adds, removes or replaces one: an example, or all of a user's."""
+        return "user" if self.options.get("unit") == "user" else "example"
 
     @property
     def _replaced(self) -> str:
@@ -280,7 +286,83 @@ class AuditResult(Result, ScoreAudit):
             checked = Checked(name, sign, float(parameter), None, verdict, compares=relation)
         return replace(self, checked=checked)
 
+    def against(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        relation: Relation,
+        unit: Unit = "example",
+        source: str = "",
+    ) -> Self:
+        """Return this result with an accountant's ε beside the one that is proved.
+
+        Both are of the same δ, the same relation and the same unit, so that they may be compared:
+        what the audit proves is at most the truth, and what an accountant states at least.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the accountant states: ε at least 0, δ in [0, 1).
+        relation : {"add_remove", "replace"}
+            What its guarantee compares. Accountants of Poisson sampling, such as those of opacus
+            and dp-accounting, by default add or remove one example.
+        unit : {"example", "user"}
+            Of what its guarantee adds, removes or replaces one.
+        source : str
+            The accountant's name, for JSON and pages.
+
+        Returns
+        -------
+        Self
+            The same result; `checked` has the guarantee, the verdict and, as `proved`, the ε that
+            the audit proves at this δ.
+
+        Raises
+        ------
+        IncompatibleOptionsError
+            If the two are about different relations or units: the message names the conversion.
+            If the claim says nothing about this δ, or the audit proves nothing by its kind.
+        OptionError, OptionTypeError
+            If an argument is outside its range or of the wrong type.
+
+        Examples
+        --------
+        >>> import numpy as np, leakbound as lb
+        >>> member = np.arange(300) % 2 == 0
+        >>> scores = member + np.arange(300) / 1e4
+        >>> result = lb.audit_one_run(scores, member, claim=lb.ApproxDP(delta=1e-5))
+        >>> beside = result.against(
+        ...     epsilon=8, delta=1e-5, relation="add_remove", source="opacus prv"
+        ... )
+        >>> beside.answered.split(",")[0]
+        'Accounted ε = 8 at δ = 1e-05 (opacus prv)'
+        """
+        stated = real(epsilon, "epsilon", least=0, below=math.inf)
+        at = real(delta, "delta", least=0, below=1)
+        instance(source, "source", str)
+        if not KINDS[self.kind].proves:
+            message = (
+                f"this audit is {KINDS[self.kind].tag}: it proves no ε to put beside that of an "
+                "accountant"
+            )
+            raise IncompatibleOptionsError(message)
+        check_comparable((self.relation, self.unit), (relation, unit), epsilon=stated, delta=at)
+        found = self.with_check(epsilon=stated, delta=at, relation=relation)
+        assert found.checked is not None
+        proved = self.epsilon(at)
+        return replace(found, checked=replace(found.checked, proved=proved, source=source or None))
+
     def _checked_again(self, checked: Checked) -> Checked:
+        if checked.proved is not None and checked.delta is not None:
+            again = self.against(
+                epsilon=checked.value,
+                delta=checked.delta,
+                relation=checked.compares or "add_remove",
+                unit=self.unit,
+                source=checked.source or "",
+            )
+            return again.checked or checked
         if checked.delta is None:
             again = self.with_check(parameter=checked.value, relation=checked.compares)
         else:
@@ -463,6 +545,7 @@ class AuditResult(Result, ScoreAudit):
             bound = self.rounded(self.bound)
             family.append(Metric(f"{symbol(self.claim)}{limit}", bound, self.claim.name))
         return (
+            *self._beside(),
             *family,
             Metric(
                 ("ε at least" if kind.proves else "ε") + at,

@@ -8,7 +8,9 @@ import pytest
 
 import leakbound as lb
 from leakbound import (
+    attacks,
     audits,
+    canaries,
     claims,
     cuts,
     errors,
@@ -26,6 +28,7 @@ from leakbound.claims import tradeoff
 MODULES = [
     lb,
     audits,
+    canaries,
     claims,
     cuts,
     errors,
@@ -51,7 +54,19 @@ MEMBERS = [
 AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_synthetic, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
 INTEGRATIONS = [integrations.accounted_by, lb.watch_dp_sgd]
-FUNCTIONS = [*INTEGRATIONS, *AUDITS, *GAMES, *STATS, *SUITE, *PLANNING, *MEMBERS, *PROPENSITY]
+CANARIES = [getattr(canaries, name) for name in canaries.__all__ if name.islower()]
+FUNCTIONS = [
+    *CANARIES,
+    attacks.score,
+    *INTEGRATIONS,
+    *AUDITS,
+    *GAMES,
+    *STATS,
+    *SUITE,
+    *PLANNING,
+    *MEMBERS,
+    *PROPENSITY,
+]
 ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {
@@ -147,6 +162,12 @@ SIGNATURES = {
     ),
     lb.OneRunStream.update: "(self, scores, member, *, ids=None)",
     lb.AuditResult.check: "(self, *, epsilon=None, delta=0.0, parameter=None, relation=None)",
+    lb.AuditResult.against: "(self, *, epsilon, delta, relation, unit='example', source='')",
+    attacks.score: "(model, X, y, *, signal='logit_margin', ids=None)",
+    canaries.mislabelled: "(x, y, n, *, seed=None)",
+    canaries.random_pixels: "(x, y, n, *, seed=None)",
+    canaries.random_tokens: "(n, length, *, vocabulary, seed=None)",
+    canaries.new_tokens: "(prefixes, *, vocabulary, seed=None)",
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",

@@ -139,3 +139,10 @@ def test_audits_are_values() -> None:
     with pytest.raises(AttributeError):
         found.confidence = 0.5  # type: ignore[misc]
     assert "<p>" in found._repr_html_()
+
+
+def test_an_accountant_of_the_other_relation_is_refused() -> None:
+    accounted = Accounted(epsilon=6.5, delta=1e-6, relation="replace")
+    assert Accounted.from_json(accounted.to_json()) == accounted
+    with pytest.raises(errors.IncompatibleOptionsError, match="adding or removing one example"):
+        audit_dp_sgd(play(1), accounted=accounted, examples=KNOWN)

@@ -265,6 +265,13 @@ class _Run:
 
 
 def _accounted(given: Accounted | tuple[float, float] | None) -> Accounted | None:
+    if isinstance(given, Accounted) and given.relation == "replace":
+        message = (
+            "the accountant's guarantee is on replacing one example, which says nothing about "
+            "adding or removing one, as audits of DP-SGD do: have it state ε of Poisson sampling "
+            "for adding or removing one example"
+        )
+        raise IncompatibleOptionsError(message)
     if given is None or isinstance(given, Accounted):
         return given
     pair: object = given

@@ -16,7 +16,8 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
 from leakbound.errors import IncompatibleOptionsError, NaNScoresError
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.options import Helper, Inputs
+from leakbound.panoramia.models.estimators import digest_of, margins_of, taught
+from leakbound.panoramia.options import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.batch import Batch
 from leakbound.torch.checks import unwrapped
@@ -32,8 +33,10 @@ HELD_OUT = 10
 """One example in so many shows when the helper stops to learn."""
 
 
-def signals(model: nn.Module, examples: Examples, inputs: Inputs | None) -> FloatArray:
+def signals(model: Target, examples: Examples, inputs: Inputs | None) -> FloatArray:
     """Return what a model says of each example."""
+    if not isinstance(model, nn.Module):
+        return margins_of(model, examples, inputs)
     x = examples.x if inputs is None else inputs(examples.x)
     if examples.y is None:
         values = token_losses(model, x, batch_size=BATCH, progress=False).astype(np.float64)
@@ -51,16 +54,23 @@ def signals(model: nn.Module, examples: Examples, inputs: Inputs | None) -> Floa
 
 def train(
     helper: Helper,
-    target: nn.Module,
+    target: Target,
     examples: Examples,
     inputs: Inputs | None,
     seed: int,
     progress: Progress,
-) -> nn.Module:
-    """Train a model for the target's task, as far as it gets better on examples held out."""
+) -> Target:
+    """Train a model for the target's task, as far as it gets better on examples held out.
+
+    An estimator is fitted as it is.
+    """
+    if helper.network is None and not isinstance(target, nn.Module):
+        progress("fitting the helper")
+        fitted: Target = taught(target, examples, inputs, seed)
+        return fitted
     with quietly():
         torch.manual_seed(Purpose.HELPER.derived(seed))
-        model = _blank(target) if helper.network is None else helper.network()
+        model = helper.network() if helper.network is not None else _blank(target)
         held = max(1, len(examples) // HELD_OUT)
         training, rest = examples.take(slice(held, None)), examples.take(slice(held))
         data, held_out = pairs(training, inputs), pairs(rest, inputs)
@@ -102,8 +112,10 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def fingerprint(model: nn.Module) -> str:
+def fingerprint(model: Target) -> str:
     """Return a digest of a model's parameters and buffers."""
+    if not isinstance(model, nn.Module):
+        return digest_of(model)
     total = hashlib.sha256()
     for name, tensor in model.state_dict().items():
         content = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
@@ -125,8 +137,9 @@ def _margins(model: nn.Module, x: NDArray[Any], y: IntArray) -> FloatArray:
     return np.concatenate(parts)
 
 
-def _blank(target: nn.Module) -> nn.Module:
+def _blank(target: Target) -> nn.Module:
     """Return the target's architecture with new weights."""
+    assert isinstance(target, nn.Module)
     model = copy.deepcopy(target)
     fresh: set[int] = set()
     for module in model.modules():

@@ -1,0 +1,159 @@
+"""Scores of models that are no torch modules: from what they answer, whatever they are made of."""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from leakbound._base.scores import Scores
+from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound._base.validation import check_length, choice, numbers
+from leakbound.attacks.inputs import as_scores
+from leakbound.attacks.thresholds import loss_threshold, margin_threshold
+from leakbound.errors import OptionTypeError, ShapeError, TargetError
+
+__all__ = ["Answers", "score"]
+
+Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
+"""What is measured on the answers of a classifier."""
+
+_ROUNDING = 1e-3
+"""Of sums of probabilities, in half precision."""
+
+
+def score(
+    model: Any,
+    X: Any,  # noqa: N803 (as in scikit-learn)
+    y: ArrayInput,
+    *,
+    signal: Answers | Callable[[Any, Any], ArrayInput] = "logit_margin",
+    ids: ArrayInput | None = None,
+) -> Scores:
+    r"""Score examples by how much a model acts as if it was trained on them, asking it once.
+
+    Parameters
+    ----------
+    model : estimator or callable
+        A fitted classifier with a method `predict_proba`, such as those of scikit-learn; or a
+        function that takes `X` and returns probabilities of shape (m, classes), such as a model
+        behind an interface.
+    X : array-like or whatever the model takes
+        Inputs of m examples.
+    y : array-like, shape (m,)
+        Their classes: of those in the model's `classes_`, if it has some; else from 0 to
+        classes - 1. For a callable `signal`, anything it takes.
+    signal : str or callable
+        What to measure; higher must mean more likely a member.
+
+        - "logit_margin": :math:`\log p_y-\log\sum_{j\ne y}p_j`, the log-odds of the class. Orders
+          examples as the loss does, and keeps those apart whose :math:`p_y` rounds to 1, as long
+          as the model tells the other probabilities apart.
+        - "cross_entropy": :math:`\log p_y`, minus the loss.
+        - A callable takes the model's answer and `y`, and returns m numbers. The answer may then
+          be of any shape.
+    ids : array-like of shape (m,), optional
+        A different number or string for each example; by default 0, 1, …, m - 1.
+
+    Returns
+    -------
+    Scores
+        One for each example; ±inf where the model is sure.
+
+    Raises
+    ------
+    OptionTypeError
+        If the model is neither.
+    ArrayTypeError, ShapeError, NaNScoresError, OptionError
+        If its answers are not probabilities, one row for each example, or scores are not numbers.
+    TargetError
+        If a class is none that the model knows.
+    LengthMismatchError, DuplicateIdsError
+        If there is not one class, one score and one id for each example.
+
+    Notes
+    -----
+    A model that was trained on an example and puts all weight on its class scores it as inf: all
+    such examples are ties, among which no guess is told from another.
+
+    References
+    ----------
+    N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570,
+    equation 3.
+
+    Examples
+    --------
+    >>> def predict_proba(X):
+    ...     return [[0.9, 0.1], [0.5, 0.5]]
+    >>> score(predict_proba, [[1.0], [2.0]], [0, 1]).values.round(3).tolist()
+    [2.197, 0.0]
+    """
+    ask = getattr(model, "predict_proba", model)
+    if not callable(ask):
+        message = (
+            "model must have a method predict_proba, or be a function from inputs to probabilities "
+            f"of the classes, got {type(model).__name__}"
+        )
+        raise OptionTypeError(message)
+    if callable(signal):
+        values = np.asarray(numbers(signal(ask(X), y), "scores"), dtype=np.float64)
+        check_length(values, len(np.asarray(y)), "scores")
+        return as_scores(values, ids, getattr(signal, "__name__", type(signal).__name__))
+    choice(signal, "signal", Answers)
+    chances = _probabilities(ask(X))
+    own = _positions(y, getattr(model, "classes_", None), chances.shape[1])
+    check_length(own, len(chances), "y")
+    with np.errstate(divide="ignore"):
+        logs: FloatArray = np.log(chances)
+    if signal == "cross_entropy":
+        mine = np.take_along_axis(logs, own[:, np.newaxis], axis=1)[:, 0]
+        return Scores(loss_threshold(-mine, ids=ids).values, _ids(ids, own), signal)
+    return Scores(margin_threshold(logs, own, ids=ids).values, _ids(ids, own), signal)
+
+
+def _ids(ids: ArrayInput | None, own: IntArray) -> Any:
+    return np.arange(own.size) if ids is None else np.asarray(ids)
+
+
+def _probabilities(answer: Any) -> FloatArray:
+    """Read a model's answer: rows that sum to 1, but for rounding."""
+    if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
+        message = (
+            f"the model answers {len(answer)} tables, one for each of several outputs: score one "
+            "of them, by a function that returns its probabilities"
+        )
+        raise ShapeError(message)
+    chances = np.asarray(numbers(answer, "probabilities", least=0), dtype=np.float64)
+    if chances.ndim != 2 or chances.shape[1] < 2 or not chances.size:
+        message = (
+            "the model must answer probabilities of shape (m, classes), two classes or more, got "
+            f"shape {chances.shape}"
+        )
+        raise ShapeError(message)
+    off = np.flatnonzero(np.abs(chances.sum(1) - 1) > _ROUNDING)
+    if off.size:
+        message = (
+            f"probabilities of example {off[0]} sum to {chances[off[0]].sum():g}, not to 1: return "
+            "those of all classes, or score logits by leakbound.attacks.margin_threshold"
+        )
+        raise ShapeError(message)
+    return chances
+
+
+def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
+    """Return the column of each example's class."""
+    labels = np.asarray(y).ravel()
+    known = np.arange(columns) if classes is None else np.asarray(classes)
+    if known.ndim != 1 or known.size != columns:
+        message = f"the model has {known.size} classes_ and answers {columns} probabilities"
+        raise ShapeError(message)
+    order = np.argsort(known)
+    place = np.minimum(np.searchsorted(known, labels, sorter=order), columns - 1)
+    found: IntArray = order[place].astype(np.int64)
+    wrong = np.flatnonzero(known[found] != labels)
+    if wrong.size:
+        message = (
+            f"y has the class {labels[wrong[0]].item()!r} at index {wrong[0]}, which is none of "
+            f"the {columns} that the model knows"
+        )
+        raise TargetError(message)
+    return found

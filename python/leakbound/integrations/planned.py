@@ -1,0 +1,204 @@
+"""An audit planned before training and made after it: what callbacks of all trainers share.
+
+Loading this module loads PyTorch.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
+
+from leakbound._base.extras import needs
+from leakbound._base.scores import Scores
+from leakbound._base.types import FloatArray
+from leakbound._base.validation import complement, instance, shown
+from leakbound.audits import audit_one_run
+from leakbound.claims import ApproxDP, Claim, PureDP
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    OptionTypeError,
+    ShapeError,
+)
+from leakbound.planning.inclusion import InclusionPlan
+from leakbound.results import AuditResult
+from leakbound.results.dp_sgd import Accounted
+from leakbound.torch import Signal, score
+from leakbound.torch.signals import signal_name
+from leakbound.torch.tokens import IGNORED
+
+__all__ = ["Accountant", "PlannedAudit"]
+
+Accountant: TypeAlias = Accounted | Callable[[], Accounted]
+"""What an accountant says, or what asks it once training is over."""
+
+
+@dataclass(kw_only=True)
+class PlannedAudit:
+    """Coins, canaries and how they will be scored; after training, scores and result.
+
+    It is not frozen: it goes through one training run, and then has its result.
+    """
+
+    plan: InclusionPlan
+    canaries: Any
+    signal: Signal
+    claim: Claim | None
+    confidence: float
+    accounted: Accountant | None
+    out: str | os.PathLike[str] | None
+    scores: Scores | None = None
+    result: AuditResult | None = None
+    _training: Any = field(default=None, repr=False)
+    _before: FloatArray | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        instance(self.plan, "plan", InclusionPlan)
+        complement(self.confidence)
+        name = signal_name(self.signal)
+        if name == "gradient_dot":
+            message = (
+                "gradient_dot compares with a copy of the model: keep one, and call "
+                "leakbound.torch.score after training, or use signal='loss_drop'"
+            )
+            raise IncompatibleOptionsError(message)
+        stated: object = self.accounted
+        if not (stated is None or isinstance(stated, Accounted) or callable(stated)):
+            message = (
+                "accounted must be an Accounted, or a function without arguments that returns one "
+                f"after training, got {shown(stated)}"
+            )
+            raise OptionTypeError(message)
+        self._check_canaries()
+        with needs("plot", "the report of an audit"):  # not after hours of training
+            import matplotlib as mpl  # noqa: F401
+
+    def insert(self, dataset: Any) -> Any:
+        """Return a dataset with the included canaries behind its own examples."""
+        if isinstance(dataset, IterableDataset) or not (
+            hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+        ):
+            message = (
+                "the training data must have a length and be picked by position, so that canaries "
+                f"can stand among its examples, got {type(dataset).__name__}"
+            )
+            raise OptionTypeError(message)
+        canaries: Any = Subset(self._rows(), self.plan.indices.tolist())
+        self._training = ConcatDataset([dataset, canaries])
+        return self._training
+
+    def begin(self, model: nn.Module, loader: Any) -> None:
+        """Check that canaries are in the training data; score them where the signal needs it."""
+        if self.result is not None:
+            message = (
+                "this callback has audited a training run: coins are tossed for one; make another "
+                "plan and callback for another run"
+            )
+            raise IncompatibleOptionsError(message)
+        inserted = getattr(loader, "dataset", None)
+        if self._training is None or inserted is not self._training:
+            message = (
+                "the training data has no canaries: train on callback.insert(dataset), and on "
+                "nothing else"
+            )
+            raise IncompatibleOptionsError(message)
+        if self.signal == "loss_drop":
+            self._before = self._score(model, loader, "cross_entropy").values
+
+    def end(self, model: nn.Module, loader: Any, folder: str | os.PathLike[str]) -> None:
+        """Score all canaries, audit the scores, and write the result and its report."""
+        self.scores = found = self._scored(model, loader)
+        accounted = self.accounted() if callable(self.accounted) else self.accounted
+        claim = self.claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
+        result: AuditResult = audit_one_run(
+            found, self.plan, claim=claim, confidence=self.confidence, ids=found.ids
+        )
+        if accounted is not None:
+            result = result.against(
+                epsilon=accounted.epsilon,
+                delta=accounted.delta,
+                relation=accounted.relation,
+                source=accounted.source,
+            )
+        self.result = result
+        place = Path(folder) / "audit" if self.out is None else Path(self.out)
+        place.mkdir(parents=True, exist_ok=True)
+        result.to_json(place / "result.json")
+        result.report(place / "report.html")
+
+    def _scored(self, model: nn.Module, loader: Any) -> Scores:
+        if self.signal != "loss_drop":
+            return self._score(model, loader, self.signal)
+        assert self._before is not None
+        after = self._score(model, loader, "cross_entropy")
+        return Scores(after.values - self._before, after.ids, "loss_drop")
+
+    def _score(self, model: nn.Module, loader: Any, signal: Signal) -> Scores:
+        """Score the canaries in batches made as those of training are."""
+        batches: DataLoader[Any] = DataLoader(
+            self._rows(),
+            batch_size=getattr(loader, "batch_size", None) or 32,
+            collate_fn=_Collated(loader.collate_fn),
+        )
+        return score(model, batches, signal=signal, ids=self.plan.ids, progress=False)
+
+    def _check_canaries(self) -> None:
+        """Check that there is a canary for each coin."""
+        if not isinstance(self.canaries, Mapping):
+            self.plan.included(self.canaries)
+            return
+        for name, column in self.canaries.items():
+            if len(column) != len(self.plan):
+                message = (
+                    f"canaries have {len(column)} {name} and the plan {len(self.plan)} coins; "
+                    "there must be a row for each"
+                )
+                raise LengthMismatchError(message)
+
+    def _rows(self) -> Any:
+        """Return the canaries one by one: columns under their names are cut into rows."""
+        if not isinstance(self.canaries, Mapping):
+            return self.canaries
+        columns = self.canaries
+        return [{name: columns[name][i] for name in columns} for i in range(len(self.plan))]
+
+
+class _Collated:
+    """The batches of training's own collator; errors say what to do, and padding has no label."""
+
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self._collate = collate
+
+    def __call__(self, rows: list[Any]) -> Any:
+        lengths = {
+            len(row["input_ids"]) for row in rows if isinstance(row, Mapping) and "input_ids" in row
+        }
+        try:
+            batch = self._collate(rows)
+        except (RuntimeError, ValueError, TypeError) as error:
+            if len(lengths) < 2:
+                raise
+            message = (
+                f"canaries have from {min(lengths)} to {max(lengths)} tokens, and the collator of "
+                "training does not pad: train with one that does, such as transformers' "
+                "DataCollatorWithPadding or DataCollatorForLanguageModeling(tokenizer, mlm=False), "
+                "or pad them, with an attention_mask"
+            )
+            raise ShapeError(message) from error
+        return _without_labels_of_padding(batch)
+
+
+def _without_labels_of_padding(batch: Any) -> Any:
+    """Have no token count that the attention mask leaves out."""
+    if not isinstance(batch, Mapping):
+        return batch
+    labels, mask = batch.get("labels"), batch.get("attention_mask")
+    if labels is None or mask is None or labels.shape != mask.shape:
+        return batch
+    kept = torch.where(mask.bool(), labels, torch.full_like(labels, IGNORED))
+    return {**batch, "labels": kept}

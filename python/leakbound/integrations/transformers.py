@@ -1,0 +1,157 @@
+"""Audits of a training run by transformers' `Trainer`, planned before it and made at its end.
+
+Loading this module loads PyTorch and transformers.
+
+Examples
+--------
+>>> import torch
+>>> from leakbound.planning import InclusionPlan
+>>> canaries = [{"input_ids": row, "labels": row} for row in torch.randint(9, (40, 6))]
+>>> callback = AuditCallback(InclusionPlan.create(40, seed=0), canaries, "cross_entropy")
+>>> len(callback.insert([{"input_ids": row, "labels": row} for row in torch.randint(9, (8, 6))]))
+28
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from leakbound._base.extras import needs
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.integrations.planned import Accountant, PlannedAudit
+
+with needs("hf", "leakbound.integrations.transformers"):
+    from transformers import TrainerCallback
+
+if TYPE_CHECKING:
+    import os
+
+    from leakbound._base.scores import Scores
+    from leakbound.claims import Claim
+    from leakbound.planning.inclusion import InclusionPlan
+    from leakbound.results import AuditResult
+    from leakbound.torch import Signal
+
+__all__ = ["AuditCallback"]
+
+
+class AuditCallback(TrainerCallback):  # type: ignore[misc]
+    """Train on the included canaries, score all of them at the end, leave the audit in a folder.
+
+    ::
+
+        callback = AuditCallback(plan, canaries, "loss_drop")
+        trainer = Trainer(model, train_dataset=callback.insert(dataset), callbacks=[callback], …)
+        trainer.train()
+        callback.result  # also result.json and report.html, in output_dir/audit
+
+    Canaries are batched by the collator of training, so that they are padded as its examples are;
+    tokens that an attention mask leaves out have no part in a score. The model may be one of PEFT:
+    what is audited is what was trained.
+
+    Parameters
+    ----------
+    plan : InclusionPlan
+        A fair coin for each canary, tossed before training; each canary an example of its own,
+        which the training data has nowhere else.
+    canaries : Dataset, sequence or mapping
+        One for each coin: what an item of the training data is, such as a dict with ``input_ids``,
+        or columns under their names.
+    signal : str or callable
+        As for `leakbound.torch.score`: "cross_entropy" for language models, "loss_drop" (from the
+        beginning of training to its end, without a copy of the model), or "logit_margin" for
+        classes.
+    claim : PureDP, ApproxDP or a family of trade-off functions, optional
+        What to refute; if None, `ApproxDP` at the accountant's δ, or `PureDP` without one.
+    confidence : float
+        Of the bound, in (0, 1).
+    accounted : Accounted or callable, optional
+        What an accountant says of the run, put beside what is proved; a function without arguments
+        is asked after training, such as ``lambda: accounted_by(engine, delta=1e-5)``.
+    out : str or os.PathLike, optional
+        Folder for ``result.json`` and ``report.html``; ``audit`` in the run's own if None.
+
+    Attributes
+    ----------
+    result : AuditResult or None
+        The audit, once training has ended.
+    scores : Scores or None
+        The scores of all canaries.
+
+    Raises
+    ------
+    LengthMismatchError
+        If there is not one canary for each coin.
+    OptionError, OptionTypeError, IncompatibleOptionsError
+        If an option is outside its range, of the wrong type, or the signal needs a copy of the
+        model. At the start of training: if the training data is not what `insert` returned, the
+        model is spread over processes, or the callback has audited a run already.
+    MissingExtraError
+        If transformers or matplotlib is not installed.
+    """
+
+    def __init__(
+        self,
+        plan: InclusionPlan,
+        canaries: Any,
+        signal: Signal,
+        *,
+        claim: Claim | None = None,
+        confidence: float = 0.95,
+        accounted: Accountant | None = None,
+        out: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._audit = PlannedAudit(
+            plan=plan,
+            canaries=canaries,
+            signal=signal,
+            claim=claim,
+            confidence=confidence,
+            accounted=accounted,
+            out=out,
+        )
+
+    def insert(self, dataset: Any) -> Any:
+        """Return a dataset with the included canaries: train on it.
+
+        Parameters
+        ----------
+        dataset : map-style dataset or sequence
+            The training data, without any canary.
+
+        Returns
+        -------
+        torch.utils.data.ConcatDataset
+            Its examples, and behind them the canaries whose coin says so.
+
+        Raises
+        ------
+        OptionTypeError
+            If it has no length, or cannot be picked by position.
+        """
+        return self._audit.insert(dataset)
+
+    @property
+    def result(self) -> AuditResult | None:
+        """The audit, once training has ended."""
+        return self._audit.result
+
+    @property
+    def scores(self) -> Scores | None:
+        """The scores of all canaries, once training has ended."""
+        return self._audit.scores
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
+        """Check that the canaries are where they should be."""
+        if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
+            message = (
+                "parameters of the model are spread over processes, so that no process can score "
+                "by itself: gather them after training, and call leakbound.torch.score"
+            )
+            raise IncompatibleOptionsError(message)
+        self._audit.begin(given["model"], given["train_dataloader"])
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
+        """Score the canaries, audit, and write; by one process only."""
+        if state.is_world_process_zero:
+            self._audit.end(given["model"], given["train_dataloader"], args.output_dir)

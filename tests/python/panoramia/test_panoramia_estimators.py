@@ -1,0 +1,68 @@
+"""Targets that are no torch modules: estimators of scikit-learn, and functions."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.experiments.demos.census_data import Census, features
+from leakbound.panoramia import Helper, Panoramia
+from leakbound.panoramia.examples import Examples
+from leakbound.panoramia.models.estimators import digest_of, margins_of, taught
+
+MEMBERS = 1000
+
+
+def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    drawn = Census().sample(n, seed=seed)
+    assert drawn.labels is not None
+    return drawn.values, drawn.labels
+
+
+X, Y = census(MEMBERS, 77)
+AUDIT = Panoramia(Census(), inputs=features, helper=Helper(), saturation=(), seeds=(0,))
+
+
+def grown(x: np.ndarray, y: np.ndarray) -> Any:
+    return DecisionTreeClassifier(random_state=0).fit(features(x), y)
+
+
+def test_estimators_are_targets_and_helpers() -> None:
+    targets = {"by heart": grown(X, Y), "never saw": grown(*census(MEMBERS, 78))}
+    report = AUDIT.run(target=targets, members=(X, Y))
+    heart, never = (row.results[0] for row in report.rows)
+    assert heart.auc > 0.65 > 0.6 > never.auc
+
+
+def test_a_function_is_a_target_without_a_helper_of_its_kind() -> None:
+    ask = grown(X, Y).predict_proba
+    with pytest.raises(IncompatibleOptionsError, match=r"Helper\(network=\.\.\.\)"):
+        AUDIT.run(target=ask, members=(X, Y))
+    audit = Panoramia(Census(), inputs=features, helper=None, saturation=(), seeds=(0,))
+    (row,) = audit.run(target=ask, members=(X, Y)).rows
+    assert row.results[0].auc > 0.65
+
+
+def test_margins_of_certain_answers_are_finite_and_ordered() -> None:
+    answers = np.array([[1.0, 0.0], [1 - 2.0**-53, 2.0**-53], [0.5, 0.5], [0.0, 1.0]])
+    found = margins_of(lambda _: answers, Examples(np.zeros((4, 1)), np.zeros(4, np.int64)), None)
+    assert found[:, 0].tolist() == sorted(found[:, 0].tolist(), reverse=True)
+    assert (found[0, 0], found[2, 0], found[3, 0]) == (37.0, 0.0, -37.0)
+    assert found[1, 0] < 37.0
+
+
+def test_targets_without_labels_must_be_networks() -> None:
+    with pytest.raises(IncompatibleOptionsError, match="members must have labels"):
+        margins_of(lambda x: x, Examples(np.zeros((4, 3), np.int64), None), None)
+
+
+def test_helpers_are_like_the_target_and_random_by_their_seed() -> None:
+    forest = RandomForestClassifier(3, max_depth=2).fit(features(X), Y)
+    lesson = Examples(X[:200], Y[:200])
+    one, same, other = (taught(forest, lesson, features, seed) for seed in (0, 0, 1))
+    assert (one.n_estimators, one.max_depth) == (3, 2)
+    assert digest_of(one) == digest_of(same) != digest_of(other)
+    assert digest_of(len) != digest_of(len)

@@ -1,0 +1,158 @@
+"""An accountant's ε beside what is proved: one δ, one relation, one unit."""
+
+import html
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from leakbound import errors, report
+from leakbound.claims import replacing
+from leakbound.results import Checked
+
+M = 300
+rng = np.random.default_rng(4)
+COINS = rng.random(M) < 0.5
+SPLIT = rng.permutation(M) < M // 2
+NOISE = rng.normal(size=M)
+DELTA = 1e-5
+
+
+def audit(claim: Any, member: Any = COINS, **options: Any) -> lb.AuditResult:
+    result: lb.AuditResult = lb.audit_one_run(NOISE + 3 * member, member, claim=claim, **options)
+    return result
+
+
+APPROX = audit(lb.ApproxDP(delta=DELTA))
+GAUSSIAN = audit(lb.GaussianDP())
+REPLACING = audit(lb.ApproxDP(delta=DELTA), SPLIT, design="random_split")
+USERS = audit(
+    lb.ApproxDP(delta=DELTA), SPLIT, design="random_split", groups=[f"u{i}" for i in range(M)]
+)
+
+
+def page(found: Any) -> str:
+    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", report.render(found), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
+
+
+@pytest.mark.parametrize(("result", "delta"), [(APPROX, DELTA), (APPROX, 1e-7), (GAUSSIAN, 1e-6)])
+def test_proved_and_accounted_are_at_one_delta(result: lb.AuditResult, delta: float) -> None:
+    found = result.against(epsilon=8, delta=delta, relation="add_remove", source="opacus prv")
+    proved = result.epsilon(delta)
+    assert 0 < proved < 8
+    assert found.checked == Checked(
+        "epsilon",
+        "<=",
+        8.0,
+        delta,
+        result.check(epsilon=8, delta=delta),
+        compares="add_remove",
+        proved=proved,
+        source="opacus prv",
+    )
+    interval = f"[{proved - 0.005:.2f}, 8]"
+    assert found.summary().beside == found.checked.interval == interval
+    assert f"Accounted ε = 8 at δ = {delta:g} (opacus prv), proved ε ≥" in found.answered
+    metric = found.metrics()[0]
+    assert (metric.value, metric.note) == (interval, "opacus prv; adding or removing one example")
+    assert found.scalars()["proved_value"] == proved
+    assert type(found).from_json(found.to_json()) == found != result
+    assert result.checked is None
+
+
+def test_an_accountant_below_what_is_proved_is_refuted() -> None:
+    found = GAUSSIAN.against(epsilon=0.5, delta=DELTA, relation="add_remove")
+    assert found.checked is not None
+    assert found.checked.verdict == "refuted"
+    assert found.checked.source is None
+    assert re.fullmatch(r"\d\.\d\d > 0.5", found.checked.interval)
+    assert "is refuted within Gaussian DP" in found.answered
+    assert "Accounted ε = 0.5 at δ = 1e-05, proved" in found.answered
+
+
+def test_pages_show_both_and_tables_have_a_column_where_an_accountant_spoke() -> None:
+    found = APPROX.against(epsilon=8, delta=DELTA, relation="add_remove")
+    assert found.checked is not None
+    both = page({"one": found, "other": APPROX})
+    assert "AUC Proved, accounted" in both
+    assert both.count(found.checked.interval) == 2  # in the table, and among the key numbers
+    assert found.answered in both
+
+
+def test_the_bar_shows_the_accountant_at_its_own_delta_only() -> None:
+    at, below = (
+        GAUSSIAN.against(epsilon=8, delta=delta, relation="add_remove") for delta in (DELTA, 1e-6)
+    )
+    assert (at._marked, below._marked, GAUSSIAN._marked) == (8.0, None, None)
+
+
+def test_mixed_relations_are_refused_with_the_conversion() -> None:
+    twice, failure = replacing(2.0, DELTA)
+    with pytest.raises(errors.IncompatibleOptionsError) as caught:
+        REPLACING.against(epsilon=2, delta=DELTA, relation="add_remove")
+    assert "replacing one example, and the accountant's guarantee on adding" in str(caught.value)
+    assert f"(2ε, (1 + e^ε) δ) = ({twice:g}, {failure:.3g})" in str(caught.value)
+    with pytest.raises(errors.IncompatibleOptionsError, match="which is no guarantee"):
+        REPLACING.against(epsilon=20, delta=DELTA, relation="add_remove")
+    with pytest.raises(errors.IncompatibleOptionsError, match="audit a random split"):
+        APPROX.against(epsilon=2, delta=DELTA, relation="replace")
+    found = REPLACING.against(epsilon=8, delta=DELTA, relation="replace").checked
+    assert found is not None
+    assert found.proved == REPLACING.bound
+
+
+def test_mixed_units_are_refused_with_the_conversion() -> None:
+    assert (USERS.unit, APPROX.unit) == ("user", "example")
+    with pytest.raises(errors.IncompatibleOptionsError, match=r"\(kε, \(e\^\(kε\) - 1\)"):
+        USERS.against(epsilon=2, delta=DELTA, relation="replace")
+    with pytest.raises(errors.IncompatibleOptionsError, match="a user by itself"):
+        APPROX.against(epsilon=2, delta=DELTA, relation="add_remove", unit="user")
+    found = USERS.against(epsilon=8, delta=DELTA, relation="replace", unit="user")
+    assert found.metrics()[0].note == "stated; replacing one user"
+    assert type(found).from_json(found.to_json()) == found
+
+
+def test_a_bound_that_knows_nothing_of_the_delta_is_refused() -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match="says nothing about delta"):
+        audit(lb.PureDP()).against(epsilon=8, delta=DELTA, relation="add_remove")
+    with pytest.raises(errors.IncompatibleOptionsError, match="says nothing about delta"):
+        APPROX.against(epsilon=8, delta=1e-4, relation="add_remove")
+
+
+def test_what_proves_nothing_has_no_number_to_put_beside() -> None:
+    found = audit(lb.PureDP(), cuts=lb.Uncorrected())
+    with pytest.raises(errors.IncompatibleOptionsError, match="invalid, not a bound"):
+        found.against(epsilon=8, delta=0, relation="add_remove")
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"epsilon": -1}, errors.OptionError),
+        ({"epsilon": float("inf")}, errors.OptionError),
+        ({"delta": 1}, errors.OptionError),
+        ({"relation": "swap"}, errors.OptionError),
+        ({"unit": "record"}, errors.OptionError),
+        ({"source": 3}, errors.OptionTypeError),
+    ],
+)
+def test_bad_arguments(given: dict[str, Any], error: type[Exception]) -> None:
+    usual: dict[str, Any] = {"epsilon": 2, "delta": DELTA, "relation": "add_remove"}
+    with pytest.raises(error):
+        APPROX.against(**usual | given)
+
+
+@pytest.mark.parametrize(
+    "change", [{"proved": 99.0}, {"verdict": "refuted"}, {"compares": "replace"}]
+)
+def test_a_stored_form_against_its_own_bound_is_refused(change: dict[str, Any]) -> None:
+    stored = json.loads(
+        APPROX.against(epsilon=8, delta=DELTA, relation="add_remove", source="x").to_json()
+    )
+    stored["checked"] |= change
+    with pytest.raises(errors.ResultFormatError):
+        lb.AuditResult.from_dict(stored)
