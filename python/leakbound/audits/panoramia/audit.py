@@ -45,9 +45,9 @@ from leakbound.cuts import (
     CUT_POLICIES,
     CutPolicy,
     Fixed,
-    Game,
     KLScan,
     Policy,
+    ScoreGame,
     Split,
     UnionBound,
     Weighted,
@@ -235,7 +235,7 @@ def audit_panoramia(
     recall = _recall(max_recall, cuts, examples)
 
     def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
-        game = Game(
+        game = ScoreGame(
             scores=values,
             member=included,
             sides="member",

@@ -27,7 +27,6 @@ __all__ = [
     "OutsideInFamily",
     "adaptive_policy",
     "joint_policy",
-    "outlying",
     "split_policy",
 ]
 
@@ -297,8 +296,7 @@ def adaptive_policy(
     cuts: ScoreAdaptive,
     claim: AnyFamily,
     test: FdpTest,
-    scores: FloatArray,
-    sides: Sides,
+    game: Game,
     beta: float,
 ) -> tuple[JointPolicy, dict[str, JsonValue]]:
     """Return the policy of an audit whose number of guesses the scores choose, and options.
@@ -306,16 +304,16 @@ def adaptive_policy(
     Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
     """
     _tight_only(cuts, test)
-    cuts.check(scores.size)
+    cuts.check(game.examples)
     levels = tuple(cuts.levels)
-    count = outlying(scores, sides)
+    count = game.outlying()
     distance = np.abs(np.log(np.array(levels) / max(1, count)))
     guesses = levels[int(np.argmin(distance))]
     policy = JointPolicy(
         base=Fixed(guesses),
         claim=claim,
-        examples=scores.size,
-        sides=sides,
+        examples=game.examples,
+        sides=game.sides,
         test=test,
         cuts=OutsideIn(levels),
         beta=beta,
@@ -328,14 +326,3 @@ def _tight_only(cuts: OutsideIn | ScoreAdaptive | Split, test: FdpTest) -> None:
     if test != "tight":
         message = f'cuts={type(cuts).__name__}(…) has no form for test="{test}": take test="tight"'
         raise IncompatibleOptionsError(message)
-
-
-def outlying(scores: FloatArray, sides: Sides) -> int:
-    """Count the scores that stand out, low ones too where both sides are guessed."""
-    median = float(np.median(scores))
-    if not np.isfinite(median):
-        apart = scores > median if sides == "member" else scores != median
-        return int(apart.sum())
-    distance = scores - median
-    spread = _DEVIATIONS * _NORMAL * float(np.median(np.abs(distance)))
-    return int(((distance if sides == "member" else np.abs(distance)) > spread).sum())
