@@ -1,6 +1,7 @@
 """Audits of tallies: those of the scores that they count, in the memory of their counts."""
 
 import tracemalloc
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.claims import Claim
 from leakbound.cuts import CutPolicy, ScoreGame, TallyGame
 from leakbound.validity.suite import most_errors
 
@@ -91,7 +91,7 @@ def test_other_claims_are_the_same_where_nothing_is_tied(claim: Any, sides: Any)
 def test_several_claims_are_audited_together() -> None:
     scores, member = distinct(1000)
     tally = lb.Tally.of(scores, member, bits=32)
-    both: list[Claim] = [lb.PureDP(), lb.GaussianDP()]
+    both: list[lb.PureDP | lb.GaussianDP] = [lb.PureDP(), lb.GaussianDP()]
     of_tally = lb.audit_one_run(tally, claim=both)
     for one, other in zip(of_tally, lb.audit_one_run(scores, member, claim=both), strict=True):
         same(one, other)
@@ -286,6 +286,40 @@ def test_the_order_of_ties_depends_on_the_seed_alone() -> None:
     ]
     assert counts[:30] == counts[30:]
     assert len(set(counts)) > 5
+
+
+def test_every_order_of_tied_examples_is_equally_likely() -> None:
+    def orders(size: int, members: int, ranks: list[int], seeds: int) -> Counter[tuple[int, ...]]:
+        counts, inside = np.array([size, 1]), np.array([members, 0])
+        seen: Counter[tuple[int, ...]] = Counter()
+        for seed in range(seeds):
+            path = _core.Ranking.of_blocks(counts, inside, seed=seed).path("member")
+            seen[tuple(path.count(rank)[1] for rank in ranks)] += 1
+        return seen
+
+    few = orders(6, 3, [1, 2, 3, 4, 5, 6], 8000)
+    # 20 orders, each Bin(8,000, 1/20): standard deviation 19.5.
+    assert len(few) == 20
+    assert all(abs(times - 400) < 100 for times in few.values())
+    # The one member of 200 is in each quarter as often: Bin(8,000, 1/4), standard deviation 39.
+    one = orders(200, 1, [50, 100, 150], 8000)
+    assert len(one) == 4
+    assert all(abs(times - 2000) < 200 for times in one.values())
+    # Both members of 200 are among the first 50 with probability 50·49/(200·199).
+    both = orders(200, 2, [50], 8000)[(2,)]
+    assert abs(both - 8000 * 50 * 49 / (200 * 199)) < 110
+
+
+def test_counts_of_one_order_do_not_depend_on_what_is_asked() -> None:
+    counts, members = np.array([1, 300, 5, 1000, 1]), np.array([1, 120, 0, 999, 0])
+    ranking = _core.Ranking.of_blocks(counts, members, seed=7)
+    for order in ("member", "member_half", "nonmember_half", "interleaved"):
+        path = ranking.path(order)
+        _, every = path.sample(path.guesses)
+        alone = [path.count(guesses)[1] for guesses in range(1, path.guesses + 1)]
+        assert every.tolist() == alone
+        assert set(np.diff(every).tolist()) <= {0, 1}
+        assert path.correct == alone[-1]
 
 
 def false_claims(bits: int, cuts: CutPolicy, claim: Any, trials: int, beta: float) -> int:

@@ -1,7 +1,6 @@
 """Recipes of docs/scale.md, each against the real engine: all give the same tally to the bit."""
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,44 +58,7 @@ def with_dask(folder: Path) -> lb.Tally:
     return lb.Tally.from_arrow(pa.Table.from_batches(dask.compute(*parts, scheduler="threads")))
 
 
-def with_spark(folder: Path) -> lb.Tally:
-    sql = pytest.importorskip("pyspark.sql", reason="leakbound[spark] is not installed")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs a Java runtime, and there is none")
-
-    def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(count, batches)
-
-    spark = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = spark.config("spark.sql.shuffle.partitions", "1").getOrCreate()
-    try:
-        rows = session.read.parquet(str(folder)).select(*COLUMNS)
-        parts = rows.mapInArrow(counted, "key long, examples long, members long")
-        sums = parts.groupBy("key").sum("examples", "members").toDF(*COUNTS.names)
-        return lb.Tally.from_arrow(pa.Table.from_pandas(sums.toPandas(), preserve_index=False))
-    finally:
-        session.stop()
-
-
-def with_ray(folder: Path) -> lb.Tally:
-    ray = pytest.importorskip("ray", reason="leakbound[ray] is not installed")
-    data = pytest.importorskip("ray.data")
-    ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
-    try:
-        rows = data.read_parquet(str(folder), columns=COLUMNS)
-        parts = rows.map_batches(lambda t: pa.table(count(t)), batch_format="pyarrow")
-        return lb.Tally.from_arrow(pa.concat_tables(ray.get(parts.to_arrow_refs())))
-    finally:
-        ray.shutdown()
-
-
-ENGINES: list[Callable[[Path], lb.Tally]] = [
-    with_polars,
-    with_duckdb,
-    with_dask,
-    with_spark,
-    with_ray,
-]
+ENGINES: list[Callable[[Path], lb.Tally]] = [with_polars, with_duckdb, with_dask]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
