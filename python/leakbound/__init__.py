@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from leakbound import results as results
     from leakbound import torch as torch
     from leakbound import validity as validity
+    from leakbound._base.tally import Tally
     from leakbound._core import __version__
     from leakbound.audits import (
         OneRunStream,
@@ -94,6 +95,7 @@ else:
                 "attacks audits claims cuts errors evidence generators integrations panoramia "
                 "planning propensity results simulate stats torch validity"
             ),
+            "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",
             "leakbound.audits": (
                 "OneRunStream audit_one_run audit_panoramia audit_synthetic audit_zero_run"
@@ -149,6 +151,7 @@ __all__ = [
     "Split",
     "SubsampledGaussianDP",
     "SyntheticResult",
+    "Tally",
     "TradeOff",
     "TradeOffFamily",
     "Uncorrected",

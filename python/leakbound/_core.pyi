@@ -79,6 +79,9 @@ class Ranking:
     """Membership in order of score, highest first; ties never broken by labels."""
 
     def __new__(cls, scores: _Floats, member: NDArray[np.bool_]) -> Ranking: ...
+    @staticmethod
+    def of_blocks(examples: _Counts, members: _Counts, *, seed: int | None) -> Ranking:
+        """Rank counted examples, the highest score first; a seed breaks ties at random."""
     @property
     def examples(self) -> int: ...
     @property
@@ -102,6 +105,9 @@ class Path:
 
     @staticmethod
     def from_successes(successes: NDArray[np.bool_]) -> Path: ...
+    @staticmethod
+    def correct_first(guesses: int, correct: int) -> Path:
+        """Return a path with every cut allowed, right guesses first; of any length."""
     @property
     def guesses(self) -> int: ...
     @property
@@ -112,6 +118,11 @@ class Path:
         """Return the path to its last allowed cut of at most so many guesses, or to its first."""
     def sample(self, points: int) -> tuple[_Counts, _Counts]:
         """Guesses and right ones at no more than `points` allowed cuts."""
+
+def draw_part(
+    examples: _Counts, members: _Counts, *, size: int, seed: int
+) -> tuple[_Counts, _Counts]:
+    """Examples and members at each score of a random part of so many examples."""
 
 @final
 class Bound:

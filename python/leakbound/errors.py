@@ -37,6 +37,7 @@ __all__ = [
     "ResultFormatError",
     "ReusedMembersError",
     "ShapeError",
+    "TallyError",
     "TargetError",
     "TiedScoresError",
     "TooFewMembersError",
@@ -129,6 +130,10 @@ class BundleError(LeakboundError, ValueError):
 
 class CommitmentError(LeakboundError, ValueError):
     """A commitment or its opening that cannot be read, or that do not go together."""
+
+
+class TallyError(LeakboundError, ValueError):
+    """Counts of examples that cannot be, or tallies that do not add up; the message says where."""
 
 
 class TargetError(LeakboundError, ValueError):

@@ -44,6 +44,8 @@ class Purpose(Enum):
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
     SPLIT_PARTS = "audits/split-parts"
+    TALLY_TIES = "audits/tally-ties"
+    TALLY_SPLIT = "audits/tally-split"
 
     SET_TIES = "audits/set-ties"
     SET_MATCHING = "audits/set-matching"

@@ -30,6 +30,7 @@ from leakbound.cli.options import (
     parse_cuts,
     parse_prior,
 )
+from leakbound.cli.shards import are_shards, tally_of
 from leakbound.cli.splits import SPLITS, check_split
 from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
@@ -175,7 +176,14 @@ class Kept:
 
 @app.command("one-run", help=ONE_RUN)
 def one_run(
-    file: File,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE…",
+            help="Table with one row per example: .csv, .npz or .parquet. Several files, a folder, "
+            "a glob, tallies or - (csv or Arrow on standard input) are counted batch by batch.",
+        ),
+    ],
     *,
     claim: Annotated[
         str,
@@ -276,6 +284,24 @@ def one_run(
         guarantee = guarantee_of(own, family)
         policy = parse_cuts(cuts)
         names, chance = parse_columns(attacks), parse_prior(prior)
+        if are_shards(files):
+            _check_counted(design, names, chance, opening, bundle)
+            if out is not None:
+                output.prepare(out)
+            counted = tally_of(files, score=names[0])
+            with output.waiting(f"Auditing {counted.m:,} examples"):
+                result = audit_one_run(
+                    counted,
+                    claim=guarantee,
+                    confidence=confidence,
+                    cuts=policy,
+                    sides=sides,
+                    prior=chance,
+                    seed=seed,
+                )
+            conclude(result, files[0], goal, out, json=json, strict=strict, relation=compares)
+            return
+        (file,) = files
         known = parse_columns(features) if features else []
         wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
@@ -310,6 +336,30 @@ def one_run(
         inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
         kept = Kept(bundle, {"scores": scores, "plan": plan, "opening": opened, **inputs})
         conclude(result, file, goal, out, json=json, strict=strict, relation=compares, kept=kept)
+
+
+def _check_counted(
+    design: str,
+    names: Sequence[str],
+    chance: float | str,
+    opening: Path | None,
+    bundle: Path | None,
+) -> None:
+    """Raise where an option tells apart examples that are only counted."""
+    several = {
+        f"--design {design}": design != "coins",
+        "--attacks of several columns": len(names) > 1,
+        "--prior of a column": isinstance(chance, str),
+        "--opening": opening is not None,
+        "--bundle": bundle is not None,
+    }
+    named = [option for option, given in several.items() if given]
+    if named:
+        message = (
+            f"{named[0]} tells examples apart, and shards are only counted: give one .csv, .npz or "
+            ".parquet file with all examples"
+        )
+        raise IncompatibleOptionsError(message)
 
 
 def _check_design(

@@ -12,6 +12,7 @@ __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
     "one-run": ("audits", "Audit one training run: how much ε do the scores prove?"),
+    "tally": ("tally", "Count shards of scores into one small file, a tally, that one-run audits."),
     "panoramia": (
         "audits",
         "Audit a trained model against generated points: estimate ε without retraining.",

@@ -6,7 +6,7 @@ the rest. A policy turns scores, membership and a level into the best bound on l
 
 from typing import TypeAlias
 
-from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Policy
+from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Policy, ScoreGame
 from leakbound.cuts.outside_in import OutsideIn
 from leakbound.cuts.paths import PathPolicy
 from leakbound.cuts.policies import (
@@ -19,6 +19,7 @@ from leakbound.cuts.policies import (
 )
 from leakbound.cuts.score_adaptive import ScoreAdaptive
 from leakbound.cuts.split import Split
+from leakbound.cuts.tallied import TallyGame
 from leakbound.cuts.weighted import Weighted
 
 __all__ = [
@@ -36,7 +37,9 @@ __all__ = [
     "PathPolicy",
     "Policy",
     "ScoreAdaptive",
+    "ScoreGame",
     "Split",
+    "TallyGame",
     "Uncorrected",
     "UnionBound",
     "VilleMixture",

@@ -1,5 +1,6 @@
 """What every cut policy answers: what scores and membership prove at a level."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,10 +21,12 @@ from leakbound._base.types import (
     PathOrder,
     Sides,
 )
+from leakbound.cuts.warnings import tied_share
 from leakbound.errors import AbstentionError
 
 __all__ = [
     "ORDERS",
+    "OUTLYING",
     "PATH_NAMES",
     "Best",
     "BestCut",
@@ -31,6 +34,10 @@ __all__ = [
     "Finding",
     "Game",
     "Policy",
+    "ScoreGame",
+    "Shown",
+    "counted_quantile",
+    "part_names",
     "path_of",
     "untied",
 ]
@@ -52,6 +59,8 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "pairs": "pairs",
 }
 """How results call the paths."""
+OUTLYING = 3.0 * 1.4826
+"""So far from the median a score stands out, in median distances from it: 3 standard deviations."""
 
 
 def path_of(ranking: _core.Ranking, order: PathOrder) -> _core.Path:
@@ -84,21 +93,91 @@ class Best:
     successes: int
 
 
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Scores as figures show them: how many members, and how many others, have each value.
+
+    Values increase and are distinct if the counts are integers; if these are booleans, each value
+    is that of one example.
+    """
+
+    values: FloatArray
+    members: BoolArray | IntArray
+    others: BoolArray | IntArray
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Game:
-    """Scores and membership, checked, and how they are audited whatever the policy.
+class Game(ABC):
+    """Scores and membership of examples, checked, and how they are audited whatever the policy.
 
     `break_ties` says that ties are broken at random, from the seed, instead of staying together;
     `recall` is the largest share of the examples that a tested cut guesses, in (0, 1].
     """
 
-    scores: FloatArray
-    member: BoolArray
     sides: Sides
     seed: int = 0
     name: str = "scores"
     break_ties: bool = False
     recall: float = 1.0
+
+    @property
+    @abstractmethod
+    def examples(self) -> int:
+        """How many examples are audited."""
+
+    @abstractmethod
+    def parts(self, size: int) -> tuple[Self, Self]:
+        """Return the games of so many examples, drawn from the seed, and of the others."""
+
+    @abstractmethod
+    def without_ties(self) -> Self:
+        """Return the game with ties broken from the seed."""
+
+    @abstractmethod
+    def ranked(self) -> _core.Ranking:
+        """Rank the examples, or the guesses about them."""
+
+    def ranking(self) -> _core.Ranking:
+        """Rank the examples; raise AbstentionError if the scores order nothing."""
+        ranking = self.ranked()
+        if ranking.blocks == 1:
+            message = (
+                f"all {self.examples} {self.name} are equal, so every example abstains: use a "
+                "score that differs between examples"
+            )
+            raise AbstentionError(message)
+        return ranking
+
+    @abstractmethod
+    def labelled(self) -> tuple[FloatArray, BoolArray]:
+        """Return distinct scores in the order of the examples', ties broken, and membership."""
+
+    @abstractmethod
+    def outlying(self) -> int:
+        """Count the scores more than 3 robust standard deviations from the median.
+
+        Those below it count where both sides are guessed.
+        """
+
+    @abstractmethod
+    def shown(self) -> Shown:
+        """Return scores and membership of the examples, for figures."""
+
+    def rated(self, ranking: _core.Ranking) -> _core.Ranking:
+        """Return the ranking of the examples by score, given the one that was audited."""
+        return ranking
+
+    def tied(self, ranking: _core.Ranking) -> str:
+        """Return how many examples share their score with another, in words; "" if few."""
+        return tied_share(ranking)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreGame(Game):
+    """A game whose examples each have a score."""
+
+    scores: FloatArray
+    member: BoolArray
 
     @property
     def examples(self) -> int:
@@ -109,28 +188,57 @@ class Game:
         """Return the game of some of the examples."""
         return replace(self, scores=self.scores[rows], member=self.member[rows], name=name)
 
+    def parts(self, size: int) -> tuple[Self, Self]:
+        """See `Game.parts`."""
+        chosen = np.zeros(self.examples, dtype=np.bool_)
+        rows = Purpose.SPLIT.rng(self.seed).choice(
+            self.examples, size, replace=False, shuffle=False
+        )
+        chosen[rows] = True
+        names = part_names(self.name)
+        return self.part(chosen, names[0]), self.part(~chosen, names[1])
+
     def without_ties(self) -> Self:
-        """Return the game with ties broken from the seed."""
+        """See `Game.without_ties`."""
         return replace(self, scores=untied(self.scores, self.seed))
 
-    def ranking(self) -> _core.Ranking:
-        """Rank the examples; raise AbstentionError if the scores order nothing."""
-        ranking = _core.Ranking(self.scores, self.member)
-        if ranking.blocks == 1:
-            message = (
-                f"all {self.scores.size} {self.name} are equal, so every example abstains: use a "
-                "score that differs between examples"
-            )
-            raise AbstentionError(message)
-        return ranking
+    def ranked(self) -> _core.Ranking:
+        """See `Game.ranked`."""
+        return _core.Ranking(self.scores, self.member)
 
-    def shown(self) -> tuple[FloatArray, BoolArray]:
-        """Return scores and membership of the examples, for figures."""
-        return self.scores, self.member
+    def labelled(self) -> tuple[FloatArray, BoolArray]:
+        """See `Game.labelled`."""
+        return untied(self.scores, self.seed), self.member
 
-    def rated(self, ranking: _core.Ranking) -> _core.Ranking:
-        """Return the ranking of the examples by score, given the one that was audited."""
-        return ranking
+    def outlying(self) -> int:
+        """See `Game.outlying`."""
+        median = float(np.median(self.scores))
+        one_sided = self.sides == "member"
+        if not np.isfinite(median):
+            apart = self.scores > median if one_sided else self.scores != median
+            return int(apart.sum())
+        distance = self.scores - median
+        spread = OUTLYING * float(np.median(np.abs(distance)))
+        return int(((distance if one_sided else np.abs(distance)) > spread).sum())
+
+    def shown(self) -> Shown:
+        """See `Game.shown`."""
+        return Shown(self.scores, self.member, ~self.member)
+
+
+def counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
+    """Return a quantile of increasing values that occur so often each, as NumPy's of all."""
+    ends = np.cumsum(counts)
+    place = (int(ends[-1]) - 1) * q
+    below = math.floor(place)
+    around = np.searchsorted(ends, [below, math.ceil(place)], side="right")
+    low, high = float(values[around[0]]), float(values[around[1]])
+    return low if low == high else low + (place - below) * (high - low)
+
+
+def part_names(name: str) -> tuple[str, str]:
+    """Return what messages call the scores of the two parts of a split."""
+    return f"{name} that choose the cut", f"{name} that test the cut"
 
 
 def untied(scores: FloatArray, seed: int) -> FloatArray:

@@ -7,13 +7,13 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, Sides
-from leakbound.cuts.base import Game, untied
+from leakbound.cuts.base import ScoreGame, Shown, untied
 
 __all__ = ["PairGame"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PairGame(Game):
+class PairGame(ScoreGame):
     """Differences of the two scores of each pair, and whether the first of the two is the member.
 
     The sign of a difference is the guess, its size the confidence. There is one path, whose guesses
@@ -44,6 +44,10 @@ class PairGame(Game):
         return replace(self, scores=np.where(self.scores < 0, -ranks, ranks))
 
     def ranking(self) -> _core.Ranking:
+        """Rank the guesses: pairs that all abstain are ranked too, as one block."""
+        return self.ranked()
+
+    def ranked(self) -> _core.Ranking:
         """Rank the guesses by confidence, right ones as members."""
         guessed = self.scores != 0
         if self.break_ties or not guessed.any():
@@ -51,11 +55,13 @@ class PairGame(Game):
         first = self.scores[guessed] >= 0
         return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
 
-    def shown(self) -> tuple[FloatArray, BoolArray]:
+    def shown(self) -> Shown:
         """Return scores and membership of the examples in pairs, for figures."""
         scores = np.concatenate([self.member_scores, self.other_scores])
-        return scores, np.arange(scores.size) < self.member_scores.size
+        member = np.arange(scores.size) < self.member_scores.size
+        return Shown(scores, member, ~member)
 
     def rated(self, _ranking: _core.Ranking) -> _core.Ranking:
         """Return the ranking of the examples in pairs by their scores."""
-        return _core.Ranking(*self.shown())
+        shown = self.shown()
+        return _core.Ranking(shown.values, shown.members.astype(np.bool_))

@@ -23,7 +23,7 @@ from leakbound.cuts.base import (
     Policy,
     path_of,
 )
-from leakbound.cuts.warnings import inverted_warnings, tie_warnings, tied_share
+from leakbound.cuts.warnings import inverted_warnings, order_warnings
 
 __all__ = ["DerivedPolicy", "LimitPolicy", "PathPolicy", "Trial", "chance_explains"]
 
@@ -59,7 +59,7 @@ class PathPolicy(Policy):
         self.check(game.examples)
         ranking, notes = game.ranking(), tuple[str, ...]()
         if game.break_ties and ranking.tied:
-            notes = tie_warnings(ranking)
+            notes = order_warnings(game.tied(ranking))
             ranking = game.without_ties().ranking()
         return Trial.of(ranking, self.routes(game.sides), level, game.recall).finding(game, notes)
 
@@ -82,9 +82,7 @@ class PathPolicy(Policy):
         """
         half = examples // 2
         right = examples if order in {"interleaved", "pairs"} else half
-        successes = np.zeros(half if order.endswith("half") else examples, dtype=np.bool_)
-        successes[:right] = True
-        path = _core.Path.from_successes(successes)
+        path = _core.Path.correct_first(half if order.endswith("half") else examples, right)
         return self.bound(path if most is None else path.prefix(most), level).logit
 
     @property
@@ -231,12 +229,12 @@ class Trial:
         )
 
     def _warnings(self, game: Game, ceiling: Lazy[float]) -> tuple[str, ...]:
-        notes = (self._tied(), self._moved(), self._limit(ceiling))
+        notes = (self._tied(game), self._moved(), self._limit(ceiling))
         inverted = inverted_warnings(game.rated(self.ranking))
         return inverted + tuple(note for note in notes if note)
 
-    def _tied(self) -> str:
-        share = tied_share(self.ranking)
+    def _tied(self, game: Game) -> str:
+        share = game.tied(self.ranking) if self.ranking.tied else ""
         note = "cuts fall only between blocks of ties, so a score of finer precision may show more"
         return share and share + note
 

@@ -7,8 +7,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import encode
-from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, Kind, PathOrder, Sides
+from leakbound._base.types import Kind, PathOrder, Sides
 from leakbound._base.validation import real
 from leakbound.cuts.base import Finding, Game, Policy
 from leakbound.cuts.paths import LimitPolicy, Trial
@@ -74,10 +73,8 @@ class SplitTest(Policy):
         """See `Policy.audit`: choose path and guesses on one part, test them on the other."""
         if game.break_ties:
             game = game.without_ties()
-        chosen = _draw(game.examples, self.split.fraction, game.seed)
-        part = game.part(chosen, f"{game.name} that choose the cut").ranking()
-        tested = game.part(~chosen, f"{game.name} that test the cut")
-        ranking = tested.ranking()
+        chosen, tested = game.parts(_size(game.examples, self.split.fraction))
+        part, ranking = chosen.ranking(), tested.ranking()
         order, guesses = self._choice(part, tested.examples, game.sides, level)
         guesses = min(guesses, self.test.path(ranking, order).guesses)
         routes = {order: self.test.with_size(guesses, tested.examples)}
@@ -104,13 +101,9 @@ class SplitTest(Policy):
         return order, chosen
 
 
-def _draw(examples: int, fraction: float, seed: int) -> BoolArray:
-    """Draw the part that chooses, without looking at scores or membership."""
+def _size(examples: int, fraction: float) -> int:
+    """Return how many examples choose; at least two are left on either side."""
     if examples < 4:
         message = f"Split needs at least 2 examples in each part, got {examples} in all"
         raise OptionError(message)
-    size = min(max(2, round(fraction * examples)), examples - 2)
-    chosen = np.zeros(examples, dtype=np.bool_)
-    rows = Purpose.SPLIT.rng(seed).choice(examples, size, replace=False, shuffle=False)
-    chosen[rows] = True
-    return chosen
+    return min(max(2, round(fraction * examples)), examples - 2)

@@ -4,7 +4,7 @@ import math
 
 import leakbound._core as _core
 
-__all__ = ["inverted_warnings", "tie_warnings", "tied_share"]
+__all__ = ["inverted_warnings", "order_warnings", "tie_warnings", "tied_share"]
 
 _INVERTED = 3
 """Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
@@ -22,7 +22,11 @@ def tied_share(ranking: _core.Ranking) -> str:
 
 def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
     """Say that many ties were broken at random, in a ranking by scores as given."""
-    share = tied_share(ranking)
+    return order_warnings(tied_share(ranking))
+
+
+def order_warnings(share: str) -> tuple[str, ...]:
+    """Say that ties were broken at random, given how many in words, "" for few."""
     if not share:
         return ()
     note = "their order was drawn at random, so a score of finer precision may show more"

@@ -10,7 +10,7 @@ import leakbound._core as _core
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import Kind
 from leakbound._base.validation import numbers
-from leakbound.cuts.base import Best, CurvePoints, Finding, Game, Policy
+from leakbound.cuts.base import Best, CurvePoints, Finding, Game, Policy, ScoreGame
 from leakbound.errors import AbstentionError, IncompatibleOptionsError
 
 __all__ = ["Weighted"]
@@ -57,6 +57,12 @@ class Weighted(Policy):
             raise IncompatibleOptionsError(message)
         if game.sides == "both":
             message = 'cuts=Weighted() guesses members only: set sides="member"'
+            raise IncompatibleOptionsError(message)
+        if not isinstance(game, ScoreGame):
+            message = (
+                "cuts=Weighted() weighs every example by its score, and a tally counts keys, which "
+                "tell the order of scores: take KLScan, or audit the scores themselves"
+            )
             raise IncompatibleOptionsError(message)
         scores, member = game.scores, game.member
         numbers(scores, f"{game.name}, which are weights,", least=0, most=1)

@@ -9,6 +9,7 @@
 //! - [`deviance`]: the exponents of the saddle-point formulas, without cancellation.
 //! - [`binomial`]: the binomial distribution, right to ten million trials and beyond.
 //! - [`clopper_pearson`]: exact limits for a binomial probability, rounded outward.
+//! - [`hypergeometric`]: draws without replacement, from a stream.
 //! - [`poisson_binomial`]: sums of unlike Bernoulli terms, their tails and inverses.
 //! - [`stream`]: random numbers, one stream for each purpose, seed and index.
 //! - [`error`]: what can be wrong with an argument.
@@ -17,6 +18,7 @@ pub mod binomial;
 pub mod clopper_pearson;
 pub mod deviance;
 pub mod error;
+pub mod hypergeometric;
 pub mod logistic;
 pub mod normal;
 pub mod poisson_binomial;

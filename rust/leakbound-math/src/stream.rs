@@ -25,11 +25,22 @@ pub enum Purpose {
     Halves,
     /// Places of that set from which the search for its least favourable member sets out.
     Places,
+    /// The order of examples that share a score, one stream for each part of a block.
+    TiedBlocks,
+    /// Random parts of counted examples, one stream for each block.
+    Parts,
 }
 
 impl Purpose {
     /// Every purpose.
-    pub const ALL: [Self; 4] = [Self::Games, Self::Resamples, Self::Halves, Self::Places];
+    pub const ALL: [Self; 6] = [
+        Self::Games,
+        Self::Resamples,
+        Self::Halves,
+        Self::Places,
+        Self::TiedBlocks,
+        Self::Parts,
+    ];
 
     /// The name that goes into the state.
     #[must_use]
@@ -39,6 +50,8 @@ impl Purpose {
             Self::Resamples => "leakbound/propensity/resamples",
             Self::Halves => "leakbound/propensity/halves",
             Self::Places => "leakbound/propensity/places",
+            Self::TiedBlocks => "leakbound/core/tied-blocks",
+            Self::Parts => "leakbound/core/parts",
         }
     }
 

@@ -2,8 +2,8 @@
 
 use leakbound_core::{
     AuditError, CurvePoint, Cut, CutBound, CutStatistic, EqualLevel, Grid, Hoeffding, Interrupt,
-    KlDivergence, MeanMixture, Order, VilleMixture, best_cut, pointwise_curve, scan, scan_curve,
-    scan_offsets, scan_with_failures,
+    KlDivergence, MeanMixture, Order, Ties, VilleMixture, best_cut, pointwise_curve, scan,
+    scan_curve, scan_offsets, scan_with_failures,
 };
 use leakbound_math::Probability;
 use numpy::PyArray1;
@@ -24,6 +24,22 @@ impl Ranking {
     fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
         let (scores, member) = (&*scores, member.read());
         enter(py, |_| leakbound_core::Ranking::new(scores, &member)).map(Self)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (examples, members, *, seed))]
+    fn of_blocks(
+        py: Python<'_>,
+        examples: Vector<'_, i64>,
+        members: Vector<'_, i64>,
+        seed: Option<u64>,
+    ) -> PyResult<Self> {
+        let (examples, members) = (&*examples, &*members);
+        let ties = seed.map_or(Ties::Together, Ties::Shuffled);
+        enter(py, |_| {
+            leakbound_core::Ranking::of_blocks(examples, members, ties)
+        })
+        .map(Self)
     }
 
     #[getter]
@@ -80,6 +96,14 @@ impl Path {
         at_once(py, || leakbound_core::Path::from_successes(&successes)).map(Self)
     }
 
+    #[staticmethod]
+    fn correct_first(py: Python<'_>, guesses: u32, correct: u32) -> PyResult<Self> {
+        enter(py, |_| {
+            leakbound_core::Path::correct_first(guesses, correct)
+        })
+        .map(Self)
+    }
+
     #[getter]
     fn guesses(&self) -> u32 {
         self.0.guesses()
@@ -104,6 +128,26 @@ impl Path {
         let cuts = at_once(py, || self.0.sample(points))?;
         Ok(cut_arrays(py, &cuts))
     }
+}
+
+/// Examples and members of a random part of counted examples, block by block.
+#[pyfunction]
+#[pyo3(signature = (examples, members, *, size, seed))]
+pub(crate) fn draw_part<'py>(
+    py: Python<'py>,
+    examples: Vector<'_, i64>,
+    members: Vector<'_, i64>,
+    size: u32,
+    seed: u64,
+) -> PyResult<CutArrays<'py>> {
+    let (examples, members) = (&*examples, &*members);
+    let (examples, members) = enter(py, |_| {
+        leakbound_core::draw_part(examples, members, size, seed)
+    })?;
+    Ok((
+        PyArray1::from_vec(py, examples),
+        PyArray1::from_vec(py, members),
+    ))
 }
 
 /// A lower bound on the probability of a correct guess, and the cut that gave it.

@@ -31,7 +31,7 @@ mod _core {
     use crate::approx::{approx_epsilon, approx_p_value, approx_union_bound, approx_union_curve};
     #[pymodule_export]
     use crate::audits::{
-        LowerBound, OffsetBound, Path, Ranking, crossing_probability, curve_at_level,
+        LowerBound, OffsetBound, Path, Ranking, crossing_probability, curve_at_level, draw_part,
         equal_level_curve, equal_level_scan, kl_curve, kl_scan, kl_scan_offsets, pointwise_bound,
         union_bound, union_curve, ville_bound_of_moments,
     };

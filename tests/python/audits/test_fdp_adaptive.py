@@ -10,7 +10,7 @@ import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
 from leakbound._base.types import FloatArray, Sides
-from leakbound.cuts.score_adaptive import outlying
+from leakbound.cuts import ScoreGame
 from leakbound.validity import most_errors
 
 TAU = 0.1
@@ -120,6 +120,11 @@ def test_audits_lose_little_to_a_number_fixed_in_advance(claim: Any, sides: Side
     assert result.rejected is not None
     assert result.options["cuts"] == {"type": "ScoreAdaptive", "levels": [100, 200]}
     assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+def outlying(scores: FloatArray, sides: Sides) -> int:
+    member = np.zeros(scores.size, dtype=np.bool_)
+    return ScoreGame(scores=scores, member=member, sides=sides).outlying()
 
 
 def test_the_level_is_the_one_nearest_to_how_many_stand_out() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Game, Policy
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Policy, ScoreGame
 from leakbound.cuts.paths import PathPolicy
 from leakbound.errors import IncompatibleOptionsError
 
@@ -23,11 +23,11 @@ POLICIES: tuple[CutPolicy, ...] = (
 each = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 
 
-def game(*, leak: float = 2.0, digits: int = 12) -> Game:
+def game(*, leak: float = 2.0, digits: int = 12) -> ScoreGame:
     rng = np.random.default_rng(5)
     member = rng.random(400) < 0.5
     scores = np.round(1 / (1 + np.exp(-rng.normal(size=400) - leak * (member - 0.5))), digits)
-    return Game(scores=scores, member=member, sides="member", seed=3)
+    return ScoreGame(scores=scores, member=member, sides="member", seed=3)
 
 
 def test_the_policies_here_are_all_of_them() -> None:
@@ -53,7 +53,9 @@ def test_an_audit_reports_what_its_policy_finds(policy: CutPolicy) -> None:
 def test_the_chosen_cut_is_on_the_curve_once_with_its_bound(policy: CutPolicy) -> None:
     played = game()
     curve = lb.audit_one_run(played.scores, played.member, cuts=policy, sides="member").curve
-    found = policy.audit(Game(scores=played.scores, member=played.member, sides="member"), LEVEL)
+    found = policy.audit(
+        ScoreGame(scores=played.scores, member=played.member, sides="member"), LEVEL
+    )
     (place,) = np.flatnonzero(curve.guesses == found.best.cut)
     assert curve.correct[place] == found.best.successes
     assert curve.bound[place] == found.best.logit

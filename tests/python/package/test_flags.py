@@ -27,6 +27,7 @@ EMBEDDING = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9))
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 COLUMNS = read_columns(X, "a table")
 CURVE = lb.TradeOff.gaussian(1.0)
+COUNTED = lb.Tally.of(SCORE, MEMBER)
 
 
 def case(**options: Any) -> validity.Case:
@@ -40,6 +41,10 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ).lower_bound(9, 10, 10, 0.05, **x),
     ("leakbound.Panoramia", "union"): lambda **x: lb.Panoramia(GaussianCopula(), **x),
     ("leakbound.Panoramia", "conditional"): lambda **x: lb.Panoramia(GaussianCopula(), **x),
+    ("leakbound.Tally.from_arrow", "allow_repeats"): lambda **x: lb.Tally.from_arrow(
+        COUNTED.to_arrow(), **x
+    ),
+    ("leakbound.Tally.sum", "allow_repeats"): lambda **x: lb.Tally.sum([COUNTED], **x),
     ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
         tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x
     ),
@@ -120,6 +125,8 @@ RETURNED = {
     lb.ZeroRunResult,
     lb.audits.LeastFavourable,
     lb.cuts.Game,
+    lb.cuts.ScoreGame,
+    lb.cuts.TallyGame,
     synthetic.Tables,
     panoramia.Losses,
     propensity.Falsification,

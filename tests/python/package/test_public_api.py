@@ -71,7 +71,7 @@ ERRORS = [getattr(errors, name) for name in errors.__all__]
 
 SIGNATURES = {
     lb.audit_one_run: (
-        "(scores, member, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
+        "(scores, member=None, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
         "bound='auto', test='tight', prior=0.5, design='coins', strata=None, groups=None, "
         "aggregate='mean', features=None, assume=None, ids=None, seed=0)"
     ),

@@ -11,20 +11,32 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.records import Lazy
 from leakbound.claims import FAMILIES
+from leakbound.cuts.base import Shown, counted_quantile
 from leakbound.results import Assumption, Curve, Histogram, Provenance, Roc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leakbound._base.types import BoolArray, FloatArray
+    from leakbound._base.types import BoolArray, FloatArray, IntArray
     from leakbound.claims import Claim
     from leakbound.cuts import BestCut, CurvePoints, Finding
 
-__all__ = ["POINTS", "curve", "family_assumption", "histogram", "provenance", "roc", "with_cut"]
+__all__ = [
+    "POINTS",
+    "curve",
+    "family_assumption",
+    "histogram",
+    "histogram_of",
+    "provenance",
+    "roc",
+    "with_cut",
+]
 
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""
 _BINS = 60
+_DRAWN = (0.001, 0.999)
+"""Quantiles of scores where the histogram ends."""
 
 
 def curve(found: Finding) -> Curve:
@@ -59,17 +71,41 @@ def roc(ranking: _core.Ranking) -> Roc:
 
 def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
     """Count members and non-members in 60 bins of score; those beyond count in the end bins."""
-    finite = scores[np.isfinite(scores)]
-    low, high = np.quantile(finite, [0.001, 0.999]) if finite.size else (0.0, 0.0)
+    return histogram_of(Shown(scores, member, ~member))
+
+
+def histogram_of(shown: Shown) -> Histogram:
+    """Draw the histogram of scores that may be counted."""
+    finite = np.isfinite(shown.values)
+    low, high = _range(shown, finite) if finite.any() else (0.0, 0.0)
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
-    bins = np.searchsorted(edges[1:-1], scores, side="right")
+    bins = np.searchsorted(edges[1:-1], shown.values, side="right")
     return Histogram(
         edges=edges,
-        members=np.bincount(bins[member], minlength=_BINS),
-        non_members=np.bincount(bins[~member], minlength=_BINS),
+        members=_in_bins(bins, shown.members),
+        non_members=_in_bins(bins, shown.others),
     )
+
+
+def _range(shown: Shown, finite: BoolArray) -> tuple[float, float]:
+    """Return the quantiles between which finite scores are drawn."""
+    values = shown.values[finite]
+    if shown.members.dtype == np.bool_:
+        first, last = np.quantile(values, _DRAWN)
+        return float(first), float(last)
+    counts = (shown.members + shown.others)[finite].astype(np.int64)
+    low, high = (counted_quantile(values, counts, q) for q in _DRAWN)
+    return low, high
+
+
+def _in_bins(bins: IntArray, counts: BoolArray | IntArray) -> IntArray:
+    if counts.dtype == np.bool_:
+        return np.bincount(bins[counts.astype(np.bool_)], minlength=_BINS)
+    total = np.zeros(_BINS, dtype=np.int64)
+    np.add.at(total, bins, counts)
+    return total
 
 
 def family_assumption(claim: Claim) -> tuple[Assumption, ...]:

@@ -1,7 +1,7 @@
 """From scores and membership to what a ranking proves: the middle of every audit."""
 
 from leakbound._base.records import Lazy
-from leakbound.audits.engine.evidence import curve, histogram, roc
+from leakbound.audits.engine.evidence import curve, histogram_of, roc
 from leakbound.cuts import Game, Policy
 from leakbound.cuts.base import PATH_NAMES
 from leakbound.results import ScoreAudit
@@ -28,5 +28,5 @@ def audit_scores(policy: Policy, game: Game, level: float) -> ScoreAudit:
         _ceiling=found.ceiling,
         _curve=Lazy(lambda: curve(found)),
         _roc=Lazy(lambda: roc(ranking)),
-        _histogram=Lazy(lambda: histogram(*found.game.shown())),
+        _histogram=Lazy(lambda: histogram_of(found.game.shown())),
     )

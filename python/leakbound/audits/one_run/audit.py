@@ -2,9 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, Unpack, overload
+from typing import TypeAlias, TypedDict, Unpack, overload
+
+import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.tally import Tally
 from leakbound._base.types import (
     Aggregate,
     ApproxBound,
@@ -13,6 +16,7 @@ from leakbound._base.types import (
     FdpTest,
     FloatArray,
     HasMember,
+    JsonValue,
     SidesChoice,
 )
 from leakbound._base.validation import check_ids
@@ -25,7 +29,7 @@ from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.biased_coins import check_prior, describe
 from leakbound.claims import FAMILIES, Claim, PureDP
-from leakbound.cuts import CutPolicy, Game
+from leakbound.cuts import CutPolicy, ScoreGame, TallyGame
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Assumption, AuditResult
 
@@ -38,6 +42,15 @@ _THEOREM = (
     "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
     "Proposition 5.1). "
 )
+
+_COUNTED = Assumption(
+    "every example counted once",
+    "The counts are of different examples, each counted once, at a key of its score that has "
+    "nothing of its membership; shards that were added twice are refused, copies within them are "
+    "not seen.",
+    "declared",
+)
+_HALF = 0.5
 
 _APPROX_THEOREM = (
     "Given the coins of the other examples, each guess is right with probability at most "
@@ -77,25 +90,28 @@ class _Options(TypedDict, total=False):
     seed: int
 
 
+Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
+
+
 @overload
 def audit_one_run(
-    scores: ArrayInput | Mapping[str, ArrayInput],
-    member: ArrayInput | HasMember,
+    scores: Scores,
+    member: ArrayInput | HasMember | None = ...,
     *,
     claim: Claim = ...,
     **options: Unpack[_Options],
 ) -> AuditResult: ...
 @overload
 def audit_one_run(
-    scores: ArrayInput | Mapping[str, ArrayInput],
-    member: ArrayInput | HasMember,
+    scores: Scores,
+    member: ArrayInput | HasMember | None = ...,
     *,
     claim: Sequence[Claim],
     **options: Unpack[_Options],
 ) -> tuple[AuditResult, ...]: ...
 def audit_one_run(
-    scores: ArrayInput | Mapping[str, ArrayInput],
-    member: ArrayInput | HasMember,
+    scores: Scores,
+    member: ArrayInput | HasMember | None = None,
     *,
     claim: Claim | Sequence[Claim] = _PURE_DP,
     confidence: float = 0.95,
@@ -122,14 +138,15 @@ def audit_one_run(
 
     Parameters
     ----------
-    scores : array-like of shape (m,) or (A, m), or mapping of str to array-like
+    scores : array-like of shape (m,) or (A, m), mapping of str to array-like, or Tally
         Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads. Rows,
         or a mapping from names, are attacks to audit together: each has its share of the
         probability of error, the best wins, and `options` tells which it is and what the others
-        cost.
+        cost. A `Tally` has counts of scores and members, and is audited in the memory of these.
     member : array-like of shape (m,), or InclusionPlan
-        What the coins said: booleans, {0, 1} or {-1, +1}. A plan, or a pandas Series, is joined
-        with scores that have ids: `ids`, those of `leakbound.torch.score`, or a pandas index.
+        What the coins said, left out with a tally: booleans, {0, 1} or {-1, +1}. A plan, or a
+        pandas Series, is joined with scores that have ids: `ids`, those of `leakbound.torch.score`,
+        or a pandas index.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The guarantees, whose parameter is bounded. Of a sequence of claims each has its share of
         the probability of error, so that all bounds hold together with the stated confidence.
@@ -204,7 +221,8 @@ def audit_one_run(
     ImplausibleCoinsError
         If the number of members is one that the coins give with a probability below 1e-6.
     IncompatibleOptionsError
-        If claim, cuts, bound and prior do not go together, or `assume` is given.
+        If claim, cuts, bound and prior do not go together, `assume` is given, `member` is missing,
+        or an option tells apart examples that a tally counts.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 
@@ -269,6 +287,15 @@ def audit_one_run(
             ids=ids,
             seed=seed,
         )
+        if isinstance(scores, Tally):
+            check_countable(member, request)
+            return audit_tally(scores, request)
+        if member is None:
+            message = (
+                "member is missing: give membership of each example beside scores, or a Tally of "
+                "both"
+            )
+            raise IncompatibleOptionsError(message)
         if request.design == "random_split":
             from leakbound.audits.one_run.random_split import audit_split  # loads challengers
 
@@ -295,7 +322,6 @@ def audit_coins(
     `declared` says that coins are what the caller declared, so that the number of members must be
     one that they can give. Other audits ask this of their own design, before they come here.
     """
-    claim, seed = request.claim, request.seed
     order = ExampleOrder(request.ids)
     attacks = Attacks.read(scores, order)
     included = order.member(member, attacks.examples)
@@ -307,22 +333,84 @@ def audit_coins(
         count.refuse()
 
     def prove(scores: FloatArray, level: float) -> Proof:
-        game = Game(scores=scores, member=included, sides=request.sides, seed=seed)
+        game = ScoreGame(scores=scores, member=included, sides=request.sides, seed=request.seed)
         return one_run_proof(request, game, chances, level)
 
     proof = attacks.prove(request.level, prove)
     return one_run_result(
         proof,
         request,
-        theorem=_theorem(claim, chances),
-        assumptions=_assumptions(claim, chances, count, attacks.others),
+        theorem=_theorem(request.claim, chances),
+        assumptions=_assumptions(request.claim, chances, count, attacks.others),
         options={"sides": request.sides, "prior": describe(chances)},
         warnings=(
             *(count.warnings() if declared else ()),
-            *delta_warnings(claim.delta, attacks.examples),
+            *delta_warnings(request.claim.delta, attacks.examples),
         ),
         inputs={**attacks.digested, "member": included, **_digested(chances)},
     )
+
+
+def audit_tally(tally: Tally, request: OneRunRequest) -> AuditResult:
+    """Audit counted examples as `audit_one_run` does."""
+    game = TallyGame(
+        values=tally.values,
+        counts=tally.examples_at,
+        members=tally.members_at,
+        sides=request.sides,
+        seed=request.seed,
+        name="keys of the tally",
+    )
+    if request.prior != _HALF:
+        game.check_labels()
+    chances = _chances(request, request.prior, tally.m)
+    count = MemberCount.of_coins(tally.members, tally.m, chances)
+    count.refuse()
+    proof = one_run_proof(request, game, chances, request.level)
+    counted: dict[str, JsonValue] = {
+        "bits": tally.bits,
+        "keys": len(tally),
+        "shards": len(tally.shards),
+    }
+    return one_run_result(
+        proof,
+        request,
+        theorem=_theorem(request.claim, chances),
+        assumptions=(
+            *_assumptions(request.claim, chances, count, "no other attack was"),
+            _COUNTED,
+        ),
+        options={"sides": request.sides, "prior": describe(chances), "tally": counted},
+        warnings=(*count.warnings(), *delta_warnings(request.claim.delta, tally.m)),
+        inputs={
+            "tally keys": tally.keys,
+            "tally examples": tally.examples_at,
+            "tally members": tally.members_at,
+            **_digested(chances),
+        },
+    )
+
+
+def check_countable(member: ArrayInput | HasMember | None, request: OneRunRequest) -> None:
+    """Raise where an option tells examples apart, which counts do not."""
+    if member is not None:
+        message = "a tally has counts of members: leave out member="
+        raise IncompatibleOptionsError(message)
+    if request.design != "coins":
+        message = (
+            'design="random_split" pairs examples, and a tally only counts them: pass scores and '
+            "member"
+        )
+        raise IncompatibleOptionsError(message)
+    if request.ids is not None:
+        message = "ids= has no meaning for a tally, which counts examples: join them beforehand"
+        raise IncompatibleOptionsError(message)
+    if not isinstance(request.prior, float | int | np.floating | np.integer):
+        message = (
+            "prior= must be one probability for a tally, which does not tell examples apart: audit "
+            "those of each probability by themselves, or pass scores and member"
+        )
+        raise IncompatibleOptionsError(message)
 
 
 def _chances(request: OneRunRequest, prior: float | ArrayInput, examples: int) -> FloatArray | None:

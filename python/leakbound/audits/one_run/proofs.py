@@ -15,7 +15,6 @@ from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.joint import adaptive_policy, joint_policy, split_policy
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy, ScoreAdaptive, Split
-from leakbound.cuts.base import untied
 from leakbound.cuts.policies import default_scan
 from leakbound.cuts.split import SplitTest
 
@@ -30,8 +29,8 @@ def one_run_proof(
 ) -> Proof:
     """Audit the scores of one attack; `chances` are those of the coins, None if all are fair."""
     if chances is not None:
-        ranks = untied(game.scores, game.seed)
-        biased = prior_policy(request.cuts, ranks, game.member, chances, sides=game.sides)
+        ranks, member = game.labelled()
+        biased = prior_policy(request.cuts, ranks, member, chances, sides=game.sides)
         return _proof(biased, replace(game, break_ties=True), level, {})
     claim = request.claim
     if isinstance(claim, PureDP):
@@ -111,7 +110,7 @@ def _(cuts: Split, claim: AnyFamily, test: FdpTest, game: Game, level: float) ->
 def _(
     cuts: ScoreAdaptive, claim: AnyFamily, test: FdpTest, game: Game, level: float
 ) -> FamilyChoice:
-    policy, options = adaptive_policy(cuts, claim, test, game.scores, game.sides, level)
+    policy, options = adaptive_policy(cuts, claim, test, game, level)
     return policy, policy, options
 
 

@@ -45,10 +45,10 @@ from leakbound.cuts import (
     CUT_POLICIES,
     CutPolicy,
     Fixed,
-    Game,
     KLScan,
     OutsideIn,
     Policy,
+    ScoreGame,
     Split,
     UnionBound,
     Weighted,
@@ -244,7 +244,7 @@ def audit_panoramia(
     recall = _recall(max_recall, cuts, examples)
 
     def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
-        game = Game(
+        game = ScoreGame(
             scores=values,
             member=included,
             sides="member",

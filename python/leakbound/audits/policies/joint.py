@@ -160,6 +160,10 @@ class JointPolicy(FamilyPolicy):
             "inequalities for all sets of them allow, with a proof that none is worse."
         )
 
+    def ladder(self, _examples: int, _level: float, _sides: Sides, /) -> tuple[int, ...]:
+        """See `PathPolicy.ladder`."""
+        return self.levels
+
     @property
     def fixed_guesses(self) -> None:
         """See `PathPolicy.fixed_guesses`: none is."""
@@ -296,8 +300,7 @@ def adaptive_policy(
     cuts: ScoreAdaptive,
     claim: AnyFamily,
     test: FdpTest,
-    scores: FloatArray,
-    sides: Sides,
+    game: Game,
     beta: float,
 ) -> tuple[JointPolicy, dict[str, JsonValue]]:
     """Return the policy of an audit whose number of guesses the scores choose, and options.
@@ -305,12 +308,12 @@ def adaptive_policy(
     Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
     """
     _tight_only(cuts, test)
-    guesses, chosen = cuts.choose(scores, sides)
+    guesses, chosen = cuts.choose(game)
     policy = JointPolicy(
         base=Fixed(guesses),
         claim=claim,
-        examples=scores.size,
-        sides=sides,
+        examples=game.examples,
+        sides=game.sides,
         test=test,
         cuts=OutsideIn(cuts.levels),
         beta=beta,

@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, JsonValue
 from leakbound.audits.engine.ranking import audit_scores
-from leakbound.cuts import CutPolicy, Game
+from leakbound.cuts import CutPolicy, ScoreGame
 from leakbound.errors import AbstentionError, MissingExtraError
 from leakbound.panoramia.examples import Examples
 
@@ -59,7 +59,7 @@ def choose(
 
     def merit(candidate: Candidate) -> tuple[float, float]:
         try:
-            game = Game(scores=candidate.validation, member=member, sides="member")
+            game = ScoreGame(scores=candidate.validation, member=member, sides="member")
             found = audit_scores(cuts, game, level)
         except AbstentionError:
             return 0.0, 0.5

@@ -1,8 +1,12 @@
 //! Correct and incorrect guesses in the order in which they are visited.
 
+use std::sync::Arc;
+
 use crate::error::AuditError;
 use crate::guesses::bits::Bits;
+use crate::guesses::counts::Counts;
 use crate::guesses::grid::Grid;
+use crate::guesses::shuffled::Shuffled;
 
 /// How a path visits the examples of a ranking.
 ///
@@ -40,36 +44,102 @@ pub struct Cut {
 /// # Ok::<(), leakbound_core::AuditError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
-    success: Bits,
-    /// Bit `i`: may a cut be made after guess `i + 1`?
-    cut: Bits,
+pub struct Path(Guesses);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Guesses {
+    /// One bit for each guess.
+    Each {
+        success: Bits,
+        /// Bit `i`: may a cut be made after guess `i + 1`?
+        cut: Bits,
+    },
+    /// The ends of tied blocks, all that is known of them.
+    Blocks(Vec<Cut>),
+    /// Ranks in a random order within ties, taken in turn from the top and the bottom.
+    Shuffled { ranks: Arc<Shuffled>, turns: Turns },
+}
+
+/// So many ranks from the top and so many from the bottom, in turn while there are both; of these
+/// `length` are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) top: u32,
+    pub(crate) bottom: u32,
+    pub(crate) length: u32,
+}
+
+impl Turns {
+    /// How many of the first `guesses` are from the top.
+    fn from_top(self, guesses: u32) -> u32 {
+        let from_bottom = (guesses / 2).min(self.bottom);
+        (guesses - from_bottom).min(self.top)
+    }
 }
 
 impl Path {
     pub(crate) fn new(success: Bits, cut: Bits) -> Self {
-        Self { success, cut }
+        Self(Guesses::Each { success, cut })
+    }
+
+    /// The path whose cuts, increasing, end tied blocks.
+    pub(crate) fn of_blocks(ends: Vec<Cut>) -> Self {
+        Self(Guesses::Blocks(ends))
+    }
+
+    /// The path that visits shuffled ranks in turn.
+    pub(crate) fn of_shuffled(ranks: Arc<Shuffled>, turns: Turns) -> Self {
+        Self(Guesses::Shuffled { ranks, turns })
     }
 
     /// A path on which every cut is allowed.
     #[must_use]
     pub fn from_successes(successes: &[bool]) -> Self {
-        Self {
-            success: successes.iter().copied().collect(),
-            cut: std::iter::repeat_n(true, successes.len()).collect(),
-        }
+        Self::new(
+            successes.iter().copied().collect(),
+            std::iter::repeat_n(true, successes.len()).collect(),
+        )
+    }
+
+    /// A path on which every cut is allowed, all correct guesses first.
+    ///
+    /// ```
+    /// use leakbound_core::Path;
+    /// assert_eq!(Path::correct_first(1_000_000_000, 7)?.cut_at_or_after(9)?.correct, 7);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No guesses, or more correct ones than guesses.
+    pub fn correct_first(guesses: u32, correct: u32) -> Result<Self, AuditError> {
+        let (all, right) = (i64::from(guesses), i64::from(correct));
+        let counts = Counts::of_blocks(&[right, all - right], &[right, 0])?;
+        let turns = Turns {
+            top: guesses,
+            bottom: 0,
+            length: guesses,
+        };
+        Ok(Self::of_shuffled(Arc::new(Shuffled::new(counts, 0)), turns))
     }
 
     /// Number of guesses on the whole path.
     #[must_use]
     pub fn guesses(&self) -> u32 {
-        self.success.len() as u32
+        match &self.0 {
+            Guesses::Each { success, .. } => success.len() as u32,
+            Guesses::Blocks(ends) => ends.last().map_or(0, |cut| cut.guesses),
+            Guesses::Shuffled { turns, .. } => turns.length,
+        }
     }
 
     /// Number of correct guesses on the whole path.
     #[must_use]
     pub fn correct(&self) -> u32 {
-        self.success.count() as u32
+        match &self.0 {
+            Guesses::Each { success, .. } => success.count() as u32,
+            Guesses::Blocks(ends) => ends.last().map_or(0, |cut| cut.correct),
+            Guesses::Shuffled { ranks, turns } => drawn(ranks, *turns, &[turns.length])[0].correct,
+        }
     }
 
     /// The shortest allowed prefix of at least `guesses` guesses.
@@ -85,23 +155,32 @@ impl Path {
         if guesses == 0 || guesses > available {
             return Err(out_of_range);
         }
-        let end = self
-            .cut
-            .next_set(guesses as usize - 1)
-            .ok_or(out_of_range)?
-            + 1;
-        let correct = self.success.count_between(0, end) as u32;
-        Ok(Cut {
-            guesses: end as u32,
-            correct,
-        })
+        match &self.0 {
+            Guesses::Each { success, cut } => {
+                let end = cut.next_set(guesses as usize - 1).ok_or(out_of_range)? + 1;
+                let correct = success.count_between(0, end) as u32;
+                let guesses = end as u32;
+                Ok(Cut { guesses, correct })
+            }
+            Guesses::Blocks(ends) => Ok(ends[ends.partition_point(|end| end.guesses < guesses)]),
+            Guesses::Shuffled { ranks, turns } => Ok(drawn(ranks, *turns, &[guesses])[0]),
+        }
     }
 
     /// Guesses and correct ones after the first `from`, up to the first `to`, as far as there are any.
+    ///
+    /// Within a tied block of counts none is told from another: both ends move back to cuts.
     pub(crate) fn between(&self, from: u32, to: u32) -> (u32, u32) {
         let (from, to) = (from.min(self.guesses()), to.min(self.guesses()));
-        let correct = self.success.count_between(from as usize, to as usize);
-        (to - from, correct as u32)
+        if let Guesses::Each { success, .. } = &self.0 {
+            let correct = success.count_between(from as usize, to as usize);
+            return (to - from, correct as u32);
+        }
+        let [start, end] = [from, to].map(|position| {
+            let cut = self.cuts_at_or_before(&[position]);
+            cut.first().map_or((0, 0), |cut| (cut.guesses, cut.correct))
+        });
+        (end.0 - start.0, end.1 - start.1)
     }
 
     /// The path to its last allowed cut of at most `guesses` guesses, or to its first cut if that is
@@ -114,15 +193,27 @@ impl Path {
     /// ```
     #[must_use]
     pub fn prefix(&self, guesses: u32) -> Self {
-        let within = (guesses as usize).min(self.success.len());
-        let last = within
-            .checked_sub(1)
-            .and_then(|last| self.cut.previous_set(last))
-            .or_else(|| self.cut.next_set(0));
-        let end = last.map_or(0, |bit| bit + 1);
-        Self {
-            success: (0..end).map(|index| self.success.get(index)).collect(),
-            cut: (0..end).map(|index| self.cut.get(index)).collect(),
+        match &self.0 {
+            Guesses::Each { success, cut } => {
+                let within = (guesses as usize).min(success.len());
+                let last = within
+                    .checked_sub(1)
+                    .and_then(|last| cut.previous_set(last))
+                    .or_else(|| cut.next_set(0));
+                let end = last.map_or(0, |bit| bit + 1);
+                Self::new(
+                    (0..end).map(|index| success.get(index)).collect(),
+                    (0..end).map(|index| cut.get(index)).collect(),
+                )
+            }
+            Guesses::Blocks(ends) => {
+                let within = ends.partition_point(|end| end.guesses <= guesses);
+                Self::of_blocks(ends[..within.max(1).min(ends.len())].to_vec())
+            }
+            Guesses::Shuffled { ranks, turns } => {
+                let length = guesses.max(1).min(turns.length);
+                Self::of_shuffled(Arc::clone(ranks), Turns { length, ..*turns })
+            }
         }
     }
 
@@ -145,34 +236,83 @@ impl Path {
     /// At most `points` allowed cuts, geometric in the number of guesses.
     #[must_use]
     pub fn sample(&self, points: usize) -> Vec<Cut> {
-        let positions = geometric_positions(self.success.len(), points);
+        let positions = geometric_positions(self.guesses() as usize, points);
         self.cuts_at_or_before(&positions.iter().map(|&p| p as u32).collect::<Vec<_>>())
     }
 
     fn every_cut(&self) -> Vec<Cut> {
-        let mut cuts = Vec::with_capacity(self.cut.count());
-        let mut correct = 0;
-        for index in 0..self.success.len() {
-            correct += u32::from(self.success.get(index));
-            if self.cut.get(index) {
-                cuts.push(Cut {
-                    guesses: index as u32 + 1,
-                    correct,
-                });
+        match &self.0 {
+            Guesses::Each { success, cut } => {
+                let mut cuts = Vec::with_capacity(cut.count());
+                let mut correct = 0;
+                for index in 0..success.len() {
+                    correct += u32::from(success.get(index));
+                    if cut.get(index) {
+                        cuts.push(Cut {
+                            guesses: index as u32 + 1,
+                            correct,
+                        });
+                    }
+                }
+                cuts
+            }
+            Guesses::Blocks(ends) => ends.clone(),
+            Guesses::Shuffled { ranks, turns } => {
+                let positions: Vec<u32> = (1..=turns.length).collect();
+                drawn(ranks, *turns, &positions)
             }
         }
-        cuts
     }
 
+    /// The last allowed cut at or before each of some increasing positions, each once.
     fn cuts_at_or_before(&self, positions: &[u32]) -> Vec<Cut> {
-        let mut ends: Vec<usize> = positions
-            .iter()
-            .filter_map(|&position| self.cut.previous_set(position as usize - 1))
-            .map(|bit| bit + 1)
-            .collect();
-        ends.dedup();
-        cuts_at(&self.success, ends)
+        match &self.0 {
+            Guesses::Each { success, cut } => {
+                let mut ends: Vec<usize> = positions
+                    .iter()
+                    .filter_map(|&position| cut.previous_set((position as usize).checked_sub(1)?))
+                    .map(|bit| bit + 1)
+                    .collect();
+                ends.dedup();
+                cuts_at(success, ends)
+            }
+            Guesses::Blocks(ends) => {
+                let at_or_before = |&position: &u32| {
+                    let after = ends.partition_point(|end| end.guesses <= position);
+                    after.checked_sub(1).map(|last| ends[last])
+                };
+                let mut cuts: Vec<Cut> = positions.iter().filter_map(at_or_before).collect();
+                cuts.dedup();
+                cuts
+            }
+            Guesses::Shuffled { ranks, turns } => drawn(ranks, *turns, positions),
+        }
     }
+}
+
+/// Correct guesses after each of some increasing numbers of guesses, 0 left out.
+fn drawn(ranks: &Shuffled, turns: Turns, guesses: &[u32]) -> Vec<Cut> {
+    let (examples, members) = (ranks.counts().examples(), ranks.counts().members());
+    let guesses = &guesses[guesses.partition_point(|&guesses| guesses == 0)..];
+    let made = guesses.iter().copied();
+    let top: Vec<u32> = made.clone().map(|made| turns.from_top(made)).collect();
+    // From the bottom up ranks fall: they are asked for from the last guess on.
+    let bottom: Vec<u32> = made
+        .clone()
+        .zip(&top)
+        .rev()
+        .map(|(made, top)| examples - (made - top))
+        .collect();
+    let above = ranks.members_above(&top);
+    let not_below = ranks.members_above(&bottom);
+    made.zip(top)
+        .zip(above)
+        .zip(not_below.into_iter().rev())
+        .map(|(((guesses, top), above), not_below)| Cut {
+            guesses,
+            correct: above + (guesses - top) - (members - not_below),
+        })
+        .collect()
 }
 
 /// Prefix counts of `bits` at increasing `ends`.

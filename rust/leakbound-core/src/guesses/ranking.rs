@@ -1,8 +1,12 @@
 //! Scores in order, highest first, with ties that labels cannot break.
 
+use std::sync::Arc;
+
 use crate::error::AuditError;
 use crate::guesses::bits::Bits;
-use crate::guesses::path::{Cut, Order, Path, cuts_at, geometric_positions};
+use crate::guesses::counts::{Block, Counts};
+use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
+use crate::guesses::shuffled::Shuffled;
 
 /// Greater than the sort key of every number.
 const SENTINEL: u64 = u64::MAX;
@@ -22,14 +26,39 @@ const SENTINEL: u64 = u64::MAX;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Ranking {
+    ranks: Ranks,
+    members: usize,
+    /// Σ over members of the non-members ranked at or after them, ties counted as after.
+    pairs_won_or_tied: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Ranks {
+    /// One bit for each example.
+    Each(Sorted),
+    /// Counts of tied blocks.
+    Counted(Counts),
+    /// The same, ties broken at random.
+    Shuffled(Arc<Shuffled>),
+}
+
+/// Examples in order of score.
+#[derive(Debug, Clone)]
+struct Sorted {
     /// Bit `i`: is the example at rank `i` a member?
     member: Bits,
     /// Bit `i`: does the next rank hold a different score?
     block_end: Bits,
-    members: usize,
     blocks: usize,
-    /// Σ over members of the non-members ranked at or after them, ties counted as after.
-    pairs_won_or_tied: u64,
+}
+
+/// How examples of equal score are ordered where they are known by their counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ties {
+    /// Not at all: cuts fall between blocks.
+    Together,
+    /// At random, from a seed.
+    Shuffled(u64),
 }
 
 impl Ranking {
@@ -60,10 +89,47 @@ impl Ranking {
         Ok(merge(&members, &non_members))
     }
 
+    /// The ranking of examples that are counted: so many at each score, the highest score first, and
+    /// so many members among them. Scores of no example are left out.
+    ///
+    /// Memory and cost: those of the blocks, whatever the number of examples. Ties that are shuffled
+    /// have the law of a random order; only what paths are asked for is drawn.
+    ///
+    /// ```
+    /// use leakbound_core::{Order, Ranking, Ties};
+    /// let ranking = Ranking::of_blocks(&[2, 3_000_000_000], &[2, 1_000_000_000], Ties::Together)?;
+    /// assert_eq!(ranking.path(Order::Member)?.cut_at_or_after(1)?.correct, 2);
+    /// # Ok::<(), leakbound_core::AuditError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No examples, more than `u32::MAX`, lengths that differ, negative counts, or more members than
+    /// examples.
+    pub fn of_blocks(examples: &[i64], members: &[i64], ties: Ties) -> Result<Self, AuditError> {
+        let counts = Counts::of_blocks(examples, members)?;
+        let others = u64::from(counts.examples() - counts.members());
+        let pairs = counts.blocks().map(|block| {
+            let others_before = u64::from(block.start - block.before);
+            u64::from(block.members) * (others - others_before)
+        });
+        Ok(Self {
+            members: counts.members() as usize,
+            pairs_won_or_tied: pairs.sum(),
+            ranks: match ties {
+                Ties::Together => Ranks::Counted(counts),
+                Ties::Shuffled(seed) => Ranks::Shuffled(Arc::new(Shuffled::new(counts, seed))),
+            },
+        })
+    }
+
     /// Number of examples, `m`.
     #[must_use]
     pub fn examples(&self) -> usize {
-        self.member.len()
+        match &self.ranks {
+            Ranks::Each(sorted) => sorted.examples(),
+            Ranks::Counted(counts) => counts.examples() as usize,
+            Ranks::Shuffled(shuffled) => shuffled.counts().examples() as usize,
+        }
     }
 
     /// How many of them are members.
@@ -72,44 +138,65 @@ impl Ranking {
         self.members
     }
 
-    /// Number of distinct scores.
+    /// Number of distinct scores; of examples, where ties are broken.
     #[must_use]
     pub fn blocks(&self) -> usize {
-        self.blocks
+        match &self.ranks {
+            Ranks::Each(sorted) => sorted.blocks,
+            Ranks::Counted(counts) => counts.len(),
+            Ranks::Shuffled(_) => self.examples(),
+        }
     }
 
-    /// How many examples share their score with another.
+    /// How many examples share their score with another; none where ties are broken.
     #[must_use]
     pub fn tied(&self) -> usize {
-        if self.blocks == self.examples() {
+        if self.blocks() == self.examples() {
             return 0;
         }
-        let singletons = self
-            .blocks_from_the_top()
-            .filter(|&(start, end)| end == start + 1)
-            .count();
+        let singletons = match &self.ranks {
+            Ranks::Each(sorted) => sorted
+                .blocks_from_the_top()
+                .filter(|&(start, end)| end == start + 1)
+                .count(),
+            Ranks::Counted(counts) => counts.blocks().filter(|block| block.size() == 1).count(),
+            Ranks::Shuffled(_) => self.examples(),
+        };
         self.examples() - singletons
     }
 
     /// Area under the ROC curve: P(member's score > non-member's) + ½ P(equal); ½ without both.
+    ///
+    /// Counted examples of equal score are equal here, however their order is drawn.
     #[must_use]
     pub fn auc(&self) -> f64 {
         let non_members = self.examples() - self.members;
         if self.members == 0 || non_members == 0 {
             return 0.5;
         }
-        let tied_pairs: u64 = if self.blocks == self.examples() {
-            0
-        } else {
-            self.blocks_from_the_top()
+        let pairs = self.members as f64 * non_members as f64;
+        (self.pairs_won_or_tied as f64 - 0.5 * self.tied_pairs() as f64) / pairs
+    }
+
+    /// Pairs of a member and a non-member of equal score.
+    fn tied_pairs(&self) -> u64 {
+        let of_counts = |counts: &Counts| {
+            let within =
+                |block: Block| u64::from(block.members) * u64::from(block.size() - block.members);
+            counts.blocks().map(within).sum()
+        };
+        match &self.ranks {
+            Ranks::Each(sorted) if sorted.blocks == sorted.examples() => 0,
+            Ranks::Each(sorted) => sorted
+                .blocks_from_the_top()
                 .map(|(start, end)| {
-                    let members = self.member.count_between(start, end);
+                    let members = sorted.member.count_between(start, end);
                     (members * (end - start - members)) as u64
                 })
-                .sum()
-        };
-        let pairs = self.members as f64 * non_members as f64;
-        (self.pairs_won_or_tied as f64 - 0.5 * tied_pairs as f64) / pairs
+                .sum(),
+            Ranks::Counted(counts) => of_counts(counts),
+            Ranks::Shuffled(shuffled) => of_counts(shuffled.counts()),
+        }
     }
 
     /// Correct and incorrect guesses in the given order of visiting.
@@ -117,17 +204,31 @@ impl Ranking {
     /// # Errors
     /// [`AuditError::EveryExampleAbstains`] if roles are needed and all scores are equal.
     pub fn path(&self, order: Order) -> Result<Path, AuditError> {
-        Ok(match order {
-            Order::Member => Path::new(self.member.clone(), self.block_end.clone()),
-            Order::MemberHalf => self.visit(self.blocks_from_the_top(), self.role_boundary()?, 0),
-            Order::NonMemberHalf => {
-                let bottom = self.examples() - self.role_boundary()?;
-                self.visit(std::iter::empty(), 0, bottom)
-            }
+        let examples = self.examples();
+        let (top, bottom) = match order {
+            Order::Member => (examples, 0),
+            Order::MemberHalf => (self.role_boundary()?, 0),
+            Order::NonMemberHalf => (0, examples - self.role_boundary()?),
             Order::Interleaved => {
                 let boundary = self.role_boundary()?;
-                let bottom = self.examples() - boundary;
-                self.visit(self.blocks_from_the_top(), boundary, bottom)
+                (boundary, examples - boundary)
+            }
+        };
+        Ok(match &self.ranks {
+            Ranks::Each(sorted) if order == Order::Member => {
+                Path::new(sorted.member.clone(), sorted.block_end.clone())
+            }
+            Ranks::Each(sorted) => sorted.visit(top, bottom),
+            Ranks::Counted(counts) => visit_counts(counts, top, bottom),
+            Ranks::Shuffled(shuffled) => {
+                let [top, bottom] = [top as u32, bottom as u32];
+                let length = top + bottom;
+                let turns = Turns {
+                    top,
+                    bottom,
+                    length,
+                };
+                Path::of_shuffled(Arc::clone(shuffled), turns)
             }
         })
     }
@@ -140,29 +241,42 @@ impl Ranking {
     pub fn roc(&self, points: usize) -> Vec<Cut> {
         let examples = self.examples();
         let from_the_top = geometric_positions(examples, points / 2);
-        let mut positions: Vec<usize> = from_the_top
+        let positions = from_the_top
             .iter()
-            .flat_map(|&position| [position, examples + 1 - position])
-            .filter_map(|position| self.block_end.next_set(position - 1))
-            .map(|end| end + 1)
-            .collect();
-        positions.sort_unstable();
-        positions.dedup();
-        cuts_at(&self.member, positions)
+            .flat_map(|&position| [position, examples + 1 - position]);
+        match &self.ranks {
+            Ranks::Each(sorted) => {
+                let end = |position| Some(sorted.block_end.next_set(position - 1)? + 1);
+                let mut ends: Vec<usize> = positions.filter_map(end).collect();
+                ends.sort_unstable();
+                ends.dedup();
+                cuts_at(&sorted.member, ends)
+            }
+            Ranks::Counted(counts) => roc_of(counts, positions),
+            Ranks::Shuffled(shuffled) => roc_of(shuffled.counts(), positions),
+        }
     }
 
     /// The end of a tied block nearest to the middle; above it guesses are "member".
     fn role_boundary(&self) -> Result<usize, AuditError> {
         let examples = self.examples();
-        if self.blocks == 1 {
+        if self.blocks() == 1 {
             return Err(AuditError::EveryExampleAbstains { examples });
         }
-        // Ends are counted in examples; both searches look at bits, one position lower.
-        let above = self
-            .block_end
-            .previous_set((examples / 2).max(1) - 1)
-            .map(|bit| bit + 1);
-        let below = self.block_end.next_set(examples / 2).map(|bit| bit + 1);
+        let half = (examples / 2).max(1);
+        let (above, below) = match &self.ranks {
+            // Ends are counted in examples; both searches look at bits, one position lower.
+            Ranks::Each(Sorted { block_end, .. }) => (
+                block_end.previous_set(half - 1).map(|bit| bit + 1),
+                block_end.next_set(examples / 2).map(|bit| bit + 1),
+            ),
+            Ranks::Counted(counts) => {
+                let end = |block: Option<Block>| block.map(|block| block.end as usize);
+                let [half, after] = [half as u32, (examples / 2) as u32 + 1];
+                (end(counts.ending_by(half)), end(counts.ending_from(after)))
+            }
+            Ranks::Shuffled(_) => (Some(half), None),
+        };
         let distance = |end: usize| (2 * end).abs_diff(examples);
         let nearest = [above, below]
             .into_iter()
@@ -170,48 +284,31 @@ impl Ranking {
             .min_by_key(|&end| distance(end));
         nearest.ok_or(AuditError::Empty)
     }
+}
 
-    /// Whole blocks from the top down to `top` examples and from the bottom up to `bottom`
-    /// examples, the next always from the side with fewer guesses so far.
-    fn visit(
-        &self,
-        top_blocks: impl Iterator<Item = (usize, usize)>,
-        top: usize,
-        bottom: usize,
-    ) -> Path {
+impl Sorted {
+    fn examples(&self) -> usize {
+        self.member.len()
+    }
+
+    /// Whole blocks from the top down to `top` examples and from the bottom up to `bottom`, in turn.
+    fn visit(&self, top: usize, bottom: usize) -> Path {
         let examples = self.examples();
         let mut successes = Bits::with_capacity(top + bottom);
         let mut cuts = Bits::with_capacity(top + bottom);
-        let mut top_blocks = top_blocks.take_while(|&(_, end)| end <= top).peekable();
-        let mut bottom_blocks = self
-            .blocks_from_the_bottom()
-            .take_while(|&(start, _)| start + bottom >= examples);
-        let mut bottom_block = bottom_blocks.next();
-        let (mut from_top, mut from_bottom) = (0, 0);
-        loop {
-            let take_top = match (top_blocks.peek(), bottom_block) {
-                (Some(_), Some(_)) => from_top <= from_bottom,
-                (Some(_), None) => true,
-                (None, Some(_)) => false,
-                (None, None) => break,
-            };
-            let block = if take_top {
-                top_blocks.next()
-            } else {
-                bottom_block
-            };
-            let Some((start, end)) = block else { break };
-            for rank in start..end {
-                successes.push(self.member.get(rank) == take_top);
-                cuts.push(rank + 1 == end);
-            }
-            if take_top {
-                from_top += end - start;
-            } else {
-                from_bottom += end - start;
-                bottom_block = bottom_blocks.next();
-            }
-        }
+        let from_top = self.blocks_from_the_top();
+        let from_bottom = self.blocks_from_the_bottom();
+        in_turn(
+            from_top.take_while(|&(_, end)| end <= top),
+            from_bottom.take_while(|&(start, _)| start + bottom >= examples),
+            |&(start, end)| end - start,
+            |(start, end), is_top| {
+                for rank in start..end {
+                    successes.push(self.member.get(rank) == is_top);
+                    cuts.push(rank + 1 == end);
+                }
+            },
+        );
         Path::new(successes, cuts)
     }
 
@@ -241,6 +338,83 @@ impl Ranking {
             Some((start, std::mem::replace(&mut end, start)))
         })
     }
+}
+
+/// Visit blocks from both ends, the next always from the side with fewer guesses so far; `visit`
+/// is told whether a block is from the top.
+fn in_turn<B>(
+    top: impl Iterator<Item = B>,
+    mut bottom: impl Iterator<Item = B>,
+    size: impl Fn(&B) -> usize,
+    mut visit: impl FnMut(B, bool),
+) {
+    let mut top = top.peekable();
+    let mut bottom_block = bottom.next();
+    let (mut from_top, mut from_bottom) = (0, 0);
+    loop {
+        let take_top = match (top.peek(), &bottom_block) {
+            (Some(_), Some(_)) => from_top <= from_bottom,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => break,
+        };
+        let block = if take_top {
+            top.next()
+        } else {
+            std::mem::replace(&mut bottom_block, bottom.next())
+        };
+        let Some(block) = block else { break };
+        let side = if take_top {
+            &mut from_top
+        } else {
+            &mut from_bottom
+        };
+        *side += size(&block);
+        visit(block, take_top);
+    }
+}
+
+/// [`Sorted::visit`] for blocks of which the counts are known.
+fn visit_counts(counts: &Counts, top: usize, bottom: usize) -> Path {
+    let examples = counts.examples() as usize;
+    let mut ends = Vec::new();
+    let mut last = Cut {
+        guesses: 0,
+        correct: 0,
+    };
+    in_turn(
+        counts
+            .blocks()
+            .take_while(|block| block.end as usize <= top),
+        counts
+            .blocks()
+            .rev()
+            .take_while(|block| block.start as usize + bottom >= examples),
+        |block| block.size() as usize,
+        |block, is_top| {
+            let others = block.size() - block.members;
+            last = Cut {
+                guesses: last.guesses + block.size(),
+                correct: last.correct + if is_top { block.members } else { others },
+            };
+            ends.push(last);
+        },
+    );
+    Path::of_blocks(ends)
+}
+
+/// Members among the top ranks, at the ends of the blocks that hold some positions.
+fn roc_of(counts: &Counts, positions: impl Iterator<Item = usize>) -> Vec<Cut> {
+    let mut cuts: Vec<Cut> = positions
+        .filter_map(|position| counts.ending_from(position as u32))
+        .map(|block| Cut {
+            guesses: block.end,
+            correct: block.before + block.members,
+        })
+        .collect();
+    cuts.sort_unstable_by_key(|cut| cut.guesses);
+    cuts.dedup();
+    cuts
 }
 
 /// Keys of members and of non-members, each increasing as scores decrease, with a sentinel last.
@@ -277,25 +451,28 @@ fn key(score: f64) -> u64 {
 /// Merge two key lists that end in [`SENTINEL`], members first within a block.
 fn merge(members: &[u64], non_members: &[u64]) -> Ranking {
     let examples = members.len() + non_members.len() - 2;
-    let mut ranking = Ranking {
+    let mut sorted = Sorted {
         member: Bits::with_capacity(examples),
         block_end: Bits::with_capacity(examples),
-        members: members.len() - 1,
         blocks: 0,
-        pairs_won_or_tied: 0,
     };
+    let mut pairs_won_or_tied = 0;
     let (mut i, mut j) = (0, 0);
     while i + j < examples {
         // No branch depends on the data: either list is as likely to come next.
         let is_member = members[i] <= non_members[j];
         let current = members[i].min(non_members[j]);
-        ranking.pairs_won_or_tied += u64::from(is_member) * (non_members.len() - 1 - j) as u64;
+        pairs_won_or_tied += u64::from(is_member) * (non_members.len() - 1 - j) as u64;
         i += usize::from(is_member);
         j += usize::from(!is_member);
         let is_end = current != members[i].min(non_members[j]);
-        ranking.member.push(is_member);
-        ranking.block_end.push(is_end);
-        ranking.blocks += usize::from(is_end);
+        sorted.member.push(is_member);
+        sorted.block_end.push(is_end);
+        sorted.blocks += usize::from(is_end);
     }
-    ranking
+    Ranking {
+        ranks: Ranks::Each(sorted),
+        members: members.len() - 1,
+        pairs_won_or_tied,
+    }
 }

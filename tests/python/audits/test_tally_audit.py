@@ -1,0 +1,374 @@
+"""Audits of tallies: those of the scores that they count, in the memory of their counts."""
+
+import tracemalloc
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+import leakbound._core as _core
+from leakbound import errors
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.cuts import CutPolicy, ScoreGame, TallyGame
+from leakbound.validity.suite import most_errors
+
+POLICIES: list[CutPolicy] = [
+    lb.KLScan(),
+    lb.KLScan(grid="all", min_guesses=3),
+    lb.EqualLevelScan(),
+    lb.UnionBound(),
+    lb.UnionBound(grid="geometric"),
+    lb.UnionBound(grid=[10, 100, 400], tail="hoeffding"),
+    lb.Fixed(120),
+    lb.OutsideIn(),
+    lb.VilleMixture(),
+    lb.Uncorrected(),
+]
+CASES = [("distinct", cuts) for cuts in POLICIES] + [
+    ("tied", cuts) for cuts in POLICIES if cuts != lb.OutsideIn()
+]
+"""`OutsideIn` draws the order of ties, by other streams than that of scores."""
+LONG: list[CutPolicy] = [lb.KLScan(), lb.OutsideIn(), lb.Split(), lb.VilleMixture()]
+CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP()]
+
+
+def played(kind: str, m: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
+    rng = np.random.default_rng(seed)
+    member = rng.random(m) < 0.5
+    noise = rng.standard_t(3, m) if kind == "t3" else rng.normal(size=m)
+    if kind == "null":
+        return noise, member
+    if kind == "tail":
+        return noise + 6 * (member & (rng.random(m) < 0.02)), member
+    scores = noise + member
+    return (np.round(2 * scores) if kind == "tied" else scores), member
+
+
+def distinct(m: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
+    """Scores that have a key of 32 bits each."""
+    scores, member = played("gaussian", m, seed)
+    return np.argsort(np.argsort(scores)).astype(float) - m / 3, member
+
+
+def same(tally: lb.AuditResult, scores: lb.AuditResult) -> None:
+    for name in ("bound", "reason", "m", "members", "guesses", "correct", "path", "ceiling"):
+        assert getattr(tally, name) == getattr(scores, name), name
+    assert tally.auc == pytest.approx(scores.auc, abs=1e-15)
+    for name in ("guesses", "correct", "bound"):
+        np.testing.assert_array_equal(getattr(tally.curve, name), getattr(scores.curve, name))
+    np.testing.assert_array_equal(tally.roc.members, scores.roc.members)
+    np.testing.assert_array_equal(tally.roc.guesses, scores.roc.guesses)
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize(("kind", "cuts"), CASES, ids=repr)
+def test_without_other_ties_than_those_of_scores_audits_are_the_same(
+    kind: str, cuts: CutPolicy, sides: Any
+) -> None:
+    scores, member = distinct(901) if kind == "distinct" else played("tied", 901)
+    tally = lb.Tally.of(scores, member, bits=32)
+    options: dict[str, Any] = {"cuts": cuts, "sides": sides}
+    same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
+
+
+@pytest.mark.parametrize("claim", CLAIMS[1:], ids=repr)
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_other_claims_are_the_same_where_nothing_is_tied(claim: Any, sides: Any) -> None:
+    scores, member = distinct(1200)
+    tally = lb.Tally.of(scores, member, bits=32)
+    policies: list[CutPolicy | None] = [None, lb.Fixed(200), lb.UnionBound(grid=[50, 300])]
+    if claim == lb.ApproxDP(delta=1e-5):
+        policies.append(lb.KLScan())
+    else:
+        policies.append(lb.ScoreAdaptive([100, 400]))
+    for cuts in policies:
+        options: dict[str, Any] = {"claim": claim, "cuts": cuts, "sides": sides}
+        same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
+
+
+def test_several_claims_are_audited_together() -> None:
+    scores, member = distinct(1000)
+    tally = lb.Tally.of(scores, member, bits=32)
+    both: list[lb.PureDP | lb.GaussianDP] = [lb.PureDP(), lb.GaussianDP()]
+    of_tally = lb.audit_one_run(tally, claim=both)
+    for one, other in zip(of_tally, lb.audit_one_run(scores, member, claim=both), strict=True):
+        same(one, other)
+
+
+@pytest.mark.parametrize("cuts", [None, lb.Fixed(150)])
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_biased_coins_of_one_probability(cuts: Any, sides: Any) -> None:
+    rng = np.random.default_rng(3)
+    member = rng.random(700) < 0.2
+    scores = np.argsort(np.argsort(rng.normal(size=700) + 2 * member)) - 300.0
+    options: dict[str, Any] = {"cuts": cuts, "sides": sides, "prior": 0.2}
+    tally = lb.Tally.of(scores, member, bits=32)
+    same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
+
+
+@pytest.mark.parametrize("m", [1_000, 30_000])
+@pytest.mark.parametrize("kind", ["gaussian", "t3", "tail", "tied"])
+def test_twenty_bits_cost_next_to_nothing_under_pure_dp(kind: str, m: int) -> None:
+    scores, member = played(kind, m, seed=5)
+    exact = lb.audit_one_run(scores, member)
+    tally = lb.audit_one_run(lb.Tally.of(scores, member))
+    assert abs(tally.bound - exact.bound) <= 0.01
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "t3", "tail"])
+def test_twenty_bits_cost_no_more_than_a_seed_under_other_claims(kind: str) -> None:
+    scores, member = played(kind, 4000, seed=6)
+    tally = lb.Tally.of(scores, member)
+    for claim in (lb.ApproxDP(delta=1e-6), lb.GaussianDP()):
+        bounds = [lb.audit_one_run(tally, claim=claim, seed=seed).bound for seed in range(5)]
+        exact = lb.audit_one_run(scores, member, claim=claim).bound
+        assert min(bounds) - 0.01 <= exact <= max(bounds) + 0.01
+        # Keys of 2^-11 of a score hold about a quarter of all pairs of neighbours here.
+        assert max(bounds) - min(bounds) < 0.1
+
+
+def test_splits_have_the_law_of_random_parts() -> None:
+    scores, member = played("gaussian", 3000, seed=7)
+    tally = lb.Tally.of(scores, member)
+    of_tally = [lb.audit_one_run(tally, cuts=lb.Split(), seed=seed).bound for seed in range(60)]
+    of_scores = [
+        lb.audit_one_run(scores, member, cuts=lb.Split(), seed=seed).bound for seed in range(60)
+    ]
+    # Means of 60 draws each: their difference is beyond 4 of its deviations once in 15,000.
+    spread = np.sqrt((np.var(of_tally) + np.var(of_scores)) / 60)
+    assert abs(np.mean(of_tally) - np.mean(of_scores)) < 4 * spread + 0.01
+    for claim in (lb.PureDP(), lb.GaussianDP()):
+        result = lb.audit_one_run(tally, claim=claim, cuts=lb.Split())
+        assert result.m == 2250
+        assert result.options["choosing_examples"] == 750
+
+
+def test_parts_of_a_split_order_their_ties_by_streams_of_their_own() -> None:
+    counts, members = np.array([1000, 1000]), np.array([400, 600])
+    game = TallyGame(values=np.arange(2.0), counts=counts, members=members, sides="both")
+    chosen, tested = game.parts(1000)
+    assert chosen.examples == tested.examples == 1000
+    np.testing.assert_array_equal(chosen.counts + tested.counts, counts)
+    np.testing.assert_array_equal(chosen.members + tested.members, members)
+
+    def labels(part: TallyGame, subset: int) -> BoolArray:
+        even = TallyGame(
+            values=part.values, counts=counts, members=members, sides="both", subset=subset
+        )
+        return even.labelled()[1]
+
+    agree = (labels(chosen, 1) == labels(tested, 2)).mean()
+    # Bin(2000, 0.52): standard deviation 0.011.
+    assert 0.46 < agree < 0.58
+    assert (labels(chosen, 1) == labels(tested, 1)).all()
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_scores_that_stand_out_are_counted_as_they_are(sides: Any) -> None:
+    rng = np.random.default_rng(0)
+    infinite = np.repeat([-np.inf, 0.0, np.inf], [7, 60, 5])
+    for scores in (rng.standard_cauchy(999).astype(np.float32), rng.normal(size=10), infinite):
+        member = rng.random(scores.size) < 0.5
+        tally = lb.Tally.of(scores, member, bits=32)
+        game = TallyGame(
+            values=tally.values, counts=tally.examples_at, members=tally.members_at, sides=sides
+        )
+        exact = ScoreGame(scores=scores.astype(float), member=member, sides=sides)
+        assert game.outlying() == exact.outlying()
+
+
+def test_figures_are_those_of_the_scores() -> None:
+    scores, member = played("gaussian", 5000)
+    scores = np.round(scores.astype(np.float32), 2).astype(np.float32)
+    exact = lb.audit_one_run(scores, member).histogram
+    tally = lb.audit_one_run(lb.Tally.of(scores, member, bits=32)).histogram
+    np.testing.assert_allclose(tally.edges, exact.edges, rtol=1e-14)
+    assert tally.members.sum() == member.sum()
+    assert np.abs(tally.members - exact.members).sum() <= 0.02 * member.size
+
+
+def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
+    scores, member = played("gaussian", 20_000)
+    tally = lb.Tally.of(scores[:9_000], member[:9_000])
+    tally += lb.Tally.of(scores[9_000:], member[9_000:])
+    result = lb.audit_one_run(tally)
+    assert result.options["tally"] == {"bits": 20, "keys": len(tally), "shards": 2}
+    assert "every example counted once" in [one.name for one in result.assumptions]
+    assert set(result.provenance.sha256) == {"tally keys", "tally examples", "tally members"}
+    assert lb.AuditResult.from_json(result.to_json()) == result
+    assert result.check(epsilon=0.1) == "refuted"
+    assert result.bound > 1
+    assert not result.warnings
+
+
+def test_coarse_keys_are_warned_of() -> None:
+    scores, member = played("gaussian", 20_000)
+    for claim in (lb.PureDP(), lb.ApproxDP(delta=1e-6)):
+        result = lb.audit_one_run(lb.Tally.of(scores, member, bits=9), claim=claim)
+        assert any("one key of the tally" in warning for warning in result.warnings)
+
+
+def refused(message: str, *args: Any, **options: Any) -> None:
+    with pytest.raises(errors.IncompatibleOptionsError, match=message):
+        lb.audit_one_run(*args, **options)
+
+
+def test_what_counts_cannot_tell_is_refused() -> None:
+    scores, member = played("gaussian", 100)
+    tally = lb.Tally.of(scores, member)
+    refused("leave out member", tally, member)
+    refused("member is missing", scores)
+    refused("pairs examples", tally, design="random_split")
+    refused("ids= has no meaning", tally, ids=np.arange(100))
+    refused("must be one probability", tally, prior=np.full(100, 0.3))
+    refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")
+    for several in ({"a": tally}, [tally, tally]):
+        with pytest.raises(errors.ArrayTypeError, match="a Tally counts examples"):
+            lb.audit_one_run(several, member)
+    with pytest.raises(errors.ArrayTypeError, match="a Tally counts examples"):
+        lb.audit_zero_run(tally, member, np.full(100, 0.5))
+    with pytest.raises(errors.AbstentionError, match="all 100 keys of the tally are equal"):
+        lb.audit_one_run(lb.Tally.of(np.ones(100), member))
+    with pytest.raises(errors.ImplausibleCoinsError):
+        lb.audit_one_run(lb.Tally.of(scores, np.arange(100) < 90))
+    with pytest.raises(errors.OptionError, match="more guesses than there are examples"):
+        lb.audit_one_run(tally, cuts=lb.Fixed(101))
+
+
+def billion(keys: int = 200_000) -> lb.Tally:
+    """A billion examples of the Gaussian game, as they are expected at some keys."""
+    from leakbound.stats import normal_cdf
+
+    edges = np.linspace(-6, 7, keys + 1)
+    members = np.rint(np.diff(normal_cdf(edges - 1)) * 5e8).astype(np.int64)
+    others = np.rint(np.diff(normal_cdf(edges)) * 5e8).astype(np.int64)
+    held = members + others > 0
+    at = np.flatnonzero(held) + (1 << 30)
+    short = 1_000_000_000 - int((members + others).sum())
+    others[keys // 2] += short // 2
+    members[keys // 2] += short - short // 2
+    return lb.Tally(at, (members + others)[held], members[held], 32)
+
+
+def test_a_billion_examples_take_the_memory_of_their_counts() -> None:
+    tally = billion()
+    assert tally.m == 1_000_000_000
+    tracemalloc.start()
+    results = {
+        "pure": lb.audit_one_run(tally, sides="member"),
+        "outside in": lb.audit_one_run(tally, cuts=lb.OutsideIn()),
+        "fixed": lb.audit_one_run(tally, claim=lb.ApproxDP(delta=1e-10), cuts=lb.Fixed(10**6)),
+    }
+    assert all(0.5 < one.bound < 20 for one in results.values())
+    assert results["pure"].roc.guesses[-1] == tally.m
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
+    with pytest.raises(errors.OptionError, match="is not taken apart"):
+        lb.audit_one_run(tally, prior=0.4999)
+
+
+def test_more_examples_than_a_path_holds_are_refused() -> None:
+    huge = lb.Tally(np.arange(2**19, 2**19 + 9), np.full(9, 10**9), np.full(9, 5 * 10**8))
+    with pytest.raises(errors.LeakboundError, match="more than the 4294967295"):
+        lb.audit_one_run(huge)
+
+
+def test_the_order_of_ties_depends_on_the_seed_alone() -> None:
+    scores, member = played("tied", 2000, seed=9)
+    tally = lb.Tally.of(scores, member)
+    cuts = lb.Fixed(150)
+    counts = [
+        lb.audit_one_run(tally, claim=lb.GaussianDP(), cuts=cuts, seed=seed).correct
+        for seed in (*range(30), *range(30))
+    ]
+    assert counts[:30] == counts[30:]
+    assert len(set(counts)) > 5
+
+
+def test_every_order_of_tied_examples_is_equally_likely() -> None:
+    def orders(size: int, members: int, ranks: list[int], seeds: int) -> Counter[tuple[int, ...]]:
+        counts, inside = np.array([size, 1]), np.array([members, 0])
+        seen: Counter[tuple[int, ...]] = Counter()
+        for seed in range(seeds):
+            path = _core.Ranking.of_blocks(counts, inside, seed=seed).path("member")
+            seen[tuple(path.count(rank)[1] for rank in ranks)] += 1
+        return seen
+
+    few = orders(6, 3, [1, 2, 3, 4, 5, 6], 8000)
+    # 20 orders, each Bin(8,000, 1/20): standard deviation 19.5.
+    assert len(few) == 20
+    assert all(abs(times - 400) < 100 for times in few.values())
+    # The one member of 200 is in each quarter as often: Bin(8,000, 1/4), standard deviation 39.
+    one = orders(200, 1, [50, 100, 150], 8000)
+    assert len(one) == 4
+    assert all(abs(times - 2000) < 200 for times in one.values())
+    # Both members of 200 are among the first 50 with probability 50·49/(200·199).
+    both = orders(200, 2, [50], 8000)[(2,)]
+    assert abs(both - 8000 * 50 * 49 / (200 * 199)) < 110
+
+
+def test_counts_of_one_order_do_not_depend_on_what_is_asked() -> None:
+    counts, members = np.array([1, 300, 5, 1000, 1]), np.array([1, 120, 0, 999, 0])
+    ranking = _core.Ranking.of_blocks(counts, members, seed=7)
+    for order in ("member", "member_half", "nonmember_half", "interleaved"):
+        path = ranking.path(order)
+        _, every = path.sample(path.guesses)
+        alone = [path.count(guesses)[1] for guesses in range(1, path.guesses + 1)]
+        assert every.tolist() == alone
+        assert set(np.diff(every).tolist()) <= {0, 1}
+        assert path.correct == alone[-1]
+
+
+def false_claims(bits: int, cuts: CutPolicy, claim: Any, trials: int, beta: float) -> int:
+    """How often an audit of noise claims leakage: guesses of few keys, where all of them tie."""
+    wrong = 0
+    for seed in range(trials):
+        scores, member = played("null", 400, seed)
+        tally = lb.Tally.of(scores, member, bits=bits)
+        result = lb.audit_one_run(tally, claim=claim, cuts=cuts, confidence=1 - beta, seed=seed)
+        wrong += result.bound > 0
+    return wrong
+
+
+@pytest.mark.parametrize("bits", [8, 10, 20])
+@pytest.mark.parametrize(
+    ("cuts", "claim"),
+    [
+        (lb.KLScan(), lb.PureDP()),
+        (lb.OutsideIn(), lb.PureDP()),
+        (lb.Split(), lb.PureDP()),
+        (lb.Fixed(60), lb.ApproxDP(delta=1e-6)),
+    ],
+    ids=repr,
+)
+def test_noise_is_claimed_to_leak_no_more_often_than_allowed(
+    bits: int, cuts: CutPolicy, claim: Any
+) -> None:
+    # The 12 cases share a level of 0.001.
+    trials, beta = 100, 0.2
+    assert false_claims(bits, cuts, claim, trials, beta) <= most_errors(trials, beta, 12)
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("bits", [8, 12, 16, 20])
+@pytest.mark.parametrize("cuts", LONG, ids=repr)
+def test_noise_is_claimed_to_leak_no_more_often_than_allowed_in_the_long_run(
+    bits: int, cuts: CutPolicy
+) -> None:
+    trials, beta = 5_000, 0.1
+    assert false_claims(bits, cuts, lb.PureDP(), trials, beta) <= most_errors(trials, beta, 16)
+
+
+def test_a_perfect_path_is_that_of_its_guesses() -> None:
+    for guesses, correct in ((1, 0), (1, 1), (90, 31), (64, 64)):
+        plain = _core.Path.from_successes(np.arange(guesses) < correct)
+        quick = _core.Path.correct_first(guesses, correct)
+        for points in (5, 1000):
+            for a, b in zip(plain.sample(points), quick.sample(points), strict=True):
+                np.testing.assert_array_equal(a, b)
+        assert (plain.guesses, plain.correct) == (quick.guesses, quick.correct)
+        most = max(1, guesses // 2)
+        assert plain.prefix(most).correct == quick.prefix(most).correct

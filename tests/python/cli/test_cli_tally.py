@@ -1,0 +1,149 @@
+"""Shards on the command line: folders, globs, several files, tallies and a pipe."""
+
+import io
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+
+import leakbound as lb
+from command_line import PROGRAM, leakbound
+
+M = 6000
+RNG = np.random.default_rng(1)
+MEMBER = RNG.random(M) < 0.5
+SCORES = RNG.normal(size=M) + MEMBER
+TALLY = lb.Tally.of(SCORES, MEMBER)
+
+
+def table(start: int = 0, stop: int = M, **columns: Any) -> pa.Table:
+    whole = {"score": SCORES, "member": MEMBER} | columns
+    return pa.table(whole).slice(start, stop - start)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Shards of every kind, and files that engines leave beside them."""
+    place = tmp_path / "shards"
+    (place / "more").mkdir(parents=True)
+    parquet.write_table(table(0, 2500), place / "a.parquet", row_group_size=700)
+    csv.write_csv(table(2500, 4000), place / "b.csv")
+    feather.write_feather(table(4000, 5000), place / "c.feather")
+    with pa.ipc.new_stream(place / "more" / "d.arrow", table().schema) as stream:
+        stream.write_table(table(5000, M))
+    parquet.write_table(table(0, 0), place / "more" / "none.parquet")
+    (place / "_SUCCESS").touch()
+    (place / "_temporary.csv").write_text("nothing\n1\n")
+    return place
+
+
+def test_shards_of_every_kind_are_one_tally(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t.parquet"
+    answer = leakbound("tally", folder, "--out", out)
+    assert answer.code == 0
+    assert answer.out.endswith(
+        f": 6,000 examples, {MEMBER.sum():,} members, {len(TALLY):,} keys of 20 bits, 4 shards\n"
+    )
+    assert lb.Tally.from_parquet(out) == TALLY
+
+
+def test_one_run_takes_folders_globs_files_and_tallies(folder: Path, tmp_path: Path) -> None:
+    bound = lb.audit_one_run(TALLY).bound
+    leakbound("tally", folder / "a.parquet", folder / "b.csv", "--out", tmp_path / "one.parquet")
+    leakbound("tally", folder / "c.feather", folder / "more", "--out", tmp_path / "two.parquet")
+    given: list[list[Path]] = [
+        [folder],
+        [Path(f"{folder}/**/[a-d].*")],
+        [folder / "a.parquet", folder / "b.csv", folder / "c.feather", folder / "more" / "d.arrow"],
+        [tmp_path / "one.parquet", tmp_path / "two.parquet"],
+        [tmp_path / "one.parquet", folder / "c.feather", folder / "more"],
+    ]
+    for files in given:
+        answer = leakbound("one-run", *files, "--json")
+        assert answer.code == 0, answer.err
+        assert json.loads(answer.out)["bound"] == bound
+    single = leakbound("one-run", tmp_path / "one.parquet", "--claim", "eps=0.1")
+    assert single.code == 1
+
+
+def test_options_reach_the_audit_of_a_tally(folder: Path, tmp_path: Path) -> None:
+    options = ["--family", "gaussian", "--cuts", "fixed:500", "--sides", "member", "--seed", "3"]
+    answer = leakbound("one-run", folder, *options, "--json", "--out", tmp_path / "out")
+    cuts = lb.Fixed(500)
+    result = lb.audit_one_run(TALLY, claim=lb.GaussianDP(), cuts=cuts, sides="member", seed=3)
+    assert json.loads(answer.out)["bound"] == result.bound
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "arrow"])
+def test_a_pipe_is_counted(kind: str) -> None:
+    piped = io.BytesIO()
+    if kind == "csv":
+        csv.write_csv(table(), piped)
+    else:
+        with pa.ipc.new_stream(piped, table().schema) as stream:
+            stream.write_table(table(), max_chunksize=999)
+    done = subprocess.run(
+        [*PROGRAM, "one-run", "-", "--json"],
+        input=piped.getvalue(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["bound"] == lb.audit_one_run(TALLY).bound
+
+
+def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> None:
+    good = tmp_path / "good.parquet"
+    parquet.write_table(table(0, 3000), good)
+    out = tmp_path / "out.parquet"
+
+    def refusal(name: str, content: pa.Table, *more: object) -> str:
+        parquet.write_table(content, tmp_path / name, row_group_size=1000)
+        return leakbound("tally", good, tmp_path / name, "--out", out, *more).refusal
+
+    late = np.where(np.arange(M) == 5432, np.nan, SCORES)
+    assert "nan.parquet: scores must not be NaN, but that at row 2432" in refusal(
+        "nan.parquet", table(3000, score=late)
+    )
+    assert "of whole numbers, and that of" in refusal(
+        "labels.parquet", table(3000, member=MEMBER.astype(int))
+    )
+    assert "has no column 'member'" in refusal("columns.parquet", table(3000).drop(["member"]))
+    assert "added before" in refusal("again.parquet", table(0, 3000))
+    again = leakbound("tally", good, tmp_path / "again.parquet", "--out", out, "--allow-repeats")
+    assert "6,000 examples" in again.out
+    lb.Tally.of(SCORES[3000:], MEMBER[3000:], bits=12).to_parquet(tmp_path / "coarse.parquet")
+    coarse = leakbound("tally", out, tmp_path / "coarse.parquet", "--out", out)
+    assert "bits do not add up" in coarse.refusal
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_what_names_no_shard_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / "text.parquet").write_text("score,member")
+    out = ["--out", tmp_path / "out.parquet"]
+    for given, said in (
+        ("empty", "is a folder without shards"),
+        ("none-*.csv", "no file matches"),
+        ("none.csv", "is no file"),
+        ("notes.txt", "is no shard"),
+        ("text.parquet", "cannot be read"),
+    ):
+        assert said in leakbound("tally", tmp_path / given, *out).refusal
+
+
+def test_options_that_tell_examples_apart_are_refused(folder: Path, tmp_path: Path) -> None:
+    for options in (
+        ["--design", "random_split", "--untouched"],
+        ["--attacks", "score,other"],
+        ["--prior", "chance"],
+        ["--bundle", tmp_path / "bundle"],
+    ):
+        assert "are only counted" in leakbound("one-run", folder, *options).refusal
