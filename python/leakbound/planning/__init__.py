@@ -1,6 +1,7 @@
 """Before an audit: who is drawn, how many canaries it needs, and what it can prove."""
 
 from leakbound.planning.commitment import Commitment, Opening, read_protocol
+from leakbound.planning.comparison import Choice, Comparison, compare
 from leakbound.planning.forecast import (
     CanariesNeeded,
     Gaussian,
@@ -16,7 +17,9 @@ from leakbound.planning.openings import load_opening
 
 __all__ = [
     "CanariesNeeded",
+    "Choice",
     "Commitment",
+    "Comparison",
     "Gaussian",
     "InclusionPlan",
     "Opening",
@@ -25,6 +28,7 @@ __all__ = [
     "best_guesses",
     "canaries_needed",
     "ceiling",
+    "compare",
     "load_opening",
     "power",
     "read_protocol",

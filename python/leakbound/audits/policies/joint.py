@@ -74,6 +74,10 @@ class JointPolicy(FamilyPolicy):
             "inequalities for all sets of them allow, with a proof that none is worse."
         )
 
+    def ladder(self, _examples: int, _level: float, _sides: Sides, /) -> tuple[int, ...]:
+        """See `PathPolicy.ladder`."""
+        return self.levels
+
     @property
     def fixed_guesses(self) -> None:
         """See `PathPolicy.fixed_guesses`: none is."""
