@@ -90,6 +90,11 @@ class Summary:
     auc: float
     papers: tuple[str, ...] = ()
     """Names of papers to cite, besides those that every report cites."""
+    text: str = ""
+    """The paragraph that pages open with: the verdict and the evidence."""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)

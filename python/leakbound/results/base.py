@@ -34,11 +34,19 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
-from leakbound.report.kinds import KINDS
+from leakbound.report.kinds import KINDS, SMALL
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.results.implied import Implied, implied_by
 from leakbound.results.verification import Verification
-from leakbound.results.words import COMPARED, FORMS, INVALID, SHIFTED, SMALL, meaning_of, symbol_of
+from leakbound.results.words import (
+    COMPARED,
+    DESIGNS,
+    FORMS,
+    INVALID,
+    SHIFTED,
+    meaning_of,
+    symbol_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -453,6 +461,7 @@ class Result(Record, ABC):
             correct=ranking.correct,
             auc=ranking.auc,
             papers=self.papers,
+            text=" ".join((self.headline(), *filter(None, [self.answered]), *self.evidence())),
         )
 
     @property
@@ -656,22 +665,64 @@ class Result(Record, ABC):
             raise OptionError(message)
         return drawings[kind](ax)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "Privacy audit",
+        model: str = "",
+        auditor: str = "",
+        date: str = "",
+        claim: float | None = None,
+        notes: str = "",
+    ) -> None:
         """Write a self-contained HTML report, all of it or nothing.
 
         Parameters
         ----------
         path : str or os.PathLike
             File to write.
+        title : str
+            Title of the page.
+        model, auditor, date : str
+            What was audited, by whom and when; below the title, where they are given.
+        claim : float, optional
+            A claimed ε, at the bound's δ, that the page says the verdict on.
+        notes : str
+            A paragraph at the end of the page.
 
         Raises
         ------
         MissingExtraError
             If matplotlib is not installed.
+        OptionError, OptionTypeError
+            If `claim` is negative or no number.
         OSError
             If the file cannot be written.
         """
-        write(path, self)
+        about = self.described(model=model, auditor=auditor, date=date)
+        write(path, self, title=title, epsilon=claim, about=about, notes=notes)
+
+    def described(self, **given: str) -> dict[str, str]:
+        """Return what stands below the title of a page: what was given, and the design.
+
+        Parameters
+        ----------
+        **given : str
+            Words by their names, such as `model`; those that are empty are left out.
+
+        Returns
+        -------
+        dict of str to str
+            Empty if nothing was given.
+        """
+        named = {name.capitalize(): text for name, text in given.items() if text}
+        design = DESIGNS.get(str(self.options.get("design", "coins")))
+        return named | {"Design": design} if named and design else named
+
+    def __str__(self) -> str:
+        """Return the paragraph of the page: the verdict and the evidence."""
+        return self.summary().text
 
     def verify(
         self,
