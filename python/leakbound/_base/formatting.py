@@ -46,5 +46,5 @@ def up(value: float) -> str:
 
 def _rounded(value: float, direction: str) -> str:
     if math.isinf(value):
-        return "inf"
+        return "no limit"
     return str(Decimal(repr(float(value))).quantize(Decimal("0.01"), rounding=direction))

@@ -59,8 +59,10 @@ _WHOLE = 2.0**53
 
 
 def vector(values: ArrayInput, name: str, *, kinds: str = _REAL) -> NDArray[np.generic]:
-    """Read `values` as a one-dimensional array that holds at least one element."""
+    """Read `values` as a one-dimensional array of at least one element; a column is one, too."""
     array = _read(values, name, kinds)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
     if array.ndim != 1:
         message = (
             f"{name} must be one-dimensional, one value for each example, got shape "

@@ -93,6 +93,9 @@ class Attacks:
         known = ExampleOrder() if order is None else order
         if isinstance(scores, Mapping):
             return cls._of(dict(scores), known)
+        names = _columns(scores)
+        if names:
+            return cls._of({name: cast("Any", scores)[name] for name in names}, known)
         if _has_rows(scores):
             rows = {f"attack {row}": values for row, values in enumerate(cast("Any", scores))}
             return cls._of(rows, known)
@@ -157,8 +160,22 @@ class Attacks:
         )
 
 
+def _columns(scores: object) -> list[str]:
+    """Return the names of the columns of a frame: one of pandas or polars, or a table of Arrow."""
+    names = getattr(scores, "column_names", None)  # Arrow's columns are arrays
+    names = getattr(scores, "columns", None) if names is None else names
+    if names is None or not hasattr(scores, "__getitem__"):
+        return []
+    listed = list(names)
+    strange = [name for name in listed if not isinstance(name, str) or listed.count(name) > 1]
+    if strange:
+        message = f"columns of scores must have different names in text, got {strange[0]!r}"
+        raise ShapeError(message)
+    return listed
+
+
 def _has_rows(scores: Any) -> bool:
-    """Return whether scores are rows; a single column is no such thing, and refused as it is."""
+    """Return whether scores are rows; a single column is no such thing."""
     if isinstance(scores, list | tuple):
         return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
     shape: tuple[int, ...] = getattr(scores, "shape", ())

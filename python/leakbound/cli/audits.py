@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.ending import tell
 from leakbound._base.validation import check_membership
 from leakbound.cli import output
+from leakbound.cli.layouts import Layout, parse_layout
 from leakbound.cli.options import (
     CUTS,
     for_replacing,
@@ -32,7 +33,7 @@ from leakbound.cli.options import (
 )
 from leakbound.cli.shards import are_shards, tally_of
 from leakbound.cli.splits import SPLITS, check_split
-from leakbound.cli.tables import Table, panoramia_columns, read
+from leakbound.cli.tables import Table, ids_like, panoramia_columns, read
 from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
@@ -45,7 +46,7 @@ from leakbound.errors import (
     NoPairsError,
     ShapeError,
 )
-from leakbound.planning import load_opening
+from leakbound.planning import InclusionPlan, load_opening
 from leakbound.results.words import DELTA
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import ArrayInput, Relation
     from leakbound.claims import Claim
+    from leakbound.planning import Opening
     from leakbound.planning.commitment import Coins
     from leakbound.results import AuditResult
     from leakbound.results.base import Result
@@ -101,7 +103,8 @@ File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="Table with one row per example: .csv, .npz or .parquet.",
+        help="Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .npz or "
+        ".parquet.",
     ),
 ]
 Confidence = Annotated[
@@ -121,6 +124,34 @@ AttackColumns = Annotated[
         metavar="COL,COL",
         help="Columns of scores to audit together: the best wins, and the stated confidence covers "
         "the choice.",
+    ),
+]
+MemberColumn = Annotated[
+    str, typer.Option("--member-col", metavar="COL", help="The column that says who is a member.")
+]
+MemberValues = Annotated[
+    str,
+    typer.Option(
+        metavar="IN,OUT",
+        help="What that column says of members and of others, such as in,out; 1,0, 1,-1 and "
+        "true,false need no word.",
+    ),
+]
+Separator = Annotated[
+    str,
+    typer.Option(
+        "--sep",
+        metavar="SIGN",
+        help="What separates columns of text: , ; or tab. Found in the header if only one is "
+        "there.",
+    ),
+]
+Decimal = Annotated[
+    str,
+    typer.Option(
+        metavar="SIGN",
+        help="The decimal sign, . or , where columns are not separated by commas. Found in the "
+        "numbers if they leave no doubt.",
     ),
 ]
 Seed = Annotated[
@@ -207,6 +238,13 @@ def one_run(
         typer.Option(help="Guess members and non-members, or members only."),
     ] = "both",
     attacks: AttackColumns = "score",
+    score_col: Annotated[
+        str, typer.Option(metavar="COL", help="The column of scores, if --attacks names none.")
+    ] = "",
+    member_col: MemberColumn = "member",
+    member_values: MemberValues = "",
+    sep: Separator = "",
+    decimal: Decimal = "",
     prior: Annotated[
         str,
         typer.Option(
@@ -274,6 +312,14 @@ def one_run(
             "bundle opens the commitment.",
         ),
     ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The .npz file of an InclusionPlan, which says who was a member: joined by the "
+            "column id, or by the order of rows where there is none.",
+        ),
+    ] = None,
 ) -> None:
     """Audit the scores of one training run in a file."""
     with output.answering():
@@ -283,12 +329,13 @@ def one_run(
         own = for_replacing(goal) if compares == "add_remove" else goal
         guarantee = guarantee_of(own, family)
         policy = parse_cuts(cuts)
-        names, chance = parse_columns(attacks), parse_prior(prior)
+        names, chance = score_columns(attacks, score_col), parse_prior(prior)
+        layout = parse_layout(member_col, member_values, sep, decimal)
         if are_shards(files):
-            _check_counted(design, names, chance, opening, bundle)
+            _check_counted(design, names, chance, layout, opening or plan, bundle)
             if out is not None:
                 output.prepare(out)
-            counted = tally_of(files, score=names[0])
+            counted = tally_of(files, score=names[0], member=layout.member)
             with output.waiting(f"Auditing {counted.m:,} examples"):
                 result = audit_one_run(
                     counted,
@@ -302,22 +349,22 @@ def one_run(
             conclude(result, files[0], goal, out, json=json, strict=strict, relation=compares)
             return
         (file,) = files
+        opened, coins = _coins_of(opening, plan)
         known = parse_columns(features) if features else []
         wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
-        opened = None if opening is None else load_opening(opening)
-        chosen = {name: (name,) for name in wanted}
-        table = table_of(file, chosen, out, words=columns, drawn=opened is not None)
+        needed = {name: (name,) for name in wanted}
+        table = table_of(file, needed, out, words=columns, layout=layout, coins=coins)
         with auditing(file, table):
-            table = table if opened is None else joined(table, opened.plan)
-            scores, ids = scores_of(table, names, named=opened is not None), table.ids
+            scores = scores_of(table, names, named=opened is not None)
+            ids = table.ids if coins is None else ids_of(table, coins)
             chances = table.scores[chance] if isinstance(chance, str) else chance
             within = table.words[strata] if strata else None
             units = table.words[groups] if groups else None
             told = np.column_stack([table.scores[name] for name in known]) if known else None
             result = audit_one_run(
                 scores,
-                table.member if opened is None else opened.plan,
+                table.member if coins is None else coins,
                 claim=guarantee,
                 confidence=confidence,
                 cuts=policy,
@@ -331,10 +378,11 @@ def one_run(
                 ids=ids,
                 seed=seed,
             )
-        plan = table.member if opened is None else None
+        given = table.member if coins is None else coins
         inputs = {"ids": ids, "strata": within, "groups": units, "features": told}
         inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
-        kept = Kept(bundle, {"scores": scores, "plan": plan, "opening": opened, **inputs})
+        members = {"plan": given if opened is None else None, "opening": opened}
+        kept = Kept(bundle, {"scores": scores, **members, **inputs})
         conclude(result, file, goal, out, json=json, strict=strict, relation=compares, kept=kept)
 
 
@@ -342,24 +390,52 @@ def _check_counted(
     design: str,
     names: Sequence[str],
     chance: float | str,
-    opening: Path | None,
+    layout: Layout,
+    coins: Path | None,
     bundle: Path | None,
 ) -> None:
     """Raise where an option tells apart examples that are only counted."""
+    if not layout.is_plain:
+        message = (
+            "--member-values, --sep and --decimal are for one file with all examples: shards have "
+            "commas, points, and membership in 0 and 1"
+        )
+        raise IncompatibleOptionsError(message)
     several = {
         f"--design {design}": design != "coins",
         "--attacks of several columns": len(names) > 1,
         "--prior of a column": isinstance(chance, str),
-        "--opening": opening is not None,
+        "--opening and --plan": coins is not None,
         "--bundle": bundle is not None,
     }
     named = [option for option, given in several.items() if given]
     if named:
         message = (
-            f"{named[0]} tells examples apart, and shards are only counted: give one .csv, .npz or "
-            ".parquet file with all examples"
+            f"{named[0]}: examples are told apart, and shards are only counted: give one .csv, "
+            ".npz or .parquet file with all examples"
         )
         raise IncompatibleOptionsError(message)
+
+
+def _coins_of(opening: Path | None, plan: Path | None) -> tuple[Opening | None, Coins | None]:
+    """Return what a commitment or a plan says of the coins."""
+    if opening is not None and plan is not None:
+        message = "--opening holds a plan: give --plan or --opening, not both"
+        raise IncompatibleOptionsError(message)
+    if plan is not None:
+        return None, InclusionPlan.load(plan)
+    opened = None if opening is None else load_opening(opening)
+    return opened, None if opened is None else opened.plan
+
+
+def score_columns(attacks: str, score_col: str) -> list[str]:
+    """Return the names of the columns of scores."""
+    if not score_col:
+        return parse_columns(attacks)
+    if attacks != "score":
+        message = "--score-col names one column and --attacks several: give one of them"
+        raise IncompatibleOptionsError(message)
+    return [score_col.strip()]
 
 
 def _check_design(
@@ -498,6 +574,10 @@ def panoramia(
             help="Columns of features, for a conditional lower bound on ε beside the estimate.",
         ),
     ] = "",
+    member_col: MemberColumn = "member",
+    member_values: MemberValues = "",
+    sep: Separator = "",
+    decimal: Decimal = "",
     seed: Seed = 0,
     out: Out = None,
     json: Json = False,
@@ -511,8 +591,11 @@ def panoramia(
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
         columns = parse_columns(features) if features else []
-        wanted = panoramia_columns(file, model) | {f"feature {name}": (name,) for name in columns}
-        table = table_of(file, wanted, out)
+        layout = parse_layout(member_col, member_values, sep, decimal)
+        wanted = panoramia_columns(file, model, layout) | {
+            f"feature {name}": (name,) for name in columns
+        }
+        table = table_of(file, wanted, out, layout=layout)
         known = [table.scores[f"feature {name}"] for name in columns]
         with auditing(file, table):
             result = audit_panoramia(
@@ -550,39 +633,29 @@ def table_of(
     *,
     optional: tuple[str, ...] = ("id",),
     words: tuple[str, ...] = (),
-    drawn: bool = False,
+    layout: Layout | None = None,
+    coins: Coins | None = None,
 ) -> Table:
     """Read a table, once the folder of the results is known to be writable."""
     if out is not None:
         output.prepare(out)
     with output.waiting(f"Reading {file}"):
-        return read(file, wanted, optional=optional, words=words, drawn=drawn)
+        return read(
+            file, wanted, optional=optional, words=words, layout=layout or Layout(), coins=coins
+        )
 
 
-def joined(table: Table, plan: Coins) -> Table:
-    """Return a table with ids in the type of a plan's, and the plan's membership of its rows.
-
-    A column of membership, if there is one, has to say the same.
-    """
-    ids, rows = table.ids, len(next(iter(table.scores.values())))
-    if ids is not None and ids.dtype.kind not in "iu" and plan.ids.dtype.kind in "iu":
-        ids = whole(ids)
-    member = ExampleOrder(ids).member(plan, rows)
-    if table.member.size:
-        differ = np.flatnonzero(member != check_membership(table.member, rows))
-        if differ.size:
-            message = (
-                f"column member is not that of the plan, first in row {differ[0]}: the plan was "
-                "another one, or the rows have another order and no ids"
-            )
-            raise InputFileError(message)
-    return replace(table, ids=ids, member=member)
-
-
-def whole(ids: NDArray[Any]) -> NDArray[Any]:
-    """Return ids that are whole numbers in text as numbers; others as they are."""
-    with suppress(ValueError, OverflowError):
-        return ids.astype(np.str_).astype(np.int64)
+def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
+    """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
+    ids = ids_like(table.ids, plan)
+    joined = ExampleOrder(ids).member(plan, len(table.member))
+    differ = np.flatnonzero(joined != check_membership(table.member, len(table.member)))
+    if differ.size:
+        message = (
+            f"column member is not that of the plan, first in row {differ[0]}: the plan was "
+            "another one, or the rows have another order and no ids"
+        )
+        raise InputFileError(message)
     return ids
 
 

@@ -9,8 +9,8 @@ import typer
 
 from leakbound._base.ending import tell
 from leakbound.cli import output
-from leakbound.cli.audits import Json, Strict, whole
-from leakbound.cli.tables import read_columns
+from leakbound.cli.audits import Json, Strict  # noqa: TC001 (typer reads the annotation)
+from leakbound.cli.tables import read_columns, whole
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge
 from leakbound.planning import read_protocol
 

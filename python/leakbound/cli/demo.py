@@ -221,12 +221,17 @@ app = typer.Typer(
 )
 
 
+def _folder_for(content: str) -> Any:
+    """Return the option --out of a demo that leaves some content there."""
+    return typer.Option(metavar="DIR", help=f"Folder for {content}.")
+
+
 @app.command("digits", help=DIGITS)
 def digits(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
-    ] = Path("leakbound-out/digits"),
+    out: Annotated[Path, _folder_for("report.html, result.json and scores")] = Path(
+        "leakbound-out/digits"
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -242,9 +247,9 @@ def one_run_on_text(out: Path, *, seed: int, as_json: bool) -> None:
 @app.command("shifted", help=SHIFTED)
 def shifted(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
-    ] = Path("leakbound-out/shifted"),
+    out: Annotated[Path, _folder_for("report.html, result.json and scores")] = Path(
+        "leakbound-out/shifted"
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -255,9 +260,9 @@ def shifted(
 @app.command("synthetic", help=SYNTHETIC)
 def synthetic(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and tables.")
-    ] = Path("leakbound-out/synthetic"),
+    out: Annotated[Path, _folder_for("report.html, result.json and tables")] = Path(
+        "leakbound-out/synthetic"
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -268,9 +273,9 @@ def synthetic(
 @app.command("dp-sgd", help=DP_SGD)
 def dp_sgd(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for result.json and a report of each run.")
-    ] = Path("leakbound-out/dp-sgd"),
+    out: Annotated[Path, _folder_for("result.json and a report of each run")] = Path(
+        "leakbound-out/dp-sgd"
+    ),
     seed: Seed = 0,
     run: Annotated[
         list[str] | None,

@@ -8,24 +8,38 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, planning
+from leakbound._base.ending import INCONCLUSIVE
 from leakbound._base.formatting import number, percent
 from leakbound._base.scalars import real
 from leakbound.cli import output
 from leakbound.cli.options import parse_cuts
+from leakbound.cli.wording import in_its_words
 from leakbound.errors import IncompatibleOptionsError
+from leakbound.planning.comparison import FAMILY, FIXED
+from leakbound.planning.forecast import units
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
     from leakbound._base.types import Sides, SidesChoice
-    from leakbound.planning import CanariesNeeded, Power
+    from leakbound.planning import Choice, Comparison, Power
     from leakbound.planning.forecast import PlannedClaim, Truth
 
 app = typer.Typer()
 
+_SHORT = {FAMILY: "within the family", FIXED: "fits the assumed truth"}
+"""What choices cost, where a table has a column for it."""
+
 PLAN = (
     "Plan an audit: what it will prove, or how many canaries it takes.\n\n"
     "With [bold]-m[/] it simulates audits of so many canaries, at a truth that you assume. "
-    "Without, it looks for the number of canaries that reaches [bold]--target[/]. "
-    "No scores and no labels are needed.\n\n"
+    "Without, it looks for the number of canaries that reaches [bold]--target[/]. Either way it "
+    "compares cuts, and claims from which the target follows, and says which to use and what that "
+    "costs. No scores and no labels are needed.\n\n"
+    "[dim]Exit code: 0 something reaches the target, 2 bad input, 3 nothing does, 70 a crash.[/]"
+    "\n\n"
     "[dim]leakbound plan --truth 3 --target 2[/]\n"
     "[dim]leakbound plan --truth 3 -m 500[/]"
 )
@@ -63,7 +77,8 @@ def plan(
         float, typer.Option(metavar="P", help="Probability that a bound is not above the truth.")
     ] = 0.95,
     cuts: Annotated[
-        str, typer.Option(metavar="POLICY", help="Cut policy, as for one-run.")
+        str,
+        typer.Option(metavar="POLICY", help="A cut policy to compare with others, as for one-run."),
     ] = "auto",
     sides: Annotated[
         Literal["both", "member"],
@@ -95,53 +110,25 @@ def plan(
         truth = real(truth, "--truth", above=0)
         guessed = _guessed(design, sides)
         audited = _claim(claim, delta)
-        assumed = _assumed(truth, audited, fraction)
-        goal = truth / 2 if target is None else target
-        policy = parse_cuts(cuts)
-        if m is None:
-            needed = planning.canaries_needed(
-                goal,
-                assumed,
+        with output.waiting(f"Simulating {simulations:,} audits of each choice"):
+            found = planning.compare(
+                truth / 2 if target is None else target,
+                _assumed(truth, audited, fraction),
+                m=m,
                 probability=probability,
                 claim=audited,
                 confidence=confidence,
-                cuts=policy,
+                cuts=parse_cuts(cuts),
                 sides=guessed,
                 simulations=simulations,
                 most=most,
-                seed=seed,
-                progress=True,
-            )
-            if json:
-                typer.echo(needed.to_json())
-            else:
-                _show(needed.power, _headline(needed, probability, guessed), guessed)
-            return
-        with output.waiting(f"Simulating {simulations:,} audits"):
-            found = planning.power(
-                m,
-                assumed,
-                target=goal,
-                claim=audited,
-                confidence=confidence,
-                cuts=policy,
-                sides=guessed,
-                simulations=simulations,
                 seed=seed,
             )
         if json:
             typer.echo(found.to_json())
         else:
-            reached = percent(found.probability)
-            text = (
-                f"{m:,} {_UNITS[guessed]} prove {_symbol(found)} ≥ {number(goal)} with chance "
-                f"{reached}."
-            )
-            _show(found, text, guessed)
-
-
-_UNITS: dict[Sides, str] = {"both": "canaries", "member": "canaries", "pairs": "pairs"}
-"""What is counted."""
+            _show(found, guessed, m)
+        raise typer.Exit(0 if found.best else INCONCLUSIVE)
 
 
 def _guessed(design: str, sides: SidesChoice) -> Sides:
@@ -169,41 +156,115 @@ def _assumed(truth: float, claim: PlannedClaim, fraction: float) -> float | Trut
     return replace(planning.Response(truth), fraction=fraction)
 
 
-def _symbol(found: Power) -> str:
-    return "μ" if isinstance(found.claim, GaussianDP) else "ε"
-
-
-def _headline(needed: CanariesNeeded, probability: float, guessed: Sides) -> str:
-    found, units = needed.power, _UNITS[guessed]
-    goal = f"{_symbol(found)} ≥ {number(found.target)}"
-    if needed.m is None:
-        return (
-            f"{found.m:,} {units} prove {goal} with chance {percent(found.probability)} only, "
-            f"not {percent(probability)}; allow for more with --most."
-        )
-    return f"{needed.m:,} {units} prove {goal} with chance {percent(found.probability)}."
-
-
-def _show(found: Power, text: str, sides: Sides) -> None:
-    output.say(text, "bold")
+def _show(found: Comparison, sides: Sides, m: int | None) -> None:
+    """Print what to use and what it costs, then what was compared."""
+    best = found.best
+    for line in _refused(found, sides, m) if best is None else _advised(found, best, sides):
+        output.say(line, "bold")
+    if found.impossible:
+        return
     output.say("")
+    columns = ("", False), (f"{units(sides)}", True), ("chance", True), ("bound, 5 % to 95 %", True)
+    table = output.grid([*columns, ("guesses", True), ("costs", False)])
+    for one in found.choices:
+        table.add_row(*_row(one, m))
+    output.say(table)
+    shown = best or next((one for one in found.choices if one.power), None)
+    if shown is not None and shown.power is not None:
+        output.say("")
+        output.say(_details(shown.power))
+
+
+def _advised(found: Comparison, best: Choice, sides: Sides) -> Iterator[str]:
+    """Yield what to use, what it costs, and what goes without the cost."""
+    yield f"{_proves(best, sides, found.claim)}, {_words(best)}."
+    if best.costs:
+        yield f"It costs: {'; '.join(best.costs)}."
+        plain = found.without_costs
+        if plain is not None:
+            yield f"Without that: {_proves(plain, sides, found.claim)}, {_words(plain)}."
+    yield f"Then: {_command(best, sides)}"
+
+
+def _proves(one: Choice, sides: Sides, asked: PlannedClaim) -> str:
+    chance = "" if one.power is None else f" with chance {_chance(one.power)}"
+    goal = f"{_symbol(one.claim)} ≥ {number(one.target)}"
+    if isinstance(one.claim, GaussianDP) and isinstance(asked, ApproxDP):
+        goal += f" (the ε asked for, at δ = {asked.delta:g})"
+    return f"{one.m or 0:,} {units(sides)} prove {goal}{chance}"
+
+
+def _refused(found: Comparison, sides: Sides, m: int | None) -> Iterator[str]:
+    """Yield why nothing reaches the target, and the command that would."""
+    goal = f"{_symbol(found.claim)} ≥ {number(found.target)}"
+    if found.impossible:
+        yield f"Impossible: {found.impossible}."
+        yield "Take a --target below the truth, or leave it out: then it is half the truth."
+        return
+    yield f"Out of reach: {goal}. For {_words(found.asked)}, {found.asked.reason}."
+    if m is not None:
+        yield f"No other choice reaches it; leave out -m to find how many {units(sides)} do."
+    else:
+        yield "No other choice does better: take a smaller --target, or allow for more by --most."
+
+
+def _words(one: Choice) -> str:
+    """Return a choice in the words of the command line."""
+    return f"{one.claim.name}, {in_its_words(f'cuts={one.cuts}')}"
+
+
+def _command(one: Choice, sides: Sides) -> str:
+    """Return the command that audits so."""
+    claim = one.claim
+    if isinstance(claim, GaussianDP):
+        said = f"--claim mu={one.target:.6g}"
+    else:
+        said = f"--claim eps={one.target:g}" + (f",delta={claim.delta:g}" if claim.delta else "")
+    said += " " + in_its_words(f"cuts={one.cuts}")
+    if sides == "member":
+        said += " --sides member"
+    if sides == "pairs":
+        said += " --design random_split --relation replace --untouched"
+    return f"leakbound one-run scores.csv {said}"
+
+
+def _row(one: Choice, m: int | None) -> tuple[str, ...]:
+    found = one.power
+    costs = "; ".join(_SHORT.get(cost, cost) for cost in one.costs) or "-"
+    if found is None:
+        return _words(one), "-", "-", "out of reach", "-", costs
+    guesses = f"{found.guesses:,}"
+    if len(found.levels) > 1:
+        guesses += f" of {found.levels[0]:,}…{found.levels[-1]:,}"
+    return (
+        _words(one),
+        f"{found.m:,}" if one.m or m else f"> {found.m:,}",
+        _chance(found),
+        f"{_symbol(one.claim)} {number(found.low)} to {number(found.high)}",
+        guesses,
+        costs,
+    )
+
+
+def _details(found: Power) -> Table:
     table = output.grid([("", False), ("", True), ("", False)])
     table.show_header = False
-    symbol = _symbol(found)
-    best = planning.best_guesses(
-        found.m, found.confidence, found.claim, truth=found.truth, sides=sides
-    )
+    symbol = _symbol(found.claim)
     rows = [
-        (_UNITS[sides], f"{found.m:,}", ""),
-        ("claim", found.claim.name, f"at {percent(found.confidence)} confidence"),
         ("assumed truth", repr(found.truth), ""),
-        ("cut policy", found.cuts, ""),
+        ("confidence", percent(found.confidence), ""),
         ("bound, median", number(found.median), f"mean {number(found.mean)}"),
-        ("bound, 5 % to 95 %", f"{number(found.low)} to {number(found.high)}", ""),
         ("ceiling", f"{symbol} = {number(found.ceiling)}", "a perfect attack"),
-        ("best fixed guesses", f"{best:,}", "at the assumed truth"),
         ("simulated audits", f"{found.simulations:,}", f"seed {found.seed}"),
     ]
     for row in rows:
         table.add_row(*row)
-    output.say(table)
+    return table
+
+
+def _chance(found: Power) -> str:
+    return f"{100 * found.probability:.3g} %"
+
+
+def _symbol(claim: PlannedClaim) -> str:
+    return "μ" if isinstance(claim, GaussianDP) else "ε"

@@ -1,4 +1,6 @@
-"""Tables of scores and membership from csv, npz and parquet files.
+"""Tables of scores and membership from csv, tsv, JSON lines, npz and parquet files.
+
+Text may be compressed by gzip. `rows_of` reads any of it from a stream, `columns_of` makes arrays.
 
 Numbers arrive as they were written: decimal text becomes the nearest double, binary columns keep
 their bits. A file that cannot be used is refused with its name, the place, and what was expected.
@@ -7,17 +9,23 @@ their bits. A file that cannot be used is refused with its name, the place, and 
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 import math
+import zlib
 from array import array
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TextIO
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.archives import Archive, DamagedFileError, open_archive, read_array_file
 from leakbound._base.scores import Scores
+from leakbound.cli.layouts import Layout, decimal_sign, separator_of
 from leakbound.errors import InputFileError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -26,18 +34,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_MEMBERSHIP = {
-    "1": 1,
-    "+1": 1,
-    "1.0": 1,
-    "true": 1,
-    "0": 0,
-    "0.0": 0,
-    "false": 0,
-    "-1": -1,
-    "-1.0": -1,
-}
+    from leakbound.planning.commitment import Coins
 
+_PLAIN = Layout()
+_IN_TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
+"""Suffixes of tables in text."""
+_OBJECT = '{"score": 0.5, "member": 1}'
 _TEXT = frozenset({"member", "id", "split"})
 """Columns that are not numbers."""
 _COLUMNS = 100_000
@@ -69,25 +71,35 @@ def read(
     *,
     optional: tuple[str, ...] = ("id",),
     words: tuple[str, ...] = (),
-    drawn: bool = False,
+    layout: Layout = _PLAIN,
+    coins: Coins | None = None,
 ) -> Table:
     """Read the columns that an audit needs, those of `words` as text, and `id` if it is there.
 
-    If `drawn`, membership is known from a plan: without the column, the one returned is empty.
+    Where a plan knows the coins, the column of membership need not be there.
     """
-    clash = sorted(set(words) & {name for names in wanted.values() for name in names})
-    if clash or "member" in words:
-        message = f"{path}: column {(clash or ['member'])[0]!r} cannot be read in two roles"
+    numeric = {name for names in wanted.values() for name in names}
+    clash = sorted(set(words) & numeric | {layout.member} & (set(words) | numeric))
+    if clash:
+        message = f"{path}: column {clash[0]!r} cannot be read in two roles"
         raise InputFileError(message)
     needs = {**wanted, **{name: (name,) for name in words}}
-    if drawn:
-        optional = (*optional, "member")
+    if coins is None:
+        needs["member"] = (layout.member,)
     else:
-        needs["member"] = ("member",)
-    columns = read_columns(path, needs, optional=optional, text=_TEXT | frozenset(words))
+        optional = (*optional, layout.member)
+    text = (_TEXT - {"member"}) | {layout.member, *words}
+    columns = read_columns(path, needs, optional=optional, text=text, layout=layout)
+    member = columns.get("member" if coins is None else layout.member)
+    if member is None and coins is not None:
+        first = next(iter(columns.values()))
+        ids = ids_like(columns.get("id"), coins)
+        member = ExampleOrder(ids).member(coins, len(first))
+    elif member is not None:
+        member = _said(path, member, layout)
     return Table(
         scores={name: columns[name] for name in wanted},
-        member=columns.get("member", np.empty(0, np.bool_)),
+        member=np.asarray(member),
         ids=columns.get("id"),
         split=columns.get("split"),
         words={name: _filled(path, name, columns[name]) for name in words},
@@ -100,9 +112,10 @@ def read_columns(
     *,
     optional: tuple[str, ...] = (),
     text: frozenset[str] = _TEXT,
+    layout: Layout = _PLAIN,
 ) -> dict[str, NDArray[Any]]:
     """Read columns of one length, each under the first of its names that the file has."""
-    names_of, load = _format(path)
+    names_of, load = _format(path, layout)
     names = names_of(path)
     picked = {name: _pick(path, names, choices, wanted) for name, choices in wanted.items()}
     picked |= {name: _pick(path, names, (name,), wanted) for name in optional if name in names}
@@ -131,9 +144,11 @@ def _filled(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:
+def panoramia_columns(
+    path: Path, model: str, layout: Layout = _PLAIN
+) -> dict[str, tuple[str, ...]]:
     """Return the names that the scores of baseline and attack may have in a file."""
-    names_of, _ = _format(path)
+    names_of, _ = _format(path, layout)
     if model:
         attack: tuple[str, ...] = (f"mia_{model}_pred",)
     else:
@@ -146,19 +161,64 @@ def panoramia_columns(path: Path, model: str) -> dict[str, tuple[str, ...]]:
     return {"baseline": ("baseline_score", "baseline_pred"), "attack": attack}
 
 
-def _format(path: Path) -> tuple[Callable[..., list[str]], Callable[..., dict[str, NDArray[Any]]]]:
+def _format(
+    path: Path, layout: Layout = _PLAIN
+) -> tuple[Callable[..., list[str]], Callable[..., dict[str, NDArray[Any]]]]:
     """Return what lists and what loads the columns of a file of this kind."""
-    formats: dict[str, tuple[Any, Any]] = {
-        ".csv": (_csv_names, _csv),
-        ".npz": (_npz_names, _npz),
-        ".parquet": (_parquet_names, _parquet),
-    }
-    if path.suffix.lower() not in formats:
-        found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
-        message = f"{path} {found}: expected a .csv, .npz or .parquet file"
-        raise InputFileError(message)
     _check_regular(path)
-    return formats[path.suffix.lower()]
+    kind = _kind(path)
+    if kind == ".npz":
+        return _npz_names, _npz
+    if kind == ".parquet":
+        return _parquet_names, _parquet
+    return partial(_csv_names, layout=layout), partial(_csv, layout=layout)
+
+
+def _kind(path: Path) -> str:
+    """Return the suffix that says how a file is read, without that of a compressed one."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        suffix = path.with_suffix("").suffix.lower()
+        if suffix in _IN_TEXT:
+            return suffix
+    elif suffix in {*_IN_TEXT, ".npz", ".parquet"}:
+        return suffix
+    found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
+    message = (
+        f"{path} {found}: expected a .csv, .npz or .parquet file, or .tsv, .jsonl, .csv.gz, "
+        ".tsv.gz or .jsonl.gz"
+    )
+    raise InputFileError(message)
+
+
+def _said(path: Path, member: NDArray[Any], layout: Layout) -> NDArray[Any]:
+    """Return membership as numbers, where its words were named and the file is not of text."""
+    if layout.values is None or member.dtype == np.int8:
+        return member
+    words = np.char.strip(member.astype(np.str_)).tolist()
+    told = [layout.membership_of(word) for word in words]
+    if None in told:
+        row = told.index(None)
+        message = (
+            f"{path}: {layout.member} must be {layout.known}; it is {_quoted(words[row])} at row "
+            f"{row} (rows count from 0)"
+        )
+        raise InputFileError(message)
+    return np.array(told, dtype=np.int8)
+
+
+def ids_like(ids: NDArray[Any] | None, coins: Coins) -> NDArray[Any] | None:
+    """Return ids in the type of a plan's."""
+    if ids is not None and ids.dtype.kind not in "iu" and coins.ids.dtype.kind in "iu":
+        return whole(ids)
+    return ids
+
+
+def whole(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids that are whole numbers in text as numbers; others as they are."""
+    with suppress(ValueError, OverflowError):
+        return ids.astype(np.str_).astype(np.int64)
+    return ids
 
 
 def _check_regular(path: Path) -> None:
@@ -192,8 +252,8 @@ def read_records(path: Path) -> dict[str, NDArray[Any]]:
     if twice:
         message = f"{path} has {names.count(twice[0])} columns named {twice[0]!r}: keep one"
         raise InputFileError(message)
-    readers: dict[str, Any] = {".csv": _csv_words, ".npz": _npz, ".parquet": _parquet_records}
-    columns: dict[str, NDArray[Any]] = readers[path.suffix.lower()](path, names, names)
+    readers: dict[str, Any] = {".npz": _npz, ".parquet": _parquet_records}
+    columns: dict[str, NDArray[Any]] = readers.get(_kind(path), _csv_words)(path, names, names)
     if not columns or 0 in {len(values) for values in columns.values()}:
         message = f"{path} has a header and no rows: it needs one row for each record"
         raise InputFileError(message)
@@ -201,7 +261,7 @@ def read_records(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _csv_words(path: Path, names: Sequence[str], _: Sequence[str]) -> dict[str, NDArray[Any]]:
-    rows = [row for _, row in _lines(path, len(names))]
+    rows = [row for _, row in _lines(path)]
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     return {
         name: np.char.strip(np.array(column, dtype=np.str_))
@@ -263,23 +323,115 @@ def _pick(
     raise InputFileError(message)
 
 
-def _csv_names(path: Path) -> list[str]:
-    with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(_bounded(file, path), skipinitialspace=True)
-        header = next(reader, None)
+@dataclass(frozen=True)
+class Rows:
+    """A table in text: the names of its columns, what separates them, and its rows by line."""
+
+    names: list[str]
+    separator: str
+    lines: Iterator[tuple[int, list[str]]]
+
+
+def rows_of(file: TextIO, called: Path, layout: Layout = _PLAIN) -> Rows:
+    """Read a table from a stream of text; `called` names it, and its suffix says what it is."""
+    if _kind(called) in {".jsonl", ".ndjson"}:
+        return _objects(file, called)
+    lines = _bounded(file, called)
+    first = next(lines, "")
+    separator = separator_of(first, called, layout)
+    reader = csv.reader(chain([first], lines), delimiter=separator, skipinitialspace=True)
+    header = next(reader, None) if first else None
     if header is None:
-        message = f"{path} is empty: its first line must name the columns, for example score,member"
+        message = (
+            f"{called} is empty: its first line must name the columns, for example score,member"
+        )
         raise InputFileError(message)
     if reader.line_num > 1:
-        message = f"{path} has a name of a column with a line break in it: rename the column"
+        message = f"{called} has a name of a column with a line break in it: rename the column"
         raise InputFileError(message)
     if len(header) > _COLUMNS:
         message = (
-            f"{path} names {len(header):,} columns, and at most {_COLUMNS:,} are read: keep those "
-            "that the audit takes"
+            f"{called} names {len(header):,} columns, and at most {_COLUMNS:,} are read: keep "
+            "those that the audit takes"
         )
         raise InputFileError(message)
-    return [name.strip() for name in header]
+    names = [name.strip() for name in header]
+    return Rows(names, separator, _below(reader, called, len(names)))
+
+
+def _below(reader: Any, called: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of every line below the header that is not blank."""
+    for row in reader:
+        if any("\0" in value for value in row):
+            message = f"{called}, line {reader.line_num} has NUL bytes: save it as UTF-8 text"
+            raise InputFileError(message)
+        if row and len(row) != fields:
+            message = (
+                f"{called}, line {reader.line_num}: {len(row)} values where the header names "
+                f"{fields} columns"
+            )
+            raise InputFileError(message)
+        if row:
+            yield reader.line_num, row
+
+
+def _objects(file: TextIO, called: Path) -> Rows:
+    """Read JSON lines: an object on each, with the names of the first one."""
+
+    def objects() -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, line in enumerate(_bounded(file, called), 1):
+            if not line.strip():
+                continue
+            try:
+                one = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                message = f"{called}, line {number} is not JSON: {error}"
+                raise InputFileError(message) from error
+            if not isinstance(one, dict):
+                message = f"{called}, line {number} is not a JSON object, such as " + _OBJECT
+                raise InputFileError(message)
+            yield number, one
+
+    every = objects()
+    first = next(every, None)
+    if first is None:
+        message = f"{called} is empty: it needs a JSON object on each line, such as {_OBJECT}"
+        raise InputFileError(message)
+    names = list(first[1])
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for number, one in chain([first], every):
+            missing = [name for name in names if name not in one]
+            if missing:
+                message = f"{called}, line {number} has no {missing[0]!r}, which the first line has"
+                raise InputFileError(message)
+            yield number, [_in_text(one[name]) for name in names]
+
+    return Rows(names, ",", rows())
+
+
+def _in_text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _csv_names(path: Path, layout: Layout = _PLAIN) -> list[str]:
+    with _opened(path) as file:
+        return rows_of(file, path, layout).names
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """Open a table in text, compressed or not; say what is wrong with what is none."""
+    packed = path.suffix.lower() == ".gz"
+    with _text(path):
+        if packed:
+            with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
+                yield cast("TextIO", file)
+        else:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                yield file
 
 
 def _bounded(file: TextIO, path: Path) -> Iterator[str]:
@@ -292,16 +444,25 @@ def _bounded(file: TextIO, path: Path) -> Iterator[str]:
 
 
 def _csv(
-    path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str]
+    path: Path,
+    names: Sequence[str],
+    picked: Sequence[str],
+    text: frozenset[str],
+    layout: Layout = _PLAIN,
 ) -> dict[str, NDArray[Any]]:
     """Read large files by Arrow, if installed; what it refuses, the plain reader explains."""
-    small = path.stat().st_size < _SMALL
-    columns = None if small else _csv_by_arrow(path, names, picked, text)
-    return _csv_by_line(path, names, picked, text) if columns is None else columns
+    columns = None
+    if path.suffix.lower() == ".csv" and layout.is_plain and path.stat().st_size >= _SMALL:
+        columns = _csv_by_arrow(path, names, picked, text, layout)
+    return _csv_by_line(path, names, picked, text, layout) if columns is None else columns
 
 
 def _csv_by_arrow(
-    path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str] = _TEXT
+    path: Path,
+    names: Sequence[str],
+    picked: Sequence[str],
+    text: frozenset[str] = _TEXT,
+    layout: Layout = _PLAIN,
 ) -> dict[str, NDArray[Any]] | None:
     try:
         import pyarrow as pa
@@ -327,10 +488,12 @@ def _csv_by_arrow(
     try:
         table = load(picked, text)
         columns = {name: table[name].combine_chunks() for name in picked}
-        if "member" in columns:
-            words = columns["member"].dictionary_encode()
-            known = [_MEMBERSHIP[word.strip().lower()] for word in words.dictionary.to_pylist()]
-            columns["member"] = compute.take(pa.array(known, pa.int8()), words.indices)
+        if layout.member in columns:
+            words = columns[layout.member].dictionary_encode()
+            known = [
+                layout.membership[word.strip().lower()] for word in words.dictionary.to_pylist()
+            ]
+            columns[layout.member] = compute.take(pa.array(known, pa.int8()), words.indices)
         read = {name: column.to_numpy(zero_copy_only=False) for name, column in columns.items()}
         for name, values in read.items():
             infinite = np.flatnonzero(np.isinf(values)) if values.dtype.kind == "f" else ()
@@ -344,49 +507,63 @@ def _csv_by_arrow(
 
 
 def _csv_by_line(
-    path: Path, names: Sequence[str], picked: Sequence[str], text: frozenset[str] = _TEXT
+    path: Path,
+    names: Sequence[str],
+    picked: Sequence[str],
+    text: frozenset[str] = _TEXT,
+    layout: Layout = _PLAIN,
 ) -> dict[str, NDArray[Any]]:
-    places = {name: list(names).index(name) for name in picked}
-    scores = {name: array("d") for name in picked if name not in text}
+    with _opened(path) as file:
+        rows = rows_of(file, path, layout)
+        return columns_of(replace(rows, names=list(names)), path, picked, text, layout)
+
+
+def columns_of(
+    rows: Rows,
+    called: Path,
+    picked: Sequence[str],
+    text: frozenset[str] = _TEXT,
+    layout: Layout = _PLAIN,
+) -> dict[str, NDArray[Any]]:
+    """Return columns as arrays: numbers, membership and, for the names in `text`, words."""
+    places = {name: rows.names.index(name) for name in picked}
+    numeric = [name for name in picked if name not in text]
+    scores = {name: array("d") for name in numeric}
     member = array("b")
-    texts: dict[str, list[str]] = {name: [] for name in picked if name in text - {"member"}}
-    for line, row in _lines(path, len(names)):
+    texts: dict[str, list[str]] = {name: [] for name in picked if name in text - {layout.member}}
+    lines = rows.lines
+    if rows.separator != "," and not layout.decimal:
+        kept = list(lines)
+        written = (row[places[name]] for _, row in kept for name in numeric)
+        sign = decimal_sign(written, rows.separator, called, layout)
+        lines = iter(kept)
+    else:
+        sign = layout.decimal or "."
+    for line, row in lines:
         for name, values in scores.items():
-            values.append(_decimal(row[places[name]], path, line, name))
-        if "member" in places:
-            member.append(_membership(row[places["member"]], path, line))
+            values.append(_decimal(row[places[name]], called, line, name, sign))
+        if layout.member in places:
+            member.append(_membership(row[places[layout.member]], called, line, layout))
         for name, words in texts.items():
             words.append(row[places[name]])
     columns: dict[str, NDArray[Any]] = {
         name: np.frombuffer(values) if values else np.empty(0) for name, values in scores.items()
     }
-    if "member" in places:
-        columns["member"] = np.array(member, dtype=np.int8)
+    if layout.member in places:
+        columns[layout.member] = np.array(member, dtype=np.int8)
     return columns | {name: np.array(words) for name, words in texts.items()}
 
 
-def _lines(path: Path, fields: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every line below the header that is not blank."""
-    with _text(path), path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(_bounded(file, path), skipinitialspace=True)
-        next(reader, None)
-        for row in reader:
-            if any("\0" in value for value in row):
-                message = f"{path}, line {reader.line_num} has NUL bytes: save it as UTF-8 text"
-                raise InputFileError(message)
-            if row and len(row) != fields:
-                message = (
-                    f"{path}, line {reader.line_num}: {len(row)} values where the header names "
-                    f"{fields} columns"
-                )
-                raise InputFileError(message)
-            if row:
-                yield reader.line_num, row
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of every row."""
+    with _opened(path) as file:
+        yield from rows_of(file, path).lines
 
 
-def _decimal(text: str, path: Path, line: int, name: str) -> float:
+def _decimal(text: str, path: Path, line: int, name: str, sign: str = ".") -> float:
+    other = "." in text and sign == ","  # would stand for thousands
     try:
-        value = math.nan if "_" in text else float(text)
+        value = math.nan if "_" in text or other else float(text.replace(sign, "."))
     except ValueError:
         value = math.nan
     if math.isinf(value) and any(character.isdigit() for character in text):
@@ -410,15 +587,12 @@ def _quoted(text: str) -> str:
     return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}…"
 
 
-def _membership(text: str, path: Path, line: int) -> int:
-    try:
-        return _MEMBERSHIP[text.strip().lower()]
-    except KeyError:
-        message = (
-            f"{path}, line {line}: member must be 0 or 1, -1 or 1, false or true; it is "
-            f"{_quoted(text)}"
-        )
-        raise InputFileError(message) from None
+def _membership(text: str, path: Path, line: int, layout: Layout) -> int:
+    said = layout.membership_of(text)
+    if said is None:
+        message = f"{path}, line {line}: {layout.member} must be {layout.known}; it is "
+        raise InputFileError(message + _quoted(text))
+    return said
 
 
 @contextmanager
@@ -432,6 +606,14 @@ def _text(path: Path) -> Iterator[None]:
         raise InputFileError(message) from error
     except csv.Error as error:
         message = f"{path} is not a csv file: {error}"
+        raise InputFileError(message) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        message = f"{path} is not compressed by gzip: {error}"
+        raise InputFileError(message) from error
+    except EOFError as error:
+        if path.suffix.lower() != ".gz":
+            raise
+        message = f"{path} is not compressed by gzip, or was cut off: {error}"
         raise InputFileError(message) from error
 
 

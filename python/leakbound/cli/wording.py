@@ -48,6 +48,10 @@ _CALL = r"(?:\((?:[^()]|\([^()]*\))*\))?"
 def _policy(found: re.Match[str]) -> str:
     guesses = re.search(r"guesses=(\d+)", found[0])
     word = f"fixed:{guesses[1]}" if guesses else _POLICIES[found[2]]
+    word = "geometric" if word == "union" and "geometric" in found[0] else word
+    levels = re.search(r"levels=[(\[]([\d, ]+)", found[0])
+    word = word.partition(":")[0] if levels else word
+    word += f":{levels[1].replace(' ', '').strip(',')}" if levels else ""
     return f"--cuts {word}" if found[1] else word
 
 

@@ -16,16 +16,22 @@ from leakbound.cli.audits import (
     AttackColumns,
     Bundle,
     Confidence,
+    Decimal,
     File,
     Json,
     Kept,
+    MemberColumn,
+    MemberValues,
     Out,
+    Separator,
     Strict,
     auditing,
     conclude,
+    score_columns,
     scores_of,
     table_of,
 )
+from leakbound.cli.layouts import parse_layout
 from leakbound.cli.options import parse_claim, parse_columns, parse_cuts
 from leakbound.cli.tables import Table, read_propensities
 from leakbound.errors import IncompatibleOptionsError, InputFileError
@@ -164,6 +170,13 @@ def zero_run(
         typer.Option(help="Guess members and non-members, or members only."),
     ] = "both",
     attacks: AttackColumns = "score",
+    score_col: Annotated[
+        str, typer.Option(metavar="COL", help="The column of scores, if --attacks names none.")
+    ] = "",
+    member_col: MemberColumn = "member",
+    member_values: MemberValues = "",
+    sep: Separator = "",
+    decimal: Decimal = "",
     max_log_odds: Annotated[
         float | None,
         typer.Option(metavar="L", help="Leave out examples whose log-odds are beyond ±L."),
@@ -196,7 +209,8 @@ def zero_run(
                 "give --features, to fit propensities, or --propensity, to read them; not both"
             )
             raise IncompatibleOptionsError(message)
-        names = parse_columns(attacks)
+        names = score_columns(attacks, score_col)
+        layout = parse_layout(member_col, member_values, sep, decimal)
         wanted = {name: (name,) for name in [*names, *columns]}
         if not columns and propensity is None:
             wanted["propensity"] = ("propensity",)
@@ -213,7 +227,7 @@ def zero_run(
             message = "--uncertainty is for propensities that are fitted: name --features"
             raise IncompatibleOptionsError(message)
         optional = ("id", "split") if columns and not folds else ("id",)
-        table = table_of(file, wanted, out, optional=optional)
+        table = table_of(file, wanted, out, optional=optional, layout=layout)
         with auditing(file, table):
             fitting = _Fitting(columns, holdout, folds, seed, uncertainty)
             audited = _audited(table, names, fitting, propensity)

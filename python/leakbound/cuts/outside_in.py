@@ -93,6 +93,10 @@ class OutsideIn(PathPolicy):
         """See `PathPolicy.routes`: what is planned depends on sides."""
         return dict.fromkeys(self.orders(sides), _Pure(base=self, sides=sides))
 
+    def ladder(self, examples: int, level: float, sides: Sides, /) -> tuple[int, ...]:
+        """See `PathPolicy.ladder`."""
+        return tuple(self.plan(examples, level, sides, "pure").levels)
+
     def audit(self, game: Game, level: float, /) -> Finding:
         """See `Policy.audit`: ties are broken, so that every level is a cut."""
         found = super().audit(replace(game, break_ties=True), level)

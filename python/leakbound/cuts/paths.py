@@ -100,6 +100,10 @@ class PathPolicy(Policy):
         """The number of guesses, if it is fixed in advance."""
         return None
 
+    def ladder(self, _examples: int, _level: float, _sides: Sides, /) -> tuple[int, ...]:
+        """Return the numbers of guesses named before labels are seen; none if a scan tests all."""
+        return () if self.fixed_guesses is None else (self.fixed_guesses,)
+
     def with_size(self, _guesses: int, _examples: int, /) -> Self:
         """Return the policy for other numbers: of guesses, if it fixes them, and of examples."""
         return self

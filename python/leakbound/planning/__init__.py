@@ -2,6 +2,7 @@
 
 from leakbound.planning import canaries
 from leakbound.planning.commitment import Commitment, Opening, read_protocol
+from leakbound.planning.comparison import Choice, Comparison, compare
 from leakbound.planning.forecast import (
     CanariesNeeded,
     Gaussian,
@@ -17,7 +18,9 @@ from leakbound.planning.openings import load_opening
 
 __all__ = [
     "CanariesNeeded",
+    "Choice",
     "Commitment",
+    "Comparison",
     "Gaussian",
     "InclusionPlan",
     "Opening",
@@ -27,6 +30,7 @@ __all__ = [
     "canaries",
     "canaries_needed",
     "ceiling",
+    "compare",
     "load_opening",
     "power",
     "read_protocol",

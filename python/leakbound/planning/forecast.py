@@ -7,12 +7,13 @@ canaries does it take? How many guesses should be made?
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeAlias
+from functools import cache, cached_property
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.formatting import number, percent
 from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose
@@ -36,7 +37,8 @@ from leakbound.cuts.base import path_of
 from leakbound.cuts.paths import DerivedPolicy, Trial
 from leakbound.cuts.policies import default_scan
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.simulate import gaussian
+from leakbound.simulate import gaussian, randomized_response
+from leakbound.stats import normal_quantile
 
 __all__ = [
     "CanariesNeeded",
@@ -91,6 +93,17 @@ class Gaussian:
         mu = self.mu / math.sqrt(2) if sides == "pairs" else self.mu
         return Reference(mu).curve(sides)
 
+    is_gaussian: ClassVar[bool] = True
+    """Whether the trade-off function is Gaussian."""
+
+    def _parameter(self, claim: PlannedClaim) -> float:
+        """Return the parameter of a claim that is true."""
+        if isinstance(claim, GaussianDP):
+            return self.mu
+        if not claim.delta:
+            return math.inf if self.mu else 0.0
+        return gaussian(1, self.mu, seed=0).epsilon(claim.delta)
+
     def _pair(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
         apart = self.mu / 2 + rng.normal(size=pairs)
@@ -139,6 +152,15 @@ class Response:
         share = np.array([_NONE, leaking / 2, 1 - leaking / 2, 1.0])
         return share, np.array([p * _NONE, top, top + tosses, 0.5])
 
+    is_gaussian: ClassVar[bool] = False
+    """Whether the trade-off function is Gaussian."""
+
+    def _parameter(self, claim: PlannedClaim) -> float:
+        """Return the parameter of a claim that is true."""
+        if isinstance(claim, GaussianDP):  # the curve whose fixed point is that of the response
+            return 2 * float(normal_quantile(1 / (1 + math.exp(-self.epsilon))))
+        return randomized_response(1, self.epsilon, seed=0).epsilon(claim.delta)
+
     def _pair(self, pairs: int, rng: np.random.Generator) -> tuple[FloatArray, BoolArray]:
         """Return the confidence of guesses about pairs, and which are right."""
         leaks = rng.random(pairs) < self.fraction
@@ -157,6 +179,8 @@ class Response:
 
 
 Truth: TypeAlias = Gaussian | Response
+PolicyAt: TypeAlias = Callable[[int], CutPolicy | None]
+"""A cut policy that depends on the number of examples."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -183,6 +207,11 @@ class Power(Record):
         The bound: its mean, its median, and the quantiles at 5 % and 95 %.
     ceiling : float
         The bound of a perfect attack on half members.
+    guesses : int
+        Guesses that the audits made: their median.
+    levels : tuple of int
+        The numbers of guesses that the policy chooses among, if it names them before labels are
+        seen; empty for a scan of all cuts.
     simulations : int
         Number of simulated audits.
     seed : int
@@ -201,6 +230,8 @@ class Power(Record):
     low: float
     high: float
     ceiling: float
+    guesses: int
+    levels: tuple[int, ...]
     simulations: int
     seed: int
 
@@ -218,35 +249,47 @@ class CanariesNeeded(Record):
     Parameters
     ----------
     m : int or None
-        The number, within 2 %; None if no number tried will do.
-    power : Power
-        What an audit of so many proves or, if none will do, of the most that were tried.
+        The number, within 2 %; None if no number up to the limit will do.
+    power : Power or None
+        What an audit of so many proves or, if none will do, of the most that were tried; None if
+        the target was known to be out of reach, and nothing was simulated.
+    reason : str
+        Why no number will do; empty if one does.
     """
 
     m: int | None
-    power: Power
+    power: Power | None
+    reason: str = ""
+
+    def _flaw(self) -> str:
+        if (self.m is None) == bool(self.reason):
+            return ""
+        return f"m is {self.m}, and reason says {self.reason!r}"
 
 
 def ceiling(
     m: int,
-    guesses: int,
-    confidence: float,
+    guesses: int | None = None,
+    confidence: float = 0.95,
     claim: PlannedClaim = _PURE_DP,
     *,
+    cuts: CutPolicy | None = None,
     sides: Sides = "both",
 ) -> float:
-    """Return the bound if every one of a number of guesses, fixed in advance, is right.
+    """Return the bound of a perfect attack: every guess is right.
 
     Parameters
     ----------
     m : int
-        Examples, at least 1.
-    guesses : int
-        Guesses, in [1, m].
+        Examples, at least 1; at least 8 without `guesses`.
+    guesses : int, optional
+        Guesses, in [1, m], their number fixed in advance. If None, as many as the policy makes.
     confidence : float
         Confidence of the bound, in (0, 1).
     claim : PureDP, ApproxDP or GaussianDP
         The claim.
+    cuts : CutPolicy, optional
+        Without `guesses`, which cuts are tested: if None, what `audit_one_run` takes for the claim.
     sides : {"both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then examples are pairs, and the truth is that of replacing one example.
@@ -254,22 +297,33 @@ def ceiling(
     Returns
     -------
     float
-        The bound on the claim's parameter; no audit with so many guesses proves more.
+        The bound on the claim's parameter; no audit with so many guesses, or of this policy,
+        proves more.
 
     Raises
     ------
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
+    IncompatibleOptionsError
+        If both `guesses` and `cuts` are given, or claim and cuts do not go together.
 
     Examples
     --------
     >>> round(ceiling(1000, 200, 0.95), 3)
     4.194
+    >>> ceiling(1000) < ceiling(1000, 1000)  # the search over cuts has its price
+    True
     """
-    made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
     choice(sides, "sides", Sides)
     instance(claim, "claim", _CLAIMS)
-    return claim.lower_bound(made, made, m, complement(confidence), one_sided=sides == "member")
+    beta = complement(confidence)
+    if guesses is None:
+        return _Plan.of(integer(m, "m", least=_FEWEST), beta, claim, cuts, sides).ceiling
+    if cuts is not None:
+        message = "give the number of guesses, or cuts=, which decide on it; not both"
+        raise IncompatibleOptionsError(message)
+    made = integer(guesses, "guesses", least=1, most=integer(m, "m", least=1))
+    return claim.lower_bound(made, made, m, beta, one_sided=sides == "member")
 
 
 def best_guesses(
@@ -281,6 +335,9 @@ def best_guesses(
     sides: Sides = "both",
 ) -> int:
     """Return the number of guesses, fixed in advance, that proves most on average.
+
+    It is for ``Fixed(guesses)``. What `audit_one_run` takes for δ > 0 and for families is
+    `OutsideIn`, which fixes no number: `power` tells its levels, and how many guesses it makes.
 
     Parameters
     ----------
@@ -314,7 +371,7 @@ def best_guesses(
     integer(m, "m", least=1, most=_COUNTED)
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
-    assumed = Gaussian(REFERENCE.mu) if truth is None else _truth(truth, claim)
+    assumed = Gaussian(REFERENCE.mu) if truth is None else as_truth(truth, claim)
     curve = assumed._curve(sides)  # noqa: SLF001
     return best_fixed(m, complement(confidence), claim, sides, curve)[0].guesses
 
@@ -381,23 +438,26 @@ def power(
     integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
     goal = real(target, "target", least=0, below=math.inf)
-    assumed, beta = _truth(truth, claim), complement(confidence)
-    prove, named = _prover(m, beta, claim, cuts, sides)
-    bounds = np.array([prove(one) for one in _games(assumed, m, sides, simulations, seed)])
+    assumed, beta = as_truth(truth, claim), complement(confidence)
+    plan = _Plan.of(m, beta, claim, cuts, sides)
+    proved = [plan.prove(one) for one in _games(assumed, m, sides, simulations, seed)]
+    bounds = np.array([bound for bound, _ in proved])
     low, median, high = np.quantile(bounds, [0.05, 0.5, 0.95])
     return Power(
         m=m,
         claim=claim,
         truth=assumed,
         confidence=float(confidence),
-        cuts=named,
+        cuts=plan.name,
         target=goal,
         probability=float(np.mean((bounds > 0) & (bounds >= goal))),
         mean=float(bounds.mean()),
         median=float(median),
         low=float(low),
         high=float(high),
-        ceiling=prove(_perfect(m, sides)),
+        ceiling=plan.ceiling,
+        guesses=int(np.median([made for _, made in proved])),
+        levels=plan.levels,
         simulations=simulations,
         seed=seed,
     )
@@ -410,7 +470,7 @@ def canaries_needed(
     probability: float = 0.8,
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
-    cuts: CutPolicy | None = None,
+    cuts: CutPolicy | PolicyAt | None = None,
     sides: Sides = "both",
     simulations: int = 200,
     most: int = 100_000,
@@ -431,8 +491,9 @@ def canaries_needed(
         The claim.
     confidence : float
         Confidence of the bound, in (0, 1).
-    cuts : CutPolicy, optional
-        Which cuts are tested, as for `power`.
+    cuts : CutPolicy or callable, optional
+        Which cuts are tested, as for `power`; a function is asked for the policy of each number of
+        canaries.
     sides : {"both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then examples are pairs, and the truth is that of replacing one example.
@@ -472,46 +533,103 @@ def canaries_needed(
     enough = real(probability, "probability", above=0, below=1)
     flag(progress, "progress")
     limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
+    instance(claim, "claim", _CLAIMS)
+    assumed = as_truth(truth, claim)
+    reason = beyond_truth(goal, assumed, claim, chance=enough, confidence=confidence)
+    if reason:
+        return CanariesNeeded(m=None, power=None, reason=reason)
 
     def at(m: int) -> Power:
         return power(
             m,
-            truth,
+            assumed,
             target=goal,
             claim=claim,
             confidence=confidence,
-            cuts=cuts,
+            cuts=cuts_at(cuts, m),
             sides=sides,
             simulations=simulations,
             seed=seed,
         )
 
-    low, found = 0, at(_FEWEST)
-    doublings = (min(_FEWEST << i, limit) for i in range(1, (limit // _FEWEST).bit_length() + 1))
-    for m in track(doublings, "Trying numbers of canaries", total=None, shown=progress):
+    def reached(m: int) -> float:
+        return ceiling(m, None, confidence, claim, cuts=cuts_at(cuts, m), sides=sides)
+
+    sizes = [min(_FEWEST << i, limit) for i in range((limit // _FEWEST).bit_length() + 1)]
+    start = next((i for i, m in enumerate(sizes) if reached(m) >= goal), None)
+    if start is None:
+        reason = perfect_is_short(limit, reached(limit), sides)
+        return CanariesNeeded(m=None, power=None, reason=reason)
+    low, found = sizes[max(0, start - 1)], at(sizes[start])
+    for m in track(sizes[start + 1 :], "Trying numbers of canaries", total=None, shown=progress):
         if found.probability >= enough:
             break
         low, found = found.m, at(m)
     if found.probability < enough:
-        return CanariesNeeded(m=None, power=found)
+        return CanariesNeeded(m=None, power=found, reason=chance_is_short(found, sides))
     while found.m - low > max(1.0, (_RATIO - 1) * found.m) and found.m > _FEWEST:
         middle = at((low + found.m) // 2)
         low, found = (low, middle) if middle.probability >= enough else (middle.m, found)
     return CanariesNeeded(m=found.m, power=found)
 
 
-def _truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
+def cuts_at(cuts: CutPolicy | PolicyAt | None, m: int) -> CutPolicy | None:
+    """Return the policy for a number of examples, where it depends on that."""
+    return cuts(m) if callable(cuts) else cuts
+
+
+def units(sides: Sides) -> str:
+    """Return what is counted."""
+    return "pairs" if sides == "pairs" else "canaries"
+
+
+def policy_name(
+    m: int, confidence: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
+) -> str:
+    """Return the policy in force, as a caller would name it."""
+    return _Plan.of(m, complement(confidence), claim, cuts, sides).name
+
+
+def perfect_is_short(m: int, reached: float, sides: Sides) -> str:
+    """Say that the ceiling is below the target."""
+    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(reached)} only"
+
+
+def chance_is_short(found: Power, sides: Sides) -> str:
+    """Say that the target is reached too rarely."""
+    chance = f"{100 * found.probability:.3g} %"
+    return f"{found.m:,} {units(sides)} prove {number(found.target)} with chance {chance} only"
+
+
+def beyond_truth(
+    target: float, truth: Truth, claim: PlannedClaim, *, chance: float, confidence: float
+) -> str:
+    """Return why no audit reaches a target with some chance; empty if the truth allows it.
+
+    At the truth itself a valid audit refutes with probability at most 1 - confidence.
+    """
+    most, beta = truth._parameter(claim), complement(confidence)  # noqa: SLF001
+    if target < most or chance <= beta:
+        return ""
+    return (
+        f"the target, {target:g}, is not below the truth, {most:.4g}: whatever the number of "
+        f"examples, a valid audit proves so much with a chance of at most {percent(beta)}"
+    )
+
+
+def as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
+    """Return the truth that a number stands for."""
     if isinstance(truth, Gaussian | Response):
         return truth
     value = real(truth, "truth", least=0, below=math.inf)
     if isinstance(claim, PureDP):
         return Response(value)
     if isinstance(claim, ApproxDP):
-        return Gaussian(_gaussian_mu(value, claim.delta))
+        return Gaussian(gaussian_mu(value, claim.delta))
     return Gaussian(value)
 
 
-def _gaussian_mu(epsilon: float, delta: float) -> float:
+def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ whose mechanism is (ε, δ)-DP."""
     low, high = 0.0, 1.0
     while gaussian(1, high, seed=0).delta(epsilon) <= delta:
@@ -523,52 +641,80 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
     return low
 
 
-def _prover(
-    m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
-) -> tuple[Callable[[_core.Ranking], float], str]:
-    """Return the audit as a function of a ranking, and the name of its policy."""
-    if cuts is not None and not isinstance(cuts, PathPolicy):
-        message = (
-            f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of the "
-            "scores decides; plan with Fixed or KLScan"
-        )
-        raise IncompatibleOptionsError(message)
+@dataclass(frozen=True)
+class _Plan:
+    """What an audit of so many examples proves, as a function of a ranking."""
+
+    m: int
+    beta: float
+    sides: Sides
     policy: PathPolicy
-    if isinstance(claim, GaussianDP):
-        if cuts is None or isinstance(cuts, OutsideIn):
-            policy = joint_policy(
-                cuts or OutsideIn(), claim, "tight", examples=m, sides=sides, beta=beta
+
+    @classmethod
+    def of(
+        cls, m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
+    ) -> Self:
+        """Return the plan of what `audit_one_run` does."""
+        if cuts is not None and not isinstance(cuts, PathPolicy):
+            message = (
+                f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of "
+                "the scores decides; plan with Fixed or KLScan"
             )
+            raise IncompatibleOptionsError(message)
+        policy: PathPolicy
+        if isinstance(claim, GaussianDP):
+            if cuts is None or isinstance(cuts, OutsideIn):
+                policy = joint_policy(
+                    cuts or OutsideIn(), claim, "tight", examples=m, sides=sides, beta=beta
+                )
+            else:
+                policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
+        elif isinstance(claim, ApproxDP):
+            policy, _ = approx_policy(cuts, claim.delta, "auto", examples=m, sides=sides, beta=beta)
         else:
-            policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
-    elif isinstance(claim, ApproxDP):
-        policy, _ = approx_policy(cuts, claim.delta, "auto", examples=m, sides=sides, beta=beta)
-    else:
-        policy = default_scan(sides, beta) if cuts is None else cuts
-    policy.check(m)
-    named = repr(_named(policy))
-    if isinstance(policy, FamilyPolicy) and policy.fixed_guesses is not None:
-        return _prover_at(policy.fixed_guesses, policy, beta), named
+            policy = default_scan(sides, beta) if cuts is None else cuts
+        policy.check(m)
+        return cls(m, beta, sides, policy)
 
-    def prove(ranking: _core.Ranking) -> float:
-        return max(0.0, Trial.of(ranking, policy.routes(sides), beta).best.logit)
+    @property
+    def name(self) -> str:
+        """The policy that a caller would name."""
+        if isinstance(self.policy, OutsideInFamily):
+            return repr(self.policy.cuts)
+        return repr(self.policy.base if isinstance(self.policy, DerivedPolicy) else self.policy)
 
-    return prove, named
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The numbers of guesses that the policy names before labels are seen, if any."""
+        return self.policy.ladder(self.m, self.beta, self.sides)
+
+    @cached_property
+    def prove(self) -> Callable[[_core.Ranking], tuple[float, int]]:
+        """What a ranking proves, and the guesses made."""
+        policy = self.policy
+        if isinstance(policy, FamilyPolicy) and policy.fixed_guesses is not None:
+            return _prover_at(policy.fixed_guesses, policy, self.beta)
+
+        def prove(ranking: _core.Ranking) -> tuple[float, int]:
+            best = Trial.of(ranking, policy.routes(self.sides), self.beta).best
+            return max(0.0, best.logit), best.cut
+
+        return prove
+
+    @property
+    def ceiling(self) -> float:
+        """What a perfect attack on half members proves."""
+        return self.prove(_perfect(self.m, self.sides))[0]
 
 
-def _named(policy: PathPolicy) -> PathPolicy:
-    """Return the policy that a caller would name."""
-    if isinstance(policy, OutsideInFamily):
-        return policy.cuts
-    return policy.base if isinstance(policy, DerivedPolicy) else policy
-
-
-def _prover_at(guesses: int, policy: FamilyPolicy, beta: float) -> Callable[[_core.Ranking], float]:
+def _prover_at(
+    guesses: int, policy: FamilyPolicy, beta: float
+) -> Callable[[_core.Ranking], tuple[float, int]]:
     """Return the audit at one number of guesses, which tests each count once only."""
 
     @cache
-    def bound(made: int, right: int) -> float:
-        return float(policy.limits(np.array([made]), np.array([right]), beta)[0])
+    def bound(made: int, right: int) -> tuple[float, int]:
+        return float(policy.limits(np.array([made]), np.array([right]), beta)[0]), made
 
     (order,) = policy.orders(policy.sides)
     return lambda ranking: bound(*path_of(ranking, order).count(guesses))

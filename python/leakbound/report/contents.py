@@ -92,6 +92,11 @@ class Summary:
     """Names of papers to cite, besides those that every report cites."""
     beside: str = ""
     """ε proved and accounted, where an accountant's stands beside it."""
+    text: str = ""
+    """The paragraph that pages open with: the verdict and the evidence."""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)

@@ -201,12 +201,10 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
             recall, precision = one.ranking.curve.recall, one.ranking.curve.precision
             ax.plot(recall, precision, color=one.colour, label=one.name)
             if result.profile is not None:
-                chosen = np.flatnonzero(one.ranking.curve.guesses == one.ranking.guesses)
-                ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
+                _mark_chosen(ax, one)
             elif one.ranking.bound > 0:
                 end = _draw_iso_bound(ax, one, _relation(result.kind))
-                chosen = np.flatnonzero(one.ranking.curve.guesses == one.ranking.guesses)
-                ax.plot(recall[chosen], precision[chosen], "o", color=one.colour, markersize=5)
+                _mark_chosen(ax, one)
                 if len(series) == 1:
                     _name_end(ax, end, f"ε {_relation(result.kind)} {one.bound}")
         _name_chance(ax, series)
@@ -324,6 +322,22 @@ PLOTS: dict[str, Plot] = {
 
 def _relation(kind: Kind) -> str:
     return {"invalid": "=", "exploratory_lower_bound": "≈"}.get(kind, "≥")
+
+
+def _mark_chosen(ax: Axes, series: Series) -> None:
+    """Mark the chosen cut on its curve, with a rim that sets it off from the lines."""
+    curve = series.ranking.curve
+    chosen = np.flatnonzero(curve.guesses == series.ranking.guesses)
+    ax.plot(
+        curve.recall[chosen],
+        curve.precision[chosen],
+        "o",
+        color=series.colour,
+        markeredgecolor=PAPER,
+        markeredgewidth=1.3,
+        markersize=8.5,
+        zorder=6,
+    )
 
 
 def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float]:

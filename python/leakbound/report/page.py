@@ -15,7 +15,7 @@ from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
 from leakbound.errors import OptionError
 from leakbound.report import svg
-from leakbound.report.kinds import KINDS
+from leakbound.report.kinds import KINDS, SMALL
 from leakbound.report.several import headline_of_many, joint_confidence
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def write(
     simultaneous: Mapping[str, Reportable] | None = None,
     epsilon: float | None = None,
     c: float | None = None,
+    about: Mapping[str, str] | None = None,
+    notes: str = "",
 ) -> None:
     """Write the report of one or several audits, all of it or nothing.
 
@@ -46,7 +48,7 @@ def write(
     ----------
     path : str or os.PathLike
         File to write.
-    results, title, summary, columns, simultaneous, epsilon, c
+    results, title, summary, columns, simultaneous, epsilon, c, about, notes
         As for `render`.
 
     Raises
@@ -66,6 +68,8 @@ def write(
         simultaneous=simultaneous,
         epsilon=epsilon,
         c=c,
+        about=about,
+        notes=notes,
     )
     write_text(path, text)
 
@@ -79,6 +83,8 @@ def render(
     simultaneous: Mapping[str, Reportable] | None = None,
     epsilon: float | None = None,
     c: float | None = None,
+    about: Mapping[str, str] | None = None,
+    notes: str = "",
 ) -> str:
     """Return the report of one or several audits as one HTML document.
 
@@ -98,6 +104,10 @@ def render(
         that all of them hold with together: 85 % for three models at 95 %.
     epsilon, c : float, optional
         A claimed guarantee to check.
+    about : mapping of str to str, optional
+        What was audited, by whom and when: names and values that stand below the title.
+    notes : str
+        A paragraph at the end, of whoever hands the report over.
 
     Returns
     -------
@@ -132,6 +142,9 @@ def render(
         .render(
             title=title,
             summary=summary,
+            about=about or {},
+            notes=notes,
+            threshold=number(SMALL),
             verdict=_Verdict.of(spoken, lead),
             models=models,
             lead=lead,

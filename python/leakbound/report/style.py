@@ -139,7 +139,7 @@ def name_axes(
             xycoords="axes fraction",
             xytext=(0, 5),
             textcoords="offset points",
-            color=ALERT,
+            color=INK,
             weight="bold",
         )
 

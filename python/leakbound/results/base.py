@@ -34,17 +34,17 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
-from leakbound.report.kinds import KINDS
+from leakbound.report.kinds import KINDS, SMALL
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.results.implied import Implied, implied_by
 from leakbound.results.verification import Verification
 from leakbound.results.words import (
     COMPARED,
     DELTA,
+    DESIGNS,
     FORMS,
     INVALID,
     SHIFTED,
-    SMALL,
     meaning_of,
     symbol_of,
 )
@@ -466,6 +466,7 @@ class Result(Record, ABC):
             auc=ranking.auc,
             papers=self.papers,
             beside="" if self.checked is None else self.checked.interval,
+            text=" ".join((self.headline(), *filter(None, [self.answered]), *self.evidence())),
         )
 
     @property
@@ -679,22 +680,65 @@ class Result(Record, ABC):
             raise OptionError(message)
         return drawings[kind](ax)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "Privacy audit",
+        model: str = "",
+        auditor: str = "",
+        date: str = "",
+        claim: float | None = None,
+        notes: str = "",
+    ) -> None:
         """Write a self-contained HTML report, all of it or nothing.
 
         Parameters
         ----------
         path : str or os.PathLike
             File to write.
+        title : str
+            Title of the page.
+        model, auditor, date : str
+            What was audited, by whom and when; below the title, where they are given.
+        claim : float, optional
+            A claimed ε, at the bound's δ, that the page says the verdict on.
+        notes : str
+            A paragraph at the end of the page.
 
         Raises
         ------
         MissingExtraError
             If matplotlib is not installed.
+        OptionError, OptionTypeError
+            If `claim` is negative or no number.
         OSError
             If the file cannot be written.
         """
-        write(path, self, epsilon=self._marked)
+        about = self.described(model=model, auditor=auditor, date=date)
+        marked = self._marked if claim is None else claim
+        write(path, self, title=title, epsilon=marked, about=about, notes=notes)
+
+    def described(self, **given: str) -> dict[str, str]:
+        """Return what stands below the title of a page: what was given, and the design.
+
+        Parameters
+        ----------
+        **given : str
+            Words by their names, such as `model`; those that are empty are left out.
+
+        Returns
+        -------
+        dict of str to str
+            Empty if nothing was given.
+        """
+        named = {name.capitalize(): text for name, text in given.items() if text}
+        design = DESIGNS.get(str(self.options.get("design", "coins")))
+        return named | {"Design": design} if named and design else named
+
+    def __str__(self) -> str:
+        """Return the paragraph of the page: the verdict and the evidence."""
+        return self.summary().text
 
     @property
     def _marked(self) -> float | None:

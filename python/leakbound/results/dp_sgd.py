@@ -526,6 +526,7 @@ class DPSGDAudit(Record):
             guesses=found.guesses,
             correct=found.correct,
             auc=found.auc,
+            text=" ".join((self.headline(), *filter(None, [self.answered]), *self.evidence())),
         )
 
     def levels(self) -> Levels:
@@ -640,13 +641,32 @@ class DPSGDAudit(Record):
             Section("Sampling", (self.sampling.sentence(),), _sampling_assumptions(self.sampling)),
         )
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def __str__(self) -> str:
+        """Return the paragraph of the page: the verdict and the evidence."""
+        return self.summary().text
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "Audit of a training run with DP-SGD",
+        model: str = "",
+        auditor: str = "",
+        date: str = "",
+        notes: str = "",
+    ) -> None:
         """Write a self-contained HTML report, all of it or nothing.
 
         Parameters
         ----------
         path : str or os.PathLike
             File to write.
+        title : str
+            Title of the page.
+        model, auditor, date : str
+            What was audited, by whom and when; below the title, where they are given.
+        notes : str
+            A paragraph at the end of the page.
 
         Raises
         ------
@@ -656,7 +676,8 @@ class DPSGDAudit(Record):
             If the file cannot be written.
         """
         epsilon = None if self.accounted is None else self.accounted.epsilon
-        write(path, self, title="Audit of a training run with DP-SGD", epsilon=epsilon)
+        about = self.membership.described(model=model, auditor=auditor, date=date)
+        write(path, self, title=title, epsilon=epsilon, about=about, notes=notes)
 
     def _flaw(self) -> str:
         if len(set(self.refuted_by)) < len(self.refuted_by):

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DELTA",
+    "DESIGNS",
     "FORMS",
     "INVALID",
     "MEANINGS",
     "PATHS",
     "SHIFTED",
-    "SMALL",
     "meaning_of",
     "symbol",
     "symbol_of",
@@ -26,8 +26,13 @@ __all__ = [
 
 DELTA = 1e-5
 """The δ at which bounds on families of trade-off functions are put in words."""
-SMALL = 0.1
-"""A bound below this proves leakage, but little: it is stated as a number, and no more is said."""
+
+DESIGNS = {
+    "coins": "independent coins for each example",
+    "random_split": "a random split",
+    "fixed_size": "a random choice of a fixed number of examples",
+}
+"""How membership was assigned."""
 
 FORMS: dict[Kind, tuple[str, str]] = {
     "estimate": ("ε̃ =", ", estimate"),

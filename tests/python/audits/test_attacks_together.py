@@ -123,3 +123,30 @@ def test_the_best_of_several_attacks_on_noise_proves_nothing() -> None:
 @pytest.mark.validity
 def test_the_best_of_several_attacks_on_noise_proves_nothing_at_length() -> None:
     assert false_claims(20_000) <= scipy_stats.binom.isf(1e-3, 20_000, 0.1)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_are_attacks_by_the_names_of_their_columns(library: str) -> None:
+    module = pytest.importorskip(library)
+    rng = np.random.default_rng(2)
+    member = rng.random(200) < 0.5
+    columns = {"loss": rng.normal(size=200) + member, "margin": rng.normal(size=200) + 2 * member}
+    frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+    expected = lb.audit_one_run(columns, member)
+    assert lb.audit_one_run(frame, member).to_dict() == expected.to_dict()
+
+
+def test_names_of_columns_differ() -> None:
+    pandas = pytest.importorskip("pandas")
+    member = np.arange(20) % 2 == 0
+    for names in (["a", "a"], [0, 1]):
+        with pytest.raises(lb.errors.ShapeError, match="must have different names"):
+            lb.audit_one_run(pandas.DataFrame(np.zeros((20, 2)), columns=names), member)
+
+
+def test_a_column_is_one_attack() -> None:
+    rng = np.random.default_rng(2)
+    member = rng.random(200) < 0.5
+    scores = rng.normal(size=200) + 2 * member
+    column = lb.audit_one_run(scores[:, None], member[:, None])
+    assert column == lb.audit_one_run(scores, member)

@@ -26,7 +26,7 @@ CRASHES = {
     "audits.audit_one_run = fail(SystemExit(1))",
     "a library that exits with 0": "from leakbound.cli import audits\n"
     "audits.audit_one_run = fail(SystemExit())",
-    "the end of input": "from leakbound.cli import tables\ntables._lines = fail(EOFError())\n"
+    "the end of input": "from leakbound.cli import tables\ntables.columns_of = fail(EOFError())\n"
     "tables._csv_by_arrow = lambda *_: None",
     "a report that cannot be drawn": "from leakbound import report\n"
     "report.write = fail(ZeroDivisionError())",

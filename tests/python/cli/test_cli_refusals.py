@@ -18,7 +18,7 @@ from command_line import MEMBER, SCORE, leakbound, spawn
         ("", ["is empty", "score,member"]),
         ("score,member\n", ["header and no rows"]),
         ("loss,member\n1,0\n", ["no column 'score'", "'loss', 'member'", "'id' may be there"]),
-        ("score;member\n1;0\n", ["no column 'score'", "'score;member'"]),
+        ("score|member\n1|0\n", ["no column 'score'", "'score|member'"]),
         ("score,score,member\n1,1,0\n", ["2 columns named 'score'"]),
         ("score,member\n1,0\nx,1\n", ["line 3", "score must be a number", "'x'"]),
         ("score,member\n1,0\n,1\n", ["line 3", "score must be a number", "empty"]),

@@ -84,7 +84,8 @@ SIGNATURES = {
         "(optimizer, *, canaries=1000, sampling_rate, max_steps, step_canaries=None, "
         "examples=None, seed=None)"
     ),
-    lb.DPSGDAudit.report: "(self, path)",
+    lb.DPSGDAudit.report: "(self, path, *, title='Audit of a training run with DP-SGD', model='', "
+    "auditor='', date='', notes='')",
     integrations.DPSGDWatch.audit: "(self, *, accounted=None, claim=None, confidence=0.95)",
     integrations.accounted_by: "(engine, *, delta)",
     lb.audit_synthetic: (
@@ -171,7 +172,8 @@ SIGNATURES = {
     lb.AuditResult.epsilon: "(self, delta=0.0)",
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",
-    lb.AuditResult.report: "(self, path)",
+    lb.AuditResult.report: "(self, path, *, title='Privacy audit', model='', auditor='', date='', "
+    "claim=None, notes='')",
     lb.PanoramiaResult.check: "(self, *, epsilon, delta=0.0, c=None)",
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -135,11 +136,101 @@ def test_canaries_needed_are_enough_and_not_many_more() -> None:
     assert planning.canaries_needed(0.01, 20.0, probability=0.1, simulations=20).m == 8
 
 
-def test_a_target_out_of_reach() -> None:
-    needed = planning.canaries_needed(2.5, 2.0, most=500, simulations=20)
-    assert needed.m is None
-    assert needed.power.m == 500
-    assert planning.CanariesNeeded.from_json(needed.to_json()) == needed
+def test_targets_out_of_reach_are_known_without_a_simulation() -> None:
+    beyond = planning.canaries_needed(2.5, 2.0, most=500)
+    assert (beyond.m, beyond.power) == (None, None)
+    assert "not below the truth, 2" in beyond.reason
+    assert planning.CanariesNeeded.from_json(beyond.to_json()) == beyond
+    above = planning.canaries_needed(6.0, 8.0, most=300)
+    assert (above.m, above.power) == (None, None)
+    assert f"prove {planning.ceiling(300):.3f}"[:10] in above.reason
+    rare = planning.canaries_needed(1.9, 2.0, most=64, simulations=20)
+    assert rare.m is None
+    assert rare.power is not None
+    assert rare.power.m == 64
+    # luck is not ruled out: a valid audit is above the truth in one run of twenty at most
+    assert "truth" not in planning.canaries_needed(2.5, 2.0, probability=0.04, most=64).reason
+
+
+@pytest.mark.parametrize(
+    ("truth", "claim", "expected"),
+    [
+        (planning.Gaussian(1.5), lb.PureDP(), math.inf),
+        (planning.Gaussian(1.5), GDP, 1.5),
+        (planning.Gaussian(1.5), APPROX, simulate.gaussian(1, 1.5, seed=0).epsilon(1e-5)),
+        (planning.Response(1.0, fraction=0.2), lb.PureDP(), 1.0),
+        (planning.Response(1.0), lb.ApproxDP(delta=0.9), 0.0),
+        (planning.Response(1.0), GDP, 2 * scipy_stats.norm.ppf(1 / (1 + math.exp(-1)))),
+    ],
+    ids=repr,
+)
+def test_the_truth_of_a_claim(
+    truth: forecast.Truth, claim: forecast.PlannedClaim, expected: float
+) -> None:
+    def refused(target: float) -> bool:
+        return bool(forecast.beyond_truth(target, truth, claim, chance=0.8, confidence=0.95))
+
+    finite = math.isfinite(expected)
+    assert refused(expected * 1.001 + 1e-6 if finite else 1e9) == finite
+    assert not refused(expected * 0.999 - 1e-6 if finite else 1e9)
+
+
+def test_planning_tells_what_the_default_does() -> None:
+    for claim in (APPROX, GDP):
+        found = planning.power(400, 1.5, claim=claim, simulations=20)
+        assert found.cuts == "OutsideIn(levels=None)"
+        assert found.guesses in found.levels
+        assert planning.ceiling(400, claim=claim) == found.ceiling
+    game = simulate.gaussian(400, 1.5, seed=1)
+    audited = lb.audit_one_run(game.scores, game.member, claim=GDP)
+    assert list(found.levels) == audited.options["outside_in"]["levels"]
+    assert planning.power(400, 1.5, simulations=5).levels == ()
+    assert planning.power(400, 1.5, simulations=5, cuts=lb.Fixed(50)).levels == (50,)
+    with pytest.raises(IncompatibleOptionsError, match="not both"):
+        planning.ceiling(400, 50, cuts=lb.KLScan())
+
+
+BEST = {
+    "all leak": ({"target": 2.0, "truth": 3.0}, "OutsideIn"),
+    "one of ten leaks": (
+        {"target": 2.0, "truth": planning.Response(3.0, fraction=0.1)},
+        "OutsideIn",
+    ),
+    "a Gaussian mechanism": ({"target": 1.0, "truth": 2.0, "claim": GDP}, "Fixed"),
+    "ε at some δ": ({"target": 3.0, "truth": 8.0, "claim": APPROX}, "Fixed"),
+    "pairs": ({"target": 1.0, "truth": 2.0, "sides": "pairs"}, "Fixed"),
+    "members only": ({"target": 1.0, "truth": 2.0, "sides": "member"}, "KLScan"),
+}
+
+
+@pytest.mark.parametrize("case", BEST)
+def test_the_best_claim_and_cuts(case: str) -> None:
+    """What is advised takes no more than 1.1 times the canaries of any other choice."""
+    options, cuts = BEST[case]
+    found = planning.compare(**options, simulations=40)  # type: ignore[arg-type]
+    best = found.best
+    assert best is not None
+    assert best.power is not None
+    assert best.power.probability >= found.probability
+    assert best.cuts.startswith(cuts)
+    family = isinstance(best.claim, lb.GaussianDP)
+    assert family == (case in {"a Gaussian mechanism", "ε at some δ"})
+    assert len(best.costs) == family + (cuts == "Fixed")
+    others = [one.m for one in found.choices if one.m is not None]
+    assert best.m is not None
+    assert best.m <= 1.1 * min(others)
+    assert planning.Comparison.from_json(found.to_json()) == found
+
+
+def test_another_choice_that_reaches_the_target_is_found() -> None:
+    found = planning.compare(
+        0.5, planning.Response(3.0, fraction=0.2), m=400, cuts=lb.Fixed(400), simulations=40
+    )
+    assert found.asked.m is None
+    assert "400 canaries prove 0.50 with chance 0 % only" in found.asked.reason
+    assert found.best is not None
+    assert found.best.m == 400
+    assert found.without_costs is not None
 
 
 @pytest.mark.parametrize(
@@ -169,19 +260,31 @@ def test_the_command() -> None:
     needed = shell.invoke(app, ["plan", "--truth", "3", "--target", "2", "--simulations", "50"])
     assert needed.exit_code == 0, needed.output
     assert "canaries prove ε ≥ 2" in needed.stdout
-    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "gdp", "-m", "500"])
-    assert table.exit_code == 0, table.output
+    assert "leakbound one-run scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
+    few = ["--simulations", "20"]
+    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "gdp", "-m", "500", *few])
     assert "500 canaries prove μ ≥ 0.5" in table.stdout
-    assert "best fixed guesses" in table.stdout
-    both = ["plan", "--truth", "2", "--json", "--simulations", "20"]
-    assert json.loads(shell.invoke(app, [*both, "-m", "50"]).stdout)["m"] == 50
-    assert json.loads(shell.invoke(app, both).stdout)["power"]["target"] == 1.0
-    far = shell.invoke(app, ["plan", "--truth", "1", "--target", "2", "--most", "50"])
-    assert "not 80 %" in far.stdout
-    some = shell.invoke(app, ["plan", "--truth", "2", "-m", "80", "--fraction", "0.5"])
+    assert "It costs: it holds only if" in table.stdout
+    both = ["plan", "--truth", "2", "--json", *few]
+    assert json.loads(shell.invoke(app, [*both, "-m", "50"]).stdout)["asked"]["power"]["m"] == 50
+    assert json.loads(shell.invoke(app, both).stdout)["target"] == 1.0
+    some = shell.invoke(app, ["plan", "--truth", "2", "-m", "80", "--fraction", "0.5", *few])
     assert "fraction=0.5" in some.stdout
     bad = shell.invoke(app, ["plan", "--truth", "2", "--fraction", "0.5", "--delta", "1e-5"])
     assert bad.exit_code == 2
+
+
+def test_the_command_answers_impossible_targets_at_once() -> None:
+    """Well under a second of its own time: nothing is simulated."""
+    began = time.process_time()
+    beyond = CliRunner().invoke(app, ["plan", "--truth", "1", "--target", "2"])
+    above = CliRunner().invoke(app, ["plan", "--truth", "20", "--target", "15"])
+    assert time.process_time() - began < 1.0
+    assert (beyond.exit_code, above.exit_code) == (3, 3)
+    assert "not below the truth, 1" in beyond.stdout
+    assert "--target below the truth" in beyond.stdout
+    assert "even a perfect attack on 100,000 canaries" in above.stdout
+    assert "--most" in above.stdout
 
 
 def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
@@ -202,6 +305,7 @@ def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
     asked = ["plan", "--truth", "2", "-m", "100", "--design", "random_split", "--simulations", "5"]
     answer = CliRunner().invoke(app, asked)
     assert answer.exit_code == 0
+    assert "--design random_split" in answer.output
     assert "100 pairs prove" in answer.output
     refused = CliRunner().invoke(app, [*asked, "--sides", "member"])
     assert refused.exit_code == 2

@@ -19,7 +19,7 @@ from leakbound import report
 from leakbound._base.formatting import number
 from leakbound.errors import OptionError
 from leakbound.report import figures as plots
-from leakbound.report.kinds import KINDS
+from leakbound.report.kinds import KINDS, SMALL
 from leakbound.results.panoramia import why_zero
 
 Result = lb.AuditResult | lb.PanoramiaResult
@@ -414,3 +414,41 @@ def test_a_page_of_an_audit_that_tested_no_cut() -> None:
     result = lb.audit_one_run(scores, member, claim=lb.ApproxDP(delta=1e-3), bound="coupling")
     assert result.curve.guesses.size == 0
     assert "no tested cut" in report.render(result)
+
+
+def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:
+    result = RESULTS["leaks"]
+    path = tmp_path / "report.html"
+    given = {"model": "ResNet <9>", "auditor": "A & B", "date": "2025-03-01"}
+    result.report(path, title="Audit of March", claim=1.0, notes="Handed over in March.", **given)
+    page = path.read_text(encoding="utf-8")
+    for text in ("<title>Audit of March</title>", "ResNet &lt;9&gt;", "A &amp; B", "2025-03-01"):
+        assert text in page
+    assert "independent coins for each example" in page
+    assert "Handed over in March." in page
+    assert result.answer(epsilon=1.0).split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
+    result.report(path)
+    assert '<dl class="about">' not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_printing_a_result_gives_the_paragraph_of_its_page(name: str) -> None:
+    result = RESULTS[name]
+    told = str(result)
+    assert told == str(result.summary())
+    assert told.startswith(result.headline())
+    assert all(text in told for text in result.evidence())
+
+
+def test_leaks_has_a_stated_threshold() -> None:
+    page = report.render(RESULTS["leaks"])
+    assert f"a proved ε of at least {number(SMALL)}" in page
+
+
+def test_the_chosen_cut_stands_out() -> None:
+    axes = plots.plot_precision_recall(RESULTS["leaks"])  # type: ignore[arg-type]
+    (chosen,) = [line for line in axes.lines if line.get_marker() == "o"]
+    others = [line.get_zorder() for line in axes.lines if line is not chosen]
+    assert chosen.get_zorder() > max(others)
+    assert chosen.get_markersize() > 8
+    plt.close("all")

@@ -138,11 +138,12 @@ def audit_one_run(
 
     Parameters
     ----------
-    scores : array-like of shape (m,) or (A, m), mapping of str to array-like, or Tally
-        Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads. Rows,
-        or a mapping from names, are attacks to audit together: each has its share of the
-        probability of error, the best wins, and `options` tells which it is and what the others
-        cost. A `Tally` has counts of scores and members, and is audited in the memory of these.
+    scores : array-like of shape (m,), (m, 1) or (A, m), mapping of str to array-like, or Tally
+        Real numbers, higher for likelier members; ±inf allowed. Anything that NumPy reads. Rows, a
+        mapping from names, or the columns of a pandas, polars or Arrow frame, are attacks to audit
+        together: each has its share of the probability of error, the best wins, and `options`
+        tells which it is and what the others cost. A `Tally` has counts of scores and members, and
+        is audited in the memory of these.
     member : array-like of shape (m,), or InclusionPlan
         What the coins said, left out with a tally: booleans, {0, 1} or {-1, +1}. A plan, or a
         pandas Series, is joined with scores that have ids: `ids`, those of `leakbound.torch.score`,

@@ -237,6 +237,9 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
         }
         return replace(found, options=found.options | {"outside_in": chosen})
 
+    def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
+        return tuple(self._plan(level).levels)
+
     def bound(self, path: _core.Path, level: float, /) -> Best:
         joint = _Joint(claim=self.claim, level=level)
         guesses, correct = chosen_cut(joint.plan(self.base), path)

@@ -1,0 +1,191 @@
+"""Files in other layouts are read as what they are, or refused with the option that says it."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leakbound as lb
+from command_line import leakbound
+from leakbound.cli import tables
+from leakbound.cli.layouts import Layout, parse_layout
+from leakbound.errors import IncompatibleOptionsError, OptionError
+
+RNG = np.random.default_rng(5)
+MEMBER = RNG.random(120) < 0.5
+SCORE = np.round(RNG.normal(size=120) + 2 * MEMBER, 4)
+BOUND = lb.audit_one_run(SCORE, MEMBER).bound
+
+
+def rows(separator: str, decimal: str = ".", words: tuple[str, str] = ("1", "0")) -> str:
+    lines = [separator.join(("loss", "label", "note"))]
+    for score, member in zip(SCORE, MEMBER, strict=True):
+        number = str(score).replace(".", decimal)
+        lines.append(separator.join((number, words[0] if member else words[1], "x")))
+    return "\n".join(lines) + "\n"
+
+
+def objects() -> str:
+    pairs = zip(SCORE.tolist(), MEMBER.tolist(), strict=True)
+    return "".join(json.dumps({"loss": s, "label": m}) + "\n" for s, m in pairs)
+
+
+FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "words": ("a.csv", rows(",", words=("in", "out")), ("--member-values", "in,out")),
+    "tsv": ("a.tsv", rows("\t"), ()),
+    "tabs in a csv": ("a.csv", rows("\t"), ()),
+    "semicolons": ("a.csv", rows(";"), ()),
+    "decimal commas": ("a.csv", rows(";", ","), ()),
+    "said": ("a.csv", rows("\t", ","), ("--sep", "tab", "--decimal", ",")),
+    "JSON lines": ("a.jsonl", objects(), ()),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["", "gz"])
+@pytest.mark.parametrize("case", FILES)
+def test_files_in_other_layouts(case: str, packed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    name, text, options = FILES[case]
+    path = tmp_path / (name + ".gz" * packed)
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    columns = ("--score-col", "loss", "--member-col", "label")
+    answer = leakbound("one-run", path, *columns, *options, "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_words_of_membership_in_binary_files(suffix: str, tmp_path: Path) -> None:
+    path, words = tmp_path / f"a.{suffix}", np.where(MEMBER, "in", "out")
+    if suffix == "npz":
+        np.savez(path, loss=SCORE, keep=words)
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"loss": SCORE, "keep": words.tolist()}), path)
+    options = ("--score-col", "loss", "--member-col", "keep")
+    answer = leakbound("one-run", path, *options, "--member-values", "in,out", "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+    wrong = leakbound("one-run", path, *options, "--member-values", "yes,out")
+    assert "keep must be 'yes' or 'out', as --member-values says; it is 'in'" in wrong.refusal
+
+
+REFUSED = {
+    "two separators": ("a.csv", "score;x,member\n1;2,1\n", (), "say --sep ',' or --sep ';'"),
+    "thousands": ("a.csv", "score;member\n1,234;1\n2,345;0\n", (), "say --decimal ','"),
+    "points": ("a.csv", "score;member\n1.234;1\n2.345;0\n", (), "say --decimal '.'"),
+    "both signs": ("a.csv", "score;member\n1.234,5;1\n2,5;0\n", (), "commas and points"),
+    "other sign": (
+        "a.csv",
+        "score;member\n1.234;1\n2,5;0\n",
+        ("--decimal", ","),
+        "line 2: score must be a number",
+    ),
+    "words": ("a.csv", "score,member\n1,in\n2,out\n", (), "what --member-values IN,OUT names"),
+    "one column twice": ("a.csv", "score,member\n1,1\n", ("--member-col", "score"), "two roles"),
+    "an empty object": ("a.jsonl", "\n", (), "needs a JSON object on each line"),
+    "a list": ("a.jsonl", "[1, 2]\n", (), "is not a JSON object"),
+    "no JSON": ("a.jsonl", "{score: 1}\n", (), "line 1 is not JSON"),
+    "a missing name": (
+        "a.jsonl",
+        '{"score": 1, "member": 1}\n{"score": 1}\n',
+        (),
+        "line 2 has no 'member'",
+    ),
+    "null": ("a.jsonl", '{"score": null, "member": 1}\n', (), "it is empty"),
+    "no gzip": ("a.csv.gz", "score,member\n1,1\n", (), "is not compressed by gzip"),
+    "an unknown suffix": ("a.txt", "score,member\n", (), "expected a .csv"),
+    "an archive": ("a.npz.gz", "", (), "expected a .csv"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "options", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_is_open_to_doubt_is_refused(
+    name: str, text: str, options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert words in leakbound("one-run", tmp_path / name, *options).refusal
+
+
+def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(rows(",").encode())[:-20])
+    columns = ("--score-col", "loss", "--member-col", "label")
+    assert "was cut off" in leakbound("one-run", path, *columns).refusal
+
+
+def test_doubt_is_gone_once_it_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("score;member\n1,234;1\n-2,345;0\n")
+    said = parse_layout("member", "", "", ",")
+    assert tables.read(path, {"score": ("score",)}, layout=said).scores["score"].tolist() == [
+        1.234,
+        -2.345,
+    ]
+    path.write_text("score;x,member\n1;2,1\n")
+    by_comma = parse_layout("member", "", ",", "")
+    assert tables._csv_names(path, by_comma) == ["score;x", "member"]
+
+
+def test_a_stream_is_read_as_a_file_is() -> None:
+    called = Path("-.tsv")
+    found = tables.rows_of(io.StringIO(rows("\t")), called)
+    columns = tables.columns_of(
+        found, called, ["label", "loss"], frozenset({"label"}), Layout(member="label")
+    )
+    np.testing.assert_array_equal(columns["loss"], SCORE)
+    np.testing.assert_array_equal(columns["label"], MEMBER)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("member", "in", "", ""), OptionError),
+        (("member", "in,in", "", ""), OptionError),
+        (("member", "", "|", ""), OptionError),
+        (("member", "", "", "'"), OptionError),
+        (("member", "", ",", ","), IncompatibleOptionsError),
+    ],
+)
+def test_layouts_that_make_no_sense(
+    options: tuple[str, str, str, str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        parse_layout(*options)
+
+
+def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
+    plan = lb.InclusionPlan.create(300, seed=3)
+    scores = RNG.normal(size=300) + 2 * plan.member
+    expected = lb.audit_one_run(scores, plan)
+    plan.save(tmp_path / "plan.npz")
+    order = RNG.permutation(300)
+    lines = [f"{plan.ids[i]},{float(scores[i])!r}" for i in order]
+    path = tmp_path / "scores.csv"
+    path.write_text("id,score\n" + "\n".join(lines) + "\n")
+    answer = leakbound("one-run", path, "--plan", tmp_path / "plan.npz", "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == expected.bound
+    path.write_text("id,score\n7777,0.5\n")
+    assert leakbound("one-run", path, "--plan", tmp_path / "plan.npz").code == 2
+    path.write_text("id,score,member\n" + "\n".join(f"{line},1" for line in lines) + "\n")
+    differs = leakbound("one-run", path, "--plan", tmp_path / "plan.npz").refusal
+    assert "is not that of the plan" in differs
+
+
+def test_the_layouts_of_other_tools(tmp_path: Path) -> None:
+    """In and out arrays, two frames, and scores beside a keep mask: a line each."""
+    inside, outside = SCORE[MEMBER], SCORE[~MEMBER]
+    joined = np.concatenate([inside, outside])
+    of_arrays = lb.audit_one_run(joined, np.arange(joined.size) < inside.size)
+    pandas = pytest.importorskip("pandas")
+    train = pandas.DataFrame({"separable_id": range(inside.size), "score": inside})
+    test = pandas.DataFrame({"separable_id": range(outside.size), "score": outside})
+    frame = pandas.concat([train.assign(member=1), test.assign(member=0)])
+    frame.to_csv(tmp_path / "frames.csv", index=False)
+    of_frames = leakbound("one-run", tmp_path / "frames.csv", "--json")
+    np.savez(tmp_path / "lira.npz", scores=joined, keep=np.arange(joined.size) < inside.size)
+    columns = ("--score-col", "scores", "--member-col", "keep")
+    of_lira = leakbound("one-run", tmp_path / "lira.npz", *columns, "--json")
+    for answer in (of_frames, of_lira):
+        assert lb.AuditResult.from_json(answer.out).bound == of_arrays.bound == BOUND
