@@ -27,7 +27,8 @@ extensions = [
 exclude_patterns = ["_build", "examples"]
 templates_path = ["_templates"]
 nitpicky = False
-default_role = "py:obj"  # `name` in a docstring is a link where there is something to link to
+default_role = "literal"  # `name` in a docstring is code, of an argument as of a class
+smartquotes = False  # options begin with two hyphens
 
 # Pages are read on GitHub as well, and say nothing that only one of the two understands.
 myst_enable_extensions = ["colon_fence"]

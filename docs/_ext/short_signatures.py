@@ -1,7 +1,8 @@
 """Docstrings and signatures as people read them.
 
 Docstrings are written to be read as text, where |x| is an absolute value and no substitution;
-results are made by audits, and nobody needs the forty arguments of their constructors.
+results are made by audits, and nobody needs the forty arguments of their constructors; overloads
+are for type checkers, and people want every option by its name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from sphinx.pycode import ModuleAnalyzer
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sphinx.application import Sphinx
 
 CODE = re.compile(r"(:\w+:`[^`]*`|``[^`]*``|`[^`]*`)")
@@ -43,8 +48,19 @@ def shorten(
     return short[0], short[1]
 
 
+def without_overloads(analyze: Callable[[ModuleAnalyzer], None]) -> Callable[..., None]:
+    """Make an analysis of a module forget the overloads it found."""
+
+    def analyzed(self: ModuleAnalyzer) -> None:
+        analyze(self)
+        self.overloads = {}
+
+    return analyzed
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx of it."""
+    ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)  # type: ignore[method-assign]
     app.connect("autodoc-process-docstring", escape_bars, priority=400)
     app.connect("autodoc-process-signature", shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
