@@ -13,11 +13,12 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test lint bench validity dist format dev clean
+.PHONY: help demo test lint docs bench validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, quick validity suite included"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
+	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
 	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
@@ -39,6 +40,11 @@ lint: $(VENV)/.built
 	$(BIN)/ruff format --check
 	$(BIN)/mypy python/leakbound tests benches
 	$(BIN)/python -m mypy.stubtest leakbound._core
+
+# Every tutorial and figure is executed, and every warning is an error.
+docs: $(VENV)/.built $(VENV)/.docs
+	$(BIN)/python -m sphinx --fail-on-warning --quiet --builder html \
+		--doctree-dir leakbound-out/doctrees docs leakbound-out/docs
 
 bench: $(VENV)/.built
 	cargo bench --locked --package leakbound-benches
@@ -85,6 +91,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[demo]'
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
+	$(PIP) --group docs
+	@touch $@
+
 $(VENV)/.dist: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --upgrade pip
 	$(PIP) --group dist
@@ -95,4 +105,4 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf target $(VENV) dist leakbound-out benches/results
+	rm -rf target $(VENV) dist leakbound-out benches/results docs/tutorials docs/gallery docs/reference/api

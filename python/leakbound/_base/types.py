@@ -1,7 +1,6 @@
 """Names of the types that public functions take and return."""
 
-from collections.abc import Sequence
-from typing import Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,7 +53,18 @@ class _Readable(Protocol):
     def __array__(self) -> NDArray[np.generic]: ...
 
 
-ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
+else:
+
+    @runtime_checkable
+    class ArrayInput(Protocol):
+        """Anything that NumPy reads, under the short name that `help` shows in signatures."""
+
+    ArrayInput.__module__, ArrayInput.__qualname__ = "numpy.typing", "ArrayLike"
+    ArrayInput.__name__ = "ArrayLike"
 
 
 @runtime_checkable

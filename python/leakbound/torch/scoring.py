@@ -180,7 +180,7 @@ def token_losses(
 ) -> NDArray[np.floating]:
     r"""Return the loss of every token: what attacks on language models are made of.
 
-    Column t holds :math:`-\log p(x_{t+1}\mid x_0,\dots,x_t)`. The mean over the tokens that count
+    Column t holds :math:`-\log p(x_{t+1}\mid x_0,\ldots,x_t)`. The mean over the tokens that count
     is minus the "cross_entropy" of `score`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The examples in docstrings and in the README run, and give what they say."""
+"""The examples in docstrings, in the README and on the first pages run, and give what they say."""
 
 import doctest
 import importlib
@@ -10,7 +10,9 @@ import pytest
 
 import leakbound
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
+PRINTING = ["README.md", "docs/index.md"]
+RUNNING = ["docs/how-to/from-a-file.md", "docs/how-to/planning.md"]
 FOUND = [info.name for info in pkgutil.walk_packages(leakbound.__path__, "leakbound.")]
 MODULES = ["leakbound", *sorted(n for n in FOUND if not n.endswith(("_core", "__main__")))]
 
@@ -35,13 +37,29 @@ def test_the_public_modules_have_examples() -> None:
     assert any(test.examples for test in finder.find(leakbound, "leakbound"))
 
 
-def test_readme_examples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", PRINTING)
+def test_examples_print_what_pages_say(
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = README.read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     examples = re.findall(r"^```python\n(.*?)^```\n+^```text\n(.*?)^```", text, re.M | re.S)
-    assert examples, "the README has no Python example with its output"
+    assert examples, f"{page} has no Python example with its output"
+    names: dict[str, object] = {"__name__": "page"}
     for source, printed in examples:
-        exec(compile(source, str(README), "exec"), {"__name__": "readme"})
+        exec(compile(source, page, "exec"), names)
         assert capsys.readouterr().out == printed
+
+
+@pytest.mark.parametrize("page", RUNNING)
+def test_examples_of_guides_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    assert examples
+    names: dict[str, object] = {"__name__": "page"}
+    for source in examples:
+        exec(compile(source, page, "exec"), names)

@@ -1,0 +1,33 @@
+"""Formulas as MathML, which browsers draw by themselves: no script, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util.math import get_node_equation_number
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def inline(translator: Any, node: nodes.math) -> None:
+    """Write a formula within a line."""
+    translator.body.append(tex2mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def block(translator: Any, node: nodes.math_block) -> None:
+    """Write a formula that stands by itself."""
+    if node.get("number"):
+        translator.body.append(f"<p>({get_node_equation_number(translator, node)})</p>")
+    translator.body.append(tex2mathml(node.astext(), as_block=True))
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Tell Sphinx of it."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.config.html_math_renderer = "mathml"
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,89 @@
+"""How Sphinx builds the documentation: `make docs`, with warnings for errors."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "leakbound"
+author = "The leakbound authors"
+copyright = author  # noqa: A001 (Sphinx calls it so)
+release = version = version_of("leakbound")
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "command_line",
+    "mathml",
+    "short_signatures",
+]
+exclude_patterns = ["_build", "examples"]
+templates_path = ["_templates"]
+nitpicky = False
+default_role = "literal"  # `name` in a docstring is code, of an argument as of a class
+smartquotes = False  # options begin with two hyphens
+
+# Pages are read on GitHub as well, and say nothing that only one of the two understands.
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
+maximum_signature_line_length = 100
+add_module_names = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+numpydoc_xref_param_type = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"leakbound {release}"
+html_static_path = ["_static"]
+html_css_files = ["leakbound.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "collapse_navigation": True,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "show_nav_level": 1,
+    "show_toc_level": 2,
+}
+html_sidebars = {"index": [], "glossary": [], "pitfalls": [], "comparison": [], "for-lawyers": []}
+
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples/tutorials", "examples/gallery"],
+    "gallery_dirs": ["tutorials", "gallery"],
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "leakbound_order.by_index",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "min_reported_time": 1_000_000,
+    "remove_config_comments": True,
+    "reset_modules": ("matplotlib", "leakbound_order.reset"),
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "capture_repr": ("_repr_html_", "__repr__"),
+    "matplotlib_animations": False,
+    "copyfile_regex": r".*\.csv",
+}

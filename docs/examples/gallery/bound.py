@@ -1,0 +1,13 @@
+"""
+The bound of every cut
+======================
+
+For each number of guesses, most confident first, the bound that this cut would give, and the one
+that is reported after paying for the search.
+"""
+
+import leakbound as lb
+
+game = lb.simulate.gaussian(2_000, mu=1.5, seed=0)
+result = lb.audit_one_run(game.scores, game.member)
+_ = result.plot("bound")

@@ -1,0 +1,14 @@
+"""
+Scores of members and non-members
+=================================
+
+What the attack sees. Here 5 % of the examples leak and all others look alike: the average says
+little, and the bound, which comes from the tail, much.
+"""
+
+import leakbound as lb
+
+game = lb.simulate.randomized_response(2_000, epsilon=4.0, fraction=0.05, seed=0)
+result = lb.audit_one_run(game.scores, game.member)
+print(result.headline())
+_ = result.plot("histogram")

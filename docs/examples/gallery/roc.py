@@ -1,0 +1,12 @@
+"""
+The ROC curve
+=============
+
+True against false positives, with the region that the refuted guarantee would not have allowed.
+"""
+
+import leakbound as lb
+
+game = lb.simulate.gaussian(2_000, mu=1.5, seed=0)
+result = lb.audit_one_run(game.scores, game.member)
+_ = result.plot("roc")

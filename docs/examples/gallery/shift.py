@@ -1,0 +1,20 @@
+"""
+Zero-Run: the bound as shift is left out
+========================================
+
+Members and non-members differ, and scores know it. The uncorrected audit accuses a model that
+leaks nothing; corrected for the propensities it does not.
+"""
+
+import numpy as np
+
+import leakbound as lb
+
+rng = np.random.default_rng(0)
+log_odds = rng.normal(scale=1.5, size=3_000)
+member = rng.random(3_000) < 1 / (1 + np.exp(-log_odds))
+scores = log_odds + rng.normal(size=3_000)  # of the features alone: nothing leaks
+
+result = lb.audit_zero_run(scores, member, 1 / (1 + np.exp(-log_odds)), claim=lb.PureDP())
+print(result.headline())
+_ = result.plot("shift")
