@@ -9,17 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from leakbound._base.types import FloatArray, JsonValue, Kind, Sides
+from leakbound._base.types import JsonValue, Kind
 from leakbound.cuts.base import Finding, Game, Policy
 from leakbound.cuts.outside_in import check_levels, named_levels
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ScoreAdaptive", "outlying"]
-
-_DEVIATIONS = 3.0
-"""So many robust standard deviations from the median a score stands out."""
-_NORMAL = 1.4826
-"""Standard deviation of a normal law over its median distance from the median."""
+__all__ = ["ScoreAdaptive"]
 
 
 @dataclass(frozen=True)
@@ -78,21 +73,10 @@ class ScoreAdaptive(Policy):
         """Raise OptionError if there are fewer examples than guesses."""
         check_levels(type(self).__name__, self.levels, examples)
 
-    def choose(self, scores: FloatArray, sides: Sides) -> tuple[int, dict[str, JsonValue]]:
+    def choose(self, game: Game) -> tuple[int, dict[str, JsonValue]]:
         """Return the level that scores suggest, and what options say of the choice."""
-        self.check(scores.size)
-        count = outlying(scores, sides)
+        self.check(game.examples)
+        count = game.outlying()
         distance = np.abs(np.log(np.array(self.levels) / max(1, count)))
         guesses = self.levels[int(np.argmin(distance))]
         return guesses, {"outlying": count, "guesses": guesses}
-
-
-def outlying(scores: FloatArray, sides: Sides) -> int:
-    """Count the scores that stand out, low ones too where both sides are guessed."""
-    median = float(np.median(scores))
-    if not np.isfinite(median):
-        apart = scores > median if sides == "member" else scores != median
-        return int(apart.sum())
-    distance = scores - median
-    spread = _DEVIATIONS * _NORMAL * float(np.median(np.abs(distance)))
-    return int(((distance if sides == "member" else np.abs(distance)) > spread).sum())

@@ -80,7 +80,7 @@ def _(
 def _(
     cuts: ScoreAdaptive, claim: ApproxDP, bound: ApproxBound, game: Game, level: float
 ) -> ApproximateChoice:
-    guesses, chosen = cuts.choose(game.scores, game.sides)
+    guesses, chosen = cuts.choose(game)
     tested, options = chosen_policy(
         guesses, cuts, claim.delta, bound, examples=game.examples, sides=game.sides, beta=level
     )
