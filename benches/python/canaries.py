@@ -175,7 +175,7 @@ def bounds(task: Task, kind: Kind, seed: int) -> Iterator[float]:
     if task.signals[0] == "cross_entropy":
         data = {"input_ids": torch.from_numpy(made.x), "labels": torch.from_numpy(made.y)}
     for signal in task.signals:
-        compared = {"reference": before} if signal == "loss_drop" else {}
+        compared: dict[str, Any] = {"reference": before} if signal == "loss_drop" else {}
         scores = score(model.network, data, signal=signal, device="cpu", progress=False, **compared)
         yield lb.audit_one_run(scores, made.plan).bound
 

@@ -137,7 +137,7 @@ def test_strong_attacks_prove_more_than_at_the_number_planned(
 
 
 def test_half_of_the_draws_have_levels_of_their_own() -> None:
-    scores, member, features, *_ = (one[:600] for one in game(2, 2.0))
+    scores, member, features, *_ = (np.asarray(one[:600], dtype=np.float64) for one in game(2, 2.0))
     options: dict[str, Any] = {"claim": CLAIMS[1], "correction": "match"}
     result = lb.audit_zero_run(scores, member, expit(features[:, 0]), derandomize=True, **options)
     once = lb.audit_zero_run(scores, member, expit(features[:, 0]), **options)

@@ -5,9 +5,9 @@ from functools import cache
 import pytest
 
 import leakbound as lb
-from leakbound.evidence import bundle, verification
+from leakbound.evidence import bundle, contents, verification
 
-draw = bundle.page_of
+draw = contents.page_of
 
 
 @cache

@@ -230,8 +230,9 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
 def test_what_would_not_verify_is_not_written(
     change: dict[str, Any], error: type[LeakboundError], words: str, tmp_path: Path
 ) -> None:
+    given: dict[str, Any] = {"scores": NAMED, "plan": PLAN}
     with pytest.raises(error, match=words):
-        one_run(NAMED, PLAN).bundle(tmp_path / "bundle", **{"scores": NAMED, "plan": PLAN} | change)
+        one_run(NAMED, PLAN).bundle(tmp_path / "bundle", **given | change)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -247,11 +248,12 @@ def test_scores_without_a_name_keep_no_protocol(tmp_path: Path) -> None:
 def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> None:
     """Names that are no text, text that no file holds, and order that only an index tells."""
     member = pd.Series(PLAN.member, index=np.arange(M) + 5)
-    for scores, plan, words in (
+    cases: tuple[tuple[Any, Any, str], ...] = (
         ({1: SCORES, 2: -SCORES}, PLAN, "options.attack is 1, and computed again '1'"),
         ({"\ud800": SCORES, "b": -SCORES}, PLAN, "text that UTF-8 cannot"),
         (pd.Series(SCORES, index=member.index), member[::-1], "do not give the result again"),
-    ):
+    )
+    for scores, plan, words in cases:
         with pytest.raises(BundleError, match=words):
             one_run(scores, plan).bundle(tmp_path / "b", scores=scores, plan=plan)
     result = one_run(SCORES, PLAN)
@@ -419,7 +421,14 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     order = np.random.default_rng(2).permutation(M)
     table = csv_text(id=order, loss=SCORES[order])  # the plan says who was a member
     Path("scores.csv").write_text(table, encoding="utf-8")
-    arguments = ("one-run", "scores.csv", "--opening", "secret", "--bundle", "bundle")
+    arguments: tuple[str, ...] = (
+        "one-run",
+        "scores.csv",
+        "--opening",
+        "secret",
+        "--bundle",
+        "bundle",
+    )
     assert "no column 'score'" in leakbound(*arguments).refusal
     arguments = (*arguments, "--attacks", "loss")
     assert "nothing checked" in leakbound(*arguments).refusal

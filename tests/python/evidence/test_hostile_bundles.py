@@ -19,7 +19,7 @@ from command_line import leakbound
 from commitments import PROTOCOL, scored
 from leakbound._base import archives
 from leakbound.errors import MissingExtraError, ResultFormatError
-from leakbound.evidence import manifest, verification, verify_bundle
+from leakbound.evidence import manifest, recipe, verify_bundle
 from leakbound.evidence.comparison import difference
 from leakbound.planning import Opening
 
@@ -368,7 +368,7 @@ def test_a_missing_package_is_no_verdict(bundle: Path, monkeypatch: pytest.Monke
         message = "scikit-learn is not installed"
         raise MissingExtraError(message)
 
-    monkeypatch.setattr(verification.Recipe, "run", lacking)
+    monkeypatch.setattr(recipe.Recipe, "run", lacking)
     with pytest.raises(MissingExtraError):
         verify_bundle(bundle)
     assert leakbound("verify", bundle).code == 2

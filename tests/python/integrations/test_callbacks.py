@@ -178,7 +178,7 @@ def test_a_model_with_low_rank_adapters(tmp_path: Path) -> None:
     assert all(torch.equal(now[name], old) for name, old in frozen.items())
 
 
-class Classifier(lightning.LightningModule):
+class Classifier(lightning.LightningModule):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(0)
@@ -278,7 +278,8 @@ def test_data_that_cannot_be_picked_by_position_is_refused() -> None:
 def test_training_data_is_the_users_and_then_the_included_canaries() -> None:
     audit, data = planned(), points(6, 1)
     found = audit.insert(data)
-    included = [tuple(one) for one in audit.plan.included(points(4, 0))]
+    canaries: Any = audit.plan.included(points(4, 0))
+    included = [tuple(one) for one in canaries]
     expected = [*(tuple(data[i]) for i in range(6)), *included]
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):

@@ -84,7 +84,7 @@ def reached(page: Path) -> set[Path]:
     """Return the pages that a page's tables of contents name."""
     entries = "\n".join(TOCTREE.findall(text(page))).splitlines()
     names = [line.strip() for line in entries if line.strip() and not line.startswith(":")]
-    found = set()
+    found: set[Path] = set()
     for name in names:
         target = (page.parent / name).resolve()
         if name.split("/")[0] in EXAMPLES:

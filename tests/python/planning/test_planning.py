@@ -127,6 +127,7 @@ def test_a_number_stands_for_the_truth_of_the_claim() -> None:
 def test_canaries_needed_are_enough_and_not_many_more() -> None:
     needed = planning.canaries_needed(2.0, 3.0, simulations=150)
     assert needed.m is not None
+    assert needed.power is not None
     assert needed.power.probability >= 0.8
     fewer = planning.power(int(0.8 * needed.m), 3.0, target=2.0, simulations=150)
     assert fewer.probability < 0.8

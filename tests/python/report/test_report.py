@@ -446,7 +446,7 @@ def test_leaks_has_a_stated_threshold() -> None:
 
 
 def test_the_chosen_cut_stands_out() -> None:
-    axes = plots.plot_precision_recall(RESULTS["leaks"])  # type: ignore[arg-type]
+    axes = plots.plot_precision_recall(RESULTS["leaks"])
     (chosen,) = [line for line in axes.lines if line.get_marker() == "o"]
     others = [line.get_zorder() for line in axes.lines if line is not chosen]
     assert chosen.get_zorder() > max(others)

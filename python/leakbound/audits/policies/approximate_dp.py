@@ -238,7 +238,7 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
         return replace(found, options=found.options | {"outside_in": chosen})
 
     def ladder(self, _examples: int, level: float, _sides: Sides, /) -> tuple[int, ...]:
-        return tuple(self._plan(level).levels)
+        return tuple(_Joint(claim=self.claim, level=level).plan(self.base).levels)
 
     def bound(self, path: _core.Path, level: float, /) -> Best:
         joint = _Joint(claim=self.claim, level=level)
