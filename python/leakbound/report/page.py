@@ -144,7 +144,7 @@ def render(
             summary=summary,
             about=about or {},
             notes=notes,
-            threshold=number(SMALL),
+            threshold=number(SMALL) if any(KINDS[one.result.kind].proves for one in models) else "",
             verdict=_Verdict.of(spoken, lead),
             models=models,
             lead=lead,

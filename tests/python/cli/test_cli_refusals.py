@@ -112,7 +112,7 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
     assert "Not a directory" in leakbound("one-run", scores, "--out", scores / "below").refusal
     assert "File exists" in leakbound("one-run", scores, "--out", scores).refusal
     (tmp_path / "folder.csv").mkdir()
-    assert "directory" in leakbound("one-run", tmp_path / "folder.csv").refusal
+    assert "without shards" in leakbound("one-run", tmp_path / "folder.csv").refusal
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
         (("--claim", "eps=1,eps=2"), "twice"),
         (("--claim", "delta=0"), "lacks eps"),
         (("--claim", "eps=1,delta=1"), "delta"),
-        (("--claim", "eps=1,delta=1e-5", "--cuts", "split"), "delta > 0"),
+        (("--claim", "eps=1,delta=1e-5", "--cuts", "equal-level"), "delta > 0"),
         (("--confidence", "1"), "confidence must be"),
     ],
 )

@@ -442,7 +442,8 @@ def test_printing_a_result_gives_the_paragraph_of_its_page(name: str) -> None:
 
 def test_leaks_has_a_stated_threshold() -> None:
     page = report.render(RESULTS["leaks"])
-    assert f"a proved ε of at least {number(SMALL)}" in page
+    assert f"a lower bound on ε of at least {number(SMALL)}" in page
+    assert "“Leaks”" not in report.render(RESULTS["invalid"])
 
 
 def test_the_chosen_cut_stands_out() -> None:
