@@ -71,7 +71,8 @@ class Record:
         from leakbound._base.stored_forms import read
 
         given: object = data
-        if not isinstance(given, dict) or given.get("schema") != SCHEMA:
+        schema = given.get("schema") if isinstance(given, dict) else None
+        if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
             message = (
                 f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
             )

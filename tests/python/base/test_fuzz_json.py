@@ -112,6 +112,13 @@ def test_what_is_no_object_is_refused() -> None:
             lb.AuditResult.from_dict(data)
 
 
+@pytest.mark.parametrize("schema", [True, 1.0, "1", None, 2])
+def test_the_number_of_the_layout_is_a_number(schema: Any) -> None:
+    data = RESULTS["one run"].to_dict() | {"schema": schema}
+    with pytest.raises(ResultFormatError, match="its schema must be 1"):
+        lb.AuditResult.from_dict(data)
+
+
 def test_names_that_utf8_cannot_hold() -> None:
     data: Any = RESULTS["GDP"].to_dict()
     parameters = data["rejected"]["parameters"]
