@@ -46,7 +46,7 @@ pub fn draw_part(
             let inside = hypergeometric::draw(&mut stream, size, members, taken);
             left -= size;
             wanted -= taken;
-            (taken as i64, inside as i64)
+            (taken.cast_signed(), inside.cast_signed())
         })
         .unzip())
 }

@@ -71,7 +71,7 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// How many of the first `guesses` are from the top.
-    fn from_top(self, guesses: u32) -> u32 {
+    fn at_top(self, guesses: u32) -> u32 {
         let from_bottom = (guesses / 2).min(self.bottom);
         (guesses - from_bottom).min(self.top)
     }
@@ -295,7 +295,7 @@ fn drawn(ranks: &Shuffled, turns: Turns, guesses: &[u32]) -> Vec<Cut> {
     let (examples, members) = (ranks.counts().examples(), ranks.counts().members());
     let guesses = &guesses[guesses.partition_point(|&guesses| guesses == 0)..];
     let made = guesses.iter().copied();
-    let top: Vec<u32> = made.clone().map(|made| turns.from_top(made)).collect();
+    let top: Vec<u32> = made.clone().map(|made| turns.at_top(made)).collect();
     // From the bottom up ranks fall: they are asked for from the last guess on.
     let bottom: Vec<u32> = made
         .clone()
