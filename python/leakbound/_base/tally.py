@@ -89,7 +89,7 @@ class Tally:
     >>> scores = rng.normal(size=1000) + member
     >>> halves = [Tally.of(scores[part], member[part]) for part in (slice(500), slice(500, None))]
     >>> halves[0] + halves[1]
-    Tally(m=1000, members=510, keys=978, bits=20)
+    Tally(m=1000, members=473, keys=974, bits=20)
     """
 
     keys: IntArray

@@ -12,7 +12,7 @@ from leakbound._base.archives import DamagedFileError, open_archive
 from leakbound._base.canonical import digest, is_digest
 from leakbound._base.ending import is_refusal, one_line
 from leakbound._base.printable import printable
-from leakbound._base.validation import shown
+from leakbound._base.validation import flag, shown
 from leakbound._core import __version__
 from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
 from leakbound.evidence.comparison import NOTHING, SHARE, difference
@@ -112,6 +112,7 @@ def verify_bundle(
     themselves, or 1e-12, and everything else has to be the same: counts, choices, words, statuses,
     warnings, and the verdict that the bound computed here gives.
     """
+    drawn = flag(page, "page")
     place = Path(folder)
     if not place.is_dir():
         message = f"{place} is no folder: name that of a bundle"
@@ -124,7 +125,7 @@ def verify_bundle(
         with Path(canaries).open("rb") as file:
             _, own = digest(file)
     bundle = _Bundle(place, cast("Commitment | None", published), canaries=own)
-    return bundle.verified(without=() if page else ("report",))
+    return bundle.verified(without=() if drawn else ("report",))
 
 
 def flaw_of_written(folder: Path) -> str:

@@ -97,6 +97,11 @@ class Boundary:
         return right
 
 
+def _sureness(seed: int, attacks: int, examples: int) -> FloatArray:
+    """Return how sure attacks are of their guesses: a number in (0, 1], by chance."""
+    return 1 - Purpose.SURENESS.rng(seed).random((attacks, examples))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Attacks:
     """Attacks that read the same reports, each as well as ε allows, and are as sure or not."""
@@ -107,7 +112,7 @@ class Attacks:
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed."""
         game = self.play(seed=2 * seed)
-        size = 1 - Purpose.SURENESS.rng(seed).random((self.number, game.scores.size))
+        size = _sureness(seed, self.number, game.scores.size)
         return Played(np.sign(game.scores) * size, game.member, game.epsilon(0.0))
 
 
@@ -138,7 +143,7 @@ class Looks:
     def __call__(self, *, seed: int) -> _Looked:
         """Play the game of a seed."""
         game = self.play(seed=2 * seed)
-        size = 1 - Purpose.SURENESS.rng(seed).random((self.number - 1, game.scores.size))
+        size = _sureness(seed, self.number - 1, game.scores.size)
         centred = game.scores - np.median(game.scores)
         return _Looked(np.vstack([game.scores, centred * size]), game)
 

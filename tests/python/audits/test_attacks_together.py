@@ -93,7 +93,6 @@ def test_attacks_of_a_plan_are_joined_by_their_ids() -> None:
         ({"a": [1.0, 2.0], "b": [1.0]}, errors.LengthMismatchError, "scores of 'b'"),
         ({"a": [1.0, np.nan]}, errors.NaNScoresError, "scores of 'a'"),
         ([[1.0, 2.0], [3.0, 3.0]], errors.AbstentionError, "equal"),
-        (np.ones((2, 1)), errors.ShapeError, "one-dimensional"),
         (np.ones((2, 2, 2)), errors.ShapeError, "one-dimensional"),
     ],
 )

@@ -28,7 +28,7 @@ BAD_SCORES: list[tuple[Any, type[Exception], str]] = [
     ([], errors.ShapeError, "scores is empty"),
     (3.0, errors.ShapeError, r"one-dimensional.*shape \(\)"),
     (np.ones((1, 2, 2)), errors.ShapeError, r"shape \(1, 2, 2\); pick a column"),
-    (np.ones((4, 1)), errors.ShapeError, r"shape \(4, 1\)"),
+    (np.ones((4, 1, 1)), errors.ShapeError, r"shape \(4, 1, 1\)"),
     (["a", "b", "c", "d"], errors.ArrayTypeError, r"real numbers, got dtype <U1"),
     ([1.0, None, 2.0, 3.0], errors.ArrayTypeError, "got dtype object"),
     (np.array([1j, 2, 3, 4]), errors.ArrayTypeError, "got dtype complex128"),

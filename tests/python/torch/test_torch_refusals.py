@@ -195,7 +195,7 @@ def test_bad_data(data: Any, error: type[Exception], message: str) -> None:
         ({"device": 2.5}, OptionError, "device 2.5 cannot be used"),
         ({"ids": range(5)}, LengthMismatchError, "ids has 5 values"),
         ({"ids": [0] * EXAMPLES}, DuplicateIdsError, "more than once"),
-        ({"ids": [[0]] * EXAMPLES}, ShapeError, "ids must be one-dimensional"),
+        ({"ids": [[0, 1]] * EXAMPLES}, ShapeError, "ids must be one-dimensional"),
     ],
 )
 def test_bad_options(options: Any, error: type[Exception], message: str) -> None:

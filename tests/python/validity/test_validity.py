@@ -217,7 +217,7 @@ def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
     with pytest.raises(OptionError, match="no case to run"):
         validity.run(listed)
     assert validity.run(listed, repetitions=2).rates[0].repetitions == 2
-    both = [*listed, *validity.cases("panoramia kl p=0.5,0.5")]
+    both = [*listed, *validity.cases("panoramia kl p=0.5,0.5")[:1]]
     assert len(validity.run(both).rates) == 1
 
 

@@ -76,11 +76,11 @@ class _Matching:
         if expected < _FEWEST:
             found = f"matching keeps {expected:.2g} of {study.examples} examples, on average"
             raise no_overlap(found)
-        replicated = study.shift.draws is not None or study.test != "tight"
-        if study.cuts is None and not isinstance(study.claim, PureDP):
-            # replicates, which prove nothing, are compared at one number; its mean is no label's
-            planned = Fixed(study.planned(round(expected))) if replicated else OutsideIn()
-            self._cuts = planned
+        if study.chooses_inside:
+            self._cuts = OutsideIn()
+        elif study.cuts is None and not isinstance(study.claim, PureDP):
+            # the number kept depends on labels, its mean does not
+            self._cuts = Fixed(study.planned(round(expected)))
         self._guesses = self._cuts.guesses if isinstance(self._cuts, Fixed) else 0
         if isinstance(self._cuts, KLScan | OutsideIn | ScoreAdaptive):
             self._cuts.check(study.examples)

@@ -51,6 +51,7 @@ def _bounds(
     """Return the bound from some of the examples, and the naive one."""
     cuts: CutPolicy | None = study.cuts
     scans = isinstance(study.claim, PureDP) and correction != "tamper"
+    scans = scans or (correction == "match" and study.chooses_inside)
     if isinstance(cuts, Fixed) or (cuts is None and not scans):
         cuts = Fixed(max(1, math.ceil(guesses * math.sqrt(left.size / study.examples))))
     part = replace(

@@ -15,6 +15,7 @@ from leakbound.audits.engine.evidence import POINTS, histogram, roc
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.reference import plan_guesses
+from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.cuts.warnings import inverted_warnings, tie_warnings
 from leakbound.errors import IncompatibleOptionsError
@@ -115,6 +116,15 @@ class Study:
                 seed=self.seed,
             ),
         )
+
+    @property
+    def chooses_inside(self) -> bool:
+        """Whether matching chooses the number of guesses by labels: one audit, tightly proved.
+
+        Replicates, which prove nothing, are compared at one number.
+        """
+        chosen = self.cuts is None and not isinstance(self.claim, PureDP)
+        return chosen and self.shift.draws is None and self.test == "tight"
 
     def planned(self, examples: int) -> int:
         """Return the number of guesses of an audit of so many examples, fixed before labels."""
