@@ -28,6 +28,7 @@ __all__ = [
     "binomial_tail",
     "clopper_pearson",
     "crossing_probability",
+    "draw_part",
     "equal_level_curve",
     "equal_level_scan",
     "fdp_critical_laplace",
