@@ -14,6 +14,7 @@ spells floats with other digits than Python does.
 import json
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -25,7 +26,7 @@ from leakbound._base.lazy import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
 from leakbound.errors import ResultFormatError
 
-__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "parsed", "unstored"]
+__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "parsed", "repeated", "unstored"]
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
@@ -217,11 +218,20 @@ def _finite(digits: str) -> float:
     return value
 
 
+def repeated(names: Iterable[str]) -> str:
+    """Return the first of some names that one before it has, if any has."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = repeated(name for name, _ in pairs)
         message = f"{twice!r:.60} occurs twice in one object"
         raise ResultFormatError(message)
     return content

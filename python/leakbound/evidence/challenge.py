@@ -89,6 +89,9 @@ def new_challenge(
     if place.exists() and any(place.iterdir()):
         message = f"{place} is not empty: a challenge needs a folder of its own"
         raise OptionError(message)
+    if not source.is_file():
+        message = f"{source} is no regular file: canaries are read from a file, as often as needed"
+        raise OptionError(message)
     content = source.read_bytes()
     count, some = _records(source, content)
     if count < 2:
@@ -274,5 +277,7 @@ def _npy(rows: Any) -> bytes:
 
 def _csv(rows: list[list[str]]) -> bytes:
     kept = io.StringIO(newline="")
-    csv.writer(kept, lineterminator="\n").writerows(rows)
+    bare = any("\r" in word for row in rows for word in row)  # which the writer would not quote
+    style: type[csv.Dialect] = csv.unix_dialect if bare else csv.excel
+    csv.writer(kept, style, lineterminator="\n").writerows(rows)
     return kept.getvalue().encode()

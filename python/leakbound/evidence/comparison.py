@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.validation import shown
@@ -17,6 +18,8 @@ SHARE = 1e-9
 NOTHING = 1e-12
 """What is smaller is as good as 0 to them."""
 _VERSIONS = {"leakbound", "python", "numpy"}
+_STATED = re.compile(r"\w+\.(confidence|claim)\b")
+"""Places of what the auditor stated: numbers that were computed from nothing differ in no place."""
 _COMPUTED = {"log_odds"}
 """Inputs that are computed from those at hand: their digests have no last places."""
 
@@ -26,7 +29,8 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
 
     Versions of where each was made do not count, nor does the claim that was checked, which any
     bound answers; the verdict on it has to be the one that the bound of `again` gives. Unless
-    exact, numbers may differ by `SHARE` of themselves, and digests of computed numbers at all;
+    exact, numbers may differ by `SHARE` of themselves, but for claim and confidence, which are not
+    computed, and digests of computed numbers at all;
     everything else is the same or differs: what somebody says of the version that made a result
     excuses no word of it.
     """
@@ -61,12 +65,14 @@ def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
         pairs = enumerate(zip(one, other, strict=True))
         parts = (_differ(a, b, f"{place}[{i}]", exact=exact) for i, (a, b) in pairs)
         return next(filter(None, parts), "")
-    if _same(one, other, exact=exact):
+    if _same(one, other, exact=exact or _STATED.match(place) is not None):
         return ""
     return f"{place} is {shown(other)}, and computed again {shown(one)}"
 
 
 def _same(one: Any, other: Any, *, exact: bool) -> bool:
-    if exact or not (isinstance(one, float) and isinstance(other, float)):
+    if not (isinstance(one, float) and isinstance(other, float)):
         return type(one) is type(other) and bool(one == other)
+    if exact:
+        return one == other and math.copysign(1, one) == math.copysign(1, other)
     return math.isclose(one, other, rel_tol=SHARE, abs_tol=NOTHING)

@@ -30,7 +30,7 @@ _PLACES = re.compile(r'(?<= )(?:d|x|y|transform)="[^"]*"')
 """Where a figure has the coordinates of what it draws."""
 _IDENT = re.compile(r"\b[mp][0-9a-f]{10}\b")
 """Names that matplotlib gives to shapes, by digests of their coordinates."""
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _HAIR = 1e-3
 """Length, in pixels, that nobody sees."""
 

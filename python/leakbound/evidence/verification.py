@@ -117,6 +117,10 @@ def verify_bundle(
     if not place.is_dir():
         message = f"{place} is no folder: name that of a bundle"
         raise OptionError(message)
+    for named in (canaries, None if isinstance(commitment, Commitment) else commitment):
+        if named is not None and Path(named).exists() and not Path(named).is_file():
+            message = f"{Path(named)} is no regular file"
+            raise OptionError(message)
     published = commitment
     if commitment is not None and not isinstance(commitment, Commitment):
         published = Commitment.from_json(Path(commitment))

@@ -183,6 +183,9 @@ class Opening:
             message = f"a nonce is {2 * _NONCE} hexadecimal digits in lower case, 256 random bits"
             raise CommitmentError(message)
         object.__setattr__(self, "protocol", checked_protocol(self.protocol))
+        if len(self.to_json().encode()) >= _LARGEST:
+            message = f"the protocol is too long: openings of {_LARGEST:,} bytes are not read"
+            raise OptionError(message)
 
     @classmethod
     def create(cls, plan: Coins, protocol: Mapping[str, JsonValue]) -> Self:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
+from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, JsonValue, Relation
 from leakbound._base.validation import choice, real, shown
 from leakbound.audits import audit_one_run
@@ -219,7 +220,7 @@ def _attacks(names: Any) -> tuple[str, ...]:
             message = f"attacks has {name!r:.60}, {why}: name it otherwise"
             raise OptionError(message)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = repeated(names)
         message = f"attacks names {twice!r:.60} twice"
         raise OptionError(message)
     return tuple(names)

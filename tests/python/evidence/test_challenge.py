@@ -1,5 +1,6 @@
 """A challenge: played by two processes that share one folder, and by those who cheat."""
 
+import csv
 import hashlib
 import json
 import shutil
@@ -203,6 +204,24 @@ def test_lines_end_in_line_feeds_alone(separator: str, suffix: str, tmp_path: Pa
         assert handed == "".join(
             f"{word}\n" for word, drawn in zip(words, included, strict=True) if drawn
         )
+
+
+def test_a_carriage_return_in_a_field_is_handed_over_as_it_was(tmp_path: Path) -> None:
+    rows = [["text", "label"], *([f"a\rb {i}", "1"] for i in range(8))]
+    file = tmp_path / "canaries.csv"
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        csv.writer(opened, quoting=csv.QUOTE_ALL).writerows(rows)
+    place = tmp_path / "challenge"
+    assert new_challenge(file, place).examples == 8
+    included = opened_challenge(place).plan.member
+    with (place / "for-the-trainer" / file.name).open(newline="", encoding="utf-8") as handed:
+        texts = [row[-2] for row in csv.reader(handed)][1:]
+    assert texts == [f"a\rb {i}" for i in np.flatnonzero(included)]
+
+
+def test_what_is_no_regular_file_holds_no_canaries(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no regular file"):
+        new_challenge("/dev/zero", tmp_path / "challenge")
 
 
 def test_canaries_are_those_whose_digest_was_agreed_on(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from bundles import resealed, summed, tampered, why, write
 from command_line import leakbound
 from commitments import PROTOCOL, scored
 from leakbound._base import archives
+from leakbound._base.records import parsed
 from leakbound.errors import MissingExtraError, ResultFormatError
-from leakbound.evidence import manifest, recipe, verify_bundle
+from leakbound.evidence import contents, manifest, recipe, verify_bundle
 from leakbound.evidence.comparison import difference
 from leakbound.planning import Opening
 
@@ -495,3 +496,35 @@ def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
 
     tampered(bundle, "manifest.json", renumbered)
     assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
+
+
+def test_what_the_auditor_stated_has_no_last_places() -> None:
+    """A confidence of 1 - 1e-9 is no 1 - 1e-15, and a δ of 1e-14 no 9e-13, whatever the version."""
+    plan, scores = scored()
+    sure = lb.audit_one_run(scores, plan, confidence=1 - 9e-10)
+    surer = lb.AuditResult.from_dict(sure.to_dict() | {"confidence": 1 - 1e-15})
+    assert "confidence is" in difference(sure, surer, exact=False)
+    small = lb.audit_one_run(scores, plan, claim=lb.ApproxDP(delta=1e-14))
+    data: Any = small.to_dict()
+    data["claim"] = data["claim"] | {"delta": 9e-13}
+    assert "claim.delta is" in difference(small, lb.AuditResult.from_dict(data), exact=False)
+
+
+def test_minus_nothing_is_not_nothing() -> None:
+    plan, scores = scored()
+    result = lb.audit_one_run(np.random.default_rng(0).normal(size=scores.size), plan)
+    assert result.bound == 0
+    forged = lb.AuditResult.from_dict(result.to_dict() | {"bound": -0.0})
+    assert "bound is" in difference(result, forged)
+
+
+def test_digits_of_other_scripts_are_no_coordinates() -> None:
+    mine, theirs = b'<path d="M 12.5 3" />', '<path d="M \u0661\u0662.\u0665 \u0663" />'.encode()
+    assert contents.same_page(mine, mine)
+    assert not contents.same_page(mine, theirs)
+
+
+def test_a_name_that_comes_twice_is_found_at_once() -> None:
+    pairs = ",".join(f'"{i}":0' for i in range(200_000))
+    with pytest.raises(ResultFormatError, match="'199999' occurs twice"):
+        parsed("{" + pairs + ',"199999":0}')

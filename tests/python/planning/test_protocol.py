@@ -21,6 +21,7 @@ SPLIT = {"design": "random_split"}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"notes": [0] * 300_000}, "the protocol is too long"),
         ({"attacks": []}, r"attacks is \[\]: list the names"),
         ({"attacks": "loss"}, "attacks is 'loss': list the names"),
         ({"attacks": ["loss", "loss"]}, "attacks names 'loss' twice"),
