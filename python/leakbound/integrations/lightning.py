@@ -5,30 +5,20 @@ Loading this module loads PyTorch and Lightning.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leakbound._base.extras import needs
-from leakbound.errors import IncompatibleOptionsError
-from leakbound.integrations.planned import Accountant, PlannedAudit
+from leakbound.integrations.planned import PlannedCallback
 
 with needs("lightning", "leakbound.integrations.lightning"):
     from lightning.pytorch.callbacks import Callback
-
-if TYPE_CHECKING:
-    import os
-
-    from leakbound._base.scores import Scores
-    from leakbound.claims import Claim
-    from leakbound.planning.inclusion import InclusionPlan
-    from leakbound.results import AuditResult
-    from leakbound.torch import Signal
 
 __all__ = ["AuditCallback"]
 
 _SPREAD = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")
 
 
-class AuditCallback(Callback):  # type: ignore[misc]
+class AuditCallback(PlannedCallback, Callback):  # type: ignore[misc]
     """Train on the included canaries, score all of them at the end, leave the audit in a folder.
 
     ::
@@ -80,66 +70,10 @@ class AuditCallback(Callback):  # type: ignore[misc]
         If Lightning or matplotlib is not installed.
     """
 
-    def __init__(
-        self,
-        plan: InclusionPlan,
-        canaries: Any,
-        signal: Signal,
-        *,
-        claim: Claim | None = None,
-        confidence: float = 0.95,
-        accounted: Accountant | None = None,
-        out: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self._audit = PlannedAudit(
-            plan=plan,
-            canaries=canaries,
-            signal=signal,
-            claim=claim,
-            confidence=confidence,
-            accounted=accounted,
-            out=out,
-        )
-
-    def insert(self, dataset: Any) -> Any:
-        """Return a dataset with the included canaries: train on it.
-
-        Parameters
-        ----------
-        dataset : map-style dataset or sequence
-            The training data, without any canary.
-
-        Returns
-        -------
-        torch.utils.data.ConcatDataset
-            Its examples, and behind them the canaries whose coin says so.
-
-        Raises
-        ------
-        OptionTypeError
-            If it has no length, or cannot be picked by position.
-        """
-        return self._audit.insert(dataset)
-
-    @property
-    def result(self) -> AuditResult | None:
-        """The audit, once training has ended."""
-        return self._audit.result
-
-    @property
-    def scores(self) -> Scores | None:
-        """The scores of all canaries, once training has ended."""
-        return self._audit.scores
-
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Check that the canaries are where they should be."""
-        if type(trainer.strategy).__name__ in _SPREAD:
-            message = (
-                "parameters of the model are spread over processes, so that no process can score "
-                "by itself: gather them after training, and call leakbound.torch.score"
-            )
-            raise IncompatibleOptionsError(message)
-        self._audit.begin(pl_module, trainer.train_dataloader)
+        spread = type(trainer.strategy).__name__ in _SPREAD
+        self._audit.begin(pl_module, trainer.train_dataloader, spread=spread)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Score the canaries, audit, and write; by one process only."""

@@ -32,7 +32,7 @@ from leakbound.torch import Signal, score
 from leakbound.torch.signals import signal_name
 from leakbound.torch.tokens import IGNORED
 
-__all__ = ["Accountant", "PlannedAudit"]
+__all__ = ["Accountant", "PlannedAudit", "PlannedCallback"]
 
 Accountant: TypeAlias = Accounted | Callable[[], Accounted]
 """What an accountant says, or what asks it once training is over."""
@@ -92,8 +92,17 @@ class PlannedAudit:
         self._training = ConcatDataset([dataset, canaries])
         return self._training
 
-    def begin(self, model: nn.Module, loader: Any) -> None:
-        """Check that canaries are in the training data; score them where the signal needs it."""
+    def begin(self, model: nn.Module, loader: Any, *, spread: bool) -> None:
+        """Check that canaries are in the training data; score them where the signal needs it.
+
+        `spread` says that no process has all parameters of the model.
+        """
+        if spread:
+            message = (
+                "parameters of the model are spread over processes, so that no process can score "
+                "by itself: gather them after training, and call leakbound.torch.score"
+            )
+            raise IncompatibleOptionsError(message)
         if self.result is not None:
             message = (
                 "this callback has audited a training run: coins are tossed for one; make another "
@@ -166,6 +175,61 @@ class PlannedAudit:
             return self.canaries
         columns = self.canaries
         return [{name: columns[name][i] for name in columns} for i in range(len(self.plan))]
+
+
+class PlannedCallback:
+    """What the callbacks of all trainers offer; each says when training begins and ends."""
+
+    def __init__(
+        self,
+        plan: InclusionPlan,
+        canaries: Any,
+        signal: Signal,
+        *,
+        claim: Claim | None = None,
+        confidence: float = 0.95,
+        accounted: Accountant | None = None,
+        out: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._audit = PlannedAudit(
+            plan=plan,
+            canaries=canaries,
+            signal=signal,
+            claim=claim,
+            confidence=confidence,
+            accounted=accounted,
+            out=out,
+        )
+
+    def insert(self, dataset: Any) -> Any:
+        """Return a dataset with the included canaries: train on it.
+
+        Parameters
+        ----------
+        dataset : map-style dataset or sequence
+            The training data, without any canary.
+
+        Returns
+        -------
+        torch.utils.data.ConcatDataset
+            Its examples, and behind them the canaries whose coin says so.
+
+        Raises
+        ------
+        OptionTypeError
+            If it has no length, or cannot be picked by position.
+        """
+        return self._audit.insert(dataset)
+
+    @property
+    def result(self) -> AuditResult | None:
+        """The audit, once training has ended."""
+        return self._audit.result
+
+    @property
+    def scores(self) -> Scores | None:
+        """The scores of all canaries, once training has ended."""
+        return self._audit.scores
 
 
 class _Collated:

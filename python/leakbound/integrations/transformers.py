@@ -14,28 +14,18 @@ Examples
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leakbound._base.extras import needs
-from leakbound.errors import IncompatibleOptionsError
-from leakbound.integrations.planned import Accountant, PlannedAudit
+from leakbound.integrations.planned import PlannedCallback
 
 with needs("hf", "leakbound.integrations.transformers"):
     from transformers import TrainerCallback
 
-if TYPE_CHECKING:
-    import os
-
-    from leakbound._base.scores import Scores
-    from leakbound.claims import Claim
-    from leakbound.planning.inclusion import InclusionPlan
-    from leakbound.results import AuditResult
-    from leakbound.torch import Signal
-
 __all__ = ["AuditCallback"]
 
 
-class AuditCallback(TrainerCallback):  # type: ignore[misc]
+class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
     """Train on the included canaries, score all of them at the end, leave the audit in a folder.
 
     ::
@@ -90,66 +80,10 @@ class AuditCallback(TrainerCallback):  # type: ignore[misc]
         If transformers or matplotlib is not installed.
     """
 
-    def __init__(
-        self,
-        plan: InclusionPlan,
-        canaries: Any,
-        signal: Signal,
-        *,
-        claim: Claim | None = None,
-        confidence: float = 0.95,
-        accounted: Accountant | None = None,
-        out: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self._audit = PlannedAudit(
-            plan=plan,
-            canaries=canaries,
-            signal=signal,
-            claim=claim,
-            confidence=confidence,
-            accounted=accounted,
-            out=out,
-        )
-
-    def insert(self, dataset: Any) -> Any:
-        """Return a dataset with the included canaries: train on it.
-
-        Parameters
-        ----------
-        dataset : map-style dataset or sequence
-            The training data, without any canary.
-
-        Returns
-        -------
-        torch.utils.data.ConcatDataset
-            Its examples, and behind them the canaries whose coin says so.
-
-        Raises
-        ------
-        OptionTypeError
-            If it has no length, or cannot be picked by position.
-        """
-        return self._audit.insert(dataset)
-
-    @property
-    def result(self) -> AuditResult | None:
-        """The audit, once training has ended."""
-        return self._audit.result
-
-    @property
-    def scores(self) -> Scores | None:
-        """The scores of all canaries, once training has ended."""
-        return self._audit.scores
-
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
         """Check that the canaries are where they should be."""
-        if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
-            message = (
-                "parameters of the model are spread over processes, so that no process can score "
-                "by itself: gather them after training, and call leakbound.torch.score"
-            )
-            raise IncompatibleOptionsError(message)
-        self._audit.begin(given["model"], given["train_dataloader"])
+        spread = bool(getattr(args, "deepspeed", None) or getattr(args, "fsdp", None))
+        self._audit.begin(given["model"], given["train_dataloader"], spread=spread)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ARG002
         """Score the canaries, audit, and write; by one process only."""

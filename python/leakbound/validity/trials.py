@@ -3,7 +3,7 @@
 The public names are those of `leakbound.validity`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from leakbound.claims import FAMILIES, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from leakbound.results import AuditResult
-from leakbound.validity.games import Play, two_rankings
+from leakbound.validity.games import Audited, Play, two_rankings
 from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
 
 __all__ = ["ERROR", "Cautious", "OneRun", "OneRunClaims", "Panoramia", "Stream", "ZeroRun"]
@@ -40,6 +40,12 @@ class Cautious:
             return False
 
 
+def _exceeds(result: AuditResult, claim: Claim, game: Audited) -> bool:
+    """Return whether a bound is above the truth, at the claim's δ, for a family at a small one."""
+    delta = _SMALL_DELTA if isinstance(claim, FAMILIES) else claim.delta
+    return result.epsilon(delta) > game.epsilon(delta)
+
+
 @dataclass(frozen=True)
 class OneRun:
     """Whether an audit of one run claims more than the truth."""
@@ -59,8 +65,7 @@ class OneRun:
             seed=2 * seed + 1,
             **self.options,
         )
-        delta = _SMALL_DELTA if isinstance(self.claim, FAMILIES) else self.claim.delta
-        return result.epsilon(delta) > game.epsilon(delta)
+        return _exceeds(result, self.claim, game)
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,8 @@ class OneRunClaims:
             seed=2 * seed + 1,
             **self.options,
         )
-        return any(result.epsilon(d) > game.epsilon(d) for d, result in self._deltas(results))
-
-    def _deltas(self, results: Sequence[AuditResult]) -> Iterator[tuple[float, AuditResult]]:
-        for claim, result in zip(self.claims, results, strict=True):
-            yield (_SMALL_DELTA if isinstance(claim, FAMILIES) else claim.delta), result
+        pairs = zip(results, self.claims, strict=True)
+        return any(_exceeds(result, claim, game) for result, claim in pairs)
 
 
 @dataclass(frozen=True)
