@@ -10,7 +10,7 @@ from leakbound._base.records import encode
 from leakbound._base.validation import shown
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.planning.protocol import ARRAYS, OPTIONS, Agreed
-from leakbound.results.base import is_share
+from leakbound.results.checks import is_share
 
 if TYPE_CHECKING:
     from leakbound.evidence.recipe import Recipe

@@ -19,7 +19,7 @@ from leakbound.errors import BundleError, LeakboundError
 from leakbound.evidence.comparison import difference
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-from leakbound.results.base import is_share
+from leakbound.results.checks import is_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

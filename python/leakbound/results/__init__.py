@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leakbound._base.types import Kind
     from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
-    from leakbound.results.base import ScoreAudit
     from leakbound.results.dp_sgd import Accounted, DPSGDAudit, SamplingResult, StepsResult
     from leakbound.results.implied import Implied
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
+    from leakbound.results.ranking import ScoreAudit
     from leakbound.results.synthetic import SyntheticResult
     from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 else:
@@ -20,7 +20,7 @@ else:
         {
             "leakbound._base.types": "Kind",
             "leakbound.report.parts": "Assumption Checked Curve Histogram Provenance Roc",
-            "leakbound.results.base": "ScoreAudit",
+            "leakbound.results.ranking": "ScoreAudit",
             "leakbound.results.dp_sgd": "Accounted DPSGDAudit SamplingResult StepsResult",
             "leakbound.results.implied": "Implied",
             "leakbound.results.one_run": "AuditResult",

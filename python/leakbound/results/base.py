@@ -11,32 +11,28 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-import numpy as np
-
-from leakbound._base.formatting import down, number, percent
+from leakbound._base.formatting import number, percent
 from leakbound._base.records import Lazy, Record
 from leakbound._base.types import (
     ArrayInput,
-    Design,
     HasMember,
     JsonValue,
     Kind,
-    PathName,
-    Relation,
     Verdict,
 )
-from leakbound._base.validation import complement, real, shown
+from leakbound._base.validation import shown
 from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import OptionError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS, SMALL
-from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
+from leakbound.report.parts import Assumption, Checked, Provenance
+from leakbound.results.checks import check_delta
 from leakbound.results.implied import Implied, implied_by
+from leakbound.results.ranking import ScoreAudit
 from leakbound.results.verification import Verification
 from leakbound.results.words import (
     COMPARED,
@@ -52,105 +48,7 @@ from leakbound.results.words import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROUNDING = 1e-9
-"""Share of the ceiling by which rounding may put a bound above it."""
-
-__all__ = [
-    "Evidence",
-    "Result",
-    "ScoreAudit",
-    "check_delta",
-    "flaw_of_options",
-    "is_share",
-    "judged",
-    "sign_of",
-]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ScoreAudit(Record):
-    """What one ranking of the examples proves about the odds of its guesses.
-
-    Parameters
-    ----------
-    bound : float
-        Lower bound on the largest log-odds that a guess is correct, at least 0.
-    reason : str
-        Why the bound is 0; empty if it is not.
-    m, members : int
-        Examples tested and the members among them.
-    guesses, correct : int
-        Guesses made at the chosen cut and those that were correct.
-    path : {"member", "members", "non-members", "interleaved"}
-        Which guesses: "member" takes all examples from the highest score down as members,
-        "members" the upper half so, "non-members" the lower half upwards as non-members, and
-        "interleaved" both halves in turn.
-    auc : float
-        Probability that a member scores above a non-member, ties counting half.
-    options : dict
-        Every option in force, defaults filled in.
-    warnings : tuple of str
-        What a reader should know; none of it changes the bound.
-    """
-
-    bound: float
-    reason: str
-    m: int
-    members: int
-    guesses: int
-    correct: int
-    path: PathName
-    auc: float
-    options: dict[str, Any]
-    warnings: tuple[str, ...]
-    _ceiling: Lazy[float] = field(repr=False)
-    _curve: Lazy[Curve] = field(repr=False)
-    _roc: Lazy[Roc] = field(repr=False)
-    _histogram: Lazy[Histogram] = field(repr=False)
-
-    @property
-    def ceiling(self) -> float:
-        """The bound that a perfect attack would have reached with the same examples and cuts."""
-        return self._ceiling.value
-
-    @property
-    def curve(self) -> Curve:
-        """The winning path and its bound, cut by cut."""
-        return self._curve.value
-
-    @property
-    def roc(self) -> Roc:
-        """The ranking as a membership test."""
-        return self._roc.value
-
-    @property
-    def histogram(self) -> Histogram:
-        """The scores of members and of non-members."""
-        return self._histogram.value
-
-    @property
-    def _counts(self) -> str:
-        return f"m={self.m}, guesses={self.guesses}, correct={self.correct}"
-
-    def _flaw(self) -> str:
-        if not 0 <= self.correct <= self.guesses <= self.m or not 0 <= self.members <= self.m:
-            return (
-                f"correct ({self.correct}) <= guesses ({self.guesses}) <= m ({self.m}) and "
-                f"members ({self.members}) <= m do not hold"
-            )
-        if not 0 <= self.auc <= 1:
-            return f"auc is {self.auc:g}, outside [0, 1]"
-        if self.bound < 0 or not self._within_reach():
-            return f"bound is {self.bound:g}, outside [0, ceiling], and ceiling {self.ceiling:g}"
-        if self.reason and 0 < self.bound < math.inf:
-            return f"reason says why the bound is 0, and it is {self.bound:g}"
-        return _flaw_of_figures(self)
-
-    def _within_reach(self) -> bool:
-        return self.bound <= self.ceiling + ROUNDING * abs(self.ceiling) < math.inf
-
-    def __repr__(self) -> str:
-        return f"ScoreAudit(log-odds >= {down(self.bound)}, {self._counts})"
+__all__ = ["Evidence", "Result"]
 
 
 class Evidence(Protocol):
@@ -868,69 +766,3 @@ class Result(Record, ABC):
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
         return f"<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
-
-
-def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
-    """Return the verdict on a claim: what is refuted, what could have been."""
-    if kind in {"invalid", "exploratory_lower_bound"}:
-        return "inconclusive"
-    if refuted:
-        return "refuted"
-    return "not refuted" if refutable() else "inconclusive"
-
-
-def check_delta(delta: float, claim: Claim) -> None:
-    """Check that a bound on the claim refers to a δ."""
-    if real(delta, "delta", least=0, below=1) > claim.delta:
-        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
-        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
-        raise IncompatibleOptionsError(message)
-
-
-def sign_of(kind: Kind) -> str:
-    """Return what stands between ε and a number of a kind."""
-    return ">=" if KINDS[kind].proves else "~"
-
-
-def is_share(confidence: float, joint: Any) -> bool:
-    """Return whether this is the confidence of one of several claims that hold together."""
-    if not isinstance(joint, dict) or joint.keys() != {"claims", "confidence"}:
-        return False
-    claims, together = joint["claims"], joint["confidence"]
-    if type(claims) is not int or claims < 1 or not isinstance(together, float):
-        return False
-    return 0 < together < 1 and confidence == 1 - complement(together) / claims
-
-
-def flaw_of_options(kind: Kind, options: dict[str, Any], confidence: float) -> str:
-    """Return which options of a result cannot be at its kind and confidence; empty if all can."""
-    if "joint" in options and not is_share(confidence, options["joint"]):
-        return (
-            f"options.joint is {shown(options['joint'])}, and {confidence} is the confidence of no "
-            "claim among so many that hold together"
-        )
-    cuts, design = options.get("cuts"), options.get("design", "coins")
-    if options.get("relation", "replace") not in get_args(Relation):
-        return f"options.relation is {shown(options['relation'])}, which is no relation"
-    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
-        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
-    if design not in get_args(Design):
-        return f"options.design is {shown(design)}, which is no design"
-    return ""
-
-
-def _flaw_of_figures(audit: ScoreAudit) -> str:
-    """Return what arrays that were read cannot be; empty if all can."""
-    curve, roc, bins = audit.curve, audit.roc, audit.histogram
-    lengths = [[part.size for part in vars(figure).values()] for figure in (curve, roc)]
-    lengths.append([bins.edges.size - 1, bins.members.size, bins.non_members.size])
-    if any(len(set(sizes)) > 1 for sizes in lengths):
-        return "the arrays of curve, roc or histogram differ in length"
-    shares = (curve.precision, curve.recall, roc.false_positive_rate, roc.true_positive_rate)
-    if not all(((part >= 0) & (part <= 1)).all() for part in shares):
-        return "a share of curve or roc is outside [0, 1]"
-    counts = [bins.members, bins.non_members, curve.correct, roc.members]
-    counts += [curve.guesses - curve.correct, roc.guesses - roc.members]
-    if not all(((part >= 0) & (part <= audit.m)).all() for part in counts):
-        return "a count of curve, roc or histogram is outside what it is part of"
-    return "an edge of histogram is no number" if np.isnan(bins.edges).any() else ""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leakbound.report.contents import Drawable
-    from leakbound.results.base import ScoreAudit
+    from leakbound.results.ranking import ScoreAudit
 
 __all__ = ["BOUND", "CUTS", "Caption", "figures"]
 

@@ -17,17 +17,11 @@ from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Checked, Provenance
 from leakbound.report.style import MEMBER
 from leakbound.results import captions
-from leakbound.results.base import (
-    ROUNDING,
-    Result,
-    ScoreAudit,
-    check_delta,
-    flaw_of_options,
-    judged,
-    sign_of,
-)
+from leakbound.results.base import Result
 from leakbound.results.beside import check_comparable
+from leakbound.results.checks import check_delta, flaw_of_options, judged, sign_of
 from leakbound.results.implied import Implied
+from leakbound.results.ranking import ROUNDING, ScoreAudit
 from leakbound.results.words import DELTA, PATHS, symbol
 
 __all__ = ["AuditResult"]

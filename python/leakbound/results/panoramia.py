@@ -15,14 +15,9 @@ from leakbound.report.kinds import KINDS
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
 from leakbound.results import captions
-from leakbound.results.base import (
-    Result,
-    ScoreAudit,
-    check_delta,
-    flaw_of_options,
-    judged,
-    sign_of,
-)
+from leakbound.results.base import Result
+from leakbound.results.checks import check_delta, flaw_of_options, judged, sign_of
+from leakbound.results.ranking import ScoreAudit
 from leakbound.results.zero_run import HOW, ZeroRunResult
 
 if TYPE_CHECKING:

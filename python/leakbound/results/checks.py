@@ -1,0 +1,61 @@
+"""What results of all kinds check and say in the same way."""
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+from leakbound._base.types import Design, Kind, Relation, Verdict
+from leakbound._base.validation import complement, real, shown
+from leakbound.claims import Claim
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.report.kinds import KINDS
+
+__all__ = ["check_delta", "flaw_of_options", "is_share", "judged", "sign_of"]
+
+
+def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
+    """Return the verdict on a claim: what is refuted, what could have been."""
+    if kind in {"invalid", "exploratory_lower_bound"}:
+        return "inconclusive"
+    if refuted:
+        return "refuted"
+    return "not refuted" if refutable() else "inconclusive"
+
+
+def check_delta(delta: float, claim: Claim) -> None:
+    """Check that a bound on the claim refers to a δ."""
+    if real(delta, "delta", least=0, below=1) > claim.delta:
+        limit = f"at most {claim.delta:g}" if claim.delta else "only delta = 0"
+        message = f"a bound on {claim.name} says nothing about delta = {delta:g}: {limit}"
+        raise IncompatibleOptionsError(message)
+
+
+def sign_of(kind: Kind) -> str:
+    """Return what stands between ε and a number of a kind."""
+    return ">=" if KINDS[kind].proves else "~"
+
+
+def is_share(confidence: float, joint: Any) -> bool:
+    """Return whether this is the confidence of one of several claims that hold together."""
+    if not isinstance(joint, dict) or joint.keys() != {"claims", "confidence"}:
+        return False
+    claims, together = joint["claims"], joint["confidence"]
+    if type(claims) is not int or claims < 1 or not isinstance(together, float):
+        return False
+    return 0 < together < 1 and confidence == 1 - complement(together) / claims
+
+
+def flaw_of_options(kind: Kind, options: dict[str, Any], confidence: float) -> str:
+    """Return which options of a result cannot be at its kind and confidence; empty if all can."""
+    if "joint" in options and not is_share(confidence, options["joint"]):
+        return (
+            f"options.joint is {shown(options['joint'])}, and {confidence} is the confidence of no "
+            "claim among so many that hold together"
+        )
+    cuts, design = options.get("cuts"), options.get("design", "coins")
+    if options.get("relation", "replace") not in get_args(Relation):
+        return f"options.relation is {shown(options['relation'])}, which is no relation"
+    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
+        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
+    if design not in get_args(Design):
+        return f"options.design is {shown(design)}, which is no design"
+    return ""
