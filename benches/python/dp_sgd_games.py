@@ -1,4 +1,4 @@
-"""Canaries of DP-SGD at the setting of a paper, without a network: what each score and claim proves.
+"""Canaries of DP-SGD at the setting of a paper, without a network, by score and by claim.
 
 One training run releases, of every canary, its clipped gradient plus noise. The setting is that of
 Mahloujifar, Melis and Chaudhuri (2025, arXiv 2410.22235) on CIFAR-10: batches of 4,096 of 50,000
@@ -6,6 +6,7 @@ examples, 2,500 steps, 5,000 canaries.
 """
 
 import argparse
+import sys
 
 import numpy as np
 
@@ -63,10 +64,11 @@ def main() -> None:
     for epsilon in (8.0, 4.0, 2.0):
         noise = noise_for(epsilon)
         games = [play(noise, seed) for seed in range(options.games)]
-        print(f"true ε {epsilon:g}, noise multiplier {noise:.4g}")
+        sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
         for name in games[0]:
             proved = [game[name] for game in games]
-            print(f"  {name}: {np.mean(proved):.2f} ({min(proved):.2f}, {max(proved):.2f})")
+            spread = f"{np.mean(proved):.2f} ({min(proved):.2f}, {max(proved):.2f})"
+            sys.stdout.write(f"  {name}: {spread}\n")
 
 
 if __name__ == "__main__":
