@@ -7,12 +7,16 @@ examples, 2,500 steps, 5,000 canaries.
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import leakbound as lb
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
+
+if TYPE_CHECKING:
+    from leakbound.claims import Claim
 
 EXAMPLES, BATCH, STEPS, CANARIES, DELTA = 50_000, 4_096, 2_500, 5_000, 1e-5
 FAMILY = lb.SubsampledGaussianDP(sampling_rate=BATCH / EXAMPLES, steps=STEPS)
@@ -46,7 +50,10 @@ def play(noise: float, seed: int) -> dict[str, float]:
     seen, member = recorder.observed(), design.member()
     watched = audit_dp_sgd(seen, examples=(EXAMPLES, EXAMPLES))
     scores = {"dot products": dots, "likelihood ratios": seen.log_odds}
-    claims = {"no family": lb.ApproxDP(delta=DELTA), "Gaussian DP": lb.GaussianDP()}
+    claims: dict[str, Claim] = {
+        "no family": lb.ApproxDP(delta=DELTA),
+        "Gaussian DP": lb.GaussianDP(),
+    }
     found = {
         f"{score}, {name}": lb.audit_one_run(scores[score], member, claim=claim).epsilon(DELTA)
         for score in scores

@@ -114,7 +114,7 @@ class WatchedOptimizer:
         self._attach()
 
     @property
-    def _model(self) -> list[Tensor]:
+    def _model(self) -> list[Any]:
         """The parameters that are trained now: layers may be frozen or added in between."""
         own = {id(parameter) for parameter in self._own}
         return [one for one in self.optimizer.params if id(one) not in own]
