@@ -151,7 +151,7 @@ def _family(name: str, given: list[str], text: str) -> Claim | None:
     if name == "dp-sgd" and len(given) == 2 and given[1].isdecimal():
         rate = _number(given[0], text, "--family")
         return SubsampledGaussianDP(sampling_rate=rate, steps=int(given[1]))
-    plain = {"pure": PureDP(), "gaussian": GaussianDP(), "laplace": LaplaceDP()}
+    plain: dict[str, Claim] = {"pure": PureDP(), "gaussian": GaussianDP(), "laplace": LaplaceDP()}
     return None if given else plain.get(name)
 
 
@@ -186,9 +186,9 @@ def check_claim(goal: Mapping[str, float], named: Claim) -> None:
                 "--family"
             )
             raise IncompatibleOptionsError(message)
-    unlimited = isinstance(named, tuple(own.values()))
+    unlimited = isinstance(named, GaussianDP | SubsampledGaussianDP)
     if unlimited and "eps" in goal and goal.get("delta", 0.0) <= named.delta:
-        (key,) = (key for key, family in own.items() if isinstance(named, family))
+        key = "mu" if isinstance(named, GaussianDP) else "noise"
         above = f" above {named.delta:g}" if named.delta else ""
         message = (
             f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim, or "

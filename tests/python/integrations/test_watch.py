@@ -385,10 +385,10 @@ def test_parameters_may_join_while_a_run_is_watched() -> None:
     with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
         train(model, optimizer, steps=3)
         for one in parameters[:2]:
-            one.grad_sample = None  # type: ignore[attr-defined]  # of steps without it
+            one.grad_sample = None  # of steps without it
         optimizer.add_param_group({"params": parameters[:2]})
         for one in parameters[:2]:
-            one.summed_grad = None  # type: ignore[attr-defined]  # as the optimizer begins with
+            one.summed_grad = None  # as the optimizer begins with
         train(model, optimizer, steps=3)
     seen = watch.observed
     np.testing.assert_allclose(seen.released, seen.design.step_coins()[:6], atol=1e-5)
