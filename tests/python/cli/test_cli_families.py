@@ -7,11 +7,11 @@ import pytest
 
 import leakbound as lb
 from command_line import MEMBER, SCORE, csv_text, leakbound
-from leakbound.claims import CLAIMS, TradeOffFamily
+from leakbound.claims import CLAIMS, Claim, TradeOffFamily
 from leakbound.cli.options import FAMILIES, parse_family
 
 SAMPLED = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=20)
-WORDS = {
+WORDS: dict[str, Claim] = {
     "pure": lb.PureDP(),
     "approx:1e-5": lb.ApproxDP(delta=1e-5),
     "gaussian": lb.GaussianDP(),
