@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from leakbound._base.printable import printable
 from leakbound._base.validation import flag, shown
 from leakbound._core import __version__
 from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
-from leakbound.evidence.comparison import NOTHING, SHARE, difference
+from leakbound.evidence.comparison import SHARE, VERSIONS, difference
 from leakbound.evidence.contents import assumptions_of, page_of, same_page
 from leakbound.evidence.manifest import (
     FILES,
@@ -52,6 +53,7 @@ _SHAPE = (ValueError, TypeError, LookupError, AttributeError)
 """What reading JSON raises where it has another shape than a bundle's."""
 _ARRAYS = 1000
 """Arrays that a bundle holds at most."""
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 _WORDS = 500
 """Characters of what a check found."""
 
@@ -109,7 +111,7 @@ def verify_bundle(
     -----
     The result is to be the same bit for bit where versions of leakbound, Python and NumPy, vector
     instructions and system are those that the bundle names. Elsewhere numbers may differ by 1e-9 of
-    themselves, or 1e-12, and everything else has to be the same: counts, choices, words, statuses,
+    themselves, and everything else has to be the same: counts, choices, words, statuses,
     warnings, and the verdict that the bound computed here gives.
     """
     drawn = flag(page, "page")
@@ -258,6 +260,9 @@ class _Bundle:
         strange = [self.notes[name] for name in here if not isinstance(self.notes[name], str)]
         if strange:
             return False, f"a version of it is {shown(strange[0])}"
+        for name in VERSIONS:
+            if not _VERSION.fullmatch(self.notes[name]):
+                return False, f"{shown(self.notes[name])} is no version of {name}"
         self.exact = all(self.notes[name] == one for name, one in here.items())
         what = f"an in-toto statement of leakbound {self._version}" + (
             f" about the model {self.model[:16]}…" if self.model else ", about no model by digest"
@@ -279,6 +284,11 @@ class _Bundle:
         rest = {name: one for name, one in sealed if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, self.notes, self.model) != self.files.texts[MANIFEST]:
             return False, f"{MANIFEST} is not the statement of these files and this result"
+        source = self.result.provenance
+        for name in VERSIONS:
+            own, said = getattr(source, name), self.notes[name]
+            if own != said:
+                return False, f"made by {name} {own:.40}, it says, and {MANIFEST} says {said}"
         return True, repr(self.result)
 
     def _assumptions(self) -> tuple[bool, str]:
@@ -379,7 +389,7 @@ class _Bundle:
             return True, "run again from its own scores: the same, bit for bit"
         return True, (
             "run again from its own scores, by other versions or on another processor: the same "
-            f"but for last places, numbers within {SHARE:g} (or {NOTHING:g})"
+            f"but for last places, numbers within {SHARE:g} of themselves"
         )
 
     def _report(self) -> tuple[bool | None, str]:
