@@ -83,14 +83,19 @@ class _TimeIsUpError(BaseException):
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Stop a block that takes longer, which is bad input; not on systems without timers."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Stop a block that takes longer, or too much memory: that is bad input, and no verdict.
+
+    Systems without timers stop nothing.
+    """
+    timed = hasattr(signal, "setitimer")
+    before = signal.signal(signal.SIGALRM, _stop) if timed else None
+    if timed:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except MemoryError:
+        message = "there is too little memory for this bundle, and nothing was judged"
+        raise OptionError(message) from None
     except _TimeIsUpError:
         message = (
             f"the bundle takes more than {seconds:g} seconds, and nothing was judged: give it more "
@@ -98,8 +103,9 @@ def _within(seconds: float) -> Iterator[None]:
         )
         raise OptionError(message) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def _stop(*_: object) -> None:

@@ -105,7 +105,9 @@ def verify_bundle(
     MissingExtraError
         If the audit needs a package that is not installed: nothing was judged.
     OSError
-        If a file that is named here cannot be read.
+        If a file, here or of the bundle, cannot be read: nothing was judged.
+    MemoryError
+        If there is too little memory for the bundle: nothing was judged.
 
     Notes
     -----
@@ -186,9 +188,11 @@ class _Bundle:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 passed, words = check()
-        except (InternalError, MissingExtraError):
-            raise
+        except (InternalError, MissingExtraError, MemoryError):
+            raise  # of this machine, and no fault of the bundle
         except Exception as error:  # whatever was read is anybody's
+            if name == "files" and isinstance(error, OSError):
+                raise
             passed, words = False, one_line(error) or type(error).__name__
             shape = () if name in {"audit", "report"} else _SHAPE
             if not (is_refusal(error) or isinstance(error, shape)):

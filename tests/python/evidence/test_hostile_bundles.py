@@ -1,5 +1,6 @@
 """Bundles that were tampered with are invalid, and say why; nothing of them is believed."""
 
+import errno
 import functools
 import json
 import os
@@ -405,6 +406,33 @@ def test_a_missing_package_is_no_verdict(bundle: Path, monkeypatch: pytest.Monke
     with pytest.raises(MissingExtraError):
         verify_bundle(bundle)
     assert leakbound("verify", bundle).code == 2
+
+
+def test_a_disk_or_a_memory_that_fails_is_no_verdict(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An honest bundle on a machine with bad sectors, or little memory, is not INVALID."""
+
+    def failing(error: BaseException) -> Callable[..., Any]:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise error
+
+        return fail
+
+    unread = OSError(errno.EIO, "Input/output error")
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "digest", failing(unread))
+        with pytest.raises(OSError, match="Input/output"):
+            verify_bundle(bundle)
+        answer = leakbound("verify", bundle)
+        assert (answer.code, "INVALID" in answer.out) == (2, False)
+    with monkeypatch.context() as patch:
+        patch.setattr(archives.np, "empty", failing(MemoryError()))
+        with pytest.raises(MemoryError):
+            verify_bundle(bundle)
+        answer = leakbound("verify", bundle)
+        assert (answer.code, "INVALID" in answer.out) == (2, False)
+        assert "too little memory for this bundle, and nothing was judged" in answer.err
 
 
 def test_canaries_that_no_protocol_names(bundle: Path, tmp_path: Path) -> None:
