@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from leakbound._base.archives import DamagedFileError, open_archive
-from leakbound._base.canonical import digest, is_digest
+from leakbound._base.canonical import digest, is_digest, plain
 from leakbound._base.ending import is_refusal, one_line
 from leakbound._base.printable import printable
 from leakbound._base.validation import flag, shown
@@ -170,6 +170,7 @@ class _Bundle:
                 ("manifest", self._manifest),
                 ("result", self._result),
                 ("assumptions", self._assumptions),
+                ("accountant", self._accountant),
                 ("plan", self._plan),
                 ("inputs", self._inputs),
                 ("protocol", self._protocol),
@@ -304,6 +305,15 @@ class _Bundle:
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
         return True, f"{len(stored)}, each with who vouches for it{said}"
 
+    def _accountant(self) -> tuple[bool | None, str]:
+        if "accountant.json" not in self.files.texts:
+            return None, "nothing that it was told is here"
+        told = self._json("accountant.json")
+        if not isinstance(told, dict):
+            return False, "accountant.json is no table"
+        plain(told, "accountant")
+        return None, "what it was told is the auditor's word, compared with nothing"
+
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
             self.plan = InclusionPlan.load(self.files.archives["plan.npz"])
@@ -327,7 +337,8 @@ class _Bundle:
 
     def _inputs(self) -> tuple[bool, str]:
         content = self._json("audit.json")
-        if not isinstance(content, dict) or content.pop("layout", None) != LAYOUT:
+        layout = content.pop("layout", None) if isinstance(content, dict) else None
+        if type(layout) is not int or layout != LAYOUT:
             return False, "audit.json is of another layout"
         try:
             with open_archive(self.files.archives["inputs.npz"], most=MOST_ARRAYS) as archive:

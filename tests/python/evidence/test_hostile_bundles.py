@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import itertools
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from leakbound._base.records import parsed
 from leakbound.errors import BundleError, MissingExtraError, ResultFormatError
 from leakbound.evidence import contents, manifest, recipe, verify_bundle
 from leakbound.evidence.comparison import difference
+from leakbound.evidence.manifest import MANIFEST
 from leakbound.planning import Opening
 
 QUICK, LONG = 20, 200
@@ -179,6 +181,8 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("audit.json", "audit", "audit_panoramia", "takes no|makes no"),
         ("audit.json", "audit", "os.system", "none of the audits"),
         ("audit.json", "layout", 2, "another layout"),
+        ("audit.json", "layout", 1.0, "another layout"),
+        ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
         ("protocol.json", "confidence", 0.9, "protocol: confidence"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
@@ -225,6 +229,41 @@ def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> No
     else:
         summed(bundle)
     assert why(bundle)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"noise_multiplier": 9, "noise_multiplier": 1}', "occurs twice in one object"),
+        ('{"steps": 1}{}', "accountant.json: not JSON"),
+        ('{"steps": 1}\0', "accountant.json: not JSON"),
+        ("\xff", "can't decode"),
+        ("[]", "is no table"),
+        ('{"a": "\\ud800"}', "UTF-8 cannot"),
+    ],
+)
+def test_what_the_accountant_was_told_can_be_read_in_one_way(
+    text: str, words: str, bundle: Path
+) -> None:
+    """It is compared with nothing, but whoever reads it by another parser reads the same."""
+    (bundle / "accountant.json").write_bytes(text.encode("latin-1"))
+    resealed(bundle)
+    found = why(bundle)
+    assert found.startswith("accountant: ")
+    assert words in found
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_no_two_files_stand_in_for_each_other(sealed: bool, bundle: Path) -> None:
+    for one, other in itertools.combinations(names(bundle), 2):
+        kept = {file.name: file.read_bytes() for file in bundle.iterdir()}
+        (bundle / one).write_bytes(kept[other])
+        (bundle / other).write_bytes(kept[one])
+        if sealed:
+            (summed if MANIFEST in {one, other} else resealed)(bundle)
+        assert why(bundle), (one, other)
+        for name, content in kept.items():
+            (bundle / name).write_bytes(content)
 
 
 def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) -> None:
