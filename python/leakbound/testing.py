@@ -45,7 +45,8 @@ def assert_not_refuted(
     epsilon, delta : float, optional
         The claimed guarantee; its δ is 0 if not given.
     parameter : float, optional
-        In place of ε and δ, neither of which goes with it, the claimed value of the claim's own parameter, such as μ.
+        In place of ε and δ, neither of which goes with it, the claimed value of the claim's own
+        parameter, such as μ.
     relation : {"add_remove", "replace"}, optional
         What the claimed guarantee compares: needed where the bound is on replacing one example.
     c : float, optional

@@ -255,9 +255,9 @@ def _rows(table: list[list[str]]) -> list[list[str]]:
     while rows and not rows[-1]:
         rows.pop()
     if [] in rows:
-        which = rows.index([])
-        named = f"the row after canary {which - 2} (from 0)" if which > 1 else "one of its first rows"
-        message = f"{named} is blank, and canaries are numbered by their rows"
+        last = rows.index([]) - 2
+        place = f"the row after canary {last} (from 0)" if last >= 0 else "one of its first rows"
+        message = f"{place} is blank, and canaries are numbered by their rows"
         raise ValueError(message)
     return rows[1:]
 

@@ -94,7 +94,7 @@ def test_each_exit_code_has_its_verdict(
 @pytest.mark.parametrize("inputs", [{"audit": "--version"}, {"options": "--help"}])
 @pytest.mark.parametrize("stale", [False, True])
 def test_what_wrote_no_result_judged_nothing(
-    inputs: dict[str, str], stale: bool, tmp_path: Path
+    inputs: dict[str, str], *, stale: bool, tmp_path: Path
 ) -> None:
     """Help ends with 0 too; nor does the result of an earlier run stand in."""
     if stale:

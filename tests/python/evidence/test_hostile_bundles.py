@@ -254,7 +254,7 @@ def test_what_the_accountant_was_told_can_be_read_in_one_way(
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_no_two_files_stand_in_for_each_other(sealed: bool, bundle: Path) -> None:
+def test_no_two_files_stand_in_for_each_other(*, sealed: bool, bundle: Path) -> None:
     for one, other in itertools.combinations(names(bundle), 2):
         kept = {file.name: file.read_bytes() for file in bundle.iterdir()}
         (bundle / one).write_bytes(kept[other])
