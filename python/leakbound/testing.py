@@ -29,7 +29,7 @@ def assert_not_refuted(
     result: AuditResult | PanoramiaResult,
     *,
     epsilon: float | None = None,
-    delta: float = 0.0,
+    delta: float | None = None,
     parameter: float | None = None,
     relation: Relation | None = None,
     c: float | None = None,
@@ -42,10 +42,11 @@ def assert_not_refuted(
     ----------
     result : AuditResult, ZeroRunResult or PanoramiaResult
         What an audit returned.
-    epsilon, delta : float
-        The claimed guarantee.
+    epsilon, delta : float, optional
+        The claimed guarantee; its δ is 0 if not given.
     parameter : float, optional
-        In place of ε and δ, the claimed value of the claim's own parameter, such as μ.
+        In place of ε and δ, neither of which goes with it, the claimed value of the claim's own
+        parameter, such as μ.
     relation : {"add_remove", "replace"}, optional
         What the claimed guarantee compares: needed where the bound is on replacing one example.
     c : float, optional
@@ -53,15 +54,16 @@ def assert_not_refuted(
     strict : bool
         Whether warnings and assumptions that the data contradict make it inconclusive.
     inconclusive : {"fail", "skip"}
-        What becomes of a claim that even a perfect attack could not have refuted with these
-        examples: it fails, or the test is skipped.
+        What becomes of a claim that is inconclusive, because even a perfect attack could not have
+        refuted it with these examples, or by `strict`: it fails, or the test is skipped. A claim
+        that is refuted always fails.
 
     Raises
     ------
     RefutedError
         If the claim is refuted.
     InconclusiveError
-        If it could not be tested.
+        If it could not be tested, or not strictly, unless that skips the test.
     OptionError, OptionTypeError, IncompatibleOptionsError
         If there is no such claim, or the audit says nothing about it.
 
@@ -75,9 +77,9 @@ def assert_not_refuted(
     flag(strict, "strict")
     choice(inconclusive, "inconclusive", Literal["fail", "skip"])
     instance(result, "result", (AuditResult, PanoramiaResult))
-    claimed: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    others = {"parameter": parameter, "relation": relation, "c": c}
-    claimed |= {name: one for name, one in others.items() if one is not None}
+    given = {"delta": delta, "parameter": parameter, "relation": relation, "c": c}
+    claimed: dict[str, Any] = {"epsilon": epsilon}
+    claimed |= {name: one for name, one in given.items() if one is not None}
     foreign = ("parameter", "relation") if isinstance(result, PanoramiaResult) else ("c",)
     for name in foreign:
         if name in claimed:

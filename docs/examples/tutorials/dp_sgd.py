@@ -8,9 +8,11 @@ batch's gradients, and says afterwards what they prove.
 """
 
 # %%
-# A private run
-# -------------
-# 1,200 digits, batches by Poisson sampling, opacus as always.
+# A private run, watched
+# ----------------------
+# 1,200 digits, batches by Poisson sampling, opacus as always. The watch is one line around the
+# loop. Sampling rate and the number of steps are declared before training, as to the accountant;
+# the model's own gradients are what they would have been.
 
 import warnings
 
@@ -29,32 +31,37 @@ warnings.filterwarnings("ignore", "Full backward hook is firing")
 images, labels = load_digits(return_X_y=True)
 x = torch.tensor(images[:1_200] / 16 - 0.3, dtype=torch.float32)
 y = torch.tensor(labels[:1_200])
-
 STEPS, BATCH = 200, 60
-torch.manual_seed(0)
-engine = PrivacyEngine(accountant="prv")
-model, optimizer, loader = engine.make_private(
-    module=(network := nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))),
-    optimizer=torch.optim.SGD(network.parameters(), lr=0.5),
-    data_loader=DataLoader(TensorDataset(x, y), batch_size=BATCH),
-    noise_multiplier=0.8,
-    max_grad_norm=2.0,
-)
 
-# %%
-# Watched
-# -------
-# One line around the loop. Sampling rate and the number of steps are declared before training, as
-# they are to the accountant; the model's own gradients are what they would have been.
 
-with lb.watch_dp_sgd(
-    optimizer, canaries=1_000, sampling_rate=BATCH / len(y), max_steps=STEPS, seed=0
-) as watch:
-    for _ in range(STEPS * BATCH // len(y)):
-        for inputs, targets in loader:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(inputs), targets).backward()
-            optimizer.step()
+def private():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))
+    engine = PrivacyEngine(accountant="prv")
+    model, optimizer, loader = engine.make_private(
+        module=network,
+        optimizer=torch.optim.SGD(network.parameters(), lr=0.5),
+        data_loader=DataLoader(TensorDataset(x, y), batch_size=BATCH),
+        noise_multiplier=0.8,
+        max_grad_norm=2.0,
+    )
+    return engine, model, optimizer, loader
+
+
+def watched(model, optimizer, loader):
+    with lb.watch_dp_sgd(
+        optimizer, canaries=1_000, sampling_rate=BATCH / len(y), max_steps=STEPS, seed=0
+    ) as watch:
+        for _ in range(STEPS * BATCH // len(y)):
+            for inputs, targets in loader:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(inputs), targets).backward()
+                optimizer.step()
+    return watch
+
+
+engine, model, optimizer, loader = private()
+watch = watched(model, optimizer, loader)
 
 # %%
 # Beside the accountant
@@ -76,15 +83,7 @@ print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 # Noise that is not multiplied by the clipping norm is a mistake that no accountant can see. This
 # optimizer makes it; its accountant still says what it was told.
 
-torch.manual_seed(0)
-engine = PrivacyEngine(accountant="prv")
-model, optimizer, loader = engine.make_private(
-    module=(network := nn.Sequential(nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))),
-    optimizer=torch.optim.SGD(network.parameters(), lr=0.5),
-    data_loader=DataLoader(TensorDataset(x, y), batch_size=BATCH),
-    noise_multiplier=0.8,
-    max_grad_norm=2.0,
-)
+engine, model, optimizer, loader = private()
 add_noise = optimizer.add_noise
 
 
@@ -96,15 +95,7 @@ def add_too_little_noise():
 
 optimizer.add_noise = add_too_little_noise
 
-with lb.watch_dp_sgd(
-    optimizer, canaries=1_000, sampling_rate=BATCH / len(y), max_steps=STEPS, seed=0
-) as watch:
-    for _ in range(STEPS * BATCH // len(y)):
-        for inputs, targets in loader:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(inputs), targets).backward()
-            optimizer.step()
-
+watch = watched(model, optimizer, loader)
 audit = watch.audit(accounted=accounted_by(engine, delta=1e-5))
 print("refuted by:", ", ".join(audit.refuted_by) or "nothing")
 print(audit.headline())

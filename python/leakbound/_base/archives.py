@@ -130,7 +130,7 @@ def _explained() -> Iterator[None]:
     """Turn whatever parsing hostile bytes raises into one error."""
     try:
         yield
-    except DamagedFileError:
+    except (DamagedFileError, MemoryError):
         raise
     except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
         message = " ".join(str(error).split())[:200] or type(error).__name__

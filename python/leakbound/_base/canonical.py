@@ -50,40 +50,55 @@ def digest(file: IO[bytes]) -> tuple[int, str]:
     return size, found.hexdigest()
 
 
-def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
-    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
-    if depth > _DEEPEST:
-        message = f"{name} is nested more than {_DEEPEST} deep"
+def plain(value: Any, *path: str | int) -> JsonValue:
+    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it.
+
+    `path` is its name, and then those on the way to a part of it.
+    """
+    if len(path) > _DEEPEST + 1:
+        message = f"{_named(path[:1])} is nested more than {_DEEPEST} deep"
         raise OptionError(message)
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
-            message = f"{name} has the name {wrong!r:.60}, which is no text"
+            message = f"{_named(path)} has the name {wrong!r:.60}, which is no text"
             raise OptionTypeError(message)
-        return {key: plain(one, f"{name}.{key}", depth + 1) for key, one in value.items()}
+        for key in value:
+            _check_text(key, path)
+        return {key: plain(one, *path, key) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one, f"{name}[{i}]", depth + 1) for i, one in enumerate(value)]
+        return [plain(one, *path, i) for i, one in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        message = f"{name} is {value}: a protocol holds finite numbers only"
+        message = f"{_named(path)} is {value}: a protocol holds finite numbers only"
         raise OptionError(message)
-    if isinstance(value, str) and not value.isascii():
-        _check_text(value, name)
+    if isinstance(value, str):
+        _check_text(value, path)
     if type(value) is int and value.bit_length() > _BITS:
-        message = f"{name} is an integer of {value.bit_length()} bits: {_BITS} at most"
+        message = f"{_named(path)} is an integer of {value.bit_length()} bits: {_BITS} at most"
         raise OptionError(message)
     if value is None or type(value) in (bool, int, float, str):
         return value  # type: ignore[no-any-return]
     message = (
-        f"{name} is of type {type(value).__name__}: give text, a number, true or false, a list or "
-        "a table (a date goes as text)"
+        f"{_named(path)} is of type {type(value).__name__}: give text, a number, true or false, a "
+        "list or a table (a date goes as text)"
     )
     raise OptionTypeError(message)
 
 
-def _check_text(value: str, name: str) -> None:
+def _named(path: tuple[str | int, ...]) -> str:
+    """Spell out where a value is: only where something is wrong, as the names may be long."""
+    return "".join(
+        f"[{one}]" if isinstance(one, int) else f"{'.' if i else ''}{one:.60}"
+        for i, one in enumerate(path)
+    )
+
+
+def _check_text(value: str, path: tuple[str | int, ...]) -> None:
     """Refuse half of a surrogate pair, which no file of UTF-8 can hold."""
+    if value.isascii():
+        return
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        message = f"{name} holds text that UTF-8 cannot: {value!r:.60}"
+        message = f"{_named(path)} holds text that UTF-8 cannot: {value!r:.60}"
         raise OptionError(message) from None

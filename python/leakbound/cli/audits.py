@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from leakbound import (
-    ApproxDP,
-    GaussianDP,
-    LaplaceDP,
-    PureDP,
-    TradeOff,
-    audit_one_run,
-)
+from leakbound import audit_one_run
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.ending import tell
 from leakbound._base.validation import check_membership
+from leakbound.claims import FamilyClaim
 from leakbound.cli import output
 from leakbound.cli.layouts import Layout, parse_layout
 from leakbound.cli.options import (
+    CLAIM_OF,
     CUTS,
+    FAMILIES,
     for_replacing,
+    guarantee_of,
     parse_claim,
     parse_columns,
     parse_cuts,
@@ -55,7 +52,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leakbound._base.types import ArrayInput, Relation
-    from leakbound.claims import Claim
     from leakbound.planning import Opening
     from leakbound.planning.commitment import Coins
     from leakbound.results import AuditResult
@@ -105,6 +101,22 @@ File = Annotated[
         metavar="FILE",
         help="Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .npz or "
         ".parquet.",
+    ),
+]
+Claimed = Annotated[
+    str,
+    typer.Option(
+        metavar="eps=E",
+        help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. "
+        "Of Gaussian DP: mu=M. Of DP-SGD, its noise multiplier: noise=S.",
+    ),
+]
+Family = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The guarantees whose parameter is bounded, if not those that the claim is about: "
+        f"{FAMILIES}. D is a δ, Q the sampling rate and T the number of steps of DP-SGD.",
     ),
 ]
 Confidence = Annotated[
@@ -216,21 +228,8 @@ def one_run(
         ),
     ],
     *,
-    claim: Annotated[
-        str,
-        typer.Option(
-            metavar="eps=E",
-            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. "
-            "Of Gaussian DP: mu=M.",
-        ),
-    ] = "",
-    family: Annotated[
-        Literal["", "gaussian", "laplace"],
-        typer.Option(
-            metavar="NAME",
-            help="Bound a family of trade-off functions in place of ε: gaussian or laplace.",
-        ),
-    ] = "",
+    claim: Claimed = "",
+    family: Family = "",
     confidence: Confidence = 0.95,
     cuts: Cuts = "auto",
     sides: Annotated[
@@ -323,7 +322,7 @@ def one_run(
 ) -> None:
     """Audit the scores of one training run in a file."""
     with output.answering():
-        goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        goal = parse_claim(claim, CLAIM_OF) if claim else {}
         _check_design(design, split, strata, groups, features, untouched=untouched)
         compares = _compared(goal, relation, design)
         own = for_replacing(goal) if compares == "add_remove" else goal
@@ -482,19 +481,6 @@ def _compared(
     return relation or None
 
 
-def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
-    """Return what is audited: what the claim is about, or the family that was named."""
-    if family and goal and not (family == "gaussian" and "mu" in goal):
-        message = f"--family {family} goes without a claim, or as gaussian with --claim mu=…"
-        raise IncompatibleOptionsError(message)
-    if family == "laplace":
-        return LaplaceDP()
-    if family == "gaussian" or "mu" in goal:
-        return GaussianDP()
-    delta = goal.get("delta", 0.0)
-    return ApproxDP(delta=delta) if delta else PureDP()
-
-
 def conclude(
     result: AuditResult,
     file: Path,
@@ -507,17 +493,28 @@ def conclude(
     kept: Kept | None = None,
 ) -> None:
     """Print and write a result, and leave with the exit code of a claim about it."""
-    if "mu" in goal:
-        result = result.with_check(parameter=goal["mu"], relation=relation)
+    own = next((goal[name] for name in ("mu", "noise") if name in goal), None)
+    if own is not None:
+        result = result.with_check(parameter=own, relation=relation)
     elif goal:
         delta = goal.get("delta", 0.0)
         result = result.with_check(epsilon=goal["eps"], delta=delta, relation=relation)
-    own = for_replacing(goal) if relation == "add_remove" else goal
-    epsilon = float(TradeOff.gaussian(own["mu"]).epsilon(DELTA)) if "mu" in own else own.get("eps")
+    epsilon = _drawn(result, for_replacing(goal) if relation == "add_remove" else goal)
     if kept is not None:
         kept.write(result)
     _deliver(result, file, epsilon, out, json=json)
     output.end(result, strict=strict)
+
+
+def _drawn(result: AuditResult, goal: Mapping[str, float]) -> float | None:
+    """Return the claimed ε beside which pages draw the bound; None where δ is another one."""
+    claim = result.claim
+    if not isinstance(claim, FamilyClaim):
+        return goal.get("eps")
+    own = next((goal[name] for name in ("mu", "noise") if name in goal), None)
+    if own is not None:
+        return float(claim.attained(own, "both").epsilon(DELTA))
+    return goal["eps"] if goal.get("delta") == DELTA else None
 
 
 @app.command("panoramia", help=PANORAMIA)

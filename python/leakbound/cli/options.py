@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from leakbound.claims import replacing
+from leakbound.claims import (
+    ApproxDP,
+    GaussianDP,
+    LaplaceDP,
+    PureDP,
+    SubsampledGaussianDP,
+    replacing,
+)
 from leakbound.cuts import (
     CutPolicy,
     EqualLevelScan,
@@ -19,19 +26,25 @@ from leakbound.cuts import (
     VilleMixture,
     Weighted,
 )
-from leakbound.errors import OptionError
+from leakbound.errors import IncompatibleOptionsError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from leakbound.claims import Claim
 
 CUTS = (
     "auto, kl, equal-level, union, geometric, fixed:R, outside-in, adaptive:R,R, split:F, "
     "ville, weighted, uncorrected"
 )
+FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
+CLAIM_OF = ("eps", "delta", "mu", "noise")
+"""What a claim about one model may name."""
 _CLAIM_KEYS = {
     **dict.fromkeys(("eps", "epsilon", "ε"), "eps"),
     **dict.fromkeys(("delta", "δ"), "delta"),
     **dict.fromkeys(("mu", "μ"), "mu"),
+    **dict.fromkeys(("noise", "sigma"), "noise"),
     "c": "c",
 }
 
@@ -96,13 +109,92 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
             message = f"--claim {text!r} names {name.strip()!r} {problem}; give {_form(allowed)}"
             raise OptionError(message)
         claim[key] = _number(value, text, "--claim")
-    if "mu" in claim and len(claim) > 1:
-        message = f"--claim {text!r} mixes mu with others; give mu=… alone"
+    for alone in ("mu", "noise"):
+        if alone in claim and len(claim) > 1:
+            message = f"--claim {text!r} mixes {alone} with others; give {alone}=… alone"
+            raise OptionError(message)
+    if claim.get("noise") == 0:
+        message = f"--claim {text!r}: without noise there is no privacy to claim"
         raise OptionError(message)
-    if not claim.keys() & {"eps", "mu"}:
+    if not claim.keys() & {"eps", "mu", "noise"}:
         message = f"--claim {text!r} lacks eps; give {_form(allowed)}"
         raise OptionError(message)
     return claim
+
+
+def parse_family(text: str) -> Claim:
+    """Return the guarantees that a word stands for, such as laplace or dp-sgd:0.01,1000.
+
+    Examples
+    --------
+    >>> parse_family("dp-sgd:0.01,1000").name
+    'DP-SGD with sampling rate 0.01 and 1000 steps'
+    """
+    name, _, value = text.strip().lower().partition(":")
+    given = [part.strip() for part in value.split(",")] if value else []
+    try:
+        found = _family(name, given, text)
+    except OptionError as error:
+        message = str(error) if "--family" in str(error) else f"--family {text}: {error}"
+        raise OptionError(message) from error
+    if found is None:
+        message = f"--family must be one of {FAMILIES}; got {text!r}"
+        raise OptionError(message)
+    return found
+
+
+def _family(name: str, given: list[str], text: str) -> Claim | None:
+    """Return the guarantees of a name and what follows it, None if there are none."""
+    if name in {"approx", "gaussian"} and len(given) == 1:
+        delta = _number(given[0], text, "--family")
+        return ApproxDP(delta=delta) if name == "approx" else GaussianDP(delta=delta)
+    if name == "dp-sgd" and len(given) == 2 and given[1].isdecimal():
+        rate = _number(given[0], text, "--family")
+        return SubsampledGaussianDP(sampling_rate=rate, steps=int(given[1]))
+    plain: dict[str, Claim] = {"pure": PureDP(), "gaussian": GaussianDP(), "laplace": LaplaceDP()}
+    return None if given else plain.get(name)
+
+
+def guarantee_of(goal: Mapping[str, float], family: str = "") -> Claim:
+    """Return what is audited: the family that was named, or what the claim is about.
+
+    Examples
+    --------
+    >>> guarantee_of({"eps": 1.0, "delta": 1e-5})
+    ApproxDP(delta=1e-05)
+    """
+    if family:
+        named = parse_family(family)
+        check_claim(goal, named)
+        return named
+    if "noise" in goal:
+        message = "--claim noise=… is of DP-SGD: name its rate and steps by --family dp-sgd:Q,T"
+        raise IncompatibleOptionsError(message)
+    if "mu" in goal:
+        return GaussianDP()
+    delta = goal.get("delta", 0.0)
+    return ApproxDP(delta=delta) if delta else PureDP()
+
+
+def check_claim(goal: Mapping[str, float], named: Claim) -> None:
+    """Raise where a claim is in numbers of another family, or within this one says nothing."""
+    own = {"mu": GaussianDP, "noise": SubsampledGaussianDP}
+    for key, family in own.items():
+        if key in goal and not isinstance(named, family):
+            message = (
+                f"--claim {key}=… is not about {named.name}: name eps in the claim, or another "
+                "--family"
+            )
+            raise IncompatibleOptionsError(message)
+    unlimited = isinstance(named, GaussianDP | SubsampledGaussianDP)
+    if unlimited and "eps" in goal and goal.get("delta", 0.0) <= named.delta:
+        key = "mu" if isinstance(named, GaussianDP) else "noise"
+        above = f" above {named.delta:g}" if named.delta else ""
+        message = (
+            f"within {named.name} no ε holds without a δ{above}: name eps and delta in --claim, or "
+            f"{key} alone"
+        )
+        raise IncompatibleOptionsError(message)
 
 
 def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
@@ -113,7 +205,7 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     >>> for_replacing({"eps": 1.0})
     {'eps': 2.0}
     """
-    if not goal:
+    if not goal or "noise" in goal:  # noise is noise, whatever is compared
         return goal
     if "mu" in goal:
         return {"mu": 2 * goal["mu"]}

@@ -10,15 +10,23 @@ import typer
 from leakbound import audit_synthetic
 from leakbound.cli import output
 from leakbound.cli.audits import (
+    Claimed,
     Confidence,
     Cuts,
+    Family,
     Json,
     Out,
     Strict,
     conclude,
-    guarantee_of,
 )
-from leakbound.cli.options import for_replacing, parse_claim, parse_columns, parse_cuts
+from leakbound.cli.options import (
+    CLAIM_OF,
+    for_replacing,
+    guarantee_of,
+    parse_claim,
+    parse_columns,
+    parse_cuts,
+)
 from leakbound.cli.records import typed
 from leakbound.cli.tables import read_records
 
@@ -59,14 +67,8 @@ def synthetic(
             help="Other records of the population, a third set: never the non-members.",
         ),
     ] = None,
-    claim: Annotated[
-        str,
-        typer.Option(
-            metavar="eps=E",
-            help="A guarantee to check: exit code 1 if refuted. With delta: eps=E,delta=D. Of "
-            "Gaussian DP: mu=M.",
-        ),
-    ] = "",
+    claim: Claimed = "",
+    family: Family = "",
     relation: Annotated[
         Literal["replace", "add_remove"],
         typer.Option(
@@ -102,8 +104,8 @@ def synthetic(
 ) -> None:
     """Audit a synthetic table in a file."""
     with output.answering():
-        goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
-        guarantee = guarantee_of(goal if relation == "replace" else for_replacing(goal))
+        goal = parse_claim(claim, CLAIM_OF) if claim else {}
+        guarantee = guarantee_of(goal if relation == "replace" else for_replacing(goal), family)
         policy = parse_cuts(cuts)
         names = parse_columns(attacks)
         codes = parse_columns(categorical) if categorical else []

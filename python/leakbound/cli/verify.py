@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import contextmanager
 from pathlib import Path  # noqa: TC003 (typer reads the annotation)
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakbound._base.ending import REFUTED
 from leakbound.cli import output
+from leakbound.errors import OptionError
 from leakbound.evidence import verify_bundle
 from leakbound.planning import Commitment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 app = typer.Typer()
 
 VERIFY = (
     "Recompute what a bundle claims: its digests, its commitment, its audit, its page.\n\n"
     "Prints each check, then [bold]VALID[/] or [bold]INVALID[/] and why.\n\n"
-    "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle there or no commitment, 70 a crash.[/]"
+    "[dim]Exit code: 0 valid, 1 invalid, 2 no bundle there or no commitment, or no time left, 70 a "
+    "crash.[/]"
 )
+_PATIENCE = 600.0
+"""Seconds that a bundle may take, unless told otherwise: whoever wrote it chose the work."""
 _MARKS = {True: "ok", False: "FAILED", None: "-"}
 
 
@@ -44,11 +53,20 @@ def verify(
             help="Leave report.html out: for bundles of another matplotlib. Do not read it then.",
         ),
     ] = True,
+    most_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            min=0.001,
+            max=1e8,
+            help="Stop a bundle that takes longer, with exit code 2; where the system has timers.",
+        ),
+    ] = _PATIENCE,
 ) -> None:
     """Verify a bundle."""
     with output.answering():
         published = None if commitment is None else Commitment.from_json(commitment)
-        with output.waiting("Auditing again"):
+        with output.waiting("Auditing again"), _within(most_seconds):
             found = verify_bundle(folder, commitment=published, canaries=canaries, page=page)
         table = output.grid([("", False), ("", False), ("", False)])
         table.show_header = False
@@ -57,3 +75,38 @@ def verify(
         output.say(table)
         output.say(str(found), "bold" if found.valid else "bold red")
         raise typer.Exit(0 if found.valid else REFUTED)
+
+
+class _TimeIsUpError(BaseException):
+    """No `Exception`, which verifying would take for a fault of the bundle."""
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Stop a block that takes longer, or too much memory: that is bad input, and no verdict.
+
+    Systems without timers stop nothing.
+    """
+    timed = hasattr(signal, "setitimer")
+    before = signal.signal(signal.SIGALRM, _stop) if timed else None
+    if timed:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except MemoryError:
+        message = "there is too little memory for this bundle, and nothing was judged"
+        raise OptionError(message) from None
+    except _TimeIsUpError:
+        message = (
+            f"the bundle takes more than {seconds:g} seconds, and nothing was judged: give it more "
+            "by --most-seconds"
+        )
+        raise OptionError(message) from None
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def _stop(*_: object) -> None:
+    raise _TimeIsUpError

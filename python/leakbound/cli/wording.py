@@ -30,6 +30,7 @@ _CLAIMS = {
     "GaussianDP": "Gaussian DP",
     "LaplaceDP": "Laplace DP",
     "PureDP": "pure DP",
+    "SubsampledGaussianDP": "DP-SGD",
 }
 _AUDITS = {
     "audit_one_run": "leakbound one-run",
@@ -38,7 +39,7 @@ _AUDITS = {
 }
 _ARGUMENTS = (
     "c_upper|claim|confidence|correction|cuts|delta|design|features|gamma|max_recall|prior|"
-    "real_nonmembers|relaxation|seed|sides|tail|uncertainty"
+    "real_nonmembers|relation|relaxation|seed|sides|tail|uncertainty"
 )
 """Arguments of audits that are options of the same name."""
 _CALL = r"(?:\((?:[^()]|\([^()]*\))*\))?"
@@ -65,6 +66,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"; convert it first, for example with numpy\.\w+\(.*?\)", "; save it as numbers"),
     (r"; give their ranks, numpy\.unique\(.*?\)\[1\]", "; save their ranks in place of them"),
     (r" \((?:audit_\w+)\)", ""),
+    (r', or variant="untampered" for approximate DP', ""),
     (rf"\b({'|'.join(_AUDITS)})\b", lambda found: _AUDITS[found[1]]),
     (rf"(\bcuts=)?\b({'|'.join(_POLICIES)})\b{_CALL}", _policy),
     (rf"(?:\bclaim=)?\b({'|'.join(_CLAIMS)})\b{_CALL}", lambda found: _CLAIMS[found[1]]),

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 import typer
 
-from leakbound import ApproxDP, GaussianDP, PureDP, audit_zero_run
+from leakbound import audit_zero_run
 from leakbound._base.validation import check_membership, real
 from leakbound.cli import output
 from leakbound.cli.audits import (
     AttackColumns,
     Bundle,
+    Claimed,
     Confidence,
     Decimal,
     File,
@@ -32,12 +33,21 @@ from leakbound.cli.audits import (
     table_of,
 )
 from leakbound.cli.layouts import parse_layout
-from leakbound.cli.options import parse_claim, parse_columns, parse_cuts
+from leakbound.cli.options import (
+    CLAIM_OF,
+    FAMILIES,
+    guarantee_of,
+    parse_claim,
+    parse_columns,
+    parse_cuts,
+)
 from leakbound.cli.tables import Table, read_propensities
 from leakbound.errors import IncompatibleOptionsError, InputFileError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray
@@ -62,6 +72,8 @@ ZERO_RUN = (
     "70 a crash.[/]"
 )
 
+_DELTA = 1e-5
+"""δ of --family approx where nothing says another one."""
 _CUTS = "auto, fixed:R, geometric, kl, union, equal-level, ville, adaptive:R,R"
 """Cut policies that some audit of given members and non-members takes."""
 
@@ -140,17 +152,18 @@ def zero_run(
         ),
     ] = "set",
     family: Annotated[
-        Literal["gaussian", "pure", "approx"],
-        typer.Option(help="The guarantees whose parameter is bounded: Gaussian μ, ε, or ε at δ."),
-    ] = "gaussian",
-    delta: Annotated[float, typer.Option(metavar="D", help="δ of --family approx.")] = 1e-5,
-    claim: Annotated[
         str,
         typer.Option(
-            metavar="eps=E",
-            help="A guarantee to check: exit code 1 if refuted. Or eps=E,delta=D, or mu=M.",
+            metavar="NAME",
+            help=f"The guarantees whose parameter is bounded: {FAMILIES}. D is a δ, Q the sampling "
+            "rate and T the number of steps of DP-SGD; approx alone has the δ of the claim, of "
+            "--delta, or 1e-5.",
         ),
-    ] = "",
+    ] = "gaussian",
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="δ of --family approx.", show_default=False)
+    ] = None,
+    claim: Claimed = "",
     correction: Annotated[
         Literal["conditional", "match", "poisson_binomial", "tamper", "composition"],
         typer.Option(help="How shift is taken out; conditional is the best one for the family."),
@@ -201,7 +214,8 @@ def zero_run(
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
     with output.answering():
-        goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+        goal = parse_claim(claim, CLAIM_OF) if claim else {}
+        guarantee = _guarantee(goal, family, delta)
         policy = parse_cuts(cuts, offered=_CUTS)
         columns = parse_columns(features) if features else []
         if columns and propensity is not None:
@@ -235,7 +249,7 @@ def zero_run(
                 audited.scores,
                 audited.member,
                 audited.propensity,
-                claim=_guarantee(family, goal.get("delta") or delta),
+                claim=guarantee,
                 correction=correction,
                 confidence=confidence,
                 cuts=policy,
@@ -261,10 +275,14 @@ def zero_run(
         conclude(result, file, goal, out, json=json, strict=strict, kept=kept)
 
 
-def _guarantee(family: str, delta: float) -> Claim:
-    if family == "gaussian":
-        return GaussianDP()
-    return ApproxDP(delta=delta) if family == "approx" else PureDP()
+def _guarantee(goal: Mapping[str, float], family: str, delta: float | None) -> Claim:
+    """Return what is audited; approx alone has a δ from elsewhere."""
+    if family.strip().lower() == "approx":
+        return guarantee_of(goal, f"approx:{goal.get('delta') or delta or _DELTA:.17g}")
+    if delta is not None:
+        message = f"--delta {delta:g} is for --family approx: leave it out for --family {family}"
+        raise IncompatibleOptionsError(message)
+    return guarantee_of(goal, family)
 
 
 def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | None) -> _Audited:

@@ -231,7 +231,7 @@ def _records(source: Path, content: bytes) -> Records:
         if kind == ".csv":
             text = content.decode("utf-8-sig")
             table = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-            listed = [row for row in table[1:] if row]
+            listed = _rows(table)
             _check_distinct(source, [tuple(row) for row in listed])
             return len(listed), lambda places: _csv([table[0], *(listed[i] for i in places)])
         if kind in {".jsonl", ".txt"}:
@@ -249,11 +249,28 @@ def _records(source: Path, content: bytes) -> Records:
     raise InputFileError(message)
 
 
+def _rows(table: list[list[str]]) -> list[list[str]]:
+    """Return the rows below the header of a .csv; blank ones may follow the last, nothing else."""
+    rows = list(table)
+    while rows and not rows[-1]:
+        rows.pop()
+    if [] in rows:
+        last = rows.index([]) - 2
+        place = f"the row after canary {last} (from 0)" if last >= 0 else "one of its first rows"
+        message = f"{place} is blank, and canaries are numbered by their rows"
+        raise ValueError(message)
+    return rows[1:]
+
+
 def _lines(text: str) -> list[str]:
     """Split a text at LF and CR LF alone; other separators are part of a canary."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
+    wrong = next((i for i, line in enumerate(lines) if line.endswith("\r")), None)
+    if wrong is not None:
+        message = f"line {wrong + 1} ends in CR CR LF, and one CR would be lost on the way"
+        raise ValueError(message)
     if "" in lines:
         message = f"line {lines.index('') + 1} is empty, and canaries are numbered by their lines"
         raise ValueError(message)

@@ -11,13 +11,12 @@ from leakbound._base.validation import shown
 if TYPE_CHECKING:
     from leakbound.results.base import Result
 
-__all__ = ["NOTHING", "SHARE", "difference"]
+__all__ = ["SHARE", "VERSIONS", "difference"]
 
 SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
-NOTHING = 1e-12
-"""What is smaller is as good as 0 to them."""
-_VERSIONS = {"leakbound", "python", "numpy"}
+VERSIONS = ("leakbound", "python", "numpy")
+"""What a result says of where it was made, which no audit computes."""
 _STATED = re.compile(r"\w+\.(confidence|claim)\b")
 """Places of what the auditor stated: numbers that were computed from nothing differ in no place."""
 _COMPUTED = {"log_odds"}
@@ -29,10 +28,9 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
 
     Versions of where each was made do not count, nor does the claim that was checked, which any
     bound answers; the verdict on it has to be the one that the bound of `again` gives. Unless
-    exact, numbers may differ by `SHARE` of themselves, but for claim and confidence, which are not
-    computed, and digests of computed numbers at all;
-    everything else is the same or differs: what somebody says of the version that made a result
-    excuses no word of it.
+    exact, numbers may differ by `SHARE` of themselves, however small, but for claim and confidence,
+    which are not computed, and digests of computed numbers at all; everything else is the same or
+    differs: what somebody says of the version that made a result excuses no word of it.
     """
     one, other = again.to_dict(), result.to_dict()
     checked = other.pop("checked", None)
@@ -47,7 +45,7 @@ def difference(again: Result, result: Result, *, exact: bool = True) -> str:
 
 def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
     if isinstance(one, dict) and isinstance(other, dict):
-        left_out = _VERSIONS if place.endswith(".provenance") else set[str]()
+        left_out = set(VERSIONS) if place.endswith(".provenance") else set[str]()
         if not exact and place.endswith(".provenance.sha256"):
             left_out = _COMPUTED & one.keys() & other.keys()
         for name in [*one, *(name for name in other if name not in one)]:
@@ -75,4 +73,4 @@ def _same(one: Any, other: Any, *, exact: bool) -> bool:
         return type(one) is type(other) and bool(one == other)
     if exact:
         return one == other and math.copysign(1, one) == math.copysign(1, other)
-    return math.isclose(one, other, rel_tol=SHARE, abs_tol=NOTHING)
+    return math.isclose(one, other, rel_tol=SHARE, abs_tol=0.0)

@@ -65,7 +65,7 @@ MOST_ARRAYS = 1 << 32
 _LARGEST: dict[str, int] = {
     "inputs.npz": MOST_ARRAYS,
     "plan.npz": MOST_ARRAYS,
-    "result.json": 1 << 28,
+    "result.json": 1 << 24,
     "report.html": 1 << 26,
 }
 _LARGEST_TEXT = 1 << 22

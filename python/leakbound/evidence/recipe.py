@@ -260,6 +260,9 @@ def _decoded(content: Any, arrays: Mapping[str, Any], plan: Any, used: set[str])
     if kind == "number" and len(content) == 1 and isinstance(inner, str) and inner in _NUMBERS:
         return _NUMBERS[inner]
     if kind == "array" and len(content) == 1 and isinstance(inner, str) and inner in arrays:
+        if inner in used:
+            message = f"{inner} stands for two arguments, and each has an array of its own"
+            raise BundleError(message)
         used.add(inner)
         return arrays[inner]
     if kind == "tuple" and len(content) == 1 and isinstance(inner, list):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -9,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from leakbound._base.archives import DamagedFileError, open_archive
-from leakbound._base.canonical import digest, is_digest
+from leakbound._base.canonical import digest, is_digest, plain
 from leakbound._base.ending import is_refusal, one_line
 from leakbound._base.printable import printable
 from leakbound._base.validation import flag, shown
 from leakbound._core import __version__
 from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
-from leakbound.evidence.comparison import NOTHING, SHARE, difference
+from leakbound.evidence.comparison import SHARE, VERSIONS, difference
 from leakbound.evidence.contents import assumptions_of, page_of, same_page
 from leakbound.evidence.manifest import (
     FILES,
@@ -52,6 +53,7 @@ _SHAPE = (ValueError, TypeError, LookupError, AttributeError)
 """What reading JSON raises where it has another shape than a bundle's."""
 _ARRAYS = 1000
 """Arrays that a bundle holds at most."""
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,39}")
 _WORDS = 500
 """Characters of what a check found."""
 
@@ -103,13 +105,15 @@ def verify_bundle(
     MissingExtraError
         If the audit needs a package that is not installed: nothing was judged.
     OSError
-        If a file that is named here cannot be read.
+        If a file, here or of the bundle, cannot be read: nothing was judged.
+    MemoryError
+        If there is too little memory for the bundle: nothing was judged.
 
     Notes
     -----
     The result is to be the same bit for bit where versions of leakbound, Python and NumPy, vector
     instructions and system are those that the bundle names. Elsewhere numbers may differ by 1e-9 of
-    themselves, or 1e-12, and everything else has to be the same: counts, choices, words, statuses,
+    themselves, and everything else has to be the same: counts, choices, words, statuses,
     warnings, and the verdict that the bound computed here gives.
     """
     drawn = flag(page, "page")
@@ -166,6 +170,7 @@ class _Bundle:
                 ("manifest", self._manifest),
                 ("result", self._result),
                 ("assumptions", self._assumptions),
+                ("accountant", self._accountant),
                 ("plan", self._plan),
                 ("inputs", self._inputs),
                 ("protocol", self._protocol),
@@ -184,9 +189,11 @@ class _Bundle:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 passed, words = check()
-        except (InternalError, MissingExtraError):
-            raise
+        except (InternalError, MissingExtraError, MemoryError):
+            raise  # of this machine, and no fault of the bundle
         except Exception as error:  # whatever was read is anybody's
+            if name == "files" and isinstance(error, OSError):
+                raise
             passed, words = False, one_line(error) or type(error).__name__
             shape = () if name in {"audit", "report"} else _SHAPE
             if not (is_refusal(error) or isinstance(error, shape)):
@@ -258,6 +265,9 @@ class _Bundle:
         strange = [self.notes[name] for name in here if not isinstance(self.notes[name], str)]
         if strange:
             return False, f"a version of it is {shown(strange[0])}"
+        for name in VERSIONS:
+            if not _VERSION.fullmatch(self.notes[name]):
+                return False, f"{shown(self.notes[name])} is no version of {name}"
         self.exact = all(self.notes[name] == one for name, one in here.items())
         what = f"an in-toto statement of leakbound {self._version}" + (
             f" about the model {self.model[:16]}…" if self.model else ", about no model by digest"
@@ -279,6 +289,11 @@ class _Bundle:
         rest = {name: one for name, one in sealed if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, self.notes, self.model) != self.files.texts[MANIFEST]:
             return False, f"{MANIFEST} is not the statement of these files and this result"
+        source = self.result.provenance
+        for name in VERSIONS:
+            own, said = getattr(source, name), self.notes[name]
+            if own != said:
+                return False, f"made by {name} {own:.40}, it says, and {MANIFEST} says {said}"
         return True, repr(self.result)
 
     def _assumptions(self) -> tuple[bool, str]:
@@ -289,6 +304,15 @@ class _Bundle:
         contradicted = [one.name for one in self.result.contradicted()]
         said = f"; contradicted by the data: {', '.join(contradicted)}" if contradicted else ""
         return True, f"{len(stored)}, each with who vouches for it{said}"
+
+    def _accountant(self) -> tuple[bool | None, str]:
+        if "accountant.json" not in self.files.texts:
+            return None, "nothing that it was told is here"
+        told = self._json("accountant.json")
+        if not isinstance(told, dict):
+            return False, "accountant.json is no table"
+        plain(told, "accountant")
+        return None, "what it was told is the auditor's word, compared with nothing"
 
     def _plan(self) -> tuple[bool | None, str]:
         if "plan.npz" in self.files.archives:
@@ -313,7 +337,8 @@ class _Bundle:
 
     def _inputs(self) -> tuple[bool, str]:
         content = self._json("audit.json")
-        if not isinstance(content, dict) or content.pop("layout", None) != LAYOUT:
+        layout = content.pop("layout", None) if isinstance(content, dict) else None
+        if type(layout) is not int or layout != LAYOUT:
             return False, "audit.json is of another layout"
         try:
             with open_archive(self.files.archives["inputs.npz"], most=MOST_ARRAYS) as archive:
@@ -379,7 +404,7 @@ class _Bundle:
             return True, "run again from its own scores: the same, bit for bit"
         return True, (
             "run again from its own scores, by other versions or on another processor: the same "
-            f"but for last places, numbers within {SHARE:g} (or {NOTHING:g})"
+            f"but for last places, numbers within {SHARE:g} of themselves"
         )
 
     def _report(self) -> tuple[bool | None, str]:

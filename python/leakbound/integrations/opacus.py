@@ -5,6 +5,7 @@ Loading this module loads PyTorch and opacus.
 
 import math
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ _FAR = 1e3
 """Norm of a canary's gradient, in clipping norms."""
 _BITS = 62
 """Of a canary's number; the last is never set."""
+_FEWEST = 2
+"""Canaries of each kind, at least."""
+_HALVINGS = 60
+"""Of the share of the canaries that fits in memory."""
 _MARK = "_leakbound_watched"
 _SPARE = 0.8
 """Share of the free memory that rows of canaries may take."""
@@ -87,6 +92,9 @@ class WatchedOptimizer:
 
     def __init__(self, optimizer: DPOptimizer, design: CanaryDesign) -> None:
         check_optimizer(optimizer)
+        model = list(optimizer.params)
+        like = model[0]
+        _check_memory(design, model, like.device)
         self.optimizer, self.recorder = optimizer, Recorder(design)
         self.leads = getattr(optimizer, "rank", 0) == 0
         """Whether canaries ride on this process: in distributed training, on the first."""
@@ -94,11 +102,8 @@ class WatchedOptimizer:
         self._batches = 0
         self._rows = 0
         self._clipped = False
-        self._model = list(optimizer.params)
-        like = self._model[0]
         exact = like.dtype in {torch.float32, torch.float64}
         dtype = like.dtype if exact else torch.float32
-        _check_memory(design, self._model, like.device)
         self._own = [
             nn.Parameter(torch.zeros(design.size, dtype=dtype, device=like.device))
             for _ in range(PARAMETERS)
@@ -107,6 +112,12 @@ class WatchedOptimizer:
         signs = np.where(np.arange(PARAMETERS) % 2 == 0, 1.0, -1.0)
         self._direction = signs / math.sqrt(PARAMETERS)
         self._attach()
+
+    @property
+    def _model(self) -> list[Any]:
+        """The parameters that are trained now: layers may be frozen or added in between."""
+        own = {id(parameter) for parameter in self._own}
+        return [one for one in self.optimizer.params if id(one) not in own]
 
     @property
     def ranks(self) -> int:
@@ -254,18 +265,40 @@ def _padded(rows: Tensor, more: int) -> Tensor:
 def _check_memory(design: CanaryDesign, model: list[Tensor], device: torch.device) -> None:
     """Raise if the rows of canaries, zeros in all parameters of the model, do not fit."""
     free = _free(device)
-    width = sum(p.numel() for p in model) + PARAMETERS * design.size
-    needed = design.most_rows * width * 4
+    width = sum(p.numel() for p in model)
+    needed = _bytes(design, width)
     if free is None or needed <= _SPARE * free:
         return
-    share = _SPARE * free / needed
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        fits = _bytes(_smaller(design, middle), width) <= _SPARE * free
+        low, high = (middle, high) if fits else (low, middle)
+    most = _smaller(design, low)
+    advice = (
+        f"take at most {most.canaries:,} canaries and {most.step_canaries:,} step canaries"
+        if _bytes(most, width) <= _SPARE * free
+        else "not even the fewest fit: watch a smaller model, or its last layers"
+    )
     message = (
         f"about {design.most_rows:,} rows of canaries for {width:,} parameters take "
-        f"{needed / 1e9:.1f} GB in every step, and {free / 1e9:.1f} GB are free: take at most "
-        f"{int(share * design.canaries):,} canaries and {int(share * design.step_canaries):,} "
-        "step canaries"
+        f"{needed / 1e9:,.1f} GB in every step, and {free / 1e9:,.1f} GB are free: {advice}"
     )
     raise DeviceMemoryError(message)
+
+
+def _bytes(design: CanaryDesign, width: int) -> int:
+    """Return what the rows of canaries take, for a model of so many parameters."""
+    return design.most_rows * (width + PARAMETERS * design.size) * 4
+
+
+def _smaller(design: CanaryDesign, share: float) -> CanaryDesign:
+    """Return a design with a share of the canaries, and no fewer than there must be."""
+    return replace(
+        design,
+        canaries=max(_FEWEST, int(share * design.canaries)),
+        step_canaries=max(_FEWEST, int(share * design.step_canaries)),
+    )
 
 
 def _free(device: torch.device) -> int | None:

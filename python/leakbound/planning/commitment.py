@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -27,6 +28,18 @@ _NONCE = 32
 """Bytes of a nonce: 256 bits, so that nobody finds the coins by trying them."""
 _LARGEST = 1 << 20
 """Bytes of the largest protocol, opening or commitment that is read."""
+_PARTS = 30
+"""Of a dotted name of TOML at most: protocols are no deeper."""
+_QUOTED = re.compile(
+    r"#[^\n]*+"
+    r'|"""(?:\\.|[^\\])*?(?:"{3,5}|\Z)'
+    r"|'''.*?(?:'{3,5}|\Z)"
+    r'|"(?:\\.|[^"\\\n])*+"?'
+    r"|'[^'\n]*+'?",
+    re.DOTALL,
+)
+"""Comments and quoted words of TOML, whose dots part nothing; one that is open goes to the end."""
+_WORD = re.compile(r"[^\n.=,\[\]{}]+")
 
 
 class Coins(Protocol):
@@ -331,11 +344,20 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
     place = Path(path)
     try:
         text = _start(place).decode("utf-8")
-        content: Any = parsed(text) if place.suffix == ".json" else tomllib.loads(text)
+        content: Any = parsed(text) if place.suffix == ".json" else _toml(text)
     except (ValueError, RecursionError) as error:
         message = f"{place} is not a protocol: {' '.join(str(error).split())}"
         raise OptionError(message) from error
     return checked_protocol(content)
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """Read TOML; a name of many parts, which takes time by their square, is refused unread."""
+    bare = _WORD.sub("k", _QUOTED.sub("k", text).translate({ord(" "): None, ord("\t"): None}))
+    if "k." * _PARTS in bare:
+        message = f"it has a name of more than {_PARTS} parts"
+        raise ValueError(message)
+    return tomllib.loads(text)
 
 
 def _object(source: Any, names: set[str], what: str) -> dict[str, JsonValue]:

@@ -128,6 +128,8 @@ class Agreed:
             options["strata"] = np.zeros(member.size, np.int64)
         if "groups" in self.given:
             options["groups"] = np.arange(member.size)
+        if "features" in self.given:
+            options["features"] = np.zeros((member.size, 1))
         scores = {name: np.arange(member.size, dtype=np.float64) for name in self.attacks}
         try:
             self.put_to_test(audit_one_run(scores, member, **options))

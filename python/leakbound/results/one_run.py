@@ -8,7 +8,7 @@ from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.names_only import names_only
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Relation, Unit, Verdict
-from leakbound._base.validation import choice, instance, real
+from leakbound._base.validation import choice, instance, real, shown
 from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, replacing
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError
@@ -163,7 +163,7 @@ class AuditResult(Result, ScoreAudit):
         self,
         *,
         epsilon: float | None = None,
-        delta: float = 0.0,
+        delta: float | None = None,
         parameter: float | None = None,
         relation: Relation | None = None,
     ) -> Verdict:
@@ -173,8 +173,9 @@ class AuditResult(Result, ScoreAudit):
         ----------
         epsilon : float, optional
             The claimed ε, at least 0.
-        delta : float
-            The claimed δ; for `PureDP` and `ApproxDP` at most that of the result's claim.
+        delta : float, optional
+            The claimed δ, 0 if not given; for `PureDP` and `ApproxDP` at most that of the result's
+            claim.
         parameter : float, optional
             In place of ε, the claimed value of the claim's own parameter, such as μ.
         relation : {"add_remove", "replace"}, optional
@@ -201,9 +202,9 @@ class AuditResult(Result, ScoreAudit):
         if (epsilon is None) == (parameter is None):
             message = "claim either epsilon or parameter, one of them"
             raise IncompatibleOptionsError(message)
-        if parameter is not None and real(delta, "delta", least=0, below=1) > 0:
+        if parameter is not None and delta is not None:
             message = (
-                f"delta={delta:g} is not for parameter=, which would leave it out: the δ of "
+                f"delta={shown(delta)} is not for parameter=, which would leave it out: the δ of "
                 f"{self.claim.name} is that of the claim, {self.claim.delta:g}"
             )
             raise IncompatibleOptionsError(message)
@@ -218,7 +219,7 @@ class AuditResult(Result, ScoreAudit):
                 refuted=sign * self.bound > sign * claimed,
                 refutable=lambda: sign * self.ceiling > sign * claimed,
             )
-        claimed = real(epsilon, "epsilon", least=0)
+        claimed, delta = real(epsilon, "epsilon", least=0), 0.0 if delta is None else delta
         if self.is_family:
             half = _halved if converted else _same
             return judged(
@@ -239,7 +240,7 @@ class AuditResult(Result, ScoreAudit):
         self,
         *,
         epsilon: float | None = None,
-        delta: float = 0.0,
+        delta: float | None = None,
         parameter: float | None = None,
         relation: Relation | None = None,
     ) -> Self:
@@ -273,7 +274,8 @@ class AuditResult(Result, ScoreAudit):
         verdict = self.check(epsilon=epsilon, delta=delta, parameter=parameter, relation=relation)
         if parameter is None:
             claimed = real(epsilon, "epsilon", least=0)
-            checked = Checked("epsilon", "<=", claimed, float(delta), verdict, compares=relation)
+            at = 0.0 if delta is None else float(delta)
+            checked = Checked("epsilon", "<=", claimed, at, verdict, compares=relation)
         else:
             sign: Literal["<=", ">="] = ">=" if self.bounds_above else "<="
             name = self.claim.parameter

@@ -187,6 +187,18 @@ def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
     assert audit.options["joint_level"] == pytest.approx(0.05 / 3)
 
 
+def test_the_verdict_takes_a_third_of_the_probability_of_error() -> None:
+    """What one audit refutes at 5 %, and not at 5/3 %, is no verdict on the run."""
+    sets = (play(seed, canaries=60, step_canaries=30, steps=20) for seed in range(200))
+    tested = ((seen, audit_batch_sizes(seen, KNOWN, 0.95)) for seen in sets)
+    seen, sampling = next(pair for pair in tested if 0.05 / 3 < pair[1].p_value <= 0.05)
+    audit = quick(seen)
+    assert sampling.refutes
+    assert audit.sampling == sampling
+    assert audit.refuted_by == ()
+    assert "batches are not Poisson samples" in " ".join(audit.warnings)
+
+
 def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
     audit = audit_dp_sgd(play(7, stated=lambda step: 1.0 if step < 20 else 2.0), examples=KNOWN)
     assert audit.steps.varies

@@ -76,15 +76,34 @@ REAL = f'exec {sys.executable} -m leakbound "$@"'
         ({"claim": "eps=1"}, 2, 2, None, "ended with 2: nothing was judged"),
         ({"claim": "eps=1"}, 70, 70, None, "ended with 70: nothing was judged"),
         ({"claim": "eps=1"}, 137, 137, None, "ended with 137: nothing was judged"),
+        ({"claim": "eps=1", "strict": "True"}, 0, 2, None, "strict is true or false, not True"),
+        ({"strict": ""}, 0, 2, None, "strict is true or false, not : nothing was judged"),
+        ({"inconclusive": "ok"}, 3, 2, None, "inconclusive is fail or pass, not ok"),
     ],
 )
 def test_each_exit_code_has_its_verdict(
     inputs: dict[str, str], ended: int, code: int, verdict: str | None, words: str, tmp_path: Path
 ) -> None:
-    found, outputs, said = perform(tmp_path, f"exit {ended}", scores="scores.csv", **inputs)
+    program = f"mkdir leakbound-audit; echo {{}} > leakbound-audit/result.json; exit {ended}"
+    found, outputs, said = perform(tmp_path, program, scores="scores.csv", **inputs)
     assert found == code
     assert outputs.get("verdict") == verdict
     assert words in said
+
+
+@pytest.mark.parametrize("inputs", [{"audit": "--version"}, {"options": "--help"}])
+@pytest.mark.parametrize("stale", [False, True])
+def test_what_wrote_no_result_judged_nothing(
+    inputs: dict[str, str], *, stale: bool, tmp_path: Path
+) -> None:
+    """Help ends with 0 too; nor does the result of an earlier run stand in."""
+    if stale:
+        (tmp_path / "leakbound-audit").mkdir()
+        (tmp_path / "leakbound-audit" / "result.json").write_text("{}", encoding="utf-8")
+    found, outputs, said = perform(tmp_path, REAL, scores="x.csv", claim="eps=1", **inputs)
+    assert found == 70
+    assert "verdict" not in outputs
+    assert "ended with 0, and leakbound-audit/result.json was not written" in said
 
 
 def test_words_reach_the_program_whole(tmp_path: Path) -> None:

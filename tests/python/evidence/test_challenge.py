@@ -219,6 +219,32 @@ def test_a_carriage_return_in_a_field_is_handed_over_as_it_was(tmp_path: Path) -
     assert texts == [f"a\rb {i}" for i in np.flatnonzero(included)]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("c.txt", "a\nb\r\r\nc\n", "line 2 ends in CR CR LF"),
+        ("c.jsonl", '"a"\r\r\n"b"\n', "line 1 ends in CR CR LF"),
+        ("c.txt", "a\n\nb\n", "line 2 is empty"),
+        ("c.csv", "text\na\n\nb\n", r"the row after canary 0 \(from 0\) is blank"),
+        ("c.csv", "text\na\nb\n\r\n\nc\n", r"the row after canary 1 \(from 0\) is blank"),
+        ("c.csv", "\ntext\na\nb\n", "one of its first rows is blank"),
+        ("c.csv", "text\n\na\nb\n", "one of its first rows is blank"),
+    ],
+)
+def test_lines_that_would_move_the_numbers_of_canaries_are_refused(
+    name: str, content: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content.encode())
+    with pytest.raises(InputFileError, match=words):
+        new_challenge(tmp_path / name, tmp_path / "challenge")
+    assert not (tmp_path / "challenge").exists()
+
+
+def test_blank_rows_after_the_last_are_no_canaries(tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_bytes(b"text\na\nb\nc\n\n\r\n")
+    assert new_challenge(tmp_path / "c.csv", tmp_path / "challenge").examples == 3
+
+
 def test_what_is_no_regular_file_holds_no_canaries(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="no regular file"):
         new_challenge("/dev/zero", tmp_path / "challenge")

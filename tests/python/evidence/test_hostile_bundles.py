@@ -1,5 +1,8 @@
 """Bundles that were tampered with are invalid, and say why; nothing of them is believed."""
 
+import errno
+import functools
+import itertools
 import json
 import os
 import re
@@ -19,9 +22,10 @@ from command_line import leakbound
 from commitments import PROTOCOL, scored
 from leakbound._base import archives
 from leakbound._base.records import parsed
-from leakbound.errors import MissingExtraError, ResultFormatError
+from leakbound.errors import BundleError, MissingExtraError, ResultFormatError
 from leakbound.evidence import contents, manifest, recipe, verify_bundle
 from leakbound.evidence.comparison import difference
+from leakbound.evidence.manifest import MANIFEST
 from leakbound.planning import Opening
 
 QUICK, LONG = 20, 200
@@ -163,8 +167,8 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("audit.json", "arguments/confidence", {"mapping": []}, "inputs: confidence is {}"),
         ("audit.json", "arguments/scores", {"mapping": [["loss", PURE]]}, "something else than"),
         ("audit.json", "arguments/scores/mapping/0/0", "margin", "audit: .*attack"),
-        ("audit.json", "arguments/features", {"array": "array-0"}, "protocol: features"),
-        ("audit.json", "arguments/prior", {"array": "array-0"}, "protocol: prior"),
+        ("audit.json", "arguments/features", {"array": "array-1"}, "protocol: features"),
+        ("audit.json", "arguments/prior", {"array": "array-1"}, "protocol: prior"),
         ("audit.json", "arguments/claim/object", "Popen", "none of a bundle"),
         ("audit.json", "arguments/claim/fields", {"x": {"value": 1}}, "none of a bundle"),
         ("audit.json", "arguments/checkpoint", {"value": "/tmp/x"}, "takes no 'checkpoint'"),
@@ -172,11 +176,13 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("audit.json", "arguments/seed", {"value": "x"}, "protocol: seed must be an integer"),
         ("audit.json", "arguments/scores", {"array": "array-9"}, "none of a bundle"),
         ("audit.json", "arguments/scores", {"value": 3}, "scores is 3, which this argument"),
-        ("audit.json", "arguments/member", {"array": "array-0"}, "not that of the plan"),
+        ("audit.json", "arguments/member", {"array": "array-1"}, "not that of the plan"),
         ("audit.json", "arguments", [], "none of the audits"),
         ("audit.json", "audit", "audit_panoramia", "takes no|makes no"),
         ("audit.json", "audit", "os.system", "none of the audits"),
         ("audit.json", "layout", 2, "another layout"),
+        ("audit.json", "layout", 1.0, "another layout"),
+        ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
         ("protocol.json", "confidence", 0.9, "protocol: confidence"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
@@ -204,6 +210,10 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
 def test_forged_content_is_seen(
     name: str, place: str, value: Any, words: str, bundle: Path
 ) -> None:
+    if value == {"array": "array-1"}:
+        with np.load(bundle / "inputs.npz") as held:
+            arrays = {**held, "array-1": held["array-0"]}
+        np.savez_compressed(bundle / "inputs.npz", **arrays)
     tampered(bundle, name, change(place, value))
     found = why(bundle)
     assert re.search(words, found), found
@@ -219,6 +229,41 @@ def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> No
     else:
         summed(bundle)
     assert why(bundle)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"noise_multiplier": 9, "noise_multiplier": 1}', "occurs twice in one object"),
+        ('{"steps": 1}{}', "accountant.json: not JSON"),
+        ('{"steps": 1}\0', "accountant.json: not JSON"),
+        ("\xff", "can't decode"),
+        ("[]", "is no table"),
+        ('{"a": "\\ud800"}', "UTF-8 cannot"),
+    ],
+)
+def test_what_the_accountant_was_told_can_be_read_in_one_way(
+    text: str, words: str, bundle: Path
+) -> None:
+    """It is compared with nothing, but whoever reads it by another parser reads the same."""
+    (bundle / "accountant.json").write_bytes(text.encode("latin-1"))
+    resealed(bundle)
+    found = why(bundle)
+    assert found.startswith("accountant: ")
+    assert words in found
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_no_two_files_stand_in_for_each_other(*, sealed: bool, bundle: Path) -> None:
+    for one, other in itertools.combinations(names(bundle), 2):
+        kept = {file.name: file.read_bytes() for file in bundle.iterdir()}
+        (bundle / one).write_bytes(kept[other])
+        (bundle / other).write_bytes(kept[one])
+        if sealed:
+            (summed if MANIFEST in {one, other} else resealed)(bundle)
+        assert why(bundle), (one, other)
+        for name, content in kept.items():
+            (bundle / name).write_bytes(content)
 
 
 def test_another_page_scores_or_plan(bundle: Path, whole: tuple[Path, Opening]) -> None:
@@ -272,7 +317,8 @@ def test_a_bundle_that_opens_another_commitment(bundle: Path) -> None:
 
 def test_files_are_no_larger_than_is_read(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the size that the system tells, before a byte of them is read."""
-    for name, most in (("report.html", 1 << 26), ("inputs.npz", 1 << 32), ("audit.json", 1 << 22)):
+    limits = {"report.html": 26, "inputs.npz": 32, "audit.json": 22, "result.json": 24}
+    for name, most in ((name, 1 << bits) for name, bits in limits.items()):
         kept = (bundle / name).read_bytes()
         with (bundle / name).open("r+b") as file:
             file.truncate(most + 1)  # a hole, which takes no room
@@ -328,6 +374,32 @@ def forge_sizes(path: Path, size: int) -> None:
     path.write_bytes(content)
 
 
+def test_an_array_is_named_once(bundle: Path) -> None:
+    """Or 74 kB of zeros are hundreds of attacks on many examples, and verifying takes minutes."""
+
+    def doubled(content: Any) -> None:
+        scores = content["arguments"]["scores"]["mapping"]
+        scores.append(["again", scores[0][1]])
+
+    tampered(bundle, "audit.json", doubled)
+    assert why(bundle) == (
+        "inputs: array-0 stands for two arguments, and each has an array of its own"
+    )
+
+
+def test_verifying_ends_when_its_time_is_up(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def audited(*_: Any, **__: Any) -> Any:
+        while True:
+            pass
+
+    monkeypatch.setitem(recipe.AUDITS, "audit_one_run", functools.wraps(lb.audit_one_run)(audited))
+    answer = leakbound("verify", bundle, "--most-seconds", "0.5")
+    assert answer.code == 2
+    assert "takes more than 0.5 seconds, and nothing was judged" in answer.err
+    assert "VALID" not in answer.out
+    assert leakbound("verify", bundle, "--most-seconds", "0").code == 2
+
+
 def test_archives_of_very_many_arrays(bundle: Path) -> None:
     with zipfile.ZipFile(bundle / "inputs.npz", "w") as archive:
         for i in range(1001):
@@ -357,8 +429,8 @@ def test_words_of_a_bundle_do_nothing_to_a_terminal(hostile: str, bundle: Path) 
 
 
 def test_markup_in_words_is_printed(bundle: Path) -> None:
-    tampered(bundle, "manifest.json", change(f"{NOTES}/leakbound", "[red]1[/red]"))
-    assert "leakbound [red]1[/red]" in leakbound("verify", bundle).out
+    tampered(bundle, "result.json", change("type", "[red]1[/red]"))
+    assert "is of type '[red]1[/red]'" in leakbound("verify", bundle).out
 
 
 # --- canaries, and what is not there --------------------------------------------------------------
@@ -375,6 +447,33 @@ def test_a_missing_package_is_no_verdict(bundle: Path, monkeypatch: pytest.Monke
     assert leakbound("verify", bundle).code == 2
 
 
+def test_a_disk_or_a_memory_that_fails_is_no_verdict(
+    bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An honest bundle on a machine with bad sectors, or little memory, is not INVALID."""
+
+    def failing(error: BaseException) -> Callable[..., Any]:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise error
+
+        return fail
+
+    unread = OSError(errno.EIO, "Input/output error")
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "digest", failing(unread))
+        with pytest.raises(OSError, match="Input/output"):
+            verify_bundle(bundle)
+        answer = leakbound("verify", bundle)
+        assert (answer.code, "INVALID" in answer.out) == (2, False)
+    with monkeypatch.context() as patch:
+        patch.setattr(archives.np, "empty", failing(MemoryError()))
+        with pytest.raises(MemoryError):
+            verify_bundle(bundle)
+        answer = leakbound("verify", bundle)
+        assert (answer.code, "INVALID" in answer.out) == (2, False)
+        assert "too little memory for this bundle, and nothing was judged" in answer.err
+
+
 def test_canaries_that_no_protocol_names(bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "canaries.csv").write_bytes(b"text\none\n")
     assert "no protocol here names the digest" in why(bundle, canaries=tmp_path / "canaries.csv")
@@ -383,9 +482,31 @@ def test_canaries_that_no_protocol_names(bundle: Path, tmp_path: Path) -> None:
 # --- other versions -------------------------------------------------------------------------------
 
 
-def by_other(bundle: Path, what: str = "numpy") -> None:
-    """Say that another version made a bundle."""
+def by_other(bundle: Path, what: str = "instructions") -> None:
+    """Say that another version made a bundle, wherever it says so."""
+    if what != "instructions":
+        tampered(bundle, "result.json", change(f"provenance/{what}", "0.0.9"))
     tampered(bundle, "manifest.json", change(f"{NOTES}/{what}", "0.0.9"))
+
+
+@pytest.mark.parametrize("name", ["leakbound", "python", "numpy"])
+def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
+    tampered(bundle, "result.json", change(f"provenance/{name}", "0.0.9"))
+    stated = f"result: made by {name} 0.0.9, it says, and manifest.json says "
+    assert why(bundle).startswith(stated)
+    certified = "0.1.0, certified by nobody"
+    tampered(bundle, "result.json", change(f"provenance/{name}", certified))
+    tampered(bundle, "manifest.json", change(f"{NOTES}/{name}", certified))
+    assert why(bundle) == f"manifest: {certified!r} is no version of {name}"
+
+
+def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_path: Path) -> None:
+    plan, scores = scored()
+    data: Any = lb.audit_one_run(scores, plan).to_dict()
+    data["provenance"]["numpy"] = "0.0.9"
+    with pytest.raises(BundleError, match=r"would not verify: result: made by numpy 0\.0\.9"):
+        lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
+    assert not (tmp_path / "bundle").exists()
 
 
 @pytest.mark.parametrize(
@@ -508,6 +629,20 @@ def test_what_the_auditor_stated_has_no_last_places() -> None:
     data: Any = small.to_dict()
     data["claim"] = data["claim"] | {"delta": 9e-13}
     assert "claim.delta is" in difference(small, lb.AuditResult.from_dict(data), exact=False)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(1e-15, 1e-13), (0.0, 1e-15), (1e-300, 2e-300)])
+def test_tiny_numbers_are_told_apart_whatever_the_version(mine: float, theirs: float) -> None:
+    """A p-value of 1e-15 is no 1e-13: last places are a share of a number, not a length."""
+    plan, scores = scored()
+    data = lb.audit_one_run(scores, plan).to_dict()
+    one, other, near = (
+        lb.AuditResult.from_dict({**data, "bound": bound})
+        for bound in (mine, theirs, mine * (1 + 1e-12))
+    )
+    for exact in (True, False):
+        assert "bound is" in difference(one, other, exact=exact)
+    assert difference(one, near, exact=False) == ""
 
 
 def test_minus_nothing_is_not_nothing() -> None:

@@ -26,21 +26,27 @@ SHORT = Recipe(
     claim=GaussianDP(),
 )
 """About a second: faults that the full demo refutes by little are left to the long suite."""
-BY = {
-    "no noise": "steps",
-    "noise divided by the batch size twice": "steps",
-    "same noise in every step": "steps",
-    "no clipping": "steps",
-    "half the rate in the accountant": "accounting",
-    "half the rate in accountant and watch": "sampling",
-    "batches of fixed size": "sampling",
-}
+QUICK = (
+    "no noise",
+    "noise divided by the batch size twice",
+    "same noise in every step",
+    "no clipping",
+    "half the rate in the accountant",
+    "half the rate in accountant and watch",
+    "batches of fixed size",
+)
 NAMED = {fault.name: fault for fault in FAULTS}
 
 
-@pytest.mark.parametrize("name", BY)
+def test_a_fault_names_the_audit_that_refutes_it_or_why_none_does() -> None:
+    """A run that is refuted by another audit, as one in twenty correct runs is, shows nothing."""
+    for fault in FAULTS:
+        assert [fault.correct, fault.by is not None, bool(fault.unseen)].count(True) == 1
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_faults_are_refuted(name: str) -> None:
-    assert BY[name] in train(NAMED[name], SHORT, 0).audit.refuted_by
+    assert NAMED[name].by in train(NAMED[name], SHORT, 0).audit.refuted_by
 
 
 @pytest.mark.parametrize("seed", [0, 2])  # of seed 1 the mean batch is one in 70, and refuted
@@ -93,10 +99,11 @@ def test_the_command_prints_a_table_and_writes_pages(
 
 
 @pytest.mark.validity
-@pytest.mark.parametrize("fault", [f for f in FAULTS if not f.unseen and not f.correct], ids=str)
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.by], ids=lambda one: one.name)
 def test_every_fault_is_refuted_at_the_size_of_the_demo(fault: Fault) -> None:
-    missed = [seed for seed in range(20) if not train(fault, Recipe(), seed).audit.refuted_by]
-    assert missed == []
+    """By the audit that is to see it: any other may refute a correct run, too."""
+    found = {seed: train(fault, Recipe(), seed).audit.refuted_by for seed in range(20)}
+    assert {seed: by for seed, by in found.items() if fault.by not in by} == {}
 
 
 @pytest.mark.validity
@@ -107,7 +114,10 @@ def test_a_correct_run_is_refuted_no_more_often_than_stated() -> None:
 
 
 @pytest.mark.validity
-def test_a_correct_run_proves_as_much_as_is_stated() -> None:
-    audits = [train(FAULTS[0], Recipe(), seed).audit for seed in range(5)]
-    assert sum(audit.proved for audit in audits) / 5 > 4.5
-    assert sum(audit.steps.epsilon(1e-5) for audit in audits) / 5 > 6
+def test_a_correct_run_at_the_size_of_the_demo_proves_as_much_as_is_stated() -> None:
+    """20 seeds; of so many no more than `most_errors` are refuted under a guarantee that holds."""
+    audits = [train(FAULTS[0], Recipe(), seed).audit for seed in range(20)]
+    assert sum(bool(audit.refuted_by) for audit in audits) <= most_errors(20, 0.05, 10)
+    assert all(audit.proved < Recipe().epsilon for audit in audits)
+    assert sum(audit.proved for audit in audits) / 20 > 4.5
+    assert sum(audit.steps.epsilon(1e-5) for audit in audits) / 20 > 6

@@ -1,6 +1,7 @@
 """Canaries ride on the user's own code, change nothing of it, and leave without a trace."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,6 +34,7 @@ FEW: dict[str, Any] = {
     "sampling_rate": RATE,
     "max_steps": STEPS,
 }
+KINDS = ("canaries", "step_canaries")
 QUIET = 1e-9
 """A noise multiplier so small that what is released is the sum of clipped gradients."""
 
@@ -357,6 +359,79 @@ def test_schedules_of_the_learning_rate_go_on() -> None:
     assert watch.observed.steps == STEPS
 
 
+def test_layers_may_be_frozen_and_thawed_while_a_run_is_watched() -> None:
+    model = network()
+    optimizer = optimizer_of(model, noise=QUIET)
+    first = next(iter(model.parameters()))
+    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
+        for trained in (True, False, True):
+            first.requires_grad_(trained)
+            before = first.detach().clone()
+            train(model, optimizer, steps=4)
+            assert trained != torch.equal(first, before)
+    seen = watch.observed
+    np.testing.assert_allclose(seen.released, seen.design.step_coins()[:12], atol=1e-5)
+
+
+def test_parameters_may_join_while_a_run_is_watched() -> None:
+    model = network()
+    parameters = list(model.parameters())
+    optimizer = DPOptimizer(
+        torch.optim.SGD(parameters[2:], lr=0.1),
+        noise_multiplier=QUIET,
+        max_grad_norm=NORM,
+        expected_batch_size=15,
+    )
+    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
+        train(model, optimizer, steps=3)
+        for one in parameters[:2]:
+            one.grad_sample = None  # of steps without it
+        optimizer.add_param_group({"params": parameters[:2]})
+        for one in parameters[:2]:
+            one.summed_grad = None  # as the optimizer begins with
+        train(model, optimizer, steps=3)
+    seen = watch.observed
+    np.testing.assert_allclose(seen.released, seen.design.step_coins()[:6], atol=1e-5)
+    assert len(optimizer.params) == 4
+
+
+@pytest.mark.parametrize("dtypes", [(torch.bfloat16, torch.float32), (torch.float64,) * 2])
+def test_the_parameters_of_a_model_may_be_of_any_precision(
+    dtypes: tuple[torch.dtype, torch.dtype],
+) -> None:
+    """Canaries are read from parameters of the watcher, which are never of half precision."""
+
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(5, 4, dtype=dtypes[0])
+            self.last = nn.Linear(4, 3, dtype=dtypes[1])
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            hidden = self.first(inputs.to(dtypes[0])).to(dtypes[1])
+            return self.last(hidden).float()  # type: ignore[no-any-return]
+
+    model = GradSampleModule(Mixed())
+    optimizer = optimizer_of(model, noise=QUIET)
+    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
+        train(model, optimizer, steps=4)
+    seen = watch.observed
+    np.testing.assert_allclose(seen.released, seen.design.step_coins()[:4], atol=1e-5)
+
+
+def test_the_clipping_norm_may_change_from_step_to_step() -> None:
+    model = network()
+    optimizer = optimizer_of(model, noise=QUIET)
+
+    def schedule() -> None:
+        optimizer.max_grad_norm *= 0.9
+
+    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
+        train(model, optimizer, each=schedule)
+    seen = watch.observed
+    np.testing.assert_allclose(seen.released, seen.design.step_coins(), atol=1e-5)
+
+
 def test_gradients_that_were_not_cleared_are_refused_as_before() -> None:
     model = network()
     optimizer = optimizer_of(model)
@@ -484,12 +559,30 @@ def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
 def test_more_canaries_than_memory_allows_are_refused_with_the_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The number is the largest: it fits, and one in a hundred more does not."""
     monkeypatch.setattr(room, "_free", lambda _: 100_000)
     optimizer = optimizer_of(network())
-    watch = lb.watch_dp_sgd(optimizer, **FEW)
-    with pytest.raises(errors.DeviceMemoryError, match=r"take at most \d+ canaries and \d+ step"):
-        watch.__enter__()
+    asked = FEW | {"canaries": 8_000, "step_canaries": 600}
+    with pytest.raises(errors.DeviceMemoryError) as refused:
+        lb.watch_dp_sgd(optimizer, **asked).__enter__()
     assert len(optimizer.params) == 4
+    found = re.search(r"at most ([\d,]+) canaries and ([\d,]+) step", str(refused.value))
+    assert found is not None
+    most = [int(number.replace(",", "")) for number in found.groups()]
+    assert min(most) >= 2
+    with lb.watch_dp_sgd(optimizer, **FEW | dict(zip(KINDS, most, strict=True))):
+        pass
+    more = dict(zip(KINDS, (round(1.01 * one) + 1 for one in most), strict=True))
+    with pytest.raises(errors.DeviceMemoryError):
+        lb.watch_dp_sgd(optimizer, **FEW | more).__enter__()
+
+
+def test_no_number_is_named_where_not_even_the_fewest_canaries_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(room, "_free", lambda _: 100)
+    with pytest.raises(errors.DeviceMemoryError, match="not even the fewest fit"):
+        lb.watch_dp_sgd(optimizer_of(network()), **FEW).__enter__()
 
 
 def test_a_watch_is_for_one_run() -> None:

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ import pytest
 import leakbound as lb
 from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
-from leakbound._base.canonical import canonical_json
+from leakbound._base.canonical import canonical_json, plain
 from leakbound.errors import CommitmentError, LeakboundError, OptionError, OptionTypeError
-from leakbound.planning import Commitment, Opening, load_opening, read_protocol
+from leakbound.planning import Commitment, Opening, commitment, load_opening, read_protocol
 
 PLAN = lb.InclusionPlan([1, 0, 0, 1, 1], ids=["a", "b", "c", "d", "é"])
 NONCE = "00" * 31 + "ff"
@@ -110,6 +112,8 @@ def test_what_is_no_commitment_is_refused(content: str, words: str, tmp_path: Pa
             r"protocol.attacks\[0\] is of type float64",
         ),
         ({"unit": {1: 2}}, OptionTypeError, "no text"),
+        ({"notes": {"\ud800": 2}}, OptionError, "protocol.notes holds text that UTF-8 cannot"),
+        ({"notes": {"x" * 90: {1, 2}}}, OptionTypeError, r"protocol\.notes\.x{60} is of type set"),
     ],
 )
 def test_protocols_without_one_spelling_are_refused(
@@ -134,6 +138,56 @@ def test_what_a_protocol_has_to_say(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
         with pytest.raises((OptionError, OptionTypeError)):
             read_protocol(tmp_path / name)
+
+
+DEEP = ".".join("a" * 32)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{DEEP} = 1",
+        f"[{DEEP}]",
+        f"[[{DEEP}]]",
+        " .\t".join("a" * 32) + " = 1",
+        ".".join(['"a.b"'] * 32) + " = 1",
+        ".".join(["'a'"] * 32) + " = 1",
+        f"x = {{ {DEEP} = 1 }}",
+        f'x = {{ y = """b"""", {DEEP} = 1 }}',
+        f"x = {{ y = '''b''''', {DEEP} = 1 }}",
+        f'x = {{ y = "\\"", {DEEP} = 1 }}',
+        f"x = {{ y = '\\', {DEEP} = 1 }}",
+        f'x = """\n# """\n{DEEP} = 1',
+    ],
+)
+def test_a_name_of_many_parts_is_refused_unread(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TOML's parser takes time by the square of the parts of one name: 4 s for 16,000."""
+    tomllib.loads(line)  # or the test tests nothing
+    monkeypatch.setattr(commitment.tomllib, "loads", lambda _: pytest.fail("it was parsed"))
+    (tmp_path / "p.toml").write_text(line, encoding="utf-8")
+    with pytest.raises(OptionError, match="a name of more than 30 parts"):
+        read_protocol(tmp_path / "p.toml")
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [f"{DEEP}", f"'''{DEEP}'''", f'"""\n{DEEP}"""', f"'{DEEP}'", f'"\\"{DEEP}" # {DEEP}',
+     '[' + '"a.b", ' * 40 + "1.5, 2.5]"],
+)  # fmt: skip
+def test_dots_in_words_part_no_names(notes: str, tmp_path: Path) -> None:
+    said = notes if notes[0] in "'\"[" else f'"{notes}"'
+    (tmp_path / "p.toml").write_text(protocol_toml(notes=said), encoding="utf-8")
+    assert read_protocol(tmp_path / "p.toml")["notes"] == tomllib.loads(f"n = {said}")["n"]
+
+
+def test_long_names_are_spelt_out_in_errors_alone() -> None:
+    """A name of 400 kB with 60,000 parts below it would be 24 GB of names."""
+    before = time.process_time()
+    copied = plain({"x" * 400_000: [1] * 60_000}, "notes")
+    assert time.process_time() - before < 2
+    assert copied == {"x" * 400_000: [1] * 60_000}
 
 
 def test_equal_values_have_one_spelling_and_order_does_not_matter() -> None:

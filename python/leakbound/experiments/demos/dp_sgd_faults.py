@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from leakbound._base.streams import Purpose
+from leakbound.results.dp_sgd import Part
 
 __all__ = ["FAULTS", "Batches", "Fault", "PoissonBatches", "ShuffledBatches"]
 
@@ -208,6 +209,8 @@ class Fault:
     virtual: bool = False
     """Whether batches are split into virtual ones."""
     correct: bool = False
+    by: Part | None = None
+    """The audit that refutes it, whatever the others say; None of what none does."""
     unseen: str = ""
     """Why it cannot be detected; empty if it can."""
 
@@ -215,17 +218,22 @@ class Fault:
 FAULTS = (
     Fault(name="correct", correct=True),
     Fault(name="correct, virtual batches", virtual=True, correct=True),
-    Fault(name="no noise", optimizer=NoNoise),
-    Fault(name="noise not multiplied by the clipping norm", optimizer=NoiseWithoutNorm),
-    Fault(name="noise divided by the batch size twice", optimizer=NoiseDividedTwice),
-    Fault(name="noise of one virtual batch only", optimizer=NoiseOfPart, virtual=True),
-    Fault(name="same noise in every step", optimizer=RepeatedNoise),
-    Fault(name="clipping after averaging", optimizer=ClippedMean),
-    Fault(name="each layer clipped at C", optimizer=EachLayerAtC),
-    Fault(name="no clipping", optimizer=NoClipping),
-    Fault(name="half the rate in the accountant", accountant_rate=0.5),
-    Fault(name="half the rate in accountant and watch", accountant_rate=0.5, watch_rate=0.5),
-    Fault(name="batches of fixed size", batches="fixed"),
+    Fault(name="no noise", optimizer=NoNoise, by="steps"),
+    Fault(name="noise not multiplied by the clipping norm", optimizer=NoiseWithoutNorm, by="steps"),
+    Fault(name="noise divided by the batch size twice", optimizer=NoiseDividedTwice, by="steps"),
+    Fault(name="noise of one virtual batch only", optimizer=NoiseOfPart, virtual=True, by="steps"),
+    Fault(name="same noise in every step", optimizer=RepeatedNoise, by="steps"),
+    Fault(name="clipping after averaging", optimizer=ClippedMean, by="steps"),
+    Fault(name="each layer clipped at C", optimizer=EachLayerAtC, by="steps"),
+    Fault(name="no clipping", optimizer=NoClipping, by="steps"),
+    Fault(name="half the rate in the accountant", accountant_rate=0.5, by="accounting"),
+    Fault(
+        name="half the rate in accountant and watch",
+        accountant_rate=0.5,
+        watch_rate=0.5,
+        by="sampling",
+    ),
+    Fault(name="batches of fixed size", batches="fixed", by="sampling"),
     Fault(
         name="examples in a fixed order, sizes as of Poisson sampling",
         batches="rotating",

@@ -1,0 +1,82 @@
+"""Canaries of DP-SGD at the setting of a paper, without a network, by score and by claim.
+
+One training run releases, of every canary, its clipped gradient plus noise. The setting is that of
+Mahloujifar, Melis and Chaudhuri (2025, arXiv 2410.22235) on CIFAR-10: batches of 4,096 of 50,000
+examples, 2,500 steps, 5,000 canaries.
+"""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import leakbound as lb
+from leakbound.audits.dp_sgd.audit import audit_dp_sgd
+from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
+
+if TYPE_CHECKING:
+    from leakbound.claims import Claim
+
+EXAMPLES, BATCH, STEPS, CANARIES, DELTA = 50_000, 4_096, 2_500, 5_000, 1e-5
+FAMILY = lb.SubsampledGaussianDP(sampling_rate=BATCH / EXAMPLES, steps=STEPS)
+
+
+def noise_for(epsilon: float) -> float:
+    """Return the noise multiplier of which tests attain an ε."""
+    low, high = 0.5, 20.0
+    while high / low > 1 + 1e-5:
+        middle = (low * high) ** 0.5
+        more = FAMILY.attained(middle, "both").epsilon(DELTA) > epsilon
+        low, high = (middle, high) if more else (low, middle)
+    return high
+
+
+def play(noise: float, seed: int) -> dict[str, float]:
+    """Return the ε that one run proves, by score and claim."""
+    design = CanaryDesign.create(
+        canaries=CANARIES,
+        step_canaries=None,
+        sampling_rate=FAMILY.sampling_rate,
+        max_steps=STEPS,
+        seed=seed,
+    )
+    recorder, rng, dots = Recorder(design), np.random.default_rng([seed, 77]), np.zeros(CANARIES)
+    for _ in range(STEPS):
+        values = noise * rng.normal(size=design.size)
+        values[recorder.included()] += 1
+        dots += values[:CANARIES]
+        recorder.record(values, noise, int(rng.binomial(EXAMPLES, FAMILY.sampling_rate)))
+    seen, member = recorder.observed(), design.member()
+    watched = audit_dp_sgd(seen, examples=(EXAMPLES, EXAMPLES))
+    scores = {"dot products": dots, "likelihood ratios": seen.log_odds}
+    claims: dict[str, Claim] = {
+        "no family": lb.ApproxDP(delta=DELTA),
+        "Gaussian DP": lb.GaussianDP(),
+    }
+    found = {
+        f"{score}, {name}": lb.audit_one_run(scores[score], member, claim=claim).epsilon(DELTA)
+        for score in scores
+        for name, claim in claims.items()
+    }
+    found["likelihood ratios, DP-SGD"] = watched.membership.epsilon(DELTA)
+    return found | {"steps": watched.steps.epsilon(DELTA)}
+
+
+def main() -> None:
+    """Print the mean over games, the least and the most."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=4)
+    options = parser.parse_args()
+    for epsilon in (8.0, 4.0, 2.0):
+        noise = noise_for(epsilon)
+        games = [play(noise, seed) for seed in range(options.games)]
+        sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
+        for name in games[0]:
+            proved = [game[name] for game in games]
+            spread = f"{np.mean(proved):.2f} ({min(proved):.2f}, {max(proved):.2f})"
+            sys.stdout.write(f"  {name}: {spread}\n")
+
+
+if __name__ == "__main__":
+    main()
