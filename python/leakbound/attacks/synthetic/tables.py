@@ -265,7 +265,7 @@ def _encode(
 def _numbers(column: RawColumn, records: int) -> FloatArray:
     """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
     values = column.values
-    if column.kind == "date":
+    if column.kind in {"date", "zoned"}:
         days = (values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
         values = np.where(column.missing, 0.0, days)
     inside = np.sort(values[:records][~column.missing[:records]])
