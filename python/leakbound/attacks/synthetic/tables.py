@@ -164,7 +164,7 @@ class Tables:
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             column = joined(parts)
-            if column.kind != parts[0].kind and {column.kind, parts[0].kind}.isdisjoint({"empty"}):
+            if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
                 notes.append(f"column {name!r} is of another kind in other tables: taken as words")
             if name in categorical:
                 column = RawColumn(column.as_words(), column.missing, "word")
