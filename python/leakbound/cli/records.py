@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound.errors import FeaturesError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -36,7 +38,7 @@ def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[A
             continue
         distinct, which = np.unique(np.concatenate(words), return_inverse=True)
         read: NDArray[Any] | None = _numbers(distinct)
-        read = _dates(distinct) if read is None else read
+        read = _dates(distinct, name) if read is None else read
         if read is None:
             continue
         parts = np.split(read[which], np.cumsum([column.size for column in words])[:-1])
@@ -55,14 +57,24 @@ def _numbers(words: NDArray[np.str_]) -> NDArray[Any] | None:
     return _read(words, number, np.float64(np.nan))
 
 
-def _dates(words: NDArray[np.str_]) -> NDArray[Any] | None:
+def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
+    zoned = set[bool]()
+
     def date(word: str) -> np.datetime64:
         moment = dt.datetime.fromisoformat(word)
+        zoned.add(moment.tzinfo is not None)
         if moment.tzinfo is not None:
             moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
         return np.datetime64(moment, "us")
 
-    return _read(words, date, np.datetime64("NaT", "us"))
+    found = _read(words, date, np.datetime64("NaT", "us"))
+    if found is not None and len(zoned) > 1:
+        message = (
+            f"column {name!r} holds dates with a time zone and dates without: the way in which a "
+            "value is written must not tell who is a member; give all of them one, or none"
+        )
+        raise FeaturesError(message)
+    return found
 
 
 def _read(

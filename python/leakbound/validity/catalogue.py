@@ -296,10 +296,13 @@ _JOINT: dict[str, dict[str, Any]] = {
 }
 _PAIRS = ((0.5, 0.5), (0.5, 0.73), (0.6, 0.8), (0.8, 0.8), (0.73, 0.95))
 _LIMITS: dict[str, tuple[float, dict[str, Any]]] = {
-    "real-nonmembers": (logit(0.73), {"real_nonmembers": True}),
+    "real-nonmembers": (2 * logit(0.73), {"real_nonmembers": True}),
     "c-upper": (logit(0.73) - logit(0.6), {"c_upper": logit(0.6)}),
 }
-"""What makes c + ε speak of ε, and the true ε, where the attack is right with probability 0.73."""
+"""What makes c + ε speak of ε, and the true ε, where the attack is right with probability 0.73.
+
+Of two real examples, both answers change where one replaces the other.
+"""
 
 
 def _panoramia() -> Iterator[Case]:

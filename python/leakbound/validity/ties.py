@@ -217,7 +217,8 @@ def _panoramia() -> Iterator[Case]:
             trial = CoarsePairs(150, "4", *pair, gamma, delta, options=options)
             yield row("c, c+ε", cuts, truth=f"γ={gamma:g},δ={delta:g}", trial=trial, long=DEAR)
     together = logit(0.8)
-    real = CoarsePairs(150, "4", 0.5, 0.8, epsilon=together, options={"real_nonmembers": True})
+    both = 2 * together  # to replace one real example by another changes two answers
+    real = CoarsePairs(150, "4", 0.5, 0.8, epsilon=both, options={"real_nonmembers": True})
     yield row("ε, real-nonmembers", "kl", truth="values=4", trial=real, long=MODERATE)
     known = {"c_upper": logit(0.6)}
     limited = CoarsePairs(150, "4", *pair, epsilon=together - logit(0.6), options=known)

@@ -21,6 +21,7 @@ from leakbound.attacks.synthetic import (
     local_likelihood,
     nearest_synthetic,
     neighbourhood,
+    neighbours,
     similarity,
 )
 from leakbound.attacks.synthetic import scores as scoring
@@ -214,6 +215,90 @@ def test_the_same_value_is_written_in_one_way_only() -> None:
     words = read_columns({"x": ["0.1"]}, "words")["x"]
     with pytest.raises(errors.FeaturesError, match="must not tell who is a member"):
         pooled(double, words, "x")
+
+
+MADE_OF: dict[str, tuple[Any, Any]] = {
+    "half precision": (np.array([0.1, 7.3], np.float16), np.array([0.1, 7.3])),
+    "half and single": (np.array([0.1, 7.3], np.float16), np.array([0.1, 7.3], np.float32)),
+    "objects": (np.array([np.float32(0.1), np.float32(7.3)], object), np.array([0.1, 7.3])),
+    "among words": (np.array([1, "a"], object), np.array([1.0, "a"], object)),
+    "booleans among words": (np.array([True, "a"], object), np.array(["true", "a"])),
+}
+
+
+@pytest.mark.parametrize("types", MADE_OF)
+def test_types_of_a_side_do_not_tell_it(types: str) -> None:
+    members, others = (read_columns({"x": values}, "table")["x"] for values in MADE_OF[types])
+    for one, other in ((members, others), (others, members)):
+        values = pooled(one, other, "x").values
+        assert values[:2].tolist() == values[2:].tolist()
+
+
+def test_numbers_beyond_the_coarser_precision_stay_as_they_are() -> None:
+    half, double = (
+        read_columns({"x": np.array(values)}, "table")["x"]
+        for values in (np.array([0.5], np.float16), [1e5])
+    )
+    assert pooled(half, double, "x").values.tolist() == [0.5, 1e5]
+
+
+def test_time_zones_do_not_tell_a_side() -> None:
+    moment = pd.Series(pd.to_datetime(["2024-07-01T12:00", None, "2024-07-02T00:00"]))
+    here = moment.dt.tz_localize("Europe/Berlin")
+    zoned, utc, naive = (
+        read_columns({"x": column}, "table")["x"]
+        for column in (here, here.dt.tz_convert("UTC"), moment)
+    )
+    values = pooled(zoned, utc, "x").values
+    assert np.array_equal(values[[0, 2]], values[[3, 5]])
+    assert values[0] == np.datetime64("2024-07-01T10:00")
+    with pytest.raises(errors.FeaturesError, match="with a time zone for members and dates for"):
+        pooled(zoned, naive, "x")
+    mixed = [dt.datetime(2024, 7, 1, tzinfo=dt.UTC), dt.datetime(2024, 7, 1)]
+    with pytest.raises(errors.FeaturesError, match="with a time zone and dates without"):
+        read_columns({"x": np.array(mixed, object)}, "the members")
+    records = {"x": here, "y": [1.0, 2.0, 3.0]}
+    assert not Tables.of(records, {"x": moment, "y": [1.0, 2.0, 3.0]}).notes
+
+
+def test_large_searches_find_what_is_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single precision finds candidates, and where it may be wrong double precision does."""
+    rng = np.random.default_rng(11)
+    points = rng.normal(size=(3000, 8))
+    points[:600] = points[0] + 1e-4 * rng.normal(size=(600, 8))  # too close for single precision
+    points[600:1200, 2:] = 0
+    points[600:1200] = points[600:1200].round()  # equally far from many
+    queries = points[rng.integers(0, 3000, 800)] + 1e-5 * rng.normal(size=(800, 8))
+    queries[::2] = rng.normal(size=(400, 8))
+    precise, searched = neighbours._Precise.candidates, list[int]()
+
+    def counted(self: Any, rows: Any) -> Any:
+        searched.append(len(rows))
+        return precise(self, rows)
+
+    monkeypatch.setattr(neighbours._Precise, "candidates", counted)
+    monkeypatch.setattr(neighbours, "LARGE", 1)
+    found = neighbours.nearest(points, queries, 11, what="", shown=False)
+    assert 50 < sum(searched) < 400
+    apart = np.sqrt(((queries[:, None] - points) ** 2).sum(axis=2))
+    exact = np.sort(apart, axis=1)[:, :11]
+    assert np.array_equal(found.distances, np.take_along_axis(apart, found.indices, 1))
+    assert (np.diff(np.sort(found.indices, axis=1), axis=1) > 0).all()  # no point is found twice
+    assert (found.distances <= exact * (1 + neighbours.EVEN)).all()
+    near = exact[:, -1] < 0.01
+    assert near.sum() > 50
+    assert np.array_equal(found.distances[near], exact[near])
+    monkeypatch.setattr(neighbours, "EVEN", 1e12)  # nothing is in doubt
+    assert not np.array_equal(
+        neighbours.nearest(points, queries, 11, what="", shown=False).distances[near], exact[near]
+    )
+
+
+def test_no_more_folds_than_lessons_need() -> None:
+    most = scoring.MOST_LESSONS
+    assert scoring._needed(most, 5) == 5
+    assert scoring._needed(2 * most, 5) == 2
+    assert scoring._needed(most * 3 // 2, 5) == 3
 
 
 def test_similarity_sees_copies_and_fresh_data() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leakbound as lb
-from leakbound import stats
+from leakbound import errors, stats
 
 BETA = 0.05
 
@@ -127,6 +127,53 @@ def test_real_non_members_give_a_lower_bound(
     assert result.ceiling == result.attack.ceiling
     assert "not a lower bound" not in result.theorem
     assert result.warnings == ()
+
+
+def test_real_non_members_are_audited_as_the_random_split_that_they_are(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    """One code for both: the same pairs, path, level and bound, for every policy and for δ."""
+    _, attack, member = scores
+    noise = np.random.default_rng(0).random(member.size)
+    for delta, cuts in ((0.0, None), (0.0, lb.UnionBound()), (0.0, lb.Split()), (1e-4, None)):
+        result = lb.audit_panoramia(
+            noise, attack, member, real_nonmembers=True, delta=delta, cuts=cuts, seed=3
+        )
+        claim = lb.ApproxDP(delta=delta) if delta else lb.PureDP()
+        split = lb.audit_one_run(
+            attack, member, design="random_split", claim=claim, cuts=cuts, seed=3
+        )
+        assert result.bound == split.bound > 1
+        assert (result.m, result.guesses, result.correct, result.path, result.ceiling) == (
+            split.m,
+            split.guesses,
+            split.correct,
+            "pairs",
+            split.ceiling,
+        )
+        assert result.options["pairs"] == split.options["pairs"]
+        assert result.options["level"] == pytest.approx(0.05)
+        assert split.theorem in result.theorem
+        assert lb.PanoramiaResult.from_json(result.to_json()) == result
+    one_sided = lb.audit_panoramia(noise, attack, member, c_upper=0.0)
+    assert one_sided.bound < lb.audit_panoramia(noise, attack, member, real_nonmembers=True).bound
+
+
+def test_what_real_non_members_refuse(
+    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    _, attack, member = scores
+    for options, words in (
+        ({"delta": 1e-3, "relaxation": "published"}, "is for generated non-members"),
+        ({"cuts": lb.Weighted()}, "which of a pair"),
+        ({"tail": "hoeffding"}, "is for cuts=UnionBound"),
+    ):
+        with pytest.raises(errors.IncompatibleOptionsError, match=words):
+            lb.audit_panoramia(
+                np.cos(1e4 * attack), attack, member, real_nonmembers=True, **options
+            )
+    with pytest.raises(errors.NoPairsError, match="are members"):
+        lb.audit_panoramia([1, 2, 3], [1, 2, 3], [1, 1, 1], real_nonmembers=True)
 
 
 def test_a_baseline_can_refute_the_upper_limit_on_c(

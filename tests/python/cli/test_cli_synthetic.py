@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from command_line import leakbound
+from leakbound import errors
 from leakbound.cli.records import typed
 from leakbound.experiments.demos import synthetic as demo
 
@@ -135,6 +136,17 @@ def test_a_column_is_what_all_tables_together_say() -> None:
     assert np.isnat(one["d"][1])
     one, other = typed([first, {"n": words("many"), "d": words("soon"), "z": words("1")}])
     assert {column.dtype.kind for column in (*one.values(), *other.values())} == {"U"}
+
+
+def test_dates_with_and_without_a_time_zone_are_refused() -> None:
+    def dates(*values: str) -> dict[str, np.ndarray[Any, Any]]:
+        return {"d": np.array(values)}
+
+    alike = dates("2024-01-01T00:00+01:00", ""), dates("2023-12-31T23:00Z", "null")
+    one, other = typed(alike)
+    assert one["d"][0] == other["d"][0]
+    with pytest.raises(errors.FeaturesError, match="column 'd' holds dates with a time zone and"):
+        typed([alike[0], dates("2024-01-01T00:00", "")])
 
 
 def test_the_demo_finds_what_it_should(tmp_path: Path) -> None:

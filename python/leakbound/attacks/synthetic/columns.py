@@ -2,7 +2,7 @@
 
 import datetime as dt
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -24,13 +24,15 @@ __all__ = [
 
 TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
 """A data frame, a mapping from names to columns, or a two-dimensional array."""
-ColumnKind: TypeAlias = Literal["number", "date", "flag", "word", "empty"]
+ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empty"]
 
 _LISTED = 5
 """Names that a message lists."""
+_DOUBLE = np.dtype(np.float64)
 _KINDS: dict[ColumnKind, str] = {
     "number": "numbers",
     "date": "dates",
+    "zoned": "dates with a time zone",
     "flag": "booleans",
     "word": "words",
     "empty": "nothing",
@@ -41,22 +43,21 @@ _KINDS: dict[ColumnKind, str] = {
 class RawColumn:
     """One column of one table.
 
-    `values` are float64, datetime64[us] or str; those that `missing` marks mean nothing. `single`
-    says that numbers have the precision of float32, or less.
+    `values` are float64, datetime64[us] (of UTC where they had a time zone) or str; those that
+    `missing` marks mean nothing. `precision` is that of the numbers as given: float64 or less.
     """
 
     values: NDArray[Any]
     missing: BoolArray
     kind: ColumnKind
-    single: bool = False
+    precision: np.dtype[Any] = _DOUBLE
 
     def as_words(self) -> NDArray[np.str_]:
         """Return the values as text; whole numbers have no decimals, whatever their type was."""
         if self.kind != "number":
             return self.values.astype(np.str_)
         distinct, which = np.unique(self.values, return_inverse=True)
-        text = [f"{x:.0f}" if float(x).is_integer() else repr(float(x)) for x in distinct]
-        return np.array(text, dtype=np.str_)[which]
+        return np.array([_written(x) for x in distinct.tolist()], dtype=np.str_)[which]
 
 
 def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
@@ -118,26 +119,31 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
             "not tell who is a member; read both tables alike"
         )
         raise FeaturesError(message)
-    single = members.single or nonmembers.single
     column = joined([members, nonmembers])
-    if single and column.kind == "number":
-        values = column.values.astype(np.float32).astype(np.float64)
-        return RawColumn(values, column.missing, "number", single=True)
+    coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
+    if coarse != _DOUBLE and column.kind == "number":
+        with np.errstate(over="ignore"):
+            rounded = column.values.astype(coarse).astype(np.float64)
+        values = np.where(np.isfinite(rounded), rounded, column.values)
+        return RawColumn(values, column.missing, "number", coarse)
     return column
 
 
 def joined(columns: list[RawColumn]) -> RawColumn:
     """Put the same column of several tables under each other, as the kind that all have in common.
 
-    Where kinds differ, all are words.
+    Where kinds differ, all are words; dates with a time zone are those of UTC.
     """
     kinds = {column.kind for column in columns} - {"empty"}
+    if kinds == {"date", "zoned"}:
+        kinds = {"date"}
     missing = np.concatenate([column.missing for column in columns])
     if len(kinds) > 1:
         words = np.concatenate([column.as_words() for column in columns])
         return RawColumn(words, missing, "word")
     kind: ColumnKind = kinds.pop() if kinds else "empty"
-    blank = {"number": np.float64(0), "date": np.datetime64(0, "us")}.get(kind, np.str_(""))
+    moment = np.datetime64(0, "us")
+    blank = {"number": np.float64(0), "date": moment, "zoned": moment}.get(kind, np.str_(""))
     parts = [
         np.full(column.missing.size, blank) if column.kind == "empty" else column.values
         for column in columns
@@ -189,16 +195,18 @@ def _column(values: NDArray[Any], name: str) -> RawColumn:
         words = np.where(values, "true", "false")
         return _settled(words, np.zeros(values.size, np.bool_), "flag")
     if kind in "iuf":
-        return _of_numbers(values.astype(np.float64), name, single=_is_single(values.dtype))
+        return _of_numbers(values.astype(np.float64), name, _coarsest([values.dtype]))
     message = f"{name} holds {values.dtype}, which is neither numbers, dates nor words"
     raise FeaturesError(message)
 
 
-def _is_single(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "f" and dtype.itemsize <= np.dtype(np.float32).itemsize
+def _coarsest(types: Iterable[Any]) -> np.dtype[Any]:
+    """Return the least precise of some types of numbers; whole numbers are exact."""
+    floats = [np.dtype(one) for one in types if np.issubdtype(one, np.floating)]
+    return min(floats, key=lambda one: one.itemsize, default=_DOUBLE)
 
 
-def _of_numbers(values: NDArray[np.float64], name: str, *, single: bool = False) -> RawColumn:
+def _of_numbers(values: NDArray[np.float64], name: str, precision: np.dtype[Any]) -> RawColumn:
     infinite = np.flatnonzero(np.isinf(values))
     if infinite.size:
         message = (
@@ -208,7 +216,7 @@ def _of_numbers(values: NDArray[np.float64], name: str, *, single: bool = False)
         raise FeaturesError(message)
     missing = np.isnan(values)
     column = _settled(np.where(missing, 0.0, values), missing, "number")
-    return replace(column, single=single)
+    return replace(column, precision=min(precision, _DOUBLE, key=lambda one: one.itemsize))
 
 
 def _of_objects(values: NDArray[Any], name: str) -> RawColumn:
@@ -221,12 +229,36 @@ def _of_objects(values: NDArray[Any], name: str) -> RawColumn:
         return _settled(words, missing, "flag")
     if all(issubclass(one, numbers.Real | np.number) for one in types):
         filled = np.where(missing, np.nan, values).astype(np.float64)
-        return _of_numbers(filled, name)
+        return _of_numbers(filled, name, _coarsest(one for one in types if hasattr(one, "dtype")))
     if all(issubclass(one, dt.date | np.datetime64) for one in types):
-        filled = np.where(missing, np.datetime64("NaT"), values)
-        return _settled(filled.astype("datetime64[us]"), missing, "date")
-    words = np.array([str(value) for value in np.where(missing, "", values)], dtype=np.str_)
+        return _of_dates(values, missing, name)
+    words = np.array([_written(value) for value in np.where(missing, "", values)], dtype=np.str_)
     return _settled(words, missing | (words == ""), "word")
+
+
+def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> RawColumn:
+    """Read dates, all of them with a time zone or none: those that have one as UTC."""
+    there = values[~missing].tolist()
+    zoned = {getattr(value, "tzinfo", None) is not None for value in there}
+    if len(zoned) > 1:
+        message = (
+            f"{name} holds dates with a time zone and dates without: give all of them one, or none"
+        )
+        raise FeaturesError(message)
+    filled = np.full(values.size, np.datetime64("NaT", "us"))
+    if zoned == {True}:
+        there = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in there]
+    filled[~missing] = np.array(there, dtype="datetime64[us]")
+    return _settled(filled, missing, "zoned" if zoned == {True} else "date")
+
+
+def _written(value: object) -> str:
+    """Return a value as text, the same for equal numbers of any type."""
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()
+    if isinstance(value, float | np.floating):
+        return f"{value:.0f}" if float(value).is_integer() else repr(float(value))
+    return str(value)
 
 
 def _is_missing(value: object) -> bool:

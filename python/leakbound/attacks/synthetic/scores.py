@@ -251,14 +251,14 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     Boosted trees tell synthetic records from all others, as the discriminator of LOGAN's black-box
     attack does; each record is scored by trees that were grown without it. Trees see values of
     single columns, and so find what distances miss. Each fold learns from at most 20,000 records of
-    either kind.
+    either kind; where fewer folds leave as many to learn from, there are no more than these.
 
     Parameters
     ----------
     tables : Tables
         Records and synthetic table.
     folds : int
-        Parts that records are divided into, at least 2.
+        Parts that records are divided into at most, at least 2.
 
     Returns
     -------
@@ -288,6 +288,7 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
         from sklearn.ensemble import HistGradientBoostingClassifier
     rng = Purpose.SYNTHETIC_FOLDS.rng(tables.seed)
     size = len(tables.points)
+    folds = _needed(size, folds)
     fold = rng.permutation(np.arange(size) % folds)
     found = np.zeros(size)
     parts = track(range(folds), "Classifiers", total=folds, shown=tables.progress)
@@ -339,6 +340,12 @@ def _part(tables: Tables, size: int, which: int) -> IntArray:
         return np.arange(size)
     drawn = Purpose.SYNTHETIC_PART.rng(tables.seed, which).choice(size, MOST, replace=False)
     return np.sort(drawn).astype(np.int64)
+
+
+def _needed(size: int, folds: int) -> int:
+    """Return the fewest folds whose lessons are as large as they may be; at most so many."""
+    enough = (f for f in range(2, folds) if size - -(-size // f) >= MOST_LESSONS)
+    return next(enough, folds)
 
 
 def _drawn(rows: IntArray, rng: np.random.Generator) -> IntArray:

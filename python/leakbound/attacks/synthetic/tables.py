@@ -164,7 +164,7 @@ class Tables:
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             column = joined(parts)
-            if column.kind != parts[0].kind and {column.kind, parts[0].kind}.isdisjoint({"empty"}):
+            if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
                 notes.append(f"column {name!r} is of another kind in other tables: taken as words")
             if name in categorical:
                 column = RawColumn(column.as_words(), column.missing, "word")
@@ -265,7 +265,7 @@ def _encode(
 def _numbers(column: RawColumn, records: int) -> FloatArray:
     """Return numbers or dates in units of their spread; far ones grow as logarithms do."""
     values = column.values
-    if column.kind == "date":
+    if column.kind in {"date", "zoned"}:
         days = (values - np.datetime64(0, "us")) / np.timedelta64(1, "D")
         values = np.where(column.missing, 0.0, days)
     inside = np.sort(values[:records][~column.missing[:records]])

@@ -19,7 +19,7 @@ from leakbound.claims import FAMILIES, Claim
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
-__all__ = ["audit_split"]
+__all__ = ["audit_split", "split_theorem"]
 
 _COINS = (
     "Members and non-members of a random split are matched at random; given the pairs and what is "
@@ -77,7 +77,7 @@ def audit_split(
     result = one_run_result(
         attacks.prove(request.level, prove),
         request,
-        theorem=_theorem(claim).replace("{unit}", unit),
+        theorem=split_theorem(claim, unit),
         assumptions=_assumptions(request, unit, attacks.others),
         options=_options(units, pairs, request),
         warnings=delta_warnings(claim.delta, pairs.count),
@@ -106,10 +106,10 @@ def _digested(codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
     return {name: values.astype(np.int64) for name, values in codes.items()}
 
 
-def _theorem(claim: Claim) -> str:
-    if isinstance(claim, FAMILIES):
-        return _COINS + _FAMILY
-    return _COINS + (_APPROX if claim.delta else _PURE)
+def split_theorem(claim: Claim, unit: str) -> str:
+    """Return why a bound from a random split holds, where the split moved such units."""
+    follows = _FAMILY if isinstance(claim, FAMILIES) else _APPROX if claim.delta else _PURE
+    return (_COINS + follows).replace("{unit}", unit)
 
 
 def _assumptions(request: OneRunRequest, unit: str, others: str) -> tuple[Assumption, ...]:

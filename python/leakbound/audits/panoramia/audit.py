@@ -5,7 +5,7 @@ Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Re
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.formatting import down
@@ -14,7 +14,6 @@ from leakbound._base.types import (
     BoolArray,
     FloatArray,
     HasMember,
-    JsonValue,
     Kind,
     Relaxation,
     Tail,
@@ -32,51 +31,24 @@ from leakbound._base.validation import (
 )
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import provenance
-from leakbound.audits.engine.ranking import audit_scores
 from leakbound.audits.engine.warnings import delta_warnings, saturation_warnings
 from leakbound.audits.panoramia.conditional import (
     REPLACED,
     PairAudit,
     Shown,
 )
-from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
+from leakbound.audits.panoramia.rankings import Asked, Rankings, Relaxed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import (
     CUT_POLICIES,
     CutPolicy,
-    Fixed,
-    KLScan,
-    OutsideIn,
-    Policy,
-    ScoreGame,
-    Split,
-    UnionBound,
-    Weighted,
 )
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
 __all__ = ["audit_panoramia"]
 
-_THEOREM = (
-    "If the generator is c-close, each member guess of the baseline is right with probability at "
-    "most e^c / (1 + e^c), given the scores and the coins before; if the model is also ε-DP, each "
-    "of the attack with probability at most e^(c+ε) / (1 + e^(c+ε)) (Kazmi et al. 2024, "
-    "Propositions 1 and 2). Each bound has half of the probability of error (Corollary 1). "
-)
-_RELAXED = (
-    "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: this then holds "
-    "but for failures, whose mean is at most m / 2 times the probability of a wrong guess times "
-    "gamma for the baseline, and gamma + δ - gamma δ for the attack (appendix E, by a coupling "
-    "that needs no independence). "
-)
-_RELAXED_JOINTLY = (
-    "The generator may miss real points of mass gamma and the model be (ε, δ)-DP: given all other "
-    "coins, what is seen of a member is at most e^c times as likely as of the generated point, "
-    "plus gamma, and with the model e^(c+ε) times, plus gamma + δ - gamma δ (appendix E). These "
-    "stand for e^ε and δ below. "
-)
 _NO_DIFFERENCE = (
     "the attack finds no more than the baseline: the generated points may be too easy to tell "
     "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. 2024, "
@@ -120,8 +92,8 @@ def audit_panoramia(
         Probability that both bounds are not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts of each ranking are tested. If None, `KLScan()`, and `OutsideIn()` for a ranking
-        with γ or δ above 0. `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as
-        weights, without cuts.
+        with γ or δ above 0; with real non-members as for `audit_one_run` of a random split.
+        `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as weights, without cuts.
     gamma : float
         γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
     delta : float
@@ -136,8 +108,10 @@ def audit_panoramia(
         Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
         say nothing. It is fixed in advance, so it is free.
     real_nonmembers : bool
-        Whether the non-members are real and exchangeable with the members. Then c = 0, the result
-        is a lower bound, and the baseline only checks that it finds nothing.
+        Whether the non-members are real and exchangeable with the members. Then c = 0, the examples
+        shown are a random split and are audited as one: in pairs, each bound at the whole
+        probability of error. The result is a lower bound, and the baseline only checks that it
+        finds nothing.
     c_upper : float, optional
         An upper limit on c that the caller vouches for, at least 0. It makes the result a lower
         bound.
@@ -173,9 +147,11 @@ def audit_panoramia(
         If an id is repeated, or two arguments have ids that are not the same.
     ImplausibleCoinsError
         If the number of members is one that fair coins give with a probability below 1e-6.
+    NoPairsError
+        If the non-members are real, and there are none, or no members.
     IncompatibleOptionsError
         If `tail`, γ, δ, `relaxation` or `max_recall` is given for a policy that has no such form,
-        or `real_nonmembers` with γ or `c_upper`.
+        or `real_nonmembers` with γ, `c_upper`, the published relaxation or `Weighted()`.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 
@@ -183,7 +159,9 @@ def audit_panoramia(
     -----
     c-closeness bounds the generator from below only, so all guesses are "member". The unseen real
     point of a pair stays in the training set: ε is that of replacing one example, which for
-    training that is ε'-DP under adding or removing one is as much as 2ε'.
+    training that is ε'-DP under adding or removing one is as much as 2ε'. Exchangeable non-members
+    may be told by low scores as well: shown members are matched with shown non-members, and the
+    larger score of each pair is guessed to be the member's (`docs/random-splits.md`).
 
     With `features` the examples are audited by `audit_zero_run` as well, at the same confidence: by
     each example's own odds (`conditional`; after matching for δ > 0) and after matching
@@ -210,8 +188,8 @@ def audit_panoramia(
     >>> result.conditional.kind, 1 < result.conditional.bound
     ('conditional_lower_bound', True)
     """
-    beta = complement(confidence)
-    relaxed = _Relaxed.read(gamma, delta, relaxation)
+    complement(confidence)  # checks it before the arrays are read
+    relaxed = Relaxed.read(gamma, delta, relaxation)
     if cuts is not None:
         instance(cuts, "cuts", CUT_POLICIES)
     choice(tail, "tail", Tail)
@@ -233,33 +211,26 @@ def audit_panoramia(
     count = MemberCount.of_coins(int(included.sum()), included.size, pairs=True)
     count.refuse()
 
-    claim = ApproxDP(delta=relaxed.delta) if relaxed.delta else PureDP()
+    claim = relaxed.claim
     given = _Conditional(claim)
     if features is not None:
         table = order.placed(features, "features")
         given = _Conditional.of(
             (baseline_values, attack_values, included), table, claim, confidence, seed
         )
-    examples = attack_values.size
-    recall = _recall(max_recall, cuts, examples)
-
-    def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
-        game = ScoreGame(
-            scores=values,
-            member=included,
-            sides="member",
-            seed=seed,
-            name=name,
-            break_ties=failures > 0,
-            recall=recall,
-        )
-        return audit_scores(_policy(cuts, tail, failures, relaxation, examples), game, beta / 2)
-
-    baseline = prove(baseline_values, "baseline scores", relaxed.gamma)
-    attack = prove(attack_values, "scores", relaxed.together)
-    policy = _policy(cuts, tail, relaxed.together, relaxation, examples)
+    asked = Asked(
+        cuts=cuts,
+        tail=tail,
+        relaxed=relaxed,
+        max_recall=max_recall,
+        confidence=confidence,
+        seed=seed,
+    )
+    audited = Rankings.of_split if real_nonmembers else Rankings.of_coins
+    proved = audited(baseline_values, attack_values, included, asked)
+    baseline, attack = proved.baseline, proved.attack
     c_lb = 0.0 if real_nonmembers else baseline.bound
-    kind = _kind(policy, limit)
+    kind = _kind(proved.kind, limit)
     bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
     return PanoramiaResult(
         kind=kind,
@@ -275,19 +246,20 @@ def audit_panoramia(
         lower_bound=bound if kind == "lower_bound" else None,
         baseline=baseline,
         attack=attack,
-        theorem=_THEOREM + relaxed.theorem(policy) + policy.method + _meaning(limit),
+        theorem=proved.theorem + _meaning(limit, real_nonmembers=real_nonmembers),
         assumptions=_assumptions(
             limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
         ),
         options={
             "cuts": attack.options["cuts"],
-            "level": beta / 2,
+            "level": proved.level,
             **relaxed.options(),
-            "max_recall": recall,
+            "max_recall": proved.recall,
             "real_nonmembers": real_nonmembers,
+            **({"pairs": proved.guesses} if real_nonmembers else {}),
             "seed": seed,
         },
-        warnings=_warnings(baseline, attack, count, limit, relaxed.delta) + given.warnings,
+        warnings=_warnings(proved, count, limit, relaxed.delta) + given.warnings,
         conditional=given.bound,
         conditional_by_match=given.by_match,
         _provenance=provenance(
@@ -339,76 +311,6 @@ def _doubts(found: ZeroRunResult) -> tuple[str, ...]:
     return (note,)
 
 
-@dataclass(frozen=True)
-class _Relaxed:
-    """How much of the guarantees may fail."""
-
-    gamma: float
-    delta: float
-    how: Relaxation
-
-    @classmethod
-    def read(cls, gamma: float, delta: float, relaxation: Relaxation) -> "_Relaxed":
-        """Check the options."""
-        choice(relaxation, "relaxation", Relaxation)
-        relaxed = cls(
-            real(gamma, "gamma", least=0, below=1),
-            real(delta, "delta", least=0, below=1),
-            relaxation,
-        )
-        if relaxation == "published" and not relaxed.together:
-            message = 'relaxation="published" is for gamma or delta above 0: leave it out'
-            raise IncompatibleOptionsError(message)
-        return relaxed
-
-    @property
-    def together(self) -> float:
-        """γ + δ - γδ."""
-        return self.gamma + self.delta - self.gamma * self.delta
-
-    def theorem(self, policy: Policy) -> str:
-        """Return what holds but for failures, as the policy uses it; "" where there are none."""
-        if not self.together:
-            return ""
-        jointly = isinstance(policy, ApproxPolicy) and isinstance(policy.base, OutsideIn)
-        return _RELAXED_JOINTLY if jointly else _RELAXED
-
-    def options(self) -> dict[str, JsonValue]:
-        """Return what the result shows."""
-        return {"gamma": self.gamma, "delta": self.delta, "relaxation": self.how}
-
-
-def _policy(
-    cuts: CutPolicy | None, tail: Tail, failures: float, relaxation: Relaxation, examples: int
-) -> Policy:
-    """Return the policy with the limits asked for, and with failures where there may be some."""
-    if tail != "exact":
-        if not isinstance(cuts, UnionBound) or failures:
-            name = "KLScan" if cuts is None else type(cuts).__name__
-            reason = f"{name} has no such limits" if not failures else "gamma and delta need exact"
-            message = f'tail="{tail}" is for cuts=UnionBound(): {reason}'
-            raise IncompatibleOptionsError(message)
-        return replace(cuts, tail=tail)
-    if failures:
-        return relaxed_policy(cuts, failures, relaxation, examples=examples)
-    if cuts is None:
-        return KLScan() if relaxation == "knapsack" else UnionBound()
-    return cuts
-
-
-def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
-    """Check the largest share of the examples that a cut may guess."""
-    recall = real(max_recall, "max_recall", above=0)
-    if recall > 1:
-        message = f"max_recall must be at most 1, got {recall:g}"
-        raise OptionError(message)
-    fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
-    if recall < 1 and (fixed or isinstance(cuts, Split | Weighted)):
-        message = f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out"
-        raise IncompatibleOptionsError(message)
-    return recall
-
-
 def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | None:
     """Return what c is known not to exceed, if anything."""
     if c_upper is None:
@@ -421,13 +323,15 @@ def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | Non
     return real(c_upper, "c_upper", least=0, below=math.inf)
 
 
-def _kind(policy: Policy, limit: float | None) -> Kind:
-    if policy.kind == "invalid":
+def _kind(kind: Kind, limit: float | None) -> Kind:
+    if kind == "invalid":
         return "invalid"
     return "estimate" if limit is None else "lower_bound"
 
 
-def _meaning(limit: float | None) -> str:
+def _meaning(limit: float | None, *, real_nonmembers: bool) -> str:
+    if real_nonmembers:
+        return " The bound on c + ε is one on ε, of replacing one example."
     if limit is None:
         return (
             " ε̃ is not a lower bound on ε: c-closeness could not be rejected beyond c_lb; if that "
@@ -441,17 +345,14 @@ def _no_excess(limit: float) -> str:
 
 
 def _warnings(
-    baseline: ScoreAudit,
-    attack: ScoreAudit,
-    count: MemberCount,
-    limit: float | None,
-    delta: float,
+    proved: Rankings, count: MemberCount, limit: float | None, delta: float
 ) -> tuple[str, ...]:
+    baseline, attack = proved.baseline, proved.attack
     return (
         *_contradiction(baseline, limit),
         *(() if limit is not None else _saturated(baseline)),
         *count.warnings(),
-        *delta_warnings(delta, attack.m),
+        *delta_warnings(delta, proved.guesses),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {text}" for text in attack.warnings),
     )
@@ -473,7 +374,7 @@ def _contradiction(baseline: ScoreAudit, limit: float | None) -> tuple[str, ...]
 
 def _assumptions(
     limit: float | None,
-    relaxed: "_Relaxed",
+    relaxed: Relaxed,
     count: MemberCount,
     c_lb: float,
     *,
@@ -504,8 +405,13 @@ def _assumptions(
         ),
         Assumption(
             "order from scores alone",
-            "Cuts and order of the guesses depend on scores only; "
-            + ("ties are broken by the seed." if relaxed.together else "ties stay together."),
+            (
+                "Shown examples were matched by the seed, within each side and without a look at "
+                "scores; cuts and order of the guesses depend on the sizes of differences only."
+                if real_nonmembers
+                else "Cuts and order of the guesses depend on scores only; "
+                + ("ties are broken by the seed." if relaxed.together else "ties stay together.")
+            ),
             "checked",
         ),
     )
