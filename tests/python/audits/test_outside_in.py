@@ -259,6 +259,23 @@ def test_stronger_attacks_stop_further_out() -> None:
     assert cuts[0] < cuts[1] < cuts[2]
 
 
+def test_tails_among_members_are_told_from_the_labels_beyond() -> None:
+    """5 % of 1,000 examples are known for sure, so 25 ± 5 members: each level near there is met."""
+    policy = joint_policy(
+        lb.OutsideIn(), lb.GaussianDP(), "tight", examples=1000, sides="member", beta=0.05
+    )
+    plan, met = policy.plan, []
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 77])
+        member, noise, known = rng.random(1000) < 0.5, rng.normal(size=1000), rng.random(1000)
+        scores = np.where(known < 0.05, np.where(member, 20.0, -20.0) + 0.1 * noise, noise)
+        path = _core.Path.from_successes(member[np.argsort(-scores)])
+        met.append(plan.levels[plan.choose(path)])
+    near = [level for level in plan.levels if 16 <= level <= 31]
+    assert set(near) <= set(met)
+    assert np.isin(met, near).mean() > 0.8
+
+
 @pytest.mark.parametrize("claim", [lb.PureDP(), APPROXIMATE, lb.GaussianDP(), lb.LaplaceDP()])
 def test_results_tell_the_levels_and_the_price(claim: Any) -> None:
     result = audit(simulate.gaussian(1000, 2.0, seed=2), claim)
