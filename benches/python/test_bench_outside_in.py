@@ -20,6 +20,7 @@ from leakbound.cuts import OutsideIn
 BETA = 0.05
 GAMES = ("N(.5)", "N(1)", "N(2)", "N(4)", "perfect", "5 % tail")
 LEAST: dict[Sides, float] = {"both": 0.88, "member": 0.85}
+LEAST_MEAN = 0.93
 CANDIDATES = 40
 TESTED = 4
 """So many of the best numbers by the recursion are tested by the tight test."""
@@ -82,4 +83,5 @@ def test_six_games(m: int, sides: Sides) -> None:
             f"fixed number, {1e3 * spent:.0f} ms each"
         )
     print(f"m = {m:>7,} {sides:6} mean     {np.mean(shares):.3f}")  # noqa: T201
-    assert np.mean(shares) > LEAST[sides]
+    assert min(shares) > LEAST[sides]
+    assert np.mean(shares) > LEAST_MEAN

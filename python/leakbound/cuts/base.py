@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -204,6 +205,11 @@ class ScoreGame(Game):
 
     def ranked(self) -> _core.Ranking:
         """See `Game.ranked`."""
+        return self._ranking
+
+    @cached_property
+    def _ranking(self) -> _core.Ranking:
+        """Sorted once, however many policies ask."""
         return _core.Ranking(self.scores, self.member)
 
     def labelled(self) -> tuple[FloatArray, BoolArray]:

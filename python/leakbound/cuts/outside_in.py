@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -89,6 +89,12 @@ class OutsideIn(PathPolicy):
         if self.levels is not None:
             check_levels(type(self).__name__, self.levels, examples)
 
+    def with_size(self, _guesses: int, examples: int, /) -> Self:
+        """See `PathPolicy.with_size`: levels beyond the examples are left out."""
+        if self.levels is None:
+            return self
+        return replace(self, levels=[one for one in self.levels if one <= examples] or [examples])
+
     def routes(self, sides: Sides) -> dict[PathOrder, PathPolicy]:
         """See `PathPolicy.routes`: what is planned depends on sides."""
         return dict.fromkeys(self.orders(sides), _Pure(base=self, sides=sides))
@@ -135,6 +141,9 @@ class _Pure(DerivedPolicy[OutsideIn]):
     @property
     def method(self) -> str:
         return self.base.method
+
+    def with_size(self, guesses: int, examples: int, /) -> Self:
+        return replace(self, base=self.base.with_size(guesses, examples))
 
     def bound(self, path: _core.Path, level: float, /) -> Best:
         plan = self.base.plan(path.guesses, level, self.sides, "pure")

@@ -148,6 +148,20 @@ proptest! {
     }
 
     #[test]
+    fn paths_of_distinct_scores_agree_with_sorting(
+        member in prop::collection::vec(prop::bool::ANY, 2..400),
+    ) {
+        let scores: Vec<f64> = (0..member.len()).map(|i| f64::from(i as u32 * 7919 % 10_007)).collect();
+        let ranking = Ranking::new(&scores, &member).unwrap();
+        for order in [Order::MemberHalf, Order::NonMemberHalf, Order::Interleaved] {
+            let path = ranking.path(order).unwrap();
+            let cuts = path.cuts(&Grid::All, 1).unwrap();
+            let ours = cuts.iter().map(|cut| (cut.guesses, cut.correct)).collect();
+            prop_assert_eq!(Some(ours), cuts_by_sorting(&scores, &member, order));
+        }
+    }
+
+    #[test]
     fn summaries_agree_with_counting(
         examples in prop::collection::vec((-6_i32..6, prop::bool::ANY), 1..40),
     ) {

@@ -259,6 +259,23 @@ def test_stronger_attacks_stop_further_out() -> None:
     assert cuts[0] < cuts[1] < cuts[2]
 
 
+def test_tails_among_members_are_told_from_the_labels_beyond() -> None:
+    """5 % of 1,000 examples are known for sure, so 25 ± 5 members: each level near there is met."""
+    policy = joint_policy(
+        lb.OutsideIn(), lb.GaussianDP(), "tight", examples=1000, sides="member", beta=0.05
+    )
+    plan, met = policy.plan, []
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 77])
+        member, noise, known = rng.random(1000) < 0.5, rng.normal(size=1000), rng.random(1000)
+        scores = np.where(known < 0.05, np.where(member, 20.0, -20.0) + 0.1 * noise, noise)
+        path = _core.Path.from_successes(member[np.argsort(-scores)])
+        met.append(plan.levels[plan.choose(path)])
+    near = [level for level in plan.levels if 16 <= level <= 31]
+    assert set(near) <= set(met)
+    assert np.isin(met, near).mean() > 0.8
+
+
 @pytest.mark.parametrize("claim", [lb.PureDP(), APPROXIMATE, lb.GaussianDP(), lb.LaplaceDP()])
 def test_results_tell_the_levels_and_the_price(claim: Any) -> None:
     result = audit(simulate.gaussian(1000, 2.0, seed=2), claim)
@@ -297,6 +314,59 @@ def test_few_examples(m: int, claim: Any, sides: SidesChoice) -> None:
     )
     assert 0 <= result.bound <= result.ceiling
     assert result.bound or result.reason
+
+
+CLAIMS = [
+    lb.PureDP(),
+    lb.ApproxDP(delta=1e-300),
+    lb.ApproxDP(delta=1e-3),
+    lb.ApproxDP(delta=0.999999),
+    lb.GaussianDP(),
+    lb.LaplaceDP(),
+]
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 7, 12, 20])
+@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("sides", ["both", "member"])
+def test_few_examples_with_levels_of_ones_own(m: int, claim: Any, sides: SidesChoice) -> None:
+    """Perfect scores, noise and ties; also where the ceiling is so low that more are asked for."""
+    rng = np.random.default_rng(m)
+    member = np.arange(m) % 2 == 0
+    for scores in (
+        np.where(member, 1.0, -1.0) + 0.01 * np.arange(m),
+        rng.normal(size=m),
+        np.where(member, 1.0, np.round(rng.normal(size=m))) + 0.5 * (np.arange(m) == 0),
+    ):
+        for levels in ([m], [1, m], range(1, m + 1)):
+            result = audit(
+                Played(scores, member), claim, cuts=lb.OutsideIn(sorted(set(levels))), sides=sides
+            )
+            assert 0 <= result.bound <= result.ceiling
+            assert result.bound or result.reason
+            assert lb.AuditResult.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("levels", [None, [1, 5, 40]])
+def test_claims_together_are_those_apart(levels: list[int] | None) -> None:
+    """Each claim has its own ladder, or all have the levels named, at its share of the error."""
+    game = simulate.gaussian(100, 2.0, seed=5)
+    together: Any = lb.audit_one_run(
+        game.scores, game.member, claim=CLAIMS[2:], cuts=lb.OutsideIn(levels), confidence=0.9
+    )
+    each = 1 - 0.1 / len(CLAIMS[2:])
+    for claim, result in zip(CLAIMS[2:], together, strict=True):
+        alone = audit(game, claim, cuts=lb.OutsideIn(levels), confidence=each)
+        assert result.bound == alone.bound
+        assert result.options["outside_in"] == alone.options["outside_in"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [[3, 2], [2, 2], [0, 3], [math.nan, 3], [1.5], [True, 2], [], [2.0]]
+)
+def test_levels_are_increasing_positive_integers(wrong: Any) -> None:
+    with pytest.raises((errors.OptionError, errors.OptionTypeError), match="levels"):
+        lb.OutsideIn(wrong)
 
 
 def test_ties_are_broken_from_the_seed() -> None:

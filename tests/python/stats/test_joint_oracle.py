@@ -46,12 +46,14 @@ def nested_sets(m: int, levels: Sequence[int]) -> Iterator[tuple[frozenset[int],
             yield (*(frozenset(order[i] for i in one) for one in inner), frozenset(order))
 
 
-def rules(m: int, nested: Sequence[frozenset[int]], *, peeks: bool) -> Iterator[tuple[int, ...]]:
+def rules(
+    m: int, nested: Sequence[frozenset[int]], *, values: int, peeks: bool
+) -> Iterator[tuple[int, ...]]:
     """Every rule of where to stop, as the level for each labelling of all examples.
 
     With `peeks` the labels inside the smallest set count too: what must not be.
     """
-    labellings = list(product((0, 1), repeat=m))
+    labellings = list(product(range(values), repeat=m))
 
     def walk(level: int) -> Iterator[tuple[int, ...]]:
         if level == 0:
@@ -77,16 +79,17 @@ def most_probable(
     pairs: Sequence[tuple[float, float]],
     *,
     one_sided: bool = False,
+    values: int = 2,
     peeks: bool = False,
 ) -> float:
     """Return the largest P(W ≥ v_L) of all mechanisms that are (ε, δ)-DP at all pairs."""
-    labellings = list(product((0, 1), repeat=m))
+    labellings = list(product(range(values), repeat=m))
     outputs: set[tuple[bool, ...]] = set()
     for nested in nested_sets(m, levels):
         inside = sorted(nested[-1])
-        for stops in rules(m, nested, peeks=peeks):
+        for stops in rules(m, nested, values=values, peeks=peeks):
             for guessed in (
-                [(1,) * len(inside)] if one_sided else product((0, 1), repeat=len(inside))
+                [(1,) * len(inside)] if one_sided else product(range(values), repeat=len(inside))
             ):
                 known = dict(zip(inside, guessed, strict=True))
                 output = Output(nested, tuple(known.get(i, 0) for i in range(m)), stops)
@@ -201,21 +204,64 @@ def test_the_closed_form_is_the_certificate() -> None:
     """(ε, δ)-DP: no mechanism reaches a count that refutes ε with probability above the level."""
     m, levels, level, share = 4, (2, 4), 0.6, 0.3
     for (epsilon, delta), one_sided in product([(0.7, 0.05), (0.0, 0.02)], [False, True]):
-        least = []
-        for made in levels:
-            limits = [
-                _core.approx_joint_epsilon(
-                    {"correct": c, "guesses": made, "m": m, "k": 2, "one_sided": one_sided},
-                    delta,
-                    level,
-                    share,
-                )
-                for c in range(1, made + 1)
-            ]
-            assert limits == sorted(limits)
-            least.append(1 + sum(limit < epsilon for limit in limits))
-        kept = [(made, v) for made, v in zip(levels, least, strict=True) if v <= made]
+        kept = refuting(m, levels, epsilon, delta, level, share, one_sided=one_sided)
         assert kept
         sizes, counts = zip(*kept, strict=True)
         pairs = [(epsilon, delta)]
         assert most_probable(m, sizes, counts, pairs, one_sided=one_sided) <= level
+
+
+def refuting(
+    m: int,
+    levels: Sequence[int],
+    epsilon: float,
+    delta: float,
+    level: float,
+    share: float,
+    *,
+    one_sided: bool = False,
+    values: int = 2,
+) -> list[tuple[int, int]]:
+    """Return the levels at which some count refutes ε, with the least such count."""
+    kept = []
+    for made in levels:
+        limits = [
+            _core.approx_joint_epsilon(
+                {"correct": c, "guesses": made, "m": m, "k": values, "one_sided": one_sided},
+                delta,
+                level,
+                share,
+            )
+            for c in range(1, made + 1)
+        ]
+        assert limits == sorted(limits)
+        kept.append((made, 1 + sum(limit < epsilon for limit in limits)))
+    return [(made, least) for made, least in kept if least <= made]
+
+
+@pytest.mark.parametrize(("level", "share"), [(0.4, 0.5), (0.6, 0.3), (0.85, 0.15)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.02), (0.7, 0.05), (0.0, 0.2), (0.3, 0.9)])
+@pytest.mark.parametrize(("m", "levels"), [(1, (1,)), (2, (1,)), (2, (2,)), (2, (1, 2))])
+def test_the_closed_form_holds_among_three_values(
+    m: int, levels: tuple[int, ...], epsilon: float, delta: float, level: float, share: float
+) -> None:
+    kept = refuting(m, levels, epsilon, delta, level, share, values=3)
+    if kept:
+        sizes, counts = zip(*kept, strict=True)
+        assert most_probable(m, sizes, counts, [(epsilon, delta)], values=3) <= level
+
+
+@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize("delta", [0.5, 0.97])
+@pytest.mark.parametrize(
+    ("m", "levels", "least"),
+    [(1, (1,), (1,)), (2, (1, 2), (1, 2)), (3, (1, 2), (1, 2)), (3, (3,), (3,))],
+)
+def test_failures_that_are_likely_leave_next_to_nothing_to_prove(
+    m: int, levels: tuple[int, ...], least: tuple[int, ...], delta: float, sides: Sides
+) -> None:
+    pairs, one_sided = [(0.0, delta)], sides == "member"
+    bound = joint_bound(m, levels, least, pairs, one_sided=one_sided)
+    found = most_probable(m, levels, least, pairs, one_sided=one_sided)
+    assert found <= bound + 1e-9
+    assert one_sided or found >= delta  # all labels leak with probability δ

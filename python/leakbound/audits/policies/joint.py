@@ -177,9 +177,8 @@ class JointPolicy(FamilyPolicy):
 
     def with_size(self, guesses: int, examples: int, /) -> Self:
         """See `PathPolicy.with_size`."""
-        named = self.cuts.levels
-        within = None if named is None else [one for one in named if one <= examples] or [examples]
-        return replace(self, base=Fixed(guesses), examples=examples, cuts=OutsideIn(within))
+        cuts = self.cuts.with_size(guesses, examples)
+        return replace(self, base=Fixed(guesses), examples=examples, cuts=cuts)
 
     def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
         """See `LimitPolicy.compared`: the levels."""

@@ -30,6 +30,22 @@ impl Bits {
         self.len += 1;
     }
 
+    /// So many bits, all set.
+    pub(crate) fn ones(len: usize) -> Self {
+        let mut words = vec![u64::MAX; len.div_ceil(64)];
+        if let (Some(last), true) = (words.last_mut(), !len.is_multiple_of(64)) {
+            *last >>= 64 - len % 64;
+        }
+        Self { words, len }
+    }
+
+    /// Push the 64 bits of a word, the lowest first, at the end of a word.
+    pub(crate) fn push_word(&mut self, word: u64) {
+        debug_assert!(self.len.is_multiple_of(64), "the last word has room");
+        self.words.push(word);
+        self.len += 64;
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: usize) -> bool {
         self.words[index / 64] >> (index % 64) & 1 == 1
@@ -73,7 +89,7 @@ impl Bits {
     }
 
     /// The bits `from..min(from + 64, end)`, the first of them lowest.
-    fn chunk(&self, from: usize, end: usize) -> u64 {
+    pub(crate) fn chunk(&self, from: usize, end: usize) -> u64 {
         let (word, shift) = (from / 64, from % 64);
         let low = self.words[word] >> shift;
         let high = match self.words.get(word + 1) {

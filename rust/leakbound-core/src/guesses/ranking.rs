@@ -294,6 +294,9 @@ impl Sorted {
     /// Whole blocks from the top down to `top` examples and from the bottom up to `bottom`, in turn.
     fn visit(&self, top: usize, bottom: usize) -> Path {
         let examples = self.examples();
+        if self.blocks == examples {
+            return self.visit_untied(top, bottom);
+        }
         let mut successes = Bits::with_capacity(top + bottom);
         let mut cuts = Bits::with_capacity(top + bottom);
         let from_top = self.blocks_from_the_top();
@@ -310,6 +313,27 @@ impl Sorted {
             },
         );
         Path::new(successes, cuts)
+    }
+
+    /// [`Self::visit`] where every block is one example.
+    fn visit_untied(&self, top: usize, bottom: usize) -> Path {
+        let (last, paired) = (self.examples() - 1, top.min(bottom));
+        let mut successes = Bits::with_capacity(top + bottom);
+        let mut taken = 0;
+        while paired - taken >= 32 {
+            let high = self.member.chunk(taken, taken + 32) as u32;
+            let end = last + 1 - taken;
+            let low = !(self.member.chunk(end - 32, end) as u32).reverse_bits();
+            successes.push_word(spread(high) | spread(low) << 1);
+            taken += 32;
+        }
+        for i in taken..paired {
+            successes.push(self.member.get(i));
+            successes.push(!self.member.get(last - i));
+        }
+        (paired..top).for_each(|i| successes.push(self.member.get(i)));
+        (paired..bottom).for_each(|i| successes.push(!self.member.get(last - i)));
+        Path::new(successes, Bits::ones(top + bottom))
     }
 
     /// Blocks of equal score as `start..end` in ranks, from the highest score down.
@@ -338,6 +362,21 @@ impl Sorted {
             Some((start, std::mem::replace(&mut end, start)))
         })
     }
+}
+
+/// The bits of a number, a zero above each.
+fn spread(bits: u32) -> u64 {
+    let mut spread = u64::from(bits);
+    for (shift, mask) in [
+        (16, 0x0000_ffff_0000_ffff),
+        (8, 0x00ff_00ff_00ff_00ff),
+        (4, 0x0f0f_0f0f_0f0f_0f0f),
+        (2, 0x3333_3333_3333_3333),
+        (1, 0x5555_5555_5555_5555),
+    ] {
+        spread = (spread | spread << shift) & mask;
+    }
+    spread
 }
 
 /// Visit blocks from both ends, the next always from the side with fewer guesses so far; `visit`

@@ -1,5 +1,7 @@
 //! What scores may tell: shares of guesses that are right, by rank.
 
+use std::rc::Rc;
+
 use leakbound_math::normal;
 
 /// Distances of members from others, in deviations, and how much each is believed.
@@ -20,8 +22,13 @@ const DISTANCES: [(f64, f64); 12] = [
 /// All distances together are believed so often as this times the sum above, tails this often.
 const DISTANCE_WEIGHT: f64 = 0.08;
 const TAIL_WEIGHT: f64 = 0.2;
-/// Shares of examples that scores identify for sure: the least, the largest, how many.
-const TAILS: (f64, f64, usize) = (0.002, 0.4, 18);
+/// Shares of examples that scores identify for sure: the least and the largest, and how many.
+const TAILS: (f64, f64) = (0.002, 0.4);
+const TAIL_COUNT: usize = 18;
+/// Where only members are guessed, a tail holds half as many, and a level that is a little larger
+/// proves nothing: shares are told apart more finely, and believed more.
+const TAIL_WEIGHT_ONE_SIDED: f64 = 1.2;
+const TAIL_COUNT_ONE_SIDED: usize = 60;
 /// What they tell about the others.
 const BEYOND: [f64; 2] = [0.0, 0.75];
 /// Thresholds at which a curve is read.
@@ -32,11 +39,10 @@ pub(super) enum Model {
     /// Scores N(μ/2, 1) and N(−μ/2, 1).
     Gaussian(Table),
     /// A share identified exactly, and the others as in a table.
-    Tail(f64, Table),
+    Tail(f64, Rc<Table>),
 }
 
 /// Shares guessed, increasing, and shares guessed right.
-#[derive(Clone)]
 pub(super) struct Table {
     guessed: Vec<f64>,
     right: Vec<f64>,
@@ -112,19 +118,23 @@ impl Model {
 
     /// All of them, with the logarithm of how much each is believed.
     pub(super) fn all(one_sided: bool) -> Vec<(Self, f64)> {
-        let mut found = Vec::with_capacity(DISTANCES.len() + BEYOND.len() * TAILS.2);
+        let (kept, count, weight) = if one_sided {
+            (0.5, TAIL_COUNT_ONE_SIDED, TAIL_WEIGHT_ONE_SIDED)
+        } else {
+            (1.0, TAIL_COUNT, TAIL_WEIGHT)
+        };
+        let mut found = Vec::with_capacity(DISTANCES.len() + BEYOND.len() * count);
         for (mu, belief) in DISTANCES {
             let model = Self::Gaussian(Table::gaussian(mu, one_sided));
             found.push((model, (DISTANCE_WEIGHT * belief).ln()));
         }
-        let (least, largest, count) = TAILS;
-        let each = (TAIL_WEIGHT / (count * BEYOND.len()) as f64).ln();
-        let kept = if one_sided { 0.5 } else { 1.0 };
+        let (least, largest) = TAILS;
+        let each = (weight / (count * BEYOND.len()) as f64).ln();
         for mu in BEYOND {
-            let table = Table::gaussian(mu, one_sided);
+            let table = Rc::new(Table::gaussian(mu, one_sided));
             for i in 0..count {
                 let share = least * (largest / least).powf(i as f64 / (count - 1) as f64);
-                found.push((Self::Tail(kept * share, table.clone()), each));
+                found.push((Self::Tail(kept * share, Rc::clone(&table)), each));
             }
         }
         found

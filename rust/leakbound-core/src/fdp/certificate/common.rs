@@ -1,5 +1,7 @@
 //! One certificate for several numbers of guesses: slopes λ(A) and a κ that all have in common.
 
+use rayon::prelude::*;
+
 use super::inequalities::{MARGIN, Segment, highest_price, integral, segments_of};
 use super::window::edges_above;
 use crate::error::AuditError;
@@ -62,9 +64,12 @@ impl CommonProof {
 
 /// The largest price of all numbers of guesses; none if κ is too small for one of them.
 fn highest(segments: &[Segment], kappa: f64, levels: &[Counts]) -> Option<f64> {
-    levels.iter().try_fold(0.0, |highest: f64, level| {
-        let (unit, above) = (level.examples(), edges_above(level) as u64);
-        let price = highest_price(level, segments, unit, kappa, above)?;
-        Some(highest.max(price))
-    })
+    let prices: Option<Vec<f64>> = levels
+        .par_iter()
+        .map(|level| {
+            let (unit, above) = (level.examples(), edges_above(level) as u64);
+            highest_price(level, segments, unit, kappa, above)
+        })
+        .collect();
+    Some(prices?.into_iter().fold(0.0, f64::max))
 }

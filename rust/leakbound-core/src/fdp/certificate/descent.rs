@@ -1,6 +1,7 @@
 //! The search for slopes that cost least, for several numbers of guesses together.
 
 use leakbound_math::{Binomial, Probability};
+use rayon::prelude::*;
 
 use super::common::CommonProof;
 use super::shooting::{Cost, Rung, cost};
@@ -342,14 +343,14 @@ pub(super) fn common_proof(
     curve: &dyn TradeOff,
     interrupt: &Interrupt,
 ) -> Result<Option<Found>, AuditError> {
-    let mut singles = Vec::with_capacity(levels.len());
-    for level in levels {
-        interrupt.check()?;
-        let Some(single) = Single::new(level, curve) else {
-            return Ok(None);
-        };
-        singles.push(single);
-    }
+    interrupt.check()?;
+    let singles: Option<Vec<Single>> = levels
+        .par_iter()
+        .map(|level| Single::new(level, curve))
+        .collect();
+    let Some(singles) = singles else {
+        return Ok(None);
+    };
     let of = |value: fn(&Single) -> f64| singles.iter().map(value);
     let lowest = of(|one| one.highest).fold(f64::INFINITY, f64::min);
     let highest = of(|one| one.highest).fold(0.0, f64::max);

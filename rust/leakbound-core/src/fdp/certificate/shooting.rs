@@ -14,6 +14,7 @@
 //! original ones. Derivatives by slopes are propagated backwards through the steps.
 
 use leakbound_math::{Binomial, Probability};
+use rayon::prelude::*;
 
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
@@ -48,6 +49,8 @@ pub(super) struct Slopes<'a> {
     from: &'a [f64],
     values: Vec<f64>,
     areas: Vec<f64>,
+    /// Middles of all segments but the last.
+    middles: Vec<f64>,
 }
 
 impl<'a> Slopes<'a> {
@@ -57,10 +60,12 @@ impl<'a> Slopes<'a> {
         for i in 1..values.len() {
             areas[i] = areas[i - 1] + values[i - 1] * (from[i] - from[i - 1]);
         }
+        let middles = from.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
         Self {
             from,
             values,
             areas,
+            middles: middles.collect(),
         }
     }
 
@@ -83,11 +88,10 @@ impl<'a> Slopes<'a> {
     /// A slope that does not jump: linear between the middles of segments.
     fn smooth(&self, price: f64, at: usize) -> f64 {
         let last = self.values.len() - 1;
-        let middle = |i: usize| 0.5 * (self.from[i] + self.from[i + 1]);
         if at == last {
             return self.values[last];
         }
-        let (a, b) = if price < middle(at) {
+        let (a, b) = if price < self.middles[at] {
             if at == 0 {
                 return self.values[0];
             }
@@ -97,7 +101,7 @@ impl<'a> Slopes<'a> {
         } else {
             (at, at + 1)
         };
-        let share = (price - middle(a)) / (middle(b) - middle(a));
+        let share = (price - self.middles[a]) / (self.middles[b] - self.middles[a]);
         self.values[a] + share * (self.values[b] - self.values[a])
     }
 }
@@ -176,16 +180,16 @@ impl Rung {
         }
     }
 
-    /// How a price changes within one count, at about count j.
+    /// How a price changes within one count, at about count j, whose share is known.
     fn change(
         &self,
         slopes: &Slopes<'_>,
         j: f64,
+        share: f64,
         price: f64,
         gained: f64,
         at: usize,
     ) -> (f64, Read) {
-        let share = self.share(j);
         let area = slopes.area(price, at);
         let change = share * area + self.examples * gained / j - price;
         let read = Read {
@@ -220,7 +224,8 @@ impl Rung {
                 (bottom, -kappa, 0.0)
             };
             at = slopes.segment(now.value, at);
-            let growth = self.share(j) * slopes.smooth(now.value, at) - 1.0;
+            let share = self.share(j);
+            let growth = share * slopes.smooth(now.value, at) - 1.0;
             let distance = (j + 1.0 - self.correct).abs();
             let width = (distance * SHARE_OF_DISTANCE)
                 .min(((self.guesses - j).max(1.0) * j / self.guesses).sqrt() * SHARE_OF_DEVIATION)
@@ -230,7 +235,7 @@ impl Rung {
             if width > 1.0 {
                 let half = 0.5 * width;
                 let slow = half * pace(growth);
-                let (change, mut first) = self.change(slopes, j, now.value, gained, at);
+                let (change, mut first) = self.change(slopes, j, share, now.value, gained, at);
                 first.weight *= slow;
                 first.growth *= slow;
                 let by = slow * self.examples / j;
@@ -241,10 +246,11 @@ impl Rung {
                 };
                 let between = j - half + 0.5;
                 let at_middle = slopes.segment(middle.value, at);
-                let growth = self.share(between) * slopes.smooth(middle.value, at_middle) - 1.0;
+                let share = self.share(between);
+                let growth = share * slopes.smooth(middle.value, at_middle) - 1.0;
                 let slow = width * pace(growth);
                 let (change, mut second) =
-                    self.change(slopes, between, middle.value, gained, at_middle);
+                    self.change(slopes, between, share, middle.value, gained, at_middle);
                 second.weight *= slow;
                 second.growth *= slow;
                 let by = slow * self.examples / between;
@@ -257,7 +263,7 @@ impl Rung {
                     second,
                 });
             } else {
-                let (change, second) = self.change(slopes, j, now.value, gained, at);
+                let (change, second) = self.change(slopes, j, share, now.value, gained, at);
                 let by = self.examples / j;
                 now.value += change;
                 now.by_force += second.growth * now.by_force + by * forced;
@@ -373,22 +379,26 @@ impl Rung {
         let (mut low, mut high) = (kappa, f64::INFINITY);
         let (mut force, mut step) = (self.force.max(2.0 * kappa), FIRST_STEP);
         let mut kept: Option<f64> = None;
+        // That of the force kept, as long as it is the last one followed.
+        let mut last: Option<Descent> = None;
         for _ in 0..TRIALS {
             let mut next = f64::NAN;
+            last = None;
             if let Some(found) = self.follow(slopes, force, kappa) {
                 let (scale, _) = scaled(found.count, guesses, per);
                 let segment = slopes.segment(found.last.value, 0);
                 let excess = scale * slopes.area(found.last.value, segment) - kappa;
+                next = force - excess / (scale * slopes.values[segment] * found.last.by_force);
                 if excess <= 0.0 {
                     low = force;
                     kept = Some(force);
+                    last = Some(found);
                     if excess > -CLOSE * kappa {
                         break;
                     }
                 } else {
                     high = force;
                 }
-                next = force - excess / (scale * slopes.values[segment] * found.last.by_force);
             } else {
                 high = force;
             }
@@ -418,7 +428,10 @@ impl Rung {
         }
         let force = kept?;
         self.force = force;
-        let found = self.follow(slopes, force, kappa)?;
+        let found = match last {
+            Some(found) => found,
+            None => self.follow(slopes, force, kappa)?,
+        };
         let (scale, density) = scaled(found.count, guesses, per);
         let segment = slopes.segment(found.last.value, 0);
         let area = slopes.area(found.last.value, segment);
@@ -514,6 +527,23 @@ pub(super) struct Cost {
     pub(super) highest: f64,
 }
 
+/// The shots of all rungs, on all threads; none if one has none.
+///
+/// Rungs after the first that has none are as if they had not been asked.
+fn shots(rungs: &mut [Rung], slopes: &Slopes<'_>, kappa: f64) -> Option<Vec<Shot>> {
+    let forces: Vec<f64> = rungs.iter().map(|rung| rung.force).collect();
+    let found: Vec<Option<Shot>> = rungs
+        .par_iter_mut()
+        .map(|rung| rung.shoot(slopes, kappa))
+        .collect();
+    if let Some(failed) = found.iter().position(Option::is_none) {
+        for (rung, force) in rungs.iter_mut().zip(forces).skip(failed) {
+            rung.force = force;
+        }
+    }
+    found.into_iter().collect()
+}
+
 /// (κ + ∫ D(λ(A)) dA)/F, F the largest number that all rungs allow in the place of 1{j ≥ c}: prices
 /// and κ divided by F prove so much. None if nothing is proved.
 pub(super) fn cost(
@@ -524,10 +554,7 @@ pub(super) fn cost(
     curve: &dyn TradeOff,
 ) -> Option<Cost> {
     let slopes = Slopes::new(from, logs);
-    let mut shots = Vec::with_capacity(rungs.len());
-    for rung in rungs.iter_mut() {
-        shots.push(rung.shoot(&slopes, kappa)?);
-    }
+    let shots = shots(rungs, &slopes, kappa)?;
     let least = shots
         .iter()
         .map(|shot| shot.force)
