@@ -63,6 +63,7 @@ __all__ = [
     "flaw_of_options",
     "is_share",
     "judged",
+    "named",
     "sign_of",
 ]
 
@@ -688,6 +689,7 @@ class Result(Record, ABC):
         model: str = "",
         auditor: str = "",
         date: str = "",
+        signal: str = "",
         claim: float | None = None,
         notes: str = "",
     ) -> None:
@@ -699,8 +701,9 @@ class Result(Record, ABC):
             File to write.
         title : str
             Title of the page.
-        model, auditor, date : str
-            What was audited, by whom and when; below the title, where they are given.
+        model, auditor, date, signal : str
+            What was audited, by whom, when, and what scores measure; below the title, where they
+            are given.
         claim : float, optional
             A claimed ε, at the bound's δ, that the page says the verdict on.
         notes : str
@@ -715,26 +718,14 @@ class Result(Record, ABC):
         OSError
             If the file cannot be written.
         """
-        about = self.described(model=model, auditor=auditor, date=date)
+        given = {"model": model, "auditor": auditor, "date": date, "signal": signal}
         marked = self._marked if claim is None else claim
-        write(path, self, title=title, epsilon=marked, about=about, notes=notes)
+        write(path, self, title=title, epsilon=marked, about=named(**given), notes=notes)
 
-    def described(self, **given: str) -> dict[str, str]:
-        """Return what stands below the title of a page: what was given, and the design.
-
-        Parameters
-        ----------
-        **given : str
-            Words by their names, such as `model`; those that are empty are left out.
-
-        Returns
-        -------
-        dict of str to str
-            Empty if nothing was given.
-        """
-        named = {name.capitalize(): text for name, text in given.items() if text}
-        design = DESIGNS.get(str(self.options.get("design", "coins")))
-        return named | {"Design": design} if named and design else named
+    @property
+    def design(self) -> str:
+        """How membership was assigned."""
+        return DESIGNS[str(self.options.get("design", "coins"))]
 
     def __str__(self) -> str:
         """Return the paragraph of the page: the verdict and the evidence."""
@@ -868,6 +859,11 @@ class Result(Record, ABC):
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
         return f"<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def named(**given: str) -> dict[str, str]:
+    """Return what stands below the title of a page: words by their names, if there are any."""
+    return {name.capitalize(): text for name, text in given.items() if text}
 
 
 def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
