@@ -45,7 +45,9 @@ model, optimizer, loader = engine.make_private(
 # Watched
 # -------
 # One line around the loop. Sampling rate and the number of steps are declared before training, as
-# they are to the accountant; the model's own gradients are what they would have been.
+# they are to the accountant; the model's own gradients are what they would have been. In a loop of
+# your own they are ``loader.sample_rate``, of the loader that `make_private` returned, and the
+# number of epochs times ``len(loader)``.
 
 with lb.watch_dp_sgd(
     optimizer, canaries=1_000, sampling_rate=BATCH / len(y), max_steps=STEPS, seed=0

@@ -1,4 +1,4 @@
-"""Pages that are handed over: units agree, nothing is said twice on paper, words follow the kind."""
+"""Pages that are handed over: units agree, paper repeats nothing, words follow the kind."""
 
 import html
 import re
@@ -308,7 +308,11 @@ class Empty:
     guesses: int = 1
     correct: int = 1
     auc: float = 0.5
-    roc: Roc = Roc(*(np.zeros(0, dtype=kind) for kind in (int, int, float, float)))
+
+    @property
+    def roc(self) -> Roc:
+        """No threshold."""
+        return Roc(*(np.zeros(0, dtype=kind) for kind in (int, int, float, float)))
 
 
 def curve(cuts: int) -> Curve:

@@ -423,7 +423,8 @@ def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:
     given = {"model": "ResNet <9>", "auditor": "A & B", "date": "2025-03-01", "signal": "loss"}
     result.report(path, title="Audit of March", claim=1.0, notes="Handed over in March.", **given)
     page = path.read_text(encoding="utf-8")
-    for text in ("<title>Audit of March</title>", "ResNet &lt;9&gt;", "A &amp; B", "2025-03-01", ">loss<"):
+    given_back = ("ResNet &lt;9&gt;", "A &amp; B", "2025-03-01", ">loss<")
+    for text in ("<title>Audit of March</title>", *given_back):
         assert text in page
     assert "independent coins for each example" in page
     assert "Handed over in March." in page
