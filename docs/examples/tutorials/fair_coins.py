@@ -43,8 +43,8 @@ plan
 
 # %%
 # Training and audit are often two programs: ``plan.save("plan.npz")`` before the one, and
-# ``lb.InclusionPlan.load("plan.npz")`` in the other. A plan that is lost cannot be made again, unless
-# its seed was written down.
+# ``lb.InclusionPlan.load("plan.npz")`` in the other. A plan that is lost cannot be made again,
+# unless its seed was written down.
 #
 # Training
 # --------
