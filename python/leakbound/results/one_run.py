@@ -527,9 +527,10 @@ class AuditResult(Result, ScoreAudit):
         if not (self.leaks and isinstance(claim, SubsampledGaussianDP)):
             return super().headline()
         condition = f"{self.condition} and" if self.condition else "if"
+        steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
         return (
             f"This {self.subject} leaks: {condition} training is DP-SGD "
-            f"(q = {claim.sampling_rate:g}, {claim.steps:,} steps), its noise multiplier was at "
+            f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at "
             f"most {self.rounded(self.bound)}, so ε ≥ {number(self.epsilon_bound)} at "
             f"δ = {DELTA:g}{self._replaced} ({percent(self.confidence)} confidence)."
         )

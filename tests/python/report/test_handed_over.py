@@ -81,11 +81,11 @@ def test_every_page_names_the_design() -> None:
 
 
 def test_dp_sgd_is_named_by_its_noise() -> None:
-    claim = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10)
+    claim = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=2)
     data = fixed_audits.game(120, leak=2.5)
     result = lb.audit_one_run(data.scores, data.member, claim=claim)
     assert result.headline() == (
-        "This model leaks: if training is DP-SGD (q = 0.1, 10 steps), its noise multiplier was at "
+        "This model leaks: if training is DP-SGD (q = 1, 2 steps), its noise multiplier was at "
         f"most {result.rounded(result.bound)}, so ε ≥ {number(result.epsilon_bound)} at "
         "δ = 1e-05 (95 % confidence)."
     )
@@ -128,6 +128,11 @@ def test_units_agree_between_table_and_details() -> None:
     assert f"ε ≥ {number(audit(2.0).bound)} lower bound" in mixed
 
 
+@cache
+def page_of_three() -> str:
+    return report.render(models())
+
+
 def test_the_simultaneous_bounds_stand_beside_the_single_ones() -> None:
     single, joint = models(), models(joint=True)
     page = report.render(single, simultaneous=joint)
@@ -138,11 +143,11 @@ def test_the_simultaneous_bounds_stand_beside_the_single_ones() -> None:
         assert cells[0] == number(single[name].bound)
         assert cells[2] == number(joint[name].bound)
     assert "all together" in words(page)
-    assert "all together" not in words(report.render(single))
+    assert "all together" not in words(page_of_three())
 
 
 def test_a_narrow_screen_shows_bound_and_verdict_first() -> None:
-    page = report.render(models())
+    page = page_of_three()
     header = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
     assert header[:3] == ["Model", "ε at least", "Verdict"]
     narrow = page.split("@media (max-width: 40rem)")[1].split("@media print")[0]
@@ -150,7 +155,7 @@ def test_a_narrow_screen_shows_bound_and_verdict_first() -> None:
 
 
 def test_paper_has_the_assumptions_once() -> None:
-    page = report.render(models())
+    page = page_of_three()
     assert page.count('<table class="assumptions">') == 3
     assert page.count('<div class="on-screen">') == 2
     assert page.count("The assumptions are those of “weak”, above.") == 2
@@ -193,7 +198,7 @@ def test_c_and_its_sum_add_up_or_say_why_not() -> None:
         if note.endswith("c + ε less c"):
             assert most - c == found
         elif note.endswith(", before rounding"):
-            assert most - c > found
+            assert most - c != found
         else:
             assert found == 0
     assert len(seen) == 3
