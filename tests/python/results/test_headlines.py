@@ -93,5 +93,5 @@ def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
 
 def test_a_page_of_one_model_speaks_of_it_alone() -> None:
     page = text(report.render(audit(3.0)))
-    assert "pure DP, 95 % confidence</p>" in page
+    assert "pure DP, 95 % confidence This model leaks" in page
     assert "simultaneously" not in page
