@@ -42,6 +42,10 @@ plan = lb.InclusionPlan.create(400, seed=0)
 plan
 
 # %%
+# Training and audit are often two programs: ``plan.save("plan.npz")`` before the one, and
+# ``lb.InclusionPlan.load("plan.npz")`` in the other. A plan that is lost cannot be made again,
+# unless its seed was written down.
+#
 # Training
 # --------
 # The included canaries go in with everything else; the others stay out. Nothing about the loop

@@ -82,7 +82,8 @@ train(tuned, torch.cat([private, plan.included(canaries)]), epochs=30, rate=3e-3
 # Scores and audit
 # ----------------
 # `signal="loss_drop"` is the loss under the base model less that under the fine-tuned one: what a
-# text is by nature hard or easy for falls out of it.
+# text is by nature hard or easy for falls out of it. Of texts of several lengths, give all that the
+# tokenizer returns, ``attention_mask`` included: padding is then left out of the loss.
 
 scores = score(
     tuned,

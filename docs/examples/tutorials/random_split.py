@@ -40,6 +40,17 @@ probability = model.predict_proba(images)[rows, labels]
 member = np.isin(rows, train)
 
 # %%
+# Where the parts are arrays of their own, ``X_train`` and ``X_test``, their scores go one after the
+# other, with true for the first and false for the second beside them:
+#
+# .. code-block:: python
+#
+#    def answers(x, y):  # labels are 0, 1, …: the columns of predict_proba
+#        return model.predict_proba(x)[np.arange(len(y)), y]
+#
+#    probability = np.concatenate([answers(X_train, y_train), answers(X_test, y_test)])
+#    member = np.arange(len(probability)) < len(y_train)
+#
 # The audit
 # ---------
 # `design="random_split"` pairs members with non-members at random and guesses which of the two was
@@ -75,7 +86,9 @@ for assumption in result.assumptions:
     print(f"- {assumption.name}: {assumption.status}")
 
 # %%
-# The same on the command line, from a file with the columns ``score`` and ``member``:
+# The same on the command line, from a file with the columns ``score`` and ``member``, as
+# ``pandas.DataFrame({"score": probability, "member": member}).to_csv("scores.csv", index=False)``
+# writes:
 #
 # .. code-block:: console
 #

@@ -161,9 +161,14 @@ def check_ids(ids: ArrayInput, member: BoolArray) -> None:
 def check_length(values: NDArray[np.generic], examples: int, name: str) -> None:
     """Check that there is one value for each example."""
     if values.size != examples:
+        hint = (
+            ": scores of members and of others go into one array, with true and false beside them"
+            if name == "member"
+            else ""
+        )
         message = (
             f"{name} has {values.size} values and there are {examples} scores; both must "
-            "describe the same examples in the same order"
+            f"describe the same examples in the same order{hint}"
         )
         raise LengthMismatchError(message)
 

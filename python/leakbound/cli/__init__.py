@@ -32,6 +32,9 @@ def _program() -> int:
     try:
         return app(standalone_mode=False) or 0
     except usage_error as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), end="")  # noqa: T201 (the list of commands)
+            return BAD_INPUT
         from typer import rich_utils
 
         rich_utils.rich_format_error(error)

@@ -1,20 +1,39 @@
 """Before an audit: who is drawn, how many canaries it needs, and what it can prove."""
 
-from leakbound.planning import canaries
-from leakbound.planning.commitment import Commitment, Opening, read_protocol
-from leakbound.planning.comparison import Choice, Comparison, compare
-from leakbound.planning.forecast import (
-    CanariesNeeded,
-    Gaussian,
-    Power,
-    Response,
-    best_guesses,
-    canaries_needed,
-    ceiling,
-    power,
-)
-from leakbound.planning.inclusion import InclusionPlan
-from leakbound.planning.openings import load_opening
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from leakbound.planning import canaries
+    from leakbound.planning.commitment import Commitment, Opening, read_protocol
+    from leakbound.planning.comparison import Choice, Comparison, compare
+    from leakbound.planning.forecast import (
+        CanariesNeeded,
+        Gaussian,
+        Power,
+        Response,
+        best_guesses,
+        canaries_needed,
+        ceiling,
+        power,
+    )
+    from leakbound.planning.inclusion import InclusionPlan
+    from leakbound.planning.openings import load_opening
+else:
+    from leakbound._base.attributes import lazy_attributes
+
+    __getattr__, __dir__ = lazy_attributes(
+        __name__,
+        {
+            "leakbound.planning": "canaries",
+            "leakbound.planning.commitment": "Commitment Opening read_protocol",
+            "leakbound.planning.comparison": "Choice Comparison compare",
+            "leakbound.planning.forecast": (
+                "CanariesNeeded Gaussian Power Response best_guesses canaries_needed ceiling power"
+            ),
+            "leakbound.planning.inclusion": "InclusionPlan",
+            "leakbound.planning.openings": "load_opening",
+        },
+    )
 
 __all__ = [
     "CanariesNeeded",

@@ -236,6 +236,10 @@ class Reportable(Protocol):
         """Probability that the bound is not above the truth."""
 
     @property
+    def design(self) -> str:
+        """How membership was assigned."""
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know."""
 

@@ -205,7 +205,7 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
             elif one.ranking.bound > 0:
                 end = _draw_iso_bound(ax, one, _relation(result.kind))
                 _mark_chosen(ax, one)
-                if len(series) == 1:
+                if len(series) == 1 and end is not None:
                     _name_end(ax, end, f"ε {_relation(result.kind)} {one.bound}")
         _name_chance(ax, series)
         low = min(
@@ -340,10 +340,12 @@ def _mark_chosen(ax: Axes, series: Series) -> None:
     )
 
 
-def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float]:
-    """Draw the precision needed for the final bound; return where it ends."""
+def _draw_iso_bound(ax: Axes, series: Series, relation: str) -> tuple[float, float] | None:
+    """Draw the precision needed for the final bound; return where it ends, if it is anywhere."""
     level = iso_bound_precision(series.ranking.curve, series.ranking.bound)
     known = np.isfinite(level)
+    if not known.any():
+        return None
     recall, level = series.ranking.curve.recall[known], level[known]
     ax.plot(
         recall,
@@ -465,9 +467,11 @@ def _scale_recall(ax: Axes, series: tuple[Series, ...]) -> None:
     if min(chosen, default=1.0) >= 0.03 or max(one.ranking.bound for one in series) <= 0:
         ax.set_xlim(-0.01, 1.01)
         return
-    smallest = min(
-        float(one.ranking.curve.recall[one.ranking.curve.recall > 0][0]) for one in series
-    )
+    recalls = np.concatenate([one.ranking.curve.recall for one in series])
+    smallest = float(recalls[recalls > 0].min(initial=1.0))
+    if smallest >= 1:
+        ax.set_xlim(-0.01, 1.01)
+        return
     ax.set_xscale("log")
     ax.set_xlim(smallest, 1.05)
     powers = range(int(np.ceil(np.log10(smallest) - 1e-9)), 1)

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from leakbound.report.contents import Metric, Reportable, Section, Summary
+    from leakbound.report.parts import Assumption
 
 __all__ = ["environment", "render", "write"]
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def write(
@@ -105,7 +108,8 @@ def render(
     epsilon, c : float, optional
         A claimed guarantee to check.
     about : mapping of str to str, optional
-        What was audited, by whom and when: names and values that stand below the title.
+        What was audited, by whom and when: names and values that stand below the title, before
+        the design.
     notes : str
         A paragraph at the end, of whoever hands the report over.
 
@@ -127,14 +131,16 @@ def render(
         raise OptionError(message)
     ends = [result.levels() for result in named.values()]
     top = 1.12 * max(*(max(end.first, end.second) for end in ends), epsilon or 0.0, 0.1)
+    assumed: dict[tuple[Assumption, ...], str] = {}
     models = [
-        _Model.of(name, result, ident=f"m{i}", top=top, epsilon=epsilon, c=c)
+        _Model.of(name, result, ident=f"m{i}", top=top, epsilon=epsilon, c=c, assumed=assumed)
         for i, (name, result) in enumerate(named.items())
     ]
     spoken = named if simultaneous is None else dict(simultaneous)
     if spoken.keys() != named.keys():
         message = "simultaneous must have one result for each model in results, by the same names"
         raise OptionError(message)
+    designs = dict.fromkeys(result.design for result in named.values())
     lead = max(models, key=lambda model: _rank(spoken[model.name].summary()))
     return (
         environment()
@@ -142,16 +148,19 @@ def render(
         .render(
             title=title,
             summary=summary,
-            about=about or {},
+            about={**(about or {}), "Design": "; ".join(designs)},
             notes=notes,
             threshold=number(SMALL) if any(KINDS[one.result.kind].proves for one in models) else "",
             verdict=_Verdict.of(spoken, lead),
             models=models,
+            unit=_unit(models),
+            together={name: number(one.summary().epsilon) for name, one in spoken.items()}
+            if simultaneous is not None and len(named) > 1
+            else {},
             lead=lead,
             meaning=spoken[lead.name].meaning(),
             several=len(named) > 1,
             accounted=any(model.summary.beside for model in models),
-            heading="ε at least" if all(KINDS[one.result.kind].proves for one in models) else "ε",
             columns=columns or {},
             papers={paper for model in models for paper in model.summary.papers},
         )
@@ -203,6 +212,7 @@ class _Verdict:
     tone: str
     tag: str
     terms: str
+    confidence: str
     headline: str
 
     @classmethod
@@ -217,8 +227,25 @@ class _Verdict:
             tone=_tone(result) if confidence > 0 else _look(result),
             tag=lead.tag,
             terms=f"{result.summary().claim}, {percent(confidence)} confidence{over}",
+            confidence=f"at {percent(confidence)} confidence" if confidence > 0 else "",
             headline=headline_of_many(spoken) if over else lead.headline,
         )
+
+
+def _unit(models: list[_Model]) -> str:
+    """Return the heading of the bounds of several models, with their δ where all have the same."""
+    proves = all(KINDS[one.result.kind].proves for one in models)
+    deltas = {one.summary.terms.at for one in models}
+    return ("ε at least" if proves else "ε") + (deltas.pop() if len(deltas) == 1 else "")
+
+
+def _amount(summary: Summary) -> str:
+    """Return the bound as an ε with its δ, as the table has it, and as its family's parameter."""
+    at, formula = summary.terms.at, summary.formula
+    if not formula.startswith("ε"):
+        return f"ε ≥ {number(summary.epsilon)}{at} ({formula})"
+    epsilon, comma, nature = formula.partition(",")
+    return f"{epsilon}{at}{comma}{nature}"
 
 
 def _rank(summary: Summary) -> tuple[bool, float]:
@@ -242,6 +269,20 @@ class _Grounds:
 
     section: Section
     figures: tuple[svg.Drawn, ...]
+    before: str
+    """Where the page has the same assumptions before; empty if nowhere."""
+
+    @classmethod
+    def of(
+        cls, name: str, result: Reportable, ident: str, assumed: dict[tuple[Assumption, ...], str]
+    ) -> tuple[_Grounds, ...]:
+        """Collect the grounds of a result; `assumed` says where assumptions first stood."""
+        found = []
+        for i, section in enumerate(result.sections()):
+            before = assumed.get(section.assumptions, "")
+            assumed.setdefault(section.assumptions, name or section.title)
+            found.append(cls(section, svg.draw(section.figures, f"{ident}-{i}"), before))
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -258,8 +299,11 @@ class _Model:
     evidence: tuple[str, ...]
     claim: str
     bound: str
+    amount: str
     ceiling: str
     metrics: tuple[Metric, ...]
+    tiles: int
+    """Key numbers in a row: four or three, whichever leaves fewer places of the last row empty."""
     range: _Range
     figures: tuple[svg.Drawn, ...]
     grounds: tuple[_Grounds, ...]
@@ -276,9 +320,10 @@ class _Model:
         top: float,
         epsilon: float | None,
         c: float | None,
+        assumed: dict[tuple[Assumption, ...], str],
     ) -> _Model:
         """Collect what one result says, and draw its figures."""
-        summary = result.summary()
+        summary, metrics = result.summary(), result.metrics()
         return cls(
             ident=ident,
             name=name,
@@ -291,14 +336,13 @@ class _Model:
             claim=result.answered
             or ("" if epsilon is None else result.answer(epsilon=epsilon, c=c)),
             bound=number(summary.epsilon),
+            amount=_amount(summary),
             ceiling=number(result.epsilon_ceiling),
-            metrics=result.metrics(),
+            metrics=metrics,
+            tiles=min((4, 3), key=lambda row: -len(metrics) % row),
             range=_Range.of(result, top, epsilon),
             figures=svg.draw(result.figures(), ident),
-            grounds=tuple(
-                _Grounds(section, svg.draw(section.figures, f"{ident}-{i}"))
-                for i, section in enumerate(result.sections())
-            ),
+            grounds=_Grounds.of(name, result, ident, assumed),
             options=dict(_flat(result.options)),
             provenance=_provenance(result),
         )
@@ -351,8 +395,15 @@ def environment() -> Environment:
 
 
 def _glue(text: str) -> str:
-    """Keep a number with its sign and unit, and a short name, on one line."""
-    for sign in "=<≥":
+    """Keep a number with its sign and unit, and a short name, on one line; set powers of ten."""
+    text = re.sub(r"\b(?:1|(\d(?:\.\d+)?))e-0*(\d+)\b", _power, text)
+    for sign in "=<>≥≤≈+±":
         text = text.replace(f" {sign} ", f"\u00a0{sign}\u00a0")
     text = re.sub("“[^”]{,30}”", lambda name: name[0].replace(" ", "\u00a0"), text)
-    return text.replace(" %", "\u202f%")
+    return text.replace("ε-DP", "ε-\u2060DP").replace(" %", "\u202f%")
+
+
+def _power(small: re.Match[str]) -> str:
+    """Write 1e-05 as 10⁻⁵, and 2.5e-06 as 2.5·10⁻⁶."""
+    factor = f"{small[1]}·" if small[1] else ""
+    return f"{factor}10⁻{small[2].translate(_RAISED)}"

@@ -23,6 +23,8 @@ def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
     solved for x at p = 1/(1 + e^-bound).
     """
     known = curve.bound > 0
+    if not known.any():
+        return np.full_like(curve.precision, np.nan)
     guesses = curve.guesses.astype(np.float64)
     limit = expit(curve.bound[known])
     evidence = guesses[known] * _divergence(curve.precision[known], limit)

@@ -36,24 +36,28 @@ class Drawn:
     caption: str
 
 
-def draw(figures: Iterable[Figure], ident: str) -> tuple[Drawn, ...]:
+def draw(
+    figures: Iterable[Figure], ident: str, *, size: tuple[float, float] = _SIZE
+) -> tuple[Drawn, ...]:
     """Draw figures for a page."""
     return tuple(
         Drawn(
-            one.title, _inline(svg(one, heading=False), f"{ident}-{one.name}", words), one.caption
+            one.title,
+            _inline(svg(one, heading=False, size=size), f"{ident}-{one.name}", words),
+            one.caption,
         )
         for one in figures
         for words in [one.words()]
     )
 
 
-def svg(figure: Figure, *, heading: bool = True) -> str:
+def svg(figure: Figure, *, heading: bool = True, size: tuple[float, float] = _SIZE) -> str:
     """Draw one figure as a stand-alone SVG document, the same bytes every time."""
     with plots.house_style():
         import matplotlib as mpl
         from matplotlib.figure import Figure as Canvas
 
-        canvas = Canvas(figsize=_SIZE, layout="constrained")
+        canvas = Canvas(figsize=size, layout="constrained")
         axes = figure.draw(canvas.add_subplot())
         if not heading:
             axes.set_title("")

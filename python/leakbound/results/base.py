@@ -30,7 +30,7 @@ from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.kinds import KINDS, SMALL
 from leakbound.report.parts import Assumption, Checked, Provenance
-from leakbound.results.checks import check_delta
+from leakbound.results.checks import check_delta, named
 from leakbound.results.implied import Implied, implied_by
 from leakbound.results.ranking import ScoreAudit
 from leakbound.results.verification import Verification
@@ -586,6 +586,7 @@ class Result(Record, ABC):
         model: str = "",
         auditor: str = "",
         date: str = "",
+        signal: str = "",
         claim: float | None = None,
         notes: str = "",
     ) -> None:
@@ -597,8 +598,9 @@ class Result(Record, ABC):
             File to write.
         title : str
             Title of the page.
-        model, auditor, date : str
-            What was audited, by whom and when; below the title, where they are given.
+        model, auditor, date, signal : str
+            What was audited, by whom, when, and what scores measure; below the title, where they
+            are given.
         claim : float, optional
             A claimed ε, at the bound's δ, that the page says the verdict on.
         notes : str
@@ -613,26 +615,14 @@ class Result(Record, ABC):
         OSError
             If the file cannot be written.
         """
-        about = self.described(model=model, auditor=auditor, date=date)
+        given = {"model": model, "auditor": auditor, "date": date, "signal": signal}
         marked = self._marked if claim is None else claim
-        write(path, self, title=title, epsilon=marked, about=about, notes=notes)
+        write(path, self, title=title, epsilon=marked, about=named(**given), notes=notes)
 
-    def described(self, **given: str) -> dict[str, str]:
-        """Return what stands below the title of a page: what was given, and the design.
-
-        Parameters
-        ----------
-        **given : str
-            Words by their names, such as `model`; those that are empty are left out.
-
-        Returns
-        -------
-        dict of str to str
-            Empty if nothing was given.
-        """
-        named = {name.capitalize(): text for name, text in given.items() if text}
-        design = DESIGNS.get(str(self.options.get("design", "coins")))
-        return named | {"Design": design} if named and design else named
+    @property
+    def design(self) -> str:
+        """How membership was assigned."""
+        return DESIGNS[str(self.options.get("design", "coins"))]
 
     def __str__(self) -> str:
         """Return the paragraph of the page: the verdict and the evidence."""

@@ -21,6 +21,10 @@ CUTS = (
     "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "
     "line is the final bound, the dotted line what a perfect attack would have reached."
 )
+_SHIFTED = (
+    " It is the ranking as it is: shift is not corrected for in this figure, and features alone "
+    "may lift the curve."
+)
 
 
 class Caption(NamedTuple):
@@ -39,8 +43,11 @@ def figures(
     refuted: bool,
     family: bool = False,
     pair: bool = False,
+    withheld: bool = False,
+    shifted: bool = False,
 ) -> tuple[Figure, ...]:
-    """Return the figures that every audit has."""
+    """Return the figures that every audit has; `shifted` if features alone tell members apart."""
+    raw = _SHIFTED if shifted else ""
     captions = (
         bound,
         Caption(
@@ -49,7 +56,7 @@ def figures(
                 f"Share of correct guesses against recall. {ranking.correct:,} of "
                 f"{ranking.guesses:,} guesses are correct at the chosen cut."
             ),
-            _precision(family=family, refuted=refuted or pair),
+            _precision(family=family, refuted=refuted or pair, withheld=withheld),
         ),
         Caption(
             "ROC on logarithmic axes",
@@ -57,7 +64,7 @@ def figures(
                 "True-positive rate against false-positive rate on logarithmic axes; area under "
                 f"the curve {ranking.auc:.3f}."
             ),
-            _roc(family=family, refuted=refuted or pair),
+            _roc(family=family, refuted=refuted or pair) + raw,
         ),
         Caption(
             "Scores",
@@ -76,7 +83,12 @@ def figures(
     )
 
 
-def _precision(*, family: bool, refuted: bool) -> str:
+def _precision(*, family: bool, refuted: bool, withheld: bool) -> str:
+    if withheld:
+        return (
+            "The share of correct guesses as it is: features alone may explain it, and the bound "
+            "is withheld."
+        )
     if family:
         return "The marked cut is the one tested."
     if refuted:
@@ -93,9 +105,11 @@ def _roc(*, family: bool, refuted: bool) -> str:
     if family:
         return (
             "The dashed line is the rejected trade-off curve: a mechanism that obeyed it would lie "
-            "below, but for chance, which the bound accounts for."
+            "below, but for chance. How far the measured curve passes it is partly chance, which "
+            "the bound leaves out."
         )
     return (
-        "The dashed line is the most that the guarantee allows: TPR = exp(ε) · FPR and its "
-        "mirror image. Single points may pass it by chance; the bound accounts for that."
+        "The dashed line is the most that a guarantee at the bound allows: TPR = exp(ε) · FPR and "
+        "its mirror image. How far the measured curve passes it is partly chance, which the bound "
+        "leaves out."
     )

@@ -9,7 +9,12 @@ from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.kinds import KINDS
 
-__all__ = ["check_delta", "flaw_of_options", "is_share", "judged", "sign_of"]
+__all__ = ["check_delta", "flaw_of_options", "is_share", "judged", "named", "sign_of"]
+
+
+def named(**given: str) -> dict[str, str]:
+    """Return what stands below the title of a page: words by their names, if there are any."""
+    return {name.capitalize(): text for name, text in given.items() if text}
 
 
 def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:

@@ -16,6 +16,7 @@ from leakbound.errors import IncompatibleOptionsError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
 from leakbound.report.parts import Assumption, Provenance
+from leakbound.results.checks import named
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import DELTA
 
@@ -404,6 +405,11 @@ class DPSGDAudit(Record):
         return self.membership.provenance
 
     @property
+    def design(self) -> str:
+        """How membership was assigned."""
+        return self.membership.design
+
+    @property
     def epsilon_ceiling(self) -> float:
         """The ε that a perfect attack on the membership canaries would prove, at `delta`."""
         perfect = self.membership.rejectable
@@ -653,6 +659,7 @@ class DPSGDAudit(Record):
         model: str = "",
         auditor: str = "",
         date: str = "",
+        signal: str = "",
         notes: str = "",
     ) -> None:
         """Write a self-contained HTML report, all of it or nothing.
@@ -663,8 +670,9 @@ class DPSGDAudit(Record):
             File to write.
         title : str
             Title of the page.
-        model, auditor, date : str
-            What was audited, by whom and when; below the title, where they are given.
+        model, auditor, date, signal : str
+            What was audited, by whom, when, and what scores measure; below the title, where they
+            are given.
         notes : str
             A paragraph at the end of the page.
 
@@ -676,7 +684,7 @@ class DPSGDAudit(Record):
             If the file cannot be written.
         """
         epsilon = None if self.accounted is None else self.accounted.epsilon
-        about = self.membership.described(model=model, auditor=auditor, date=date)
+        about = named(model=model, auditor=auditor, date=date, signal=signal)
         write(path, self, title=title, epsilon=epsilon, about=about, notes=notes)
 
     def _flaw(self) -> str:

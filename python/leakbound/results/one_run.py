@@ -122,6 +122,16 @@ class AuditResult(Result, ScoreAudit):
         return isinstance(self.claim, FAMILIES)
 
     @property
+    def is_shifted(self) -> bool:
+        """Whether members and non-members may differ without the model."""
+        return False
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there is a bound, and it is not to be reported."""
+        return False
+
+    @property
     def parameter(self) -> str:
         """The claim's parameter, with its sign: a bound from below, or from above."""
         if self.bounds_above and self.kind != "exploratory_lower_bound":
@@ -507,6 +517,20 @@ class AuditResult(Result, ScoreAudit):
         sign = "≤" if self.bounds_above else "≥"
         return f"{symbol(self.claim)} {sign} {self.rounded(bound)}"
 
+    def headline(self) -> str:
+        """Return the verdict in one sentence."""
+        claim = self.claim
+        if not (self.leaks and isinstance(claim, SubsampledGaussianDP)):
+            return super().headline()
+        condition = f"{self.condition} and" if self.condition else "if"
+        steps = f"{claim.steps:,} step" + ("s" if claim.steps > 1 else "")
+        return (
+            f"This {self.subject} leaks: {condition} training is DP-SGD "
+            f"(q = {claim.sampling_rate:g}, {steps}), its noise multiplier was at "
+            f"most {self.rounded(self.bound)}, so ε ≥ {number(self.epsilon_bound)} at "
+            f"δ = {DELTA:g}{self._replaced} ({percent(self.confidence)} confidence)."
+        )
+
     def _evidence(self) -> tuple[str, ...]:
         if self.refutes:
             fixed = self.options["cuts"]["type"] == "Fixed"
@@ -561,6 +585,8 @@ class AuditResult(Result, ScoreAudit):
             self._bound_caption(),
             refuted=self.epsilon_bound > 0,
             family=self.is_family,
+            withheld=self.is_withheld,
+            shifted=self.is_shifted,
         )
 
     def _bound_caption(self) -> captions.Caption:

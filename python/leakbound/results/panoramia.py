@@ -1,6 +1,7 @@
 """What an audit against generated non-members returns; the public name is that of the package."""
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -130,6 +131,12 @@ class PanoramiaResult(Result):
         """The conditional lower bounds that there are, the claim's own first."""
         both = (self.conditional, self.conditional_by_match)
         return tuple(result for result in both if result is not None)
+
+    @property
+    def design(self) -> str:
+        """How membership was assigned."""
+        others = "real" if self.options["real_nonmembers"] else "generated"
+        return f"a fair coin for each pair of a member and a {others} non-member"
 
     @property
     def members(self) -> int:
@@ -411,7 +418,7 @@ class PanoramiaResult(Result):
         name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(self.kind, "ε")
         least = " at least" if self.kind != "invalid" else ""
         return (
-            Metric(name, number(self.bound), KINDS[self.kind].tag),
+            Metric(name, number(self.bound), f"{KINDS[self.kind].tag}; {self._difference}"),
             Metric(f"c + ε{least}", number(self.c_plus_epsilon_lb), "attack, with the model"),
             Metric(f"c{least}", number(self.c_lb), "baseline, without the model"),
             *(
@@ -424,6 +431,16 @@ class PanoramiaResult(Result):
             ),
             *self._common_metrics(f"baseline {self.baseline.auc:.3f}"),
         )
+
+    @property
+    def _difference(self) -> str:
+        """How the number follows from the bounds beside it, as these are printed."""
+        most, allowed = self.c_plus_epsilon_lb, self._allowance
+        if most <= allowed:
+            return "0, as c + ε is no larger than c"
+        known = "c" if self.c_upper is None else f"{number(allowed)}, the limit of c"
+        adds = Decimal(number(most)) - Decimal(number(allowed)) == Decimal(number(self.bound))
+        return f"c + ε less {known}" + ("" if adds else ", before rounding")
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the figures, none of them drawn yet."""

@@ -233,6 +233,21 @@ class ZeroRunResult(AuditResult):
             return super().condition
         return "if log-odds of membership are linear in the features"
 
+    @property
+    def is_shifted(self) -> bool:
+        """Whether members and non-members may differ without the model: that is what is audited."""
+        return True
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether there is a bound, and it is not to be reported."""
+        return self.withheld
+
+    @property
+    def design(self) -> str:
+        """How membership was assigned."""
+        return "members and non-members that differ, compared by their propensities"
+
     def _within_reach(self) -> bool:
         # replicates that are recentred may say more than any attack on the point estimate
         return self.bootstrap is not None or super()._within_reach()

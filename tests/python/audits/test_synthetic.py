@@ -154,6 +154,7 @@ def test_an_attack_that_says_nothing_guesses_at_random() -> None:
 WINE = load_wine(return_X_y=True)[0][:40, :3]
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"nonmembers": WINE[:0]}, errors.ShapeError, "non-members must be a table with at least one"),
+    ({"synthetic": "made.csv"}, errors.FeaturesError, "got a path: read the file first"),
     ({"nonmembers": WINE[:, :2]}, errors.FeaturesError, "the non-members has no column '2'"),
     ({"synthetic": WINE[:, :2]}, errors.FeaturesError, "the synthetic table has no column '2'"),
     ({"reference": WINE[:, :2]}, errors.FeaturesError, "the reference has no column '2'"),

@@ -119,7 +119,7 @@ def test_importing_the_package_imports_nothing_but_what_hands_out_its_names() ->
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=str)
 def test_the_list_of_commands_loads_no_command(arguments: list[str]) -> None:
     names = loaded_by_the_program(*arguments)
-    assert "numpy" not in names
+    assert {"numpy", "pydantic", "rich"}.isdisjoint(names)
     assert {name.split(".")[1] for name in names if name.startswith("leakbound.")} <= {
         "_base",
         "_core",
@@ -137,7 +137,23 @@ def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: 
     names = loaded_by_the_program("one-run", table)
     assert "leakbound.audits.one_run.audit" in names
     others = {"pyarrow", "pandas", "leakbound.propensity", "leakbound.audits.zero_run"}
+    others |= {"leakbound.planning.comparison", "leakbound.planning.forecast"}
     assert others.isdisjoint(names)
+
+
+def test_without_a_command_the_program_prints_the_list_of_commands() -> None:
+    code = "from leakbound.cli import main; main()"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        )
+        for arguments in ([], ["--help"])
+    ]
+    assert [run.returncode for run in runs] == [2, 0]
+    nothing, asked = (" ".join(run.stdout.split()) for run in runs)
+    assert nothing == asked
+    for name, (_, line) in COMMANDS.items():
+        assert f" {name} {line}" in asked
 
 
 def full(name: str) -> str:

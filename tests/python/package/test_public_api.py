@@ -85,7 +85,7 @@ SIGNATURES = {
         "examples=None, seed=None)"
     ),
     lb.DPSGDAudit.report: "(self, path, *, title='Audit of a training run with DP-SGD', model='', "
-    "auditor='', date='', notes='')",
+    "auditor='', date='', signal='', notes='')",
     integrations.DPSGDWatch.audit: "(self, *, accounted=None, claim=None, confidence=0.95)",
     integrations.accounted_by: "(engine, *, delta)",
     lb.audit_synthetic: (
@@ -173,7 +173,7 @@ SIGNATURES = {
     lb.AuditResult.to_json: "(self, path=None)",
     lb.AuditResult.plot: "(self, kind='bound', ax=None)",
     lb.AuditResult.report: "(self, path, *, title='Privacy audit', model='', auditor='', date='', "
-    "claim=None, notes='')",
+    "signal='', claim=None, notes='')",
     lb.PanoramiaResult.check: "(self, *, epsilon, delta=0.0, c=None)",
 }
 

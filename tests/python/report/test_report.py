@@ -99,8 +99,9 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All visible words, with ordinary spaces."""
-        return re.sub(r"\s+", " ", "".join(self.words))
+        """All visible words, with ordinary spaces, breaks and powers of ten."""
+        text = "".join(self.words).replace("\u2060", "")
+        return re.sub(r"\s+", " ", text).replace("10⁻⁵", "1e-05").replace("10⁻⁶", "1e-06")
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         """Attributes of every element of one kind."""
@@ -419,16 +420,18 @@ def test_a_page_of_an_audit_that_tested_no_cut() -> None:
 def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:
     result = RESULTS["leaks"]
     path = tmp_path / "report.html"
-    given = {"model": "ResNet <9>", "auditor": "A & B", "date": "2025-03-01"}
+    given = {"model": "ResNet <9>", "auditor": "A & B", "date": "2025-03-01", "signal": "loss"}
     result.report(path, title="Audit of March", claim=1.0, notes="Handed over in March.", **given)
     page = path.read_text(encoding="utf-8")
-    for text in ("<title>Audit of March</title>", "ResNet &lt;9&gt;", "A &amp; B", "2025-03-01"):
+    given_back = ("ResNet &lt;9&gt;", "A &amp; B", "2025-03-01", ">loss<")
+    for text in ("<title>Audit of March</title>", *given_back):
         assert text in page
     assert "independent coins for each example" in page
     assert "Handed over in March." in page
     assert result.answer(epsilon=1.0).split(" (")[0].replace(" = ", "\u00a0=\u00a0") in page
     result.report(path)
-    assert '<dl class="about">' not in path.read_text(encoding="utf-8")
+    (alone,) = re.findall(r'<dl class="about">(.*?)</dl>', path.read_text("utf-8"), re.DOTALL)
+    assert re.findall(r"<dt>(.*?)</dt>", alone) == ["Design"]
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -1,6 +1,5 @@
 """An accountant's ε beside what is proved: one δ, one relation, one unit."""
 
-import html
 import json
 import re
 from typing import Any
@@ -12,6 +11,7 @@ import leakbound as lb
 from leakbound import errors, report
 from leakbound.claims import replacing
 from leakbound.results import Checked
+from pages import words_of
 
 M = 300
 rng = np.random.default_rng(4)
@@ -35,8 +35,7 @@ USERS = audit(
 
 
 def page(found: Any) -> str:
-    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", report.render(found), flags=re.DOTALL)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
+    return words_of(re.sub(r"<svg.*?</svg>", "", report.render(found), flags=re.DOTALL))
 
 
 @pytest.mark.parametrize(("result", "delta"), [(APPROX, DELTA), (APPROX, 1e-7), (GAUSSIAN, 1e-6)])

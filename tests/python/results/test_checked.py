@@ -10,6 +10,7 @@ import leakbound as lb
 from leakbound.errors import IncompatibleOptionsError, OptionError, ResultFormatError
 from leakbound.report import render
 from leakbound.results import Checked
+from pages import words_of
 
 M = 200
 rng = np.random.default_rng(2)
@@ -69,7 +70,7 @@ def test_the_claim_its_relation_and_the_verdict(
     assert checked.checked == expected
     assert expected.verdict == result.check(**claimed)
     assert words in checked.answered
-    assert words in render(checked).replace("\u00a0", " ").replace("\u202f", " ")
+    assert words in words_of(render(checked))
     assert result.checked is None
     assert result.answered == ""
     if result is not SCALE:  # whose function is not stored

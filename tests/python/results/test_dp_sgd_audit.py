@@ -1,6 +1,5 @@
 """What an audit of DP-SGD says, on every surface, and what its stored form must be."""
 
-import html
 import json
 import re
 from functools import cache
@@ -14,6 +13,7 @@ from leakbound import errors, report
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.results import Accounted, DPSGDAudit
 from noisy_steps import EXAMPLES, play
+from pages import words_of
 
 KNOWN = (EXAMPLES, EXAMPLES)
 
@@ -36,8 +36,7 @@ FAULTS = ["none", "noise", "batches", "varying", "silent"]
 
 
 def page(found: DPSGDAudit) -> str:
-    text = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", report.render(found), flags=re.DOTALL)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", text)))
+    return words_of(re.sub(r"<svg.*?</svg>", "", report.render(found), flags=re.DOTALL))
 
 
 @pytest.mark.parametrize("fault", FAULTS)

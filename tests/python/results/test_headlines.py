@@ -1,6 +1,5 @@
 """To name the worst of several models is a claim about all of them, at the level it states."""
 
-import html
 import re
 
 import numpy as np
@@ -12,6 +11,7 @@ from leakbound import report
 from leakbound._base import formatting
 from leakbound.errors import OptionError
 from leakbound.report import headline_of_many, joint_confidence
+from pages import words_of
 
 MODELS, REPORTS, BETA = 20, 200, 0.05
 
@@ -36,7 +36,7 @@ def innocents(number: int, confidence: float) -> dict[str, lb.AuditResult]:
 
 
 def text(page: str) -> str:
-    return html.unescape(page).replace("\u00a0", " ").replace("\u202f", " ")
+    return words_of(page)
 
 
 def test_the_headline_on_innocent_models_accuses_at_its_level() -> None:
@@ -93,5 +93,5 @@ def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
 
 def test_a_page_of_one_model_speaks_of_it_alone() -> None:
     page = text(report.render(audit(3.0)))
-    assert "pure DP, 95 % confidence</p>" in page
+    assert "pure DP, 95 % confidence This model leaks" in page
     assert "simultaneously" not in page

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import numbers
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -166,6 +167,11 @@ def _named(table: Any, name: str) -> dict[str, Any]:
         return {str(label): table[label].to_numpy() for label in labels}
     if isinstance(table, Mapping):
         return {str(label): values for label, values in table.items()}
+    if isinstance(table, str | os.PathLike):
+        message = (
+            f"{name} must be a table, got a path: read the file first, as pandas.read_csv does"
+        )
+        raise FeaturesError(message)
     array = np.asarray(table)
     if array.dtype.names:
         return {label: array[label] for label in array.dtype.names}

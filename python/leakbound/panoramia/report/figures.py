@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from leakbound.panoramia.report.table import PanoramiaRow, Saturation
 
 __all__ = [
+    "audits_figure",
     "loss_figure",
+    "plot_audits",
     "plot_losses",
     "plot_saturation",
     "plot_targets",
@@ -28,6 +30,12 @@ __all__ = [
     "target_figure",
 ]
 
+_MARKS = {
+    "estimate": ("o", plots.MEMBER, False),
+    "conditional lower bound": ("s", plots.OTHER, True),
+    "lower bound": (">", plots.OTHER, True),
+}
+"""Marker and colour of a number of some kind, and whether it is filled: bounds are."""
 _LOOKS = ((plots.MEMBER, "-"), (plots.OTHER, "--"), (plots.INK, ":"))
 
 
@@ -57,6 +65,28 @@ def target_figure(rows: Sequence[PanoramiaRow]) -> Figure:
         "it. Grey that fills the axis is a generator that is easily told from real data, and "
         "leaves no room for ε̃.",
     )
+
+
+def audits_figure(rows: Sequence[PanoramiaRow]) -> Figure:
+    """Return every audit of every target, as a page opens with them."""
+    said = "; ".join(
+        f"{row.target}, {row.audit}: {_kind(row)} {row.epsilon_tilde or row.epsilon}"
+        for row in rows
+    )
+    return Figure(
+        "audits",
+        "All targets, audit by audit",
+        lambda ax: plot_audits(rows, ax),
+        lambda: f"Estimates and lower bounds on ε. {said}.",
+        "Filled marks are lower bounds on ε, open ones estimates, which bound nothing; a filled "
+        "square holds on a condition. Each is the mean over seeds, ticks are the seeds.",
+    )
+
+
+def _kind(row: PanoramiaRow) -> str:
+    if row.epsilon_tilde is not None:
+        return "estimate"
+    return "conditional lower bound" if row.conditional else "lower bound"
 
 
 def loss_figure(losses: Losses) -> Figure:
@@ -105,6 +135,52 @@ def plot_losses(losses: Losses, ax: Axes | None = None) -> Axes:
         ax.grid(visible=False, axis="x")
         ax.legend(loc="best")
         name_axes(ax, f"Losses of “{losses.model}”", "loss, nats", "share of examples per bin")
+    return ax
+
+
+def plot_audits(rows: Sequence[PanoramiaRow], ax: Axes | None = None) -> Axes:
+    """Draw every audit of every target: estimates by open marks, lower bounds by filled ones."""
+    with house_style():
+        ax = new_axes(ax)
+        targets = list(dict.fromkeys(row.target for row in rows))
+        place, middles = 0.0, []
+        for target in targets:
+            own = [row for row in rows if row.target == target]
+            middles.append(place + (len(own) - 1) / 2)
+            for row in own:
+                spread, kind = row.epsilon_tilde or row.epsilon, _kind(row)
+                assert spread is not None
+                marker, colour, filled = _MARKS[kind]
+                values = [result.bound for result in row.results]
+                if len(values) > 1:
+                    ax.plot(values, [place] * len(values), "|", color=colour, markersize=7)
+                ax.plot([0, spread.mean], [place] * 2, color=plots.RULE, linewidth=0.9)
+                face = colour if filled else plots.PAPER
+                ax.plot(spread.mean, place, marker, color=colour, mfc=face, markersize=6.5)
+                ax.annotate(
+                    f"{row.audit}: {'ε̃ =' if not filled else 'ε ≥'} {spread}",
+                    (max(spread.mean, *values), place),
+                    xytext=(9, 0),
+                    textcoords="offset points",
+                    va="center",
+                    color=colour,
+                )
+                place += 1
+            place += 0.6
+        ax.set_yticks(middles, targets)
+        ax.set_ylim(place - 0.9, -0.7)
+        right = max(one.bound for row in rows for one in row.results)
+        ax.set_xlim(0, 1.35 * max(right, 0.1))
+        ax.grid(visible=False, axis="y")
+        kinds = list(dict.fromkeys(_kind(row) for row in rows))
+        for kind in kinds:
+            marker, colour, filled = _MARKS[kind]
+            face = colour if filled else plots.PAPER
+            ax.plot([], [], marker, color=colour, mfc=face, markersize=6.5, label=kind)
+        colours = [_MARKS[kind][1] for kind in kinds]
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, labelcolor=colours)
+        ax.set_title("All targets, audit by audit")
+        ax.set_xlabel("ε")
     return ax
 
 

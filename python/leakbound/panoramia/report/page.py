@@ -42,6 +42,8 @@ def write(
     path: str | os.PathLike[str],
     *,
     table: Sequence[tuple[str, ...]],
+    folded: Sequence[tuple[str, ...]],
+    opening: Figure,
     figures: Sequence[Figure],
     extremes: Sequence[FeatureExtreme],
     targets: Sequence[Target],
@@ -59,6 +61,8 @@ def write(
         .get_template("panoramia.html.j2")
         .render(
             groups=[(name, list(lines)) for name, lines in groupby(table, itemgetter(0))],
+            folded=folded,
+            opening=svg.draw([opening], "open", size=(8.6, 1.3 + 0.17 * len(table)))[0],
             shared=svg.draw(figures, "run"),
             ends=[_end(end) for end in extremes],
             targets=drawn,

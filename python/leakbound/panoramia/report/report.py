@@ -12,7 +12,9 @@ from leakbound.errors import OptionError
 from leakbound.panoramia.conditional import CORRECTIONS
 from leakbound.panoramia.report.extremes import FeatureExtreme
 from leakbound.panoramia.report.figures import (
+    audits_figure,
     loss_figure,
+    plot_audits,
     plot_losses,
     plot_saturation,
     plot_targets,
@@ -23,16 +25,21 @@ from leakbound.panoramia.report.losses import Losses, is_helper
 from leakbound.panoramia.report.page import Target, write
 from leakbound.panoramia.report.table import (
     CONDITION,
+    DEFINITIONS,
     HEADINGS,
     NOTE,
+    REAL,
     Audit,
     PanoramiaRow,
     Saturation,
     estimate,
+    folded,
+    sums,
 )
 from leakbound.panoramia.scores import GameScores, NonMembers
 from leakbound.report.contents import Figure, Meaning, Section
 from leakbound.results import PanoramiaResult, ZeroRunResult
+from leakbound.results.checks import named
 from leakbound.results.panoramia import why_zero
 from leakbound.results.words import MEANINGS
 
@@ -196,7 +203,9 @@ class PanoramiaReport(Record):
     def note(self) -> str:
         """What the numbers of the table mean."""
         conditional = any(row.audit in CORRECTIONS for row in self.rows)
-        return NOTE + (CONDITION if conditional else "")
+        audits = dict.fromkeys(row.audit for row in self.rows)
+        defined = " ".join(DEFINITIONS[audit] for audit in audits if audit in DEFINITIONS)
+        return " ".join(filter(None, [NOTE, sums(self.rows), defined, CONDITION * conditional]))
 
     def plot(
         self, kind: str = "targets", ax: "Axes | None" = None, *, model: str | None = None
@@ -205,9 +214,9 @@ class PanoramiaReport(Record):
 
         Parameters
         ----------
-        kind : {"targets", "saturation", "losses"}
-            c and ε̃ by target, c against the baseline's training data, or losses of members,
-            generated and real non-members.
+        kind : {"targets", "audits", "saturation", "losses"}
+            c and ε̃ by target, every audit of every target, c against the baseline's training data,
+            or losses of members, generated and real non-members.
         ax : matplotlib.axes.Axes, optional
             Where to draw; new axes if None.
         model : str, optional
@@ -233,9 +242,11 @@ class PanoramiaReport(Record):
             raise OptionError(message)
         if kind == "targets":
             return plot_targets(self._estimated, ax)
+        if kind == "audits":
+            return plot_audits(self.rows, ax)
         if kind == "saturation":
             return plot_saturation(self.saturation, ax)
-        message = f"kind must be one of targets, saturation, losses, got {kind!r}"
+        message = f"kind must be one of targets, audits, saturation, losses, got {kind!r}"
         raise OptionError(message)
 
     @property
@@ -246,7 +257,17 @@ class PanoramiaReport(Record):
         listed = "; ".join(map(str, self.extremes[:SHOWN]))
         return (f"Beyond everything generated, with seed {self.seeds[0]}: {listed}.",)
 
-    def report(self, path: str | os.PathLike[str], *, title: str = "", summary: str = "") -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "",
+        summary: str = "",
+        model: str = "",
+        auditor: str = "",
+        date: str = "",
+        notes: str = "",
+    ) -> None:
         """Write a self-contained HTML report, all of it or nothing.
 
         Parameters
@@ -255,6 +276,10 @@ class PanoramiaReport(Record):
             File to write.
         title, summary : str
             Title of the document, and a paragraph about what was audited.
+        model, auditor, date : str
+            What was audited, by whom and when; below the title, where they are given.
+        notes : str
+            A paragraph at the end of the page.
 
         Raises
         ------
@@ -273,8 +298,12 @@ class PanoramiaReport(Record):
             headline=self.headline(),
             evidence=self.evidence(),
             warnings=self.warnings,
+            about={**named(model=model, auditor=auditor, date=date), "Design": self._lead.design},
+            notes=notes,
             headings=HEADINGS,
             table=self.table(),
+            folded=folded(self.rows),
+            opening=audits_figure(self.rows),
             note=self.note,
             figures=self.figures(),
             meaning=self.meaning(),
@@ -360,7 +389,7 @@ class PanoramiaReport(Record):
         c_lb, ceiling = np.mean(pairs, axis=0).tolist()
         targets = {row.target for row in rows}
         proofs = [
-            f"{row.audit} gives ε ≥ {row.epsilon} of “{row.target}”"
+            f"{_named(row.audit)} gives ε ≥ {row.epsilon} of “{row.target}”"
             for row in self.rows
             if row.target in targets and row.epsilon is not None and row.epsilon.mean > TRIFLE
         ]
@@ -395,6 +424,11 @@ class PanoramiaReport(Record):
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
         return f"PanoramiaReport(targets={targets}, rows={len(self.rows)}, seeds={self.seeds})"
+
+
+def _named(audit: Audit) -> str:
+    """Return the name of an audit in a sentence, and whom it compares members with."""
+    return f"{audit}, against real non-members," if audit in REAL else audit
 
 
 def headline(found: PanoramiaReport) -> str:

@@ -1,8 +1,9 @@
 """The table of a run: every seed's result, their spread, and how the baseline grew."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,14 +16,18 @@ from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
 __all__ = [
     "CONDITION",
+    "DEFINITIONS",
     "HEADINGS",
     "NOTE",
+    "REAL",
     "Audit",
     "PanoramiaRow",
     "Result",
     "Saturation",
     "Spread",
     "estimate",
+    "folded",
+    "sums",
 ]
 
 Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
@@ -33,8 +38,17 @@ NOTE = (
     "Means over seeds ± half of the 95 % t-interval. ε̃ is an estimate, not a lower bound on ε: "
     "what the attack finds beyond the baseline, put down to the model."
 )
+REAL: tuple[Audit, ...] = ("RM;RN", "O(1)")
+"""The audits whose non-members are real, and whose bounds need no generator."""
+DEFINITIONS: dict[Audit, str] = {
+    "PANORAMIA": "PANORAMIA: members against generated non-members.",
+    "PANORAMIA, union": "PANORAMIA, union: the same scores, all cuts by a union bound.",
+    "RM;RN": "RM;RN, real members and real non-members: the same kind of attack, with c = 0.",
+    "O(1)": "O(1), one training run: real members and real non-members guessed by the loss alone.",
+}
+"""What audits are, for whoever reads the table."""
 CONDITION = (
-    " Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
+    "Zero-Run gives conditional lower bounds: they hold if the baseline's score says all that an "
     "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
     "refuted with any seed."
 )
@@ -185,3 +199,38 @@ class Saturation:
 def estimate(row: PanoramiaRow) -> float:
     """Return the mean of ε̃ over seeds."""
     return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
+
+
+def folded(rows: Sequence[PanoramiaRow]) -> list[tuple[str, ...]]:
+    """Return the table with one row for each target, the headings first.
+
+    Estimates by PANORAMIA come before the lower bounds on ε of all other audits.
+    """
+    lead = [row for row in rows if row.audit == "PANORAMIA"]
+    others = list(dict.fromkeys(row.audit for row in rows if row.epsilon is not None))
+    bounds = {(row.target, row.audit): str(row.epsilon) for row in rows}
+    headings = ("Target", "ε̃, estimate", "c ≥", "c + ε ≥", *(f"ε ≥, {name}" for name in others))
+    lines = [
+        (
+            row.target,
+            *(str(one) for one in (row.epsilon_tilde, row.c_lb, row.c_plus_epsilon_lb)),
+            *(bounds.get((row.target, name), "-") for name in others),
+        )
+        for row in lead
+    ]
+    return [headings, *lines]
+
+
+def sums(rows: Sequence[PanoramiaRow]) -> str:
+    """Say why c and ε̃ do not add up to c + ε, if in some row they visibly do not."""
+    for row in rows:
+        parts = (row.c_plus_epsilon_lb, row.c_lb, row.epsilon_tilde)
+        if row.epsilon_tilde is None or None in parts:
+            continue
+        most, c, estimated = (Decimal(number(one.mean)) for one in parts if one is not None)
+        if most - c != estimated:
+            return (
+                "ε̃ is c + ε less c with each seed, and 0 where that is negative; then it is "
+                "averaged, and rounded down by itself, so that columns need not add up."
+            )
+    return "ε̃ is c + ε less c."

@@ -64,7 +64,7 @@ def _contradicted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
         return ()
     note = (
         "the real non-members are not like the members: a baseline without the model tells them "
-        f"apart (c >= {number(float(np.median(bounds)))} in the median over seeds), so that RM;RN "
-        "and O(1) overstate ε; draw both from one distribution"
+        f"apart (c >= {number(float(np.median(bounds)))} in the median over seeds), so that the "
+        "audits against them, RM;RN and O(1), overstate ε; draw both from one distribution"
     )
     return (note,)
