@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.set_levels import ChosenLevel
     from leakbound.audits.zero_run.set_study import SetStudy
 
-__all__ = ["draws_of", "least_by_matching"]
+__all__ = ["Matching", "draws_of", "least_by_matching"]
 
 _DRAWS = (51, 201)
 """Fewest and most draws of what matching keeps, of which the middle bound counts."""
@@ -59,17 +59,7 @@ def draws_of(examples: int) -> int:
 
 def least_by_matching(study: SetStudy) -> LeastFavourable:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
-    found = study.found
-    expected = max(2, int(2 * expit(-np.abs(study.planned)).sum()))
-    chosen = choose_level(study)
-    options: dict[str, JsonValue]
-    if chosen is None:
-        guesses = study.plan(min(expected, found.audited), study.level / 2)
-        ranks, options = study.matched(guesses), {"planned": guesses}
-    else:
-        guesses, ranks = chosen.guesses, chosen.ranks()
-        options = {"outside_in": {"levels": list(chosen.levels), "guesses": guesses}}
-    matching = _Matching(study=study, guesses=guesses, ranks=ranks, chosen=chosen)
+    found, matching = study.found, Matching.of(study)
     rows, signs = two_sided(matching.ranks, found.audited, study.sides)
     estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
     bound, made, correct, kept = estimate
@@ -92,7 +82,7 @@ def least_by_matching(study: SetStudy) -> LeastFavourable:
         log_odds=odds,
         rows=rows,
         signs=signs,
-        options=options | {"draws": draws_of(found.audited)},
+        options=matching.options | {"draws": draws_of(found.audited)},
         one_sided=study.one_sided,
     )
 
@@ -115,14 +105,37 @@ class _Prices:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Matching:
+class Matching:
     """Ranks, and what draws of what is kept make of them at members of the set."""
 
     study: SetStudy
     guesses: int
     ranks: FloatArray
+    options: dict[str, JsonValue]
     chosen: ChosenLevel | None = None
     _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, study: SetStudy) -> Matching:
+        """Choose the number of guesses, by labels from the outside in where it can be, and rank."""
+        chosen = choose_level(study)
+        if chosen is not None:
+            levels: JsonValue = list(chosen.levels)
+            return cls(
+                study=study,
+                guesses=chosen.guesses,
+                ranks=chosen.ranks(),
+                options={"outside_in": {"levels": levels, "guesses": chosen.guesses}},
+                chosen=chosen,
+            )
+        expected = max(2, int(2 * expit(-np.abs(study.planned)).sum()))
+        guesses = study.plan(min(expected, study.found.audited), study.level / 2)
+        return cls(
+            study=study,
+            guesses=guesses,
+            ranks=study.matched(guesses),
+            options={"planned": guesses},
+        )
 
     def counts(self, log_odds: FloatArray) -> IntArray:
         """Return examples kept, guesses made and correct ones, of shape (members, 3, draws).
@@ -171,13 +184,19 @@ class _Matching:
 
     def prices(self, estimate: _Outcome) -> _Prices | None:
         """Return what moves a bound near that of the estimate; None if nothing can be told."""
-        bound, made, correct, kept = estimate
+        _, made, correct, kept = estimate
         few = min(correct, max(1, round(correct**0.5)))
         more = max(1, round(_PROBE * kept))
-        top = self.study.claim.strength(bound)
+
+        def strength(correct: int, made: int, kept: int) -> float:
+            if self.chosen is not None and kept > 0:
+                return self.chosen.roughly(correct, kept)
+            return self.study.claim.strength(self.proved(correct, made, kept))
+
+        top = strength(correct, made, kept)
 
         def lost(correct: int, made: int, kept: int) -> float:
-            return top - self.study.claim.strength(self.proved(correct, made, kept))
+            return top - strength(correct, made, kept)
 
         of_correct = lost(correct - few, made, kept) / few
         of_kept = lost(correct, made, kept + more) / more
