@@ -1,15 +1,17 @@
-"""A search over a confidence set that shares nothing with the package's own: to find what it missed.
+"""A search over a confidence set that shares nothing with the package's own: for what that missed.
 
 Places are in the metric of the set: θ = θ̂ + L⁻ᵀw, H = LLᵀ minus the Hessian of the likelihood.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.types import FloatArray, IntArray
+from leakbound._base.types import FloatArray
+from leakbound.audits.zero_run.fair_counts import middle
 from leakbound.audits.zero_run.set_matching import Matching
 from leakbound.audits.zero_run.set_study import LeastFavourable
 from leakbound.propensity.confidence import ConfidenceSet
@@ -28,6 +30,8 @@ _BLENDS = (1.0, 0.5, 0.2, 0.05, 0.01)
 """How far a descent turns towards the slope, tried in turn."""
 _DESCENTS, _STEPS = 6, 25
 _WALKS, _ROUNDS, _TOGETHER = 3, 12, 6
+_LOWEST = 6
+"""Members that are returned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +86,8 @@ def least_found(
     value: Value,
     slope: Slope,
     rng: np.random.Generator,
-) -> float:
-    """Return the least value at random members, at members near one, and where descents end."""
+) -> list[FloatArray]:
+    """Return log-odds at the lowest of random members, members near one, and ends of descents."""
     places = Places.of(found)
     width = places.factor.shape[0]
 
@@ -110,16 +114,17 @@ def least_found(
     values = seen(looked_at)
     order = np.argsort(values, kind="stable")
     chosen = [*order[: _DESCENTS // 2], *rng.choice(len(looked_at), _DESCENTS // 2, replace=False)]
-    ends = [
-        _descend(places, looked_at[k], float(values[k]), seen, slope) for k in (int(c) for c in chosen)
-    ]
-    ends.append(_descend(places, here, float(seen([here])[0]), seen, slope))
+    ends = [_descend(places, looked_at[k], float(values[k]), seen, slope) for k in map(int, chosen)]
+    begin = float(seen([here])[0])
+    ends.append(_descend(places, here, begin, seen, slope))
     ends.sort(key=lambda one: one[0])
-    walks = [
-        _walk(places, place, least, seen, directions) for least, place in ends[: _WALKS - 1]
+    ends += [
+        _walk(places, place, least, seen, directions)
+        for least, place in [*ends[: _WALKS - 1], (begin, here)]
     ]
-    walks.append(_walk(places, here, float(seen([here])[0]), seen, directions))
-    return min([float(values.min()), *(one for one, _ in ends), *walks])
+    ends += [(float(values[k]), looked_at[k]) for k in map(int, order[:_LOWEST])]
+    ends.sort(key=lambda one: one[0])
+    return list(places.log_odds(np.array([place for _, place in ends[:_LOWEST]])))
 
 
 def _descend(
@@ -151,7 +156,7 @@ def _walk(
     least: float,
     seen: Callable[[list[FloatArray]], FloatArray],
     directions: Callable[[int], FloatArray],
-) -> float:
+) -> tuple[float, FloatArray]:
     """Take random steps, larger after one that helped and smaller after others."""
     reach = 0.1
     for _ in range(_ROUNDS):
@@ -164,7 +169,7 @@ def _walk(
             reach *= 1.5
         else:
             reach *= 0.5
-    return least
+    return least, place
 
 
 def missed_by_offsets(
@@ -186,7 +191,8 @@ def missed_by_offsets(
         slopes[rows] = signs * (expit(tilted + offsets) - expit(epsilon + offsets))
         return slopes
 
-    return result.bound - least_found(found, result.coefficients, value, slope, rng)
+    lowest = least_found(found, result.coefficients, value, slope, rng)
+    return result.bound - float(value(np.array(lowest)).min())
 
 
 def _tilt(offsets: FloatArray, correct: int) -> float:
@@ -203,29 +209,32 @@ def missed_by_matching(
 ) -> float:
     """Return by how much less matching proves, on the audit's draws, at a member found here."""
     found, claim = matching.study.found, matching.study.claim
-    guessed = np.zeros(found.audited)
-    guessed[result.rows] = result.signs
-    right = (guessed > 0) == found.member
-    first = guessed[result.rows[: 2 * matching.guesses]]
+    recursion = replace(matching.study, test="recursion")
+    right = np.zeros(found.audited, dtype=np.bool_)
+    right[result.rows] = found.member[result.rows] == (result.signs > 0)
     made = np.zeros(found.audited)
-    made[result.rows[: 2 * matching.guesses]] = first
-
-    def counts(log_odds: FloatArray) -> IntArray:
-        return matching.counts(log_odds)
+    first = slice(2 * matching.guesses)
+    made[result.rows[first]] = result.signs[first]
 
     def value(log_odds: FloatArray) -> FloatArray:
-        # a bound moves in steps: what draws keep and get right on average tells equal ones apart
-        table = counts(log_odds)
-        bounds = np.array([claim.strength(matching.middle(one)[0]) for one in table])
-        return bounds + 1e-9 * (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
+        # what the recursion makes of the draws; what they do on average tells equal ones apart
+        table = matching.counts(log_odds)
+        bounds = np.array([claim.strength(middle(*one, claim, roughly)[0]) for one in table])
+        return bounds + 1e-6 * (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
+
+    @cache
+    def roughly(correct: int, guesses: int, kept: int) -> float:
+        if matching.chosen is not None and kept > 0:
+            return claim.at_strength(matching.chosen.roughly(correct, kept))
+        return recursion.fair(correct, guesses, kept)
 
     def slope(log_odds: FloatArray) -> FloatArray:
         # log-odds for correct guesses drop them; against wrong ones, those are kept
         z = log_odds * made
         kept = np.exp(-np.maximum(np.where(right, z, -z), 0.0))
-        moves = np.where(right, z > 0, z < 0) * kept
-        slopes: FloatArray = made * moves
+        slopes: FloatArray = made * np.where(right, z > 0, z < 0) * kept
         return slopes
 
-    least = least_found(found, result.coefficients, value, slope, rng)
-    return claim.strength(result.bound) - least
+    lowest = np.array(least_found(found, result.coefficients, value, slope, rng))
+    proved = [claim.strength(matching.middle(one)[0]) for one in matching.counts(lowest)]
+    return claim.strength(result.bound) - min(proved)

@@ -25,12 +25,14 @@ _DRAWS = (51, 201)
 """Fewest and most draws of what matching keeps, of which the middle bound counts."""
 _COINS = 10**6
 """Coins of all draws together, within these limits."""
-_LOOKED_AT = (24, 320)
+_LOOKED_AT = (48, 480)
 """Fewest and most members of the set that the search looks at beside those it set out from."""
-_VISITS = 3 * 10**7
+_VISITS = 6 * 10**7
 """Coins compared for that, within these limits."""
+_DESCENDED = 0.6
+"""The share of them that descents may look at; random steps look at what is left."""
 _NEAR = 8
-"""Members looked at together."""
+"""Members looked at together in random steps."""
 _ANYWHERE = 4
 """One in so many rounds looks anywhere on the boundary, or between it and the estimate."""
 _CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
@@ -208,8 +210,9 @@ class Matching:
     def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
         """Return the members found at which draws prove least, as correct guesses and kept go.
 
-        Ascents of mean counts set out first. From the lowest of where they end random steps go on,
-        and some rounds look anywhere.
+        Ascents of mean counts set out first. From the lowest of where they end, and from the
+        estimate, descents of what the draws themselves make of members go on, each turn towards
+        where slopes of the mean counts lead; then random steps, of which some look anywhere.
         """
         core = self.study.found.core
         if not self.study.claim.strength(estimate[0]) > 0:
@@ -219,10 +222,15 @@ class Matching:
         ends = self._members(*core.least_matched(rows, signs, kept=self.guesses, price=price))
         if prices is None:
             return ends
+        left = int(np.clip(_VISITS // self.study.uniforms.size, *_LOOKED_AT))
+        made = np.zeros(self.ranks.size)
+        made[rows[: 2 * self.guesses]] = signs[: 2 * self.guesses]
+        kept_back, ends = left - int(_DESCENDED * left), [*self._lowest(ends, prices), ends[0]]
+        for start in ends:
+            found, looked_at = self._descent(start, made, prices, left - kept_back)
+            ends, left = [*ends, found], left - looked_at
         best, reach = self._lowest(ends, prices), _REACH
-        visits = self.study.uniforms.size
-        rounds = int(np.clip(_VISITS // visits, *_LOOKED_AT)) // _NEAR
-        for number in range(1, rounds + 1):
+        for number in range(1, left // _NEAR + 1):
             anywhere = number % _ANYWHERE == 0
             centre = self.study.found.coefficients if anywhere else best[0].coefficients
             coefficients, log_odds = core.members_near(
@@ -235,6 +243,29 @@ class Matching:
             best = lower
         return best
 
+    def _descent(
+        self, start: _Member, made: FloatArray, prices: _Prices, budget: int
+    ) -> tuple[_Member, int]:
+        """Return where turns towards the slopes of mean counts end, and how many were looked at."""
+        looked_at = 0
+        while looked_at < budget:
+            # log-odds above 0 of a guess drop it where it is right; others keep it where it is not
+            z = start.log_odds * made
+            right = self.study.found.member == (made > 0)
+            moves = np.where(right, z > 0, z < 0)
+            slopes = made * moves * np.exp(-np.abs(z))
+            members = self._members(
+                *self.study.found.core.members_toward(start.coefficients, slopes)
+            )
+            if not members:
+                break
+            looked_at += len(members)
+            lowest = self._lowest(members, prices)[0]
+            if self._worth(lowest.counts, prices) >= self._worth(start.counts, prices):
+                break
+            start = lowest
+        return start, looked_at
+
     def _members(self, coefficients: FloatArray, log_odds: FloatArray) -> list[_Member]:
         """Return members with what draws make of them."""
         if not len(coefficients):
@@ -246,10 +277,15 @@ class Matching:
         """Return a few members of which draws prove least, the first found first among equals."""
         return sorted(members, key=lambda one: self._worth(one.counts, prices))[:_FINALISTS]
 
-    def _worth(self, counts: IntArray, prices: _Prices) -> float:
-        """Return what orders members as their bounds do, which are nearly linear in counts."""
+    def _worth(self, counts: IntArray, prices: _Prices) -> tuple[float, float]:
+        """Return what orders members as their bounds do, which are nearly linear in counts.
+
+        A bound moves in steps: among equals those come first whose draws are lower on average.
+        """
         kept, made, correct = counts
+        worths = correct - prices.kept * kept - prices.made * (made - self.guesses)
         if (made == self.guesses).all():
-            return max(c - prices.kept * k for _, c, k in candidates(kept, made, correct))
-        worths = np.sort(correct - prices.kept * kept - prices.made * (made - self.guesses))
-        return float(worths[made.size - (made.size + 1) // 2])
+            middle = max(c - prices.kept * k for _, c, k in candidates(kept, made, correct))
+        else:
+            middle = float(np.sort(worths)[made.size - (made.size + 1) // 2])
+        return middle, float(worths.mean())
