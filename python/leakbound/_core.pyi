@@ -465,6 +465,9 @@ class LogOddsSet:
     ) -> tuple[_Floats, _Floats]:
         """Return coefficients and log-odds, a row for the estimate and for each of the lowest."""
 
+    def members_toward(self, coefficients: _Floats, slopes: _Floats) -> tuple[_Floats, _Floats]:
+        """Return coefficients and log-odds of members on the way to where slopes lead."""
+
     def members_near(
         self, coefficients: _Floats, *, reach: float, count: int, draw: int
     ) -> tuple[_Floats, _Floats]:

@@ -272,10 +272,9 @@ class ConfidenceSet:
             Features; columns of the model; and probabilities of membership at the estimate.
         """
         features, member, offsets = self._all
-        columns = [np.ones(member.size), *features.T]
-        if self.coefficients.size > len(columns):
-            columns.append(np.arange(member.size) < self.reference)
-        design = np.column_stack(columns).astype(np.float64)
+        design = np.ones((member.size, self.coefficients.size))
+        design[:, 1 : features.shape[1] + 1] = features
+        design[self.reference :, features.shape[1] + 1 :] = 0.0
         scores = design @ self.coefficients + offsets
         return features, design, expit(scores)
 

@@ -23,15 +23,15 @@ from leakbound.propensity.falsification import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from leakbound._base.types import FloatArray, IntArray
+    from leakbound._base.types import FloatArray
     from leakbound.propensity.confidence import ConfidenceSet
 
 __all__ = ["FormTest", "bet_against_set", "products_missing"]
 
 _CLIPPED = 3.0
 """Standard deviations at which features are clipped before they are multiplied."""
-_BLOCK = 256
-"""Products that are tested in one go."""
+_BLOCK = 2048
+"""Rows whose products are added up in one go."""
 _EXPLAINED = 1e-3
 """Share of a product's variance below which the model's own columns count as explaining it."""
 _PARTS = 5
@@ -99,19 +99,20 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
     information = (design * variances[:, None]).T @ design
     largest, terms = 0.0, 0
     worst: tuple[int, ...] = ()
-    for products, names in _terms(units, found.reference, features):
-        weighted = products * variances[:, None]
-        both = design.T @ weighted
-        total = (products * weighted).sum(axis=0)
-        variance = total - (both * np.linalg.solve(information, both)).sum(axis=0)
-        open_terms = np.flatnonzero(variance > _EXPLAINED * total)
+    for sums in (
+        _of_products(units, design, variances, left),
+        *_of_others(units, design, variances, left, found.reference, features),
+    ):
+        explained = (sums.both * np.linalg.solve(information, sums.both)).sum(axis=0)
+        variance = sums.total - explained
+        open_terms = np.flatnonzero(variance > _EXPLAINED * sums.total)
         terms += open_terms.size
         if not open_terms.size:
             continue
-        sizes = np.abs(products[:, open_terms].T @ left) / np.sqrt(variance[open_terms])
+        sizes = np.abs(sums.score[open_terms]) / np.sqrt(variance[open_terms])
         top = int(np.argmax(sizes))
         if sizes[top] > largest:
-            largest, worst = float(sizes[top]), names[open_terms[top]]
+            largest, worst = float(sizes[top]), sums.names[open_terms[top]]
     tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
     p_value = min(1.0, tail * terms) if terms else 1.0
     return FormTest(
@@ -184,21 +185,66 @@ def bet_against_set(
     )
 
 
-def _terms(
-    units: FloatArray, reference: int, features: FloatArray | None
-) -> Iterator[tuple[FloatArray, list[tuple[int, ...]]]]:
-    """Yield columns that the model may lack, block by block, with the features in them."""
-    for one, other in _pairs(units.shape[1]):
-        pairs: list[tuple[int, ...]] = list(zip(one.tolist(), other.tolist(), strict=True))
-        yield units[:, one] * units[:, other], pairs
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of terms z: Σ vzx over rows with columns x of the model, Σ vz², Σ z(y - π), v = π(1 - π)."""
+
+    both: FloatArray
+    total: FloatArray
+    score: FloatArray
+    names: list[tuple[int, ...]]
+
+
+def _of_products(
+    units: FloatArray, design: FloatArray, variances: FloatArray, left: FloatArray
+) -> _Sums:
+    """Return the sums of all squares and products, none of which is ever written down."""
+    count, width = units.shape
+    one, other = np.triu_indices(width)
+    squares = units**2
+    both = np.zeros((design.shape[1], one.size))
+    for start in range(0, count, _BLOCK):
+        here = slice(start, start + _BLOCK)
+        weighted = design[here] * variances[here, None]
+        first = 0
+        for column in range(width):
+            pairs = slice(first, first + width - column)
+            both[:, pairs] += (weighted * units[here, column, None]).T @ units[here, column:]
+            first = pairs.stop
+    names: list[tuple[int, ...]] = list(zip(one.tolist(), other.tolist(), strict=True))
+    return _Sums(
+        both=both,
+        total=((squares * variances[:, None]).T @ squares)[one, other],
+        score=((units * left[:, None]).T @ units)[one, other],
+        names=names,
+    )
+
+
+def _of_others(
+    units: FloatArray,
+    design: FloatArray,
+    variances: FloatArray,
+    left: FloatArray,
+    reference: int,
+    features: FloatArray | None,
+) -> Iterator[_Sums]:
+    """Yield the sums of other coefficients in D', and of features that the model may lack."""
+
+    def sums(rows: slice, columns: FloatArray, names: list[tuple[int, ...]]) -> _Sums:
+        weighted = columns * variances[rows, None]
+        return _Sums(
+            both=design[rows].T @ weighted,
+            total=(columns * weighted).sum(axis=0),
+            score=columns.T @ left[rows],
+            names=names,
+        )
+
     if reference:
-        apart = (np.arange(len(units)) < reference).astype(np.float64)
+        apart = slice(reference)
         own: list[tuple[int, ...]] = [(), *((column,) for column in range(units.shape[1]))]
-        yield apart[:, None] * np.column_stack([np.ones(len(units)), units]), own
+        yield sums(apart, np.column_stack([np.ones(reference), units[apart]]), own)
     if features is not None:
-        lacking = np.zeros((len(units), features.shape[1]))
-        lacking[reference:] = _units(features)
-        yield lacking, [()] * features.shape[1]
+        yield sums(slice(reference, None), _units(features), [()] * features.shape[1])
 
 
 def _units(features: FloatArray) -> FloatArray:
@@ -207,10 +253,3 @@ def _units(features: FloatArray) -> FloatArray:
     steps = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     clipped: FloatArray = np.clip(steps, -_CLIPPED, _CLIPPED)
     return clipped
-
-
-def _pairs(columns: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the pairs of columns, squares included, block by block."""
-    one, other = np.triu_indices(columns)
-    for start in range(0, one.size, _BLOCK):
-        yield one[start : start + _BLOCK], other[start : start + _BLOCK]

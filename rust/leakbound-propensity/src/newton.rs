@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leakbound_math::logistic::{expit, softplus};
+use leakbound_math::logistic::softplus;
 
 use crate::cholesky::{Cholesky, dot};
 use crate::error::PropensityError;
@@ -121,7 +121,10 @@ impl Problem<'_> {
     pub(crate) fn hessian(&self, rows: Range<usize>, scores: &[f64]) -> Vec<f64> {
         let weighted = scores[rows.clone()].iter().zip(&self.weights[rows.clone()]);
         let curvature: Vec<f64> = weighted
-            .map(|(&score, weight)| weight * expit(score) * expit(-score))
+            .map(|(&score, weight)| {
+                let (chance, other) = chances(score);
+                weight * chance * other
+            })
             .collect();
         self.panel.gram(rows, &curvature)
     }
@@ -130,7 +133,8 @@ impl Problem<'_> {
         let residuals: Vec<f64> = (scores.iter().zip(self.targets.iter().zip(self.weights)))
             // σ(η) − y without cancellation where the fit is nearly perfect.
             .map(|(&score, (target, weight))| {
-                weight * ((1.0 - target) * expit(score) - target * expit(-score))
+                let (chance, other) = chances(score);
+                weight * ((1.0 - target) * chance - target * other)
             })
             .collect();
         let mut gradient: Vec<f64> = beta.iter().zip(self.penalty).map(|(b, l)| b * l).collect();
@@ -185,5 +189,16 @@ impl Problem<'_> {
                 weight == 0.0 || (target == 1.0 && score > 0.0) || (target == 0.0 && score < 0.0)
             },
         )
+    }
+}
+
+/// σ(x) and σ(−x), for one exponential.
+fn chances(x: f64) -> (f64, f64) {
+    let small = (-x.abs()).exp();
+    let (larger, smaller) = (1.0 / (1.0 + small), small / (1.0 + small));
+    if x >= 0.0 {
+        (larger, smaller)
+    } else {
+        (smaller, larger)
     }
 }

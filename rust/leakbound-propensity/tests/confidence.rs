@@ -301,6 +301,29 @@ fn matching_leaves_few_right_at_the_places_reported() {
 }
 
 #[test]
+fn members_toward_a_slope_are_in_the_set_and_reach_it() {
+    let (features, member) = data(300, &[0.2, 0.5, -0.5, 0.3], 4);
+    let set = set(&features, &member, 0.05);
+    let from = set.estimate();
+    // the intercept of the audited rows: log-odds of all of them
+    let slopes = vec![1.0; set.audited()];
+    let found = set.members_toward(&from, &slopes).unwrap();
+    let sum = |(_, log_odds): &(Vec<f64>, Vec<f64>)| log_odds.iter().sum::<f64>();
+    assert!(found.len() >= 6);
+    let inside = (1.0 + 1e-6) * set.squared_radius();
+    let deviance = |one: &(Vec<f64>, Vec<f64>)| set.deviance(&one.0).unwrap();
+    assert!(found.iter().all(|one| deviance(one) <= inside));
+    let largest = found.iter().map(sum).fold(f64::NEG_INFINITY, f64::max);
+    let near = set.members_near(&from, 0.9, 200, 3).unwrap();
+    assert!(near.iter().all(|one| sum(one) <= largest + 1.0));
+    let none = set
+        .members_toward(&from, &vec![0.0; set.audited()])
+        .unwrap();
+    assert!(none.is_empty());
+    assert!(set.members_toward(&from, &slopes[1..]).is_err());
+}
+
+#[test]
 fn members_near_one_are_in_the_set() {
     let (features, member) = data(200, &[0.3, 1.5, -0.5], 8);
     let set = set(&features, &member, 0.05);

@@ -130,6 +130,19 @@ impl LogOddsSet {
         self.members(py, found.collect())
     }
 
+    /// Members of the set between one and where slopes in the log-odds of the audited rows lead: a
+    /// row for each.
+    fn members_toward<'py>(
+        &self,
+        py: Python<'py>,
+        coefficients: Vector<'_, f64>,
+        slopes: Vector<'_, f64>,
+    ) -> PyResult<(Answers<'py>, Answers<'py>)> {
+        let (coefficients, slopes) = (&*coefficients, &*slopes);
+        let found = run(py, |_| self.set.members_toward(coefficients, slopes))?;
+        self.members(py, found)
+    }
+
     /// Members of the set near one, as steps of `reach` radii in random directions lead to them, or
     /// from there to the boundary: a row for each.
     #[pyo3(signature = (coefficients, *, reach, count, draw))]

@@ -7,21 +7,17 @@ import pytest
 from scipy import stats as scipy_stats
 
 import leakbound as lb
-import leakbound._core as _core
-from leakbound._base.streams import Purpose
-from leakbound.audits.zero_run.fair_counts import middle
 from leakbound.audits.zero_run.least_favourable import (
     LeastFavourable,
     bound_over_set,
     least_favourable_bound,
     planning_log_odds,
+    study_of,
 )
 from leakbound.audits.zero_run.residuals import beyond_features
-from leakbound.audits.zero_run.set_matching import draws_of
-from leakbound.audits.zero_run.set_study import SetStudy, usable
+from leakbound.audits.zero_run.set_matching import Matching
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.stats import poisson_binomial_epsilon
 from leakbound.validity.nuisance import (
     KNOWLEDGE,
     People,
@@ -31,9 +27,29 @@ from leakbound.validity.nuisance import (
     people,
     response,
 )
+from set_search import missed_by_matching, missed_by_offsets
 
 QUICK = Setting(100, 600, 6, 1.5)
-TABLE = (Setting(300, 1500, 30, 2), Setting(1000, 3000, 30, 2), Setting(60, 1500, 6, 1.5))
+SEARCHED = (
+    Setting(300, 1500, 30, 2),
+    Setting(1000, 3000, 30, 2),
+    Setting(60, 1500, 6, 1.5),
+    Setting(3000, 3000, 5, 1),
+    Setting(2000, 4000, 100, 2),
+    Setting(0, 600, 1, 1.5),
+    Setting(0, 3000, 1, 1),
+    Setting(30, 400, 10, 1.5),
+    Setting(0, 1500, 10, 2),
+    Setting(200, 1500, 20, 2),
+    Setting(150, 1500, 50, 2),
+    Setting(60, 1500, 6, 1.5, law="binary"),
+    Setting(300, 1500, 30, 2, law="heavy"),
+    Setting(60, 1500, 6, 1.5, law="heavy", intercept=-2.5),
+    Setting(60, 1500, 6, 1.5, intercept=3),
+    Setting(0, 400, 3, 8),
+    Setting(200, 800, 5, 6),
+    Setting(240, 1500, 6, 1.5, thinned=True),
+)
 
 
 def audited(game: People, scores: Any, claim: Any, **options: Any) -> LeastFavourable:
@@ -117,84 +133,50 @@ def test_every_claim_and_side_is_audited(claim: Any, correction: Any, sides: Any
         assert (result.signs > 0).all()
 
 
-def test_the_epsilon_is_no_higher_at_other_members_of_the_set() -> None:
-    rng = np.random.default_rng(2)
-    for seed in range(3):
-        game = people(Setting(300, 1500, 12, 1.5), rng)
-        found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
-        result = bound_over_set(response(game, 1.0, rng), found, claim=lb.PureDP(), level=0.04)
-        toward = result.coefficients - found.coefficients
-        directions = np.vstack(
-            [rng.normal(size=(50, 13)), toward + 0.05 * rng.normal(size=(50, 13))]
-        )
-        members = np.array([found.boundary(u) for u in directions])
-        odds = members[:, :1] + members[:, 1:] @ game.features.T
-        offsets = odds[:, result.rows] * result.signs
-        counts = np.full(len(offsets), result.correct)
-        others = poisson_binomial_epsilon(counts, offsets, beta=0.02)
-        assert result.bound > 0.4, seed
-        assert result.bound <= others.min() + 2e-3
+def searched(seed: int, claim: Any) -> tuple[float, float]:
+    """Return the bound of a game, and by how much a search of another kind goes below it.
 
-
-def matched_bounds(found: ConfidenceSet, scores: Any, log_odds: Any, seed: int) -> Any:
-    """Return bounds of Gaussian DP at rows of log-odds, by the draws of an audit at level .04."""
-    m = found.audited
-    study = SetStudy(
-        scores=usable(scores),
-        found=found,
-        claim=lb.GaussianDP(),
-        level=0.04,
-        sides="both",
-        test="recursion",
-        guesses=None,
-        planned=np.zeros(m),
-        ties=Purpose.SET_TIES.rng(seed).permutation(m),
-        uniforms=Purpose.SET_MATCHING.rng(seed).random((draws_of(m), m)),
-        seed=seed,
-    )
-    guesses = study.plan(m, 0.02)
-    kept, made, correct = (
-        np.reshape(one, (len(log_odds), -1))
-        for one in _core.matched_counts(
-            study.matched(guesses),
-            found.member,
-            np.ravel(log_odds),
-            study.uniforms.ravel(),
-            guesses=guesses,
-            one_sided=False,
-            residual=False,
-        )
-    )
-    return [
-        middle(*draws, study.claim, study.fair)[0]
-        for draws in zip(kept, made, correct, strict=True)
-    ]
-
-
-def missed(features: int, seed: int) -> float:
-    """Return by how much matching proves less at the worst of 160 random members than reported."""
-    rng = np.random.default_rng(seed)
-    game = people(Setting(0, max(800, 30 * features), features, 2), rng)
-    scores = gaussian(game, 1.5, rng)
-    found = ConfidenceSet.fit(game.features, game.member)
-    result = bound_over_set(
-        scores, found, claim=lb.GaussianDP(), level=0.04, test="recursion", seed=seed
-    )
-    edge = [found.boundary(u) for u in rng.normal(size=(80, features + 1))]
-    inner = found.coefficients + rng.random((80, 1)) * (edge - found.coefficients)
-    odds = np.array([found.log_odds(one) for one in np.vstack([edge, inner])])
-    assert result.bound > 0 or features > 3
-    return float(result.bound - min(matched_bounds(found, scores, odds, seed)))
-
-
-@pytest.mark.parametrize("features", [1, 3])
-def test_matching_proves_no_less_at_other_members_of_the_set(features: int) -> None:
-    """The search sees noise of single draws as others would: it may miss what one draw decides.
-
-    With one feature and an ascent of mean counts alone, members with a bound lower by .005 were
-    found in 32 of 40 games.
+    Every other game has one-sided guesses or a stronger leak; settings differ in all else.
     """
-    assert max(missed(features, seed) for seed in range(5)) <= 0.003
+    setting = SEARCHED[seed % len(SEARCHED)]
+    rng = np.random.default_rng(seed)
+    game = people(setting, rng)
+    reference = game.reference if setting.reference else None
+    found = ConfidenceSet.fit(
+        game.features, game.member, reference=reference, own_intercept=setting.thinned
+    )
+    options: dict[str, Any] = {
+        "claim": claim,
+        "level": 0.04,
+        "sides": "member" if seed % 3 == 2 else "both",
+        "planned": None if reference is None else planning_log_odds(reference, found),
+        "seed": seed,
+    }
+    if isinstance(claim, lb.PureDP):
+        scores = response(game, 1.0, rng) if seed % 2 else gaussian(game, 2.5, rng)
+        result = bound_over_set(scores, found, **options)
+        return result.bound, missed_by_offsets(found, result, 0.02, rng)
+    scores = gaussian(game, 1.5, rng)
+    result = bound_over_set(scores, found, **options)
+    if result.bound == 0:
+        return 0.0, 0.0
+    matching = Matching.of(study_of(scores, found, **options))
+    return result.bound, missed_by_matching(matching, result, rng)
+
+
+def test_another_search_finds_no_lower_epsilon() -> None:
+    """Random members, descents from them and random walks, in the metric of the set."""
+    games = [searched(seed, lb.PureDP()) for seed in (0, 2, 5, 9)]
+    assert all(bound > 0 for bound, _ in games)
+    assert max(miss for _, miss in games) <= 1e-4
+
+
+@pytest.mark.parametrize("seed", [2, 9])
+def test_another_search_finds_no_lower_bound_of_matching(seed: int) -> None:
+    """A search without descents of what draws make of members missed .025 and .045 here."""
+    bound, miss = searched(seed, lb.GaussianDP())
+    assert bound > 0
+    assert miss <= 0.005
 
 
 def test_ties_infinities_and_monotone_scores_do_no_harm() -> None:
@@ -268,30 +250,18 @@ def test_the_truth_is_inside_for_every_number_of_features(features: int, ratio: 
 
 
 @pytest.mark.validity
-@pytest.mark.parametrize("features", [1, 2, 5, 20, 50])
-def test_a_random_search_finds_hardly_less_by_matching(features: int) -> None:
-    """20 games each; one correct guess, which a draw may decide, is worth up to .04."""
-    misses = [missed(features, seed) for seed in range(20)]
-    assert np.mean(np.array(misses) > 0.005) <= 0.1
-    assert max(misses) <= 0.05
+def test_another_search_finds_no_less_favourable_member() -> None:
+    """100 games: some 700 members each, from random ones to the ends of 7 descents and 3 walks."""
+    games = [searched(seed, lb.PureDP()) for seed in range(100)]
+    assert sum(bound > 0 for bound, _ in games) >= 80
+    assert max(miss for _, miss in games) <= 1e-4
 
 
 @pytest.mark.validity
-def test_a_random_search_finds_no_less_favourable_member() -> None:
-    """100 games, 300 members of the boundary each, a third of them near the one reported."""
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        game = people(TABLE[seed % len(TABLE)], rng)
-        found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
-        result = bound_over_set(response(game, 1.0, rng), found, claim=lb.PureDP(), level=0.04)
-        width = found.coefficients.size
-        toward = result.coefficients - found.coefficients
-        near = toward + 0.05 * np.linalg.norm(toward) * rng.normal(size=(100, width)) / width**0.5
-        members = np.array(
-            [found.boundary(u) for u in np.vstack([rng.normal(size=(200, width)), near])]
-        )
-        odds = members[:, :1] + members[:, 1:] @ game.features.T
-        offsets = odds[:, result.rows] * result.signs
-        level = 0.04 / 2
-        counts = np.full(len(offsets), result.correct)
-        assert result.bound <= poisson_binomial_epsilon(counts, offsets, beta=level).min() + 1e-3
+def test_another_search_finds_hardly_less_by_matching() -> None:
+    """100 games; a correct guess in few, which a single draw may decide, is worth up to .04."""
+    games = [searched(seed, lb.GaussianDP()) for seed in range(100)]
+    misses = np.array([miss for bound, miss in games if bound > 0])
+    assert misses.size >= 70
+    assert np.mean(misses > 0.005) <= 0.1
+    assert misses.max() <= 0.05

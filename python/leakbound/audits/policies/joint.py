@@ -101,7 +101,7 @@ def _strength(test: JointTest, index: int, correct: int) -> float:
     made, right = zip(*tested, strict=True)
     best: float | None = None
     proof = _core.JointCertificate(made, right, test.examples, one_sided, curve.core)
-    for _ in range(2):
+    for last in (False, True):
         theta = _proved(claim, proof, sides, level)
         if theta is None and best is None and proxy is not claim:
             own = claim.critical(test.counts(index, correct), test.tau[index], "recursion")
@@ -111,7 +111,8 @@ def _strength(test: JointTest, index: int, correct: int) -> float:
         if theta is None:
             break
         before, best = best, theta if best is None else max(best, theta, key=claim.strength)
-        if before is None and proxy is claim and abs(theta - t) <= _CLOSE * t:
+        close = before is None and proxy is claim and abs(theta - t) <= _CLOSE * t
+        if last or close:
             break
         proof = proof.made_at(claim.curve(theta, sides).core)
     return 0.0 if best is None else claim.strength(best)

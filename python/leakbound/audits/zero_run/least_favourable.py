@@ -57,6 +57,7 @@ __all__ = [
     "correction_over_set",
     "least_favourable_bound",
     "planning_log_odds",
+    "study_of",
 ]
 
 SET_SHARE = 0.2
@@ -178,21 +179,44 @@ def bound_over_set(
     seed: int = 0,
 ) -> LeastFavourable:
     """Return the least bound over a confidence set, at a level of its own."""
+    instance(claim, "claim", CLAIMS)
+    choice(correction, "correction", CorrectionChoice)
+    study = study_of(
+        scores,
+        found,
+        claim=claim,
+        level=level,
+        sides=sides,
+        test=test,
+        guesses=guesses,
+        planned=planned,
+        seed=seed,
+    )
+    return _CORRECTIONS[correction_over_set(correction, claim)](study)
+
+
+def study_of(
+    scores: ArrayInput,
+    found: ConfidenceSet,
+    *,
+    claim: Claim,
+    level: float,
+    sides: SidesChoice = "both",
+    test: FdpTest = "tight",
+    guesses: int | None = None,
+    planned: FloatArray | None = None,
+    seed: int = 0,
+) -> SetStudy:
+    """Return scores and the set with all that is drawn: what a bound over the set rests on."""
     values = check_scores(scores)
     check_length(values, found.audited, "scores")
-    instance(claim, "claim", CLAIMS)
-    for value, name, allowed in (
-        (sides, "sides", SidesChoice),
-        (correction, "correction", CorrectionChoice),
-        (test, "test", FdpTest),
-    ):
-        choice(value, name, allowed)
-    kind = correction_over_set(correction, claim)
+    choice(sides, "sides", SidesChoice)
+    choice(test, "test", FdpTest)
     seed = integer(seed, "seed", least=0)
     number = None
     if guesses is not None:
         number = integer(guesses, "guesses", least=1, most=found.audited)
-    study = SetStudy(
+    return SetStudy(
         scores=usable(values),
         found=found,
         claim=claim,
@@ -205,7 +229,6 @@ def bound_over_set(
         uniforms=Purpose.SET_MATCHING.rng(seed).random((draws_of(values.size), values.size)),
         seed=seed,
     )
-    return _CORRECTIONS[kind](study)
 
 
 def correction_over_set(correction: CorrectionChoice, claim: Claim) -> Correction:

@@ -20,7 +20,8 @@ _PRODUCTS = 200
 _CLIPPED = 3.0
 """Standard deviations at which features are clipped before they are multiplied."""
 _PENALTIES = np.logspace(-1, 4, 11)
-_BLOCK = 256
+_CONSTANT = 1e-9
+"""Share of a product's mean square below which its variance is rounding."""
 
 
 def beyond_features(
@@ -45,37 +46,41 @@ def _telling(scores: FloatArray, units: FloatArray) -> FloatArray:
     """Return the squares and products that scores, less a linear fit, follow most."""
     clipped = np.clip(units, -_CLIPPED, _CLIPPED)
     line = np.column_stack([np.ones(scores.size), units])
-    left = scores - line @ np.linalg.lstsq(line, scores, rcond=None)[0]
+    left = scores - line @ np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
+    left -= left.mean()
     one, other = np.triu_indices(units.shape[1])
-    strength = np.empty(one.size)
-    for start in range(0, one.size, _BLOCK):
-        here = slice(start, start + _BLOCK)
-        products = clipped[:, one[here]] * clipped[:, other[here]]
-        spread = products.std(axis=0)
-        strength[here] = np.abs((products - products.mean(axis=0)).T @ left)
-        strength[here] /= np.where(spread > 0, spread, np.inf)
+    # Of products p: Σ p·left, and their means and mean squares, none of them written down.
+    strength = np.abs((clipped * left[:, None]).T @ clipped)[one, other]
+    squares = clipped**2
+    mean_square = (squares.T @ squares)[one, other] / scores.size
+    variance = mean_square - ((clipped.T @ clipped)[one, other] / scores.size) ** 2
+    varies = variance > _CONSTANT * mean_square
+    strength[varies] /= np.sqrt(variance[varies])
+    strength[~varies] = 0.0
     top = np.argsort(-strength, kind="stable")[:_PRODUCTS]
     return clipped[:, one[top]] * clipped[:, other[top]]
 
 
 def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArray:
     """Return ridge predictions of each fold, at the penalty that predicts all folds best."""
-    grams = [columns[fold == k].T @ columns[fold == k] for k in range(_FOLDS)]
-    crosses = [columns[fold == k].T @ scores[fold == k] for k in range(_FOLDS)]
+    rows = [np.flatnonzero(fold == k) for k in range(_FOLDS)]
+    tables = [columns[here] for here in rows]
+    grams = [table.T @ table for table in tables]
+    crosses = [table.T @ scores[here] for table, here in zip(tables, rows, strict=True)]
     gram, cross = sum(grams), sum(crosses)
     predicted = np.empty((_PENALTIES.size, scores.size))
     for k in range(_FOLDS):
         values, vectors = np.linalg.eigh(gram - grams[k])
         turned = vectors.T @ (cross - crosses[k])
-        table = columns[fold == k] @ vectors
-        for i, penalty in enumerate(_PENALTIES):
-            predicted[i, fold == k] = table @ (turned / (np.maximum(values, 0.0) + penalty))
+        weights = turned[:, None] / (np.maximum(values, 0.0)[:, None] + _PENALTIES)
+        predicted[:, rows[k]] = (tables[k] @ (vectors @ weights)).T
     errors = ((scores - predicted) ** 2).sum(axis=1)
     best: FloatArray = predicted[int(np.argmin(errors))]
     return best
 
 
 def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> FloatArray:
+    """Return what trees predict of each fold: nothing where they are of no use for the first."""
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
     except ImportError as error:
@@ -84,7 +89,7 @@ def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> 
             "pip install 'leakbound[ml]'"
         )
         raise MissingExtraError(message) from error
-    predicted = np.empty(scores.size)
+    predicted = np.zeros(scores.size)
     for k in range(_FOLDS):
         model = HistGradientBoostingRegressor(
             max_iter=80,
@@ -94,6 +99,14 @@ def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> 
             early_stopping=False,
             random_state=Purpose.BEYOND_FEATURES_TREES.derived(seed, bits=32),
         )
-        model.fit(units[fold != k], scores[fold != k])
-        predicted[fold == k] = model.predict(units[fold == k])
+        rows = fold == k
+        model.fit(units[~rows], scores[~rows])
+        predicted[rows] = model.predict(units[rows])
+        if k == 0 and _no_better(predicted[rows], scores[rows]):
+            return np.zeros(scores.size)
     return predicted
+
+
+def _no_better(predicted: FloatArray, scores: FloatArray) -> bool:
+    """Return whether predictions come no nearer to scores than nothing does."""
+    return float(((scores - predicted) ** 2).sum()) >= float((scores**2).sum())

@@ -70,14 +70,29 @@ class ChosenLevel:
 
         Where fewer examples are kept than a level has guesses, the level has so many.
         """
-        study, level = self.study, self.study.level / 2
-        levels = [made for made in self.levels if made < kept]
-        index = min(self.index, len(levels))
+        study = self.study
         if isinstance(study.claim, ApproxDP):
             made = min(self.guesses, kept)
             counts = counts_of(correct, made, kept, one_sided=study.one_sided)
-            limit = _core.approx_joint_epsilon(counts, study.claim.delta, level, self.failures)
+            limit = _core.approx_joint_epsilon(
+                counts, study.claim.delta, study.level / 2, self.failures
+            )
             return max(0.0, limit)
+        test, index = self._test(kept)
+        return study.claim.at_strength(test.strength(index, correct))
+
+    def roughly(self, correct: int, kept: int) -> float:
+        """Return a strength that moves with the counts as that of `proved` does, and no more."""
+        if isinstance(self.study.claim, ApproxDP):
+            return self.study.claim.strength(self.proved(correct, kept))
+        test, index = self._test(kept)
+        return test.rough(index, correct)
+
+    def _test(self, kept: int) -> tuple[JointTest, int]:
+        """Return the joint test of the levels if so many examples are kept, and the one chosen."""
+        study, level = self.study, self.study.level / 2
+        levels = [made for made in self.levels if made < kept]
+        index = min(self.index, len(levels))
         if len(levels) < len(self.levels):
             levels.append(kept)
         test = JointTest(
@@ -88,7 +103,7 @@ class ChosenLevel:
             sides=study.sides,
             level=level,
         )
-        return study.claim.at_strength(test.strength(index, correct))
+        return test, index
 
 
 def choose_level(study: SetStudy) -> ChosenLevel | None:

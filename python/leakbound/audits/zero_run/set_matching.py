@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.set_levels import ChosenLevel
     from leakbound.audits.zero_run.set_study import SetStudy
 
-__all__ = ["draws_of", "least_by_matching"]
+__all__ = ["Matching", "draws_of", "least_by_matching"]
 
 _DRAWS = (51, 201)
 """Fewest and most draws of what matching keeps, of which the middle bound counts."""
 _COINS = 10**6
 """Coins of all draws together, within these limits."""
-_LOOKED_AT = (24, 320)
+_LOOKED_AT = (48, 480)
 """Fewest and most members of the set that the search looks at beside those it set out from."""
-_VISITS = 3 * 10**7
+_VISITS = 6 * 10**7
 """Coins compared for that, within these limits."""
+_DESCENDED = 0.6
+"""The share of them that descents may look at; random steps look at what is left."""
 _NEAR = 8
-"""Members looked at together."""
+"""Members looked at together in random steps."""
 _ANYWHERE = 4
 """One in so many rounds looks anywhere on the boundary, or between it and the estimate."""
 _CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
@@ -59,17 +61,7 @@ def draws_of(examples: int) -> int:
 
 def least_by_matching(study: SetStudy) -> LeastFavourable:
     """Match at the least favourable members: the middle bound of draws, at half the level."""
-    found = study.found
-    expected = max(2, int(2 * expit(-np.abs(study.planned)).sum()))
-    chosen = choose_level(study)
-    options: dict[str, JsonValue]
-    if chosen is None:
-        guesses = study.plan(min(expected, found.audited), study.level / 2)
-        ranks, options = study.matched(guesses), {"planned": guesses}
-    else:
-        guesses, ranks = chosen.guesses, chosen.ranks()
-        options = {"outside_in": {"levels": list(chosen.levels), "guesses": guesses}}
-    matching = _Matching(study=study, guesses=guesses, ranks=ranks, chosen=chosen)
+    found, matching = study.found, Matching.of(study)
     rows, signs = two_sided(matching.ranks, found.audited, study.sides)
     estimate = matching.middle(matching.counts(found.log_odds()[None])[0])
     bound, made, correct, kept = estimate
@@ -92,7 +84,7 @@ def least_by_matching(study: SetStudy) -> LeastFavourable:
         log_odds=odds,
         rows=rows,
         signs=signs,
-        options=options | {"draws": draws_of(found.audited)},
+        options=matching.options | {"draws": draws_of(found.audited)},
         one_sided=study.one_sided,
     )
 
@@ -115,14 +107,37 @@ class _Prices:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Matching:
+class Matching:
     """Ranks, and what draws of what is kept make of them at members of the set."""
 
     study: SetStudy
     guesses: int
     ranks: FloatArray
+    options: dict[str, JsonValue]
     chosen: ChosenLevel | None = None
     _proved: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, study: SetStudy) -> Matching:
+        """Choose the number of guesses, by labels from the outside in where it can be, and rank."""
+        chosen = choose_level(study)
+        if chosen is not None:
+            levels: JsonValue = list(chosen.levels)
+            return cls(
+                study=study,
+                guesses=chosen.guesses,
+                ranks=chosen.ranks(),
+                options={"outside_in": {"levels": levels, "guesses": chosen.guesses}},
+                chosen=chosen,
+            )
+        expected = max(2, int(2 * expit(-np.abs(study.planned)).sum()))
+        guesses = study.plan(min(expected, study.found.audited), study.level / 2)
+        return cls(
+            study=study,
+            guesses=guesses,
+            ranks=study.matched(guesses),
+            options={"planned": guesses},
+        )
 
     def counts(self, log_odds: FloatArray) -> IntArray:
         """Return examples kept, guesses made and correct ones, of shape (members, 3, draws).
@@ -171,13 +186,19 @@ class _Matching:
 
     def prices(self, estimate: _Outcome) -> _Prices | None:
         """Return what moves a bound near that of the estimate; None if nothing can be told."""
-        bound, made, correct, kept = estimate
+        _, made, correct, kept = estimate
         few = min(correct, max(1, round(correct**0.5)))
         more = max(1, round(_PROBE * kept))
-        top = self.study.claim.strength(bound)
+
+        def strength(correct: int, made: int, kept: int) -> float:
+            if self.chosen is not None and kept > 0:
+                return self.chosen.roughly(correct, kept)
+            return self.study.claim.strength(self.proved(correct, made, kept))
+
+        top = strength(correct, made, kept)
 
         def lost(correct: int, made: int, kept: int) -> float:
-            return top - self.study.claim.strength(self.proved(correct, made, kept))
+            return top - strength(correct, made, kept)
 
         of_correct = lost(correct - few, made, kept) / few
         of_kept = lost(correct, made, kept + more) / more
@@ -189,8 +210,9 @@ class _Matching:
     def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
         """Return the members found at which draws prove least, as correct guesses and kept go.
 
-        Ascents of mean counts set out first. From the lowest of where they end random steps go on,
-        and some rounds look anywhere.
+        Ascents of mean counts set out first. From the lowest of where they end, and from the
+        estimate, descents of what the draws themselves make of members go on, each turn towards
+        where slopes of the mean counts lead; then random steps, of which some look anywhere.
         """
         core = self.study.found.core
         if not self.study.claim.strength(estimate[0]) > 0:
@@ -200,10 +222,15 @@ class _Matching:
         ends = self._members(*core.least_matched(rows, signs, kept=self.guesses, price=price))
         if prices is None:
             return ends
+        left = int(np.clip(_VISITS // self.study.uniforms.size, *_LOOKED_AT))
+        made = np.zeros(self.ranks.size)
+        made[rows[: 2 * self.guesses]] = signs[: 2 * self.guesses]
+        kept_back, ends = left - int(_DESCENDED * left), [*self._lowest(ends, prices), ends[0]]
+        for start in ends:
+            found, looked_at = self._descent(start, made, prices, left - kept_back)
+            ends, left = [*ends, found], left - looked_at
         best, reach = self._lowest(ends, prices), _REACH
-        visits = self.study.uniforms.size
-        rounds = int(np.clip(_VISITS // visits, *_LOOKED_AT)) // _NEAR
-        for number in range(1, rounds + 1):
+        for number in range(1, left // _NEAR + 1):
             anywhere = number % _ANYWHERE == 0
             centre = self.study.found.coefficients if anywhere else best[0].coefficients
             coefficients, log_odds = core.members_near(
@@ -216,6 +243,29 @@ class _Matching:
             best = lower
         return best
 
+    def _descent(
+        self, start: _Member, made: FloatArray, prices: _Prices, budget: int
+    ) -> tuple[_Member, int]:
+        """Return where turns towards the slopes of mean counts end, and how many were looked at."""
+        looked_at = 0
+        while looked_at < budget:
+            # log-odds above 0 of a guess drop it where it is right; others keep it where it is not
+            z = start.log_odds * made
+            right = self.study.found.member == (made > 0)
+            moves = np.where(right, z > 0, z < 0)
+            slopes = made * moves * np.exp(-np.abs(z))
+            members = self._members(
+                *self.study.found.core.members_toward(start.coefficients, slopes)
+            )
+            if not members:
+                break
+            looked_at += len(members)
+            lowest = self._lowest(members, prices)[0]
+            if self._worth(lowest.counts, prices) >= self._worth(start.counts, prices):
+                break
+            start = lowest
+        return start, looked_at
+
     def _members(self, coefficients: FloatArray, log_odds: FloatArray) -> list[_Member]:
         """Return members with what draws make of them."""
         if not len(coefficients):
@@ -227,10 +277,15 @@ class _Matching:
         """Return a few members of which draws prove least, the first found first among equals."""
         return sorted(members, key=lambda one: self._worth(one.counts, prices))[:_FINALISTS]
 
-    def _worth(self, counts: IntArray, prices: _Prices) -> float:
-        """Return what orders members as their bounds do, which are nearly linear in counts."""
+    def _worth(self, counts: IntArray, prices: _Prices) -> tuple[float, float]:
+        """Return what orders members as their bounds do, which are nearly linear in counts.
+
+        A bound moves in steps: among equals those come first whose draws are lower on average.
+        """
         kept, made, correct = counts
+        worths = correct - prices.kept * kept - prices.made * (made - self.guesses)
         if (made == self.guesses).all():
-            return max(c - prices.kept * k for _, c, k in candidates(kept, made, correct))
-        worths = np.sort(correct - prices.kept * kept - prices.made * (made - self.guesses))
-        return float(worths[made.size - (made.size + 1) // 2])
+            middle = max(c - prices.kept * k for _, c, k in candidates(kept, made, correct))
+        else:
+            middle = float(np.sort(worths)[made.size - (made.size + 1) // 2])
+        return middle, float(worths.mean())

@@ -22,6 +22,9 @@ const COMPARED: u64 = 16;
 /// The best of them, from which ascents set out as well.
 const CHOSEN: usize = 3;
 
+/// The gradient in w of a function somewhere, worked out where it is asked for.
+pub(super) type Slope<'f> = Box<dyn FnOnce() -> Vec<f64> + 'f>;
+
 /// A place of the set and the value of the function there.
 #[derive(Debug, Clone)]
 pub(super) struct Maximum {
@@ -40,9 +43,9 @@ impl ConfidenceSet {
     ///
     /// # Errors
     /// [`PropensityError::Interrupted`] once `stop` says so.
-    pub(super) fn maximise(
+    pub(super) fn maximise<'f>(
         &self,
-        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),
         starts: &[Vec<f64>],
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
@@ -66,9 +69,9 @@ impl ConfidenceSet {
     }
 
     /// What is better than `outer` on the way to it from θ̂, and where a climb from there ends.
-    pub(super) fn inside(
+    pub(super) fn inside<'f>(
         &self,
-        function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
+        function: &impl Fn(&[f64]) -> (f64, Slope<'f>),
         outer: &Maximum,
         enough: f64,
         stop: &impl Fn() -> bool,
@@ -89,9 +92,9 @@ impl ConfidenceSet {
     }
 
     /// Directions from θ̂ to set out in: `own`, and those in which random boundary points are best.
-    pub(super) fn directions(
+    pub(super) fn directions<'f>(
         &self,
-        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),
         own: Vec<Vec<f64>>,
     ) -> Vec<Vec<f64>> {
         if self.squared_radius() == 0.0 {
@@ -119,15 +122,15 @@ impl ConfidenceSet {
     }
 
     /// An ascent inside of the set along gradients, from a place that is better than the boundary.
-    fn climb(
+    fn climb<'f>(
         &self,
-        function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
+        function: &impl Fn(&[f64]) -> (f64, Slope<'f>),
         from: Maximum,
         enough: f64,
         stop: &impl Fn() -> bool,
     ) -> Result<Maximum, PropensityError> {
         let mut best = from;
-        let mut gradient = function(&best.place).1;
+        let mut gradient = function(&best.place).1();
         let radius = self.squared_radius().sqrt();
         let mut reach = 0.25 * radius;
         for _ in 0..STEPS {
@@ -154,7 +157,7 @@ impl ConfidenceSet {
             let (value, slope) = function(&place);
             if value > best.value {
                 best = Maximum { value, place };
-                gradient = slope;
+                gradient = slope();
                 reach *= 1.5;
             } else {
                 reach /= 4.0;
@@ -167,9 +170,9 @@ impl ConfidenceSet {
     ///
     /// # Errors
     /// [`PropensityError::Interrupted`] once `stop` says so.
-    pub(super) fn ascents(
+    pub(super) fn ascents<'f>(
         &self,
-        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),
         starts: &[Vec<f64>],
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
@@ -185,32 +188,34 @@ impl ConfidenceSet {
             .collect()
     }
 
-    fn ascend(
+    fn ascend<'f>(
         &self,
-        function: &impl Fn(&[f64]) -> (f64, Vec<f64>),
+        function: &impl Fn(&[f64]) -> (f64, Slope<'f>),
         start: &[f64],
         base: f64,
         enough: f64,
         stop: &impl Fn() -> bool,
     ) -> Result<Maximum, PropensityError> {
         let mut edge = self.edge(start)?;
-        let (mut value, mut gradient) = function(&edge.place);
+        let mut inward = self.inward(&edge);
+        let (mut value, slope) = function(&edge.place);
+        let mut gradient = slope();
         let mut share = 1.0;
         for _ in 0..STEPS {
             if stop() {
                 return Err(PropensityError::Interrupted);
             }
-            let (uphill, inward) = (norm(&gradient), norm(&edge.inward));
+            let (uphill, steep) = (norm(&gradient), norm(&inward));
             if value >= enough || !(uphill > 0.0 && uphill.is_finite()) {
                 break;
             }
-            let scale = inward / uphill;
+            let scale = steep / uphill;
             let step: Vec<f64> = gradient
                 .iter()
-                .zip(&edge.inward)
+                .zip(&inward)
                 .map(|(g, n)| g * scale + n)
                 .collect();
-            if norm(&step) <= LEAST_GAIN * inward {
+            if norm(&step) <= LEAST_GAIN * steep {
                 break;
             }
             let mut next = None;
@@ -233,7 +238,8 @@ impl ConfidenceSet {
                 break;
             };
             let gain = higher - value;
-            (edge, value, gradient) = (there, higher, slope);
+            (edge, value, gradient) = (there, higher, slope());
+            inward = self.inward(&edge);
             share = (2.0 * share).min(1.0);
             if gain <= LEAST_GAIN * (value - base).abs() {
                 break;

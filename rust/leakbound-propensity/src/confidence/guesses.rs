@@ -5,11 +5,12 @@ use leakbound_math::poisson_binomial::Terms;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
-use super::ascent::Maximum;
+use super::ascent::{Maximum, Slope};
 use super::set::ConfidenceSet;
 use crate::cholesky::dot;
 use crate::error::PropensityError;
 use crate::panel::Panel;
+use crate::training::check_length;
 
 /// Log-odds beyond which a guess is certain, as [`Terms`] can hold them.
 const CERTAIN: f64 = 250.0;
@@ -19,6 +20,10 @@ const POWERS: usize = 25;
 const ASCENT_MARGIN: f64 = 1e-4;
 /// Rows whose largest log-odds are found in one go.
 const BATCH: usize = 32;
+/// A tail that is evidence of nothing, and is not looked into further.
+const LIKELY: f64 = 0.5;
+/// How far a turn goes towards the boundary point that slopes lead to.
+const TURNS: [f64; 5] = [1.0, 0.5, 0.2, 0.05, 0.01];
 /// Solutions of Σ σ(x + zᵢ) = v by Newton's method; each is bracketed, so all settle.
 const TILTS: usize = 60;
 
@@ -139,16 +144,20 @@ impl ConfidenceSet {
             let epsilon = terms.and_then(|terms| terms.epsilon(correct, level));
             epsilon.unwrap_or(f64::NEG_INFINITY)
         };
-        let function = |place: &[f64]| {
-            let log_odds = guess_rows.log_odds(place);
+        let rows = &guess_rows;
+        let function = |place: &[f64]| -> (f64, Slope<'_>) {
+            let log_odds = rows.log_odds(place);
             let epsilon = epsilon(&log_odds);
-            let tilted = tilt(&log_odds, correct);
-            let mut slopes = tail_slopes(&log_odds, tilted, epsilon);
-            let total: f64 = slopes.iter().sum();
-            for slope in &mut slopes {
-                *slope /= total;
-            }
-            (-epsilon, guess_rows.gradient(slopes))
+            let slope = move || {
+                let tilted = tilt(&log_odds, correct);
+                let mut slopes = tail_slopes(&log_odds, tilted, epsilon);
+                let total: f64 = slopes.iter().sum();
+                for slope in &mut slopes {
+                    *slope /= total;
+                }
+                rows.gradient(slopes)
+            };
+            (-epsilon, Box::new(slope))
         };
         let centre = guess_rows.log_odds(&vec![0.0; self.width()]);
         let (at, tilted) = (epsilon(&centre), tilt(&centre, correct));
@@ -164,7 +173,8 @@ impl ConfidenceSet {
     }
 
     /// The largest ln P(correct guesses ≥ those observed), over the set, if membership owes nothing
-    /// to training: then a guess is correct with probability σ(Tᵢλᵢ).
+    /// to training: then a guess is correct with probability σ(Tᵢλᵢ). From ½ on a probability counts
+    /// as 1, which ends the search.
     ///
     /// # Errors
     /// A row that is not there, or an interrupt.
@@ -178,13 +188,16 @@ impl ConfidenceSet {
         if correct == 0 {
             return Ok(0.0);
         }
-        let function = |place: &[f64]| {
-            let log_odds = guess_rows.log_odds(place);
+        let rows = &guess_rows;
+        let function = |place: &[f64]| -> (f64, Slope<'_>) {
+            let log_odds = rows.log_odds(place);
             let terms = Terms::from_offsets(&clip(&log_odds));
             let tail = terms.map_or(0.0, |terms| terms.tail(correct, 0.0).log_upper());
-            let tilted = tilt(&log_odds, correct);
-            let slopes = tail_slopes(&log_odds, tilted, 0.0);
-            (tail, guess_rows.gradient(slopes))
+            let slope = move || {
+                let tilted = tilt(&log_odds, correct);
+                rows.gradient(tail_slopes(&log_odds, tilted, 0.0))
+            };
+            (tail, Box::new(slope))
         };
         let centre = guess_rows.log_odds(&vec![0.0; self.width()]);
         let tilted = tilt(&centre, correct);
@@ -192,9 +205,13 @@ impl ConfidenceSet {
             .iter()
             .map(|z| spread(tilted + z) - spread(*z))
             .collect();
-        Ok(self
-            .search(&guess_rows, curvature, &function, 0.0, stop)?
-            .value)
+        let enough = LIKELY.ln();
+        let found = self.search(&guess_rows, curvature, &function, enough, stop)?;
+        Ok(if found.value >= enough {
+            0.0
+        } else {
+            found.value
+        })
     }
 
     /// Members of the set under which matching leaves few of `kept` guesses correct: θ̂, and where
@@ -233,17 +250,21 @@ impl ConfidenceSet {
             }
             (value - price * chances.sum::<f64>(), worths)
         };
-        let function = |place: &[f64]| {
-            let log_odds = ordered.log_odds(place);
+        let rows = &ordered;
+        let function = |place: &[f64]| -> (f64, Slope<'_>) {
+            let log_odds = rows.log_odds(place);
             let (value, worths) = priced(&log_odds);
-            let slopes = (log_odds.iter().zip(&ordered.correct).zip(worths))
-                .map(|((&z, &correct), worth)| match correct {
-                    true if z > 0.0 => worth * (-z).exp(),
-                    false if z < 0.0 => -worth * z.exp(),
-                    _ => 0.0,
-                })
-                .collect();
-            (-value, ordered.gradient(slopes))
+            let slope = move || {
+                let slopes = (log_odds.iter().zip(&rows.correct).zip(worths))
+                    .map(|((&z, &correct), worth)| match correct {
+                        true if z > 0.0 => worth * (-z).exp(),
+                        false if z < 0.0 => -worth * z.exp(),
+                        _ => 0.0,
+                    })
+                    .collect();
+                rows.gradient(slopes)
+            };
+            (-value, Box::new(slope))
         };
         let centre = vec![0.0; self.width()];
         let log_odds = ordered.log_odds(&centre);
@@ -254,7 +275,7 @@ impl ConfidenceSet {
                 if chance < 1.0 { -worth * chance } else { 0.0 }
             })
             .collect();
-        let mut own = vec![function(&centre).1];
+        let mut own = vec![function(&centre).1()];
         own.extend(ordered.curvature_directions(curvature));
         let starts = self.directions(&function, own);
         let mut found = self.ascents(&function, &starts, f64::INFINITY, stop)?;
@@ -276,9 +297,40 @@ impl ConfidenceSet {
             .collect())
     }
 
+    /// Members of the set between one and the boundary point at which Σ slopesᵢλᵢ, over the audited
+    /// rows, is largest if C is a ball: shares of the way, and the same taken to the boundary. None
+    /// where slopes lead nowhere. Coefficients of the features as given, and log-odds of the audited
+    /// rows.
+    ///
+    /// # Errors
+    /// Coefficients or slopes of another number.
+    pub fn members_toward(
+        &self,
+        coefficients: &[f64],
+        slopes: &[f64],
+    ) -> Result<Members, PropensityError> {
+        let from = self.place(coefficients)?;
+        check_length("slopes", slopes.len(), self.audited())?;
+        // A ray whose end is not found leads nowhere either.
+        let Ok(goal) = self.edge(&self.uphill(slopes)) else {
+            return Ok(Vec::new());
+        };
+        let places = TURNS.par_iter().flat_map_iter(|turn| {
+            let inside: Vec<f64> = (from.iter().zip(&goal.place))
+                .map(|(w, g)| w + turn * (g - w))
+                .collect();
+            let outer = self.edge(&inside).ok().map(|edge| edge.place);
+            [Some(inside), outer].into_iter().flatten()
+        });
+        Ok(places
+            .map(|place| (self.coefficients(&place), self.log_odds(&place)))
+            .collect())
+    }
+
     /// Members of the set near one: steps of `reach` times the set's radius in random directions,
-    /// every other one taken to the boundary, as is one that leads out, where the boundary is found. `draw` tells draws apart.
-    /// Coefficients of the features as given, and log-odds of the audited rows.
+    /// every other one taken to the boundary, as is one that leads out, where the boundary is found.
+    /// `draw` tells draws apart. Coefficients of the features as given, and log-odds of the audited
+    /// rows.
     ///
     /// # Errors
     /// Coefficients of another number.
@@ -325,21 +377,20 @@ impl ConfidenceSet {
             .collect();
         let guess_rows = self.guess_rows(&correct)?;
         let odds = (-epsilon).exp();
-        let function = |place: &[f64]| {
-            let log_odds = guess_rows.log_odds(place);
+        let rows = &guess_rows;
+        let function = |place: &[f64]| -> (f64, Slope<'_>) {
+            let log_odds = rows.log_odds(place);
             let survive = |z: f64| (1.0 + odds * (-z.max(0.0)).exp()) / (1.0 + odds);
             let value = -log_odds.iter().map(|&z| survive(z)).sum::<f64>();
-            let slope = |&z: &f64| {
-                if z > 0.0 {
+            let slope = move |z: &f64| {
+                if *z > 0.0 {
                     odds * (-z).exp() / (1.0 + odds)
                 } else {
                     0.0
                 }
             };
-            (
-                value,
-                guess_rows.gradient(log_odds.iter().map(slope).collect()),
-            )
+            let slopes = move || rows.gradient(log_odds.iter().map(slope).collect());
+            (value, Box::new(slopes))
         };
         let centre = guess_rows.log_odds(&vec![0.0; self.width()]);
         let curvature = (centre.iter())
@@ -364,7 +415,10 @@ impl ConfidenceSet {
             .map(|&guess| {
                 let guess_rows = self.guess_rows(&[guess])?;
                 let gradient = guess_rows.gradient(vec![1.0]);
-                let function = |place: &[f64]| (guess_rows.log_odds(place)[0], gradient.clone());
+                let (rows, slope) = (&guess_rows, &gradient);
+                let function = |place: &[f64]| -> (f64, Slope<'_>) {
+                    (rows.log_odds(place)[0], Box::new(|| slope.clone()))
+                };
                 let starts = std::slice::from_ref(&gradient);
                 let found = self.maximise(&function, starts, f64::INFINITY, stop)?;
                 // What an ascent may have left.
@@ -414,15 +468,23 @@ impl ConfidenceSet {
         Ok(largest)
     }
 
-    fn search(
+    fn search<'f>(
         &self,
         guess_rows: &GuessRows,
         curvature: Vec<f64>,
-        function: &(impl Fn(&[f64]) -> (f64, Vec<f64>) + Sync),
+        function: &(impl Fn(&[f64]) -> (f64, Slope<'f>) + Sync),
         enough: f64,
         stop: &(impl Fn() -> bool + Sync),
     ) -> Result<Maximum, PropensityError> {
-        let mut own = vec![function(&vec![0.0; self.width()]).1];
+        let centre = vec![0.0; self.width()];
+        let (value, slope) = function(&centre);
+        if value >= enough {
+            return Ok(Maximum {
+                value,
+                place: centre,
+            });
+        }
+        let mut own = vec![slope()];
         own.extend(guess_rows.curvature_directions(curvature));
         let starts = self.directions(function, own);
         self.maximise(function, &starts, enough, stop)

@@ -1,6 +1,6 @@
 //! The confidence set of a logistic model: cross-fitted universal inference.
 
-use leakbound_math::logistic::softplus;
+use leakbound_math::logistic::{expit, softplus};
 use leakbound_math::stream::{Purpose, Stream};
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
@@ -29,6 +29,8 @@ const ROUNDING: f64 = 2e-9;
 const ON_BOUNDARY: f64 = 1e-9;
 /// Newton's steps to the boundary along a ray; convex functions take a handful.
 const EDGE_STEPS: usize = 100;
+/// Rows whose 1 + e^−|η|, at most 2 each, are multiplied before one logarithm is taken.
+const LOGGED: usize = 512;
 
 /// Rows of features and labels, all independent given the features.
 ///
@@ -98,8 +100,8 @@ struct Frame {
 pub(super) struct Edge {
     /// w.
     pub(super) place: Vec<f64>,
-    /// The gradient of ℓ there, which points inwards.
-    pub(super) inward: Vec<f64>,
+    /// By how much the log-odds of all rows differ from those at θ̂.
+    change: Vec<f64>,
 }
 
 impl ConfidenceSet {
@@ -252,7 +254,7 @@ impl ConfidenceSet {
     /// # Errors
     /// [`PropensityError::NotConverged`] if w is zero or not finite.
     pub(super) fn edge(&self, place: &[f64]) -> Result<Edge, PropensityError> {
-        let change = self.panel.times(0..self.panel.rows(), place);
+        let mut change = self.panel.times(0..self.panel.rows(), place);
         let size = dot(place, place).sqrt();
         let radius = self.squared_radius();
         if !(size > 0.0 && size.is_finite()) {
@@ -261,17 +263,17 @@ impl ConfidenceSet {
         // The deviance is convex along the ray, so Newton's steps come from outside but the first.
         let mut reach = radius.sqrt() / size;
         for _ in 0..EDGE_STEPS {
-            let at = self.along(&change, reach);
-            let excess = 2.0 * (at.loss - self.least) - radius;
-            let step = excess / (2.0 * at.slope);
+            let (loss, slope) = self.along(&change, reach);
+            let excess = 2.0 * (loss - self.least) - radius;
+            let step = excess / (2.0 * slope);
             if excess.abs() <= ON_BOUNDARY * radius.max(f64::MIN_POSITIVE) || radius == 0.0 {
-                let mut inward = vec![0.0; self.panel.padded()];
-                self.panel.add_weighted(&at.residuals, &mut inward);
-                inward.truncate(self.width());
+                for change in &mut change {
+                    *change *= reach;
+                }
                 let place = place.iter().map(|w| w * reach).collect();
-                return Ok(Edge { place, inward });
+                return Ok(Edge { place, change });
             }
-            reach = if at.slope > 0.0 {
+            reach = if slope > 0.0 {
                 (reach - step).max(reach / 8.0)
             } else {
                 2.0 * reach
@@ -280,31 +282,57 @@ impl ConfidenceSet {
         Err(PropensityError::NotConverged)
     }
 
-    /// Whether the set holds a place.
-    pub(super) fn holds(&self, place: &[f64]) -> bool {
-        loss(&self.all_scores(place), &self.targets, &self.weights) <= self.most
+    /// The gradient of ℓ at a point of the boundary, which points inwards.
+    pub(super) fn inward(&self, edge: &Edge) -> Vec<f64> {
+        let scores = self.scores.iter().zip(&edge.change);
+        let labels = self.targets.iter().zip(&self.weights);
+        let residuals: Vec<f64> = scores
+            .zip(labels)
+            .map(|((score, change), (target, weight))| weight * (target - expit(score + change)))
+            .collect();
+        let mut inward = vec![0.0; self.panel.padded()];
+        self.panel.add_weighted(&residuals, &mut inward);
+        inward.truncate(self.width());
+        inward
     }
 
-    fn along(&self, change: &[f64], reach: f64) -> Along {
-        let mut residuals = Vec::with_capacity(change.len());
+    /// The gradient in w of Σ slopesᵢλᵢ over the audited rows.
+    pub(super) fn uphill(&self, slopes: &[f64]) -> Vec<f64> {
+        let mut weights = vec![0.0; self.panel.rows()];
+        weights[self.reference..self.count].copy_from_slice(slopes);
+        let mut uphill = vec![0.0; self.panel.padded()];
+        self.panel.add_weighted(&weights, &mut uphill);
+        uphill.truncate(self.width());
+        uphill
+    }
+
+    /// Whether the set holds a place.
+    pub(super) fn holds(&self, place: &[f64]) -> bool {
+        let change = self.panel.times(0..self.panel.rows(), place);
+        self.along(&change, 1.0).0 <= self.most
+    }
+
+    /// −ℓ where log-odds are those at θ̂ plus `reach` times a change, and its slope in `reach`.
+    fn along(&self, change: &[f64], reach: f64) -> (f64, f64) {
         let (mut loss, mut slope) = (0.0, 0.0);
-        let rows = self.scores.iter().zip(change);
-        for ((score, change), (target, weight)) in rows.zip(self.targets.iter().zip(&self.weights))
-        {
-            let score = score + reach * change;
-            // One exponential for the loss and its slope.
-            let small = (-score.abs()).exp();
-            let chance = if score >= 0.0 { 1.0 } else { small } / (1.0 + small);
-            loss += weight * (score.max(0.0) + small.ln_1p() - target * score);
-            let residual = weight * (target - chance);
-            slope -= residual * change;
-            residuals.push(residual);
+        let count = self.count;
+        let scores = self.scores[..count].chunks(LOGGED);
+        let changes = change[..count].chunks(LOGGED);
+        let targets = self.targets[..count].chunks(LOGGED);
+        for ((scores, changes), targets) in scores.zip(changes).zip(targets) {
+            let mut product = 1.0;
+            for ((score, change), target) in scores.iter().zip(changes).zip(targets) {
+                let score = score + reach * change;
+                // One exponential for the loss and its slope.
+                let small = (-score.abs()).exp();
+                let chance = if score >= 0.0 { 1.0 } else { small } / (1.0 + small);
+                product *= 1.0 + small;
+                loss += score.max(0.0) - target * score;
+                slope += (chance - target) * change;
+            }
+            loss += product.ln();
         }
-        Along {
-            loss,
-            slope,
-            residuals,
-        }
+        (loss, slope)
     }
 
     /// The place w of coefficients of the features as given.
@@ -347,13 +375,6 @@ impl ConfidenceSet {
     pub(super) fn slot(&self, row: usize) -> usize {
         self.reference + row
     }
-}
-
-/// −ℓ and its slope along a ray, and the residuals y − π.
-struct Along {
-    loss: f64,
-    slope: f64,
-    residuals: Vec<f64>,
 }
 
 impl Frame {

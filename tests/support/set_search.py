@@ -1,0 +1,240 @@
+"""A search over a confidence set that shares nothing with the package's own: for what that missed.
+
+Places are in the metric of the set: θ = θ̂ + L⁻ᵀw, H = LLᵀ minus the Hessian of the likelihood.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from leakbound._base.odds import expit
+from leakbound._base.types import FloatArray
+from leakbound.audits.zero_run.fair_counts import middle
+from leakbound.audits.zero_run.set_matching import Matching
+from leakbound.audits.zero_run.set_study import LeastFavourable
+from leakbound.propensity.confidence import ConfidenceSet
+from leakbound.stats import poisson_binomial_epsilon
+
+Value = Callable[[FloatArray], FloatArray]
+"""What is to be least: a number for each row of log-odds."""
+Slope = Callable[[FloatArray], FloatArray]
+"""A direction, in log-odds of audited rows, in which it is thought to fall."""
+
+_RANDOM, _NEAR = 120, 60
+"""Random members, half of them inside, and members near the one reported."""
+_SCALES = (0.01, 0.05, 0.2, 0.5)
+"""How near, in radii of the set."""
+_BLENDS = (1.0, 0.5, 0.2, 0.05, 0.01)
+"""How far a descent turns towards the slope, tried in turn."""
+_DESCENTS, _STEPS = 6, 25
+_WALKS, _ROUNDS, _TOGETHER = 3, 12, 6
+_LOWEST = 6
+"""Members that are returned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Members of a set by places in its own metric."""
+
+    found: ConfidenceSet
+    factor: FloatArray
+    radius: float
+
+    @classmethod
+    def of(cls, found: ConfidenceSet) -> "Places":
+        """Factor the Hessian at the estimate, of all labels."""
+        _, design, chances = found.residuals()
+        weights = chances * (1 - chances)
+        hessian = (design * weights[:, None]).T @ design
+        return cls(found, np.linalg.cholesky(hessian), np.sqrt(found.squared_radius))
+
+    def member(self, place: FloatArray) -> FloatArray:
+        """Return coefficients at a place, taken back to the boundary if it is outside."""
+        step = np.linalg.solve(self.factor.T, place)
+        coefficients: FloatArray = self.found.coefficients + step
+        if self.found.contains(coefficients):
+            return coefficients
+        return self.found.boundary(step)
+
+    def edge(self, place: FloatArray) -> FloatArray:
+        """Return the place where the ray through another one leaves the set."""
+        return self.place(self.found.boundary(np.linalg.solve(self.factor.T, place)))
+
+    def place(self, coefficients: FloatArray) -> FloatArray:
+        """Return the place of coefficients."""
+        turned: FloatArray = self.factor.T @ (coefficients - self.found.coefficients)
+        return turned
+
+    def log_odds(self, places: FloatArray) -> FloatArray:
+        """Return log-odds of the audited rows at places in the set, a row for each."""
+        return np.array([self.found.log_odds(self.member(one)) for one in places])
+
+    def uphill(self, slopes: FloatArray) -> FloatArray:
+        """Return the direction of places in which Σ slopesᵢλᵢ grows fastest."""
+        rows = np.column_stack([np.ones(self.found.audited), self.found.features])
+        wide = np.zeros(self.factor.shape[0])
+        wide[: rows.shape[1]] = slopes @ rows
+        turned: FloatArray = np.linalg.solve(self.factor, wide)
+        return turned
+
+
+def least_found(
+    found: ConfidenceSet,
+    reported: FloatArray,
+    value: Value,
+    slope: Slope,
+    rng: np.random.Generator,
+) -> list[FloatArray]:
+    """Return log-odds at the lowest of random members, members near one, and ends of descents."""
+    places = Places.of(found)
+    width = places.factor.shape[0]
+
+    def directions(count: int) -> FloatArray:
+        drawn = rng.normal(size=(count, width))
+        unit: FloatArray = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+        return unit
+
+    def seen(several: list[FloatArray]) -> FloatArray:
+        return value(places.log_odds(np.array(several)))
+
+    edge = [places.edge(one) for one in directions(_RANDOM // 2)]
+    inner = [one * rng.random() for one in map(places.edge, directions(_RANDOM // 2))]
+    here = places.place(reported)
+    near = []
+    for index, step in enumerate(directions(_NEAR)):
+        moved = here + _SCALES[index % len(_SCALES)] * places.radius * step
+        near.append(places.edge(moved) if index % 2 else moved)
+    # Along the slope at the estimate, and from it towards and beyond the member reported.
+    ahead = places.uphill(slope(found.log_odds()))
+    aimed = [places.edge(one) for one in (ahead, -ahead, -here) if np.linalg.norm(one) > 0]
+    aimed += [share * here for share in (0.25, 0.5, 0.75, 0.9, 0.97)]
+    looked_at = edge + inner + near + aimed
+    values = seen(looked_at)
+    order = np.argsort(values, kind="stable")
+    chosen = [*order[: _DESCENTS // 2], *rng.choice(len(looked_at), _DESCENTS // 2, replace=False)]
+    ends = [_descend(places, looked_at[k], float(values[k]), seen, slope) for k in map(int, chosen)]
+    begin = float(seen([here])[0])
+    ends.append(_descend(places, here, begin, seen, slope))
+    ends.sort(key=lambda one: one[0])
+    ends += [
+        _walk(places, place, least, seen, directions)
+        for least, place in [*ends[: _WALKS - 1], (begin, here)]
+    ]
+    ends += [(float(values[k]), looked_at[k]) for k in map(int, order[:_LOWEST])]
+    ends.sort(key=lambda one: one[0])
+    return list(places.log_odds(np.array([place for _, place in ends[:_LOWEST]])))
+
+
+def _descend(
+    places: Places,
+    place: FloatArray,
+    least: float,
+    seen: Callable[[list[FloatArray]], FloatArray],
+    slope: Slope,
+) -> tuple[float, FloatArray]:
+    """Turn a place towards the boundary point that the slope points to, as long as it helps."""
+    for _ in range(_STEPS):
+        ahead = places.uphill(slope(places.log_odds(place[None])[0]))
+        if not np.linalg.norm(ahead) > 0:
+            break
+        goal = places.edge(ahead)
+        blends = [place + blend * (goal - place) for blend in _BLENDS]
+        tried = blends + [places.edge(one) for one in blends if np.linalg.norm(one) > 0]
+        values = seen(tried)
+        best = int(np.argmin(values))
+        if values[best] >= least:
+            break
+        place, least = places.place(places.member(tried[best])), float(values[best])
+    return least, place
+
+
+def _walk(
+    places: Places,
+    place: FloatArray,
+    least: float,
+    seen: Callable[[list[FloatArray]], FloatArray],
+    directions: Callable[[int], FloatArray],
+) -> tuple[float, FloatArray]:
+    """Take random steps, larger after one that helped and smaller after others."""
+    reach = 0.1
+    for _ in range(_ROUNDS):
+        moved = [place + reach * places.radius * step for step in directions(_TOGETHER)]
+        tried = [places.edge(one) if k % 2 else one for k, one in enumerate(moved)]
+        values = seen(tried)
+        best = int(np.argmin(values))
+        if values[best] < least:
+            place, least = places.place(places.member(tried[best])), float(values[best])
+            reach *= 1.5
+        else:
+            reach *= 0.5
+    return least, place
+
+
+def missed_by_offsets(
+    found: ConfidenceSet, result: LeastFavourable, level: float, rng: np.random.Generator
+) -> float:
+    """Return by how much the exact ε of pure DP is lower at a member found here than reported."""
+    rows, signs, correct = result.rows, result.signs, result.correct
+
+    def value(log_odds: FloatArray) -> FloatArray:
+        offsets = log_odds[:, rows] * signs
+        counts = np.full(len(offsets), correct)
+        return np.maximum(0.0, poisson_binomial_epsilon(counts, offsets, beta=level))
+
+    def slope(log_odds: FloatArray) -> FloatArray:
+        offsets = log_odds[rows] * signs
+        epsilon = poisson_binomial_epsilon(np.array([correct]), offsets[None], beta=level)[0]
+        tilted = _tilt(offsets, correct)
+        slopes = np.zeros(log_odds.size)
+        slopes[rows] = signs * (expit(tilted + offsets) - expit(epsilon + offsets))
+        return slopes
+
+    lowest = least_found(found, result.coefficients, value, slope, rng)
+    return result.bound - float(value(np.array(lowest)).min())
+
+
+def _tilt(offsets: FloatArray, correct: int) -> float:
+    """Return the x with Σ σ(x + offset) = correct, by bisection."""
+    low, high = -50.0, 50.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (low, middle) if expit(middle + offsets).sum() > correct else (middle, high)
+    return low
+
+
+def missed_by_matching(
+    matching: Matching, result: LeastFavourable, rng: np.random.Generator
+) -> float:
+    """Return by how much less matching proves, on the audit's draws, at a member found here."""
+    found, claim = matching.study.found, matching.study.claim
+    recursion = replace(matching.study, test="recursion")
+    right = np.zeros(found.audited, dtype=np.bool_)
+    right[result.rows] = found.member[result.rows] == (result.signs > 0)
+    made = np.zeros(found.audited)
+    first = slice(2 * matching.guesses)
+    made[result.rows[first]] = result.signs[first]
+
+    def value(log_odds: FloatArray) -> FloatArray:
+        # what the recursion makes of the draws; what they do on average tells equal ones apart
+        table = matching.counts(log_odds)
+        bounds = np.array([claim.strength(middle(*one, claim, roughly)[0]) for one in table])
+        return bounds + 1e-6 * (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
+
+    @cache
+    def roughly(correct: int, guesses: int, kept: int) -> float:
+        if matching.chosen is not None and kept > 0:
+            return claim.at_strength(matching.chosen.roughly(correct, kept))
+        return recursion.fair(correct, guesses, kept)
+
+    def slope(log_odds: FloatArray) -> FloatArray:
+        # log-odds for correct guesses drop them; against wrong ones, those are kept
+        z = log_odds * made
+        kept = np.exp(-np.maximum(np.where(right, z, -z), 0.0))
+        slopes: FloatArray = made * np.where(right, z > 0, z < 0) * kept
+        return slopes
+
+    lowest = np.array(least_found(found, result.coefficients, value, slope, rng))
+    proved = [claim.strength(matching.middle(one)[0]) for one in matching.counts(lowest)]
+    return claim.strength(result.bound) - min(proved)
