@@ -8,11 +8,9 @@ batch's gradients, and says afterwards what they prove.
 """
 
 # %%
-# A private run, watched
-# ----------------------
-# 1,200 digits, batches by Poisson sampling, opacus as always. The watch is one line around the
-# loop. Sampling rate and the number of steps are declared before training, as to the accountant;
-# the model's own gradients are what they would have been.
+# A private run
+# -------------
+# 1,200 digits, batches by Poisson sampling, opacus as always.
 
 import warnings
 
