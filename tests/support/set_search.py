@@ -3,6 +3,7 @@
 Places are in the metric of the set: θ = θ̂ + L⁻ᵀw, H = LLᵀ minus the Hessian of the likelihood.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -48,7 +49,8 @@ class Places:
         _, design, chances = found.residuals()
         weights = chances * (1 - chances)
         hessian = (design * weights[:, None]).T @ design
-        return cls(found, np.linalg.cholesky(hessian), np.sqrt(found.squared_radius))
+        factor = np.asarray(np.linalg.cholesky(hessian), dtype=np.float64)
+        return cls(found, factor, math.sqrt(found.squared_radius))
 
     def member(self, place: FloatArray) -> FloatArray:
         """Return coefficients at a place, taken back to the boundary if it is outside."""
@@ -76,8 +78,7 @@ class Places:
         rows = np.column_stack([np.ones(self.found.audited), self.found.features])
         wide = np.zeros(self.factor.shape[0])
         wide[: rows.shape[1]] = slopes @ rows
-        turned: FloatArray = np.linalg.solve(self.factor, wide)
-        return turned
+        return np.asarray(np.linalg.solve(self.factor, wide), dtype=np.float64)
 
 
 def least_found(
@@ -181,7 +182,8 @@ def missed_by_offsets(
     def value(log_odds: FloatArray) -> FloatArray:
         offsets = log_odds[:, rows] * signs
         counts = np.full(len(offsets), correct)
-        return np.maximum(0.0, poisson_binomial_epsilon(counts, offsets, beta=level))
+        proved: FloatArray = np.maximum(0.0, poisson_binomial_epsilon(counts, offsets, beta=level))
+        return proved
 
     def slope(log_odds: FloatArray) -> FloatArray:
         offsets = log_odds[rows] * signs
@@ -219,8 +221,9 @@ def missed_by_matching(
     def value(log_odds: FloatArray) -> FloatArray:
         # what the recursion makes of the draws; what they do on average tells equal ones apart
         table = matching.counts(log_odds)
-        bounds = np.array([claim.strength(middle(*one, claim, roughly)[0]) for one in table])
-        return bounds + 1e-6 * (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
+        proved = (middle(one[0], one[1], one[2], claim, roughly)[0] for one in table)
+        nearly: FloatArray = (table[:, 2] - 0.1 * table[:, 0]).mean(axis=1)
+        return np.array([claim.strength(bound) for bound in proved]) + 1e-6 * nearly
 
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
