@@ -144,6 +144,15 @@ def test_streams_that_cannot_be_written_change_no_verdict(
     assert shell(line, scores).returncode == code
 
 
+@pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_a_crash_ends_with_70_where_nobody_can_be_told(
+    errors: str, scores: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text(WRAPPER.format(sabotage=CRASHES["a bug in an audit"]))
+    assert shell(f'"$0" "$1" one-run "$2" {errors}', broken, scores).returncode == 70
+
+
 def test_nobody_reading_errors_is_no_refutation(tmp_path: Path) -> None:
     gone, pipe = os.pipe()
     os.close(gone)

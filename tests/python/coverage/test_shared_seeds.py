@@ -191,6 +191,41 @@ def panoramia(**options: Any) -> Audit:
     return claims
 
 
+def counted(**options: Any) -> Audit:
+    """The same of a tally, whose ties the core orders from a seed of its own."""
+
+    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+        del design
+        tally = lb.Tally.of(scores, member)
+        return bool(lb.audit_one_run(tally, seed=seed, **options).bound > 0)
+
+    return claims
+
+
+def by_groups(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+    """Two rows of each example, which the split moved as one."""
+    del design
+    named = np.repeat(np.arange(M), 2)
+    rows: dict[str, Any] = {"design": "random_split", "groups": named, "seed": seed}
+    return bool(lb.audit_one_run(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
+
+
+def synthetic(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+    """Records that the scores are all there is of: those of a value are the same record."""
+    del design
+    records, made = scores[:, None], np.linspace(-1, 1, 9)[:, None]
+    found = lb.audit_synthetic(
+        records[member],
+        records[~member],
+        made,
+        attacks={"own": np.concatenate([scores[member], scores[~member]])},
+        challenge=False,
+        seed=seed,
+        progress=False,
+    )
+    return found.bound > 0
+
+
 def stream(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
     """Four batches, looked at after each."""
     del seed, design
@@ -252,6 +287,15 @@ AUDITS: dict[str, Audit] = {
     "split, ε": one_run(design="random_split"),
     "split, ε, fixed": one_run(design="random_split", cuts=Fixed(50)),
     "split, μ": one_run(design="random_split", claim=GAUSSIAN),
+    "split, strata": one_run(design="random_split", strata=np.arange(M) % 4),
+    "split, groups": by_groups,
+    "tally, ε": counted(),
+    "tally, ε, fixed": counted(cuts=Fixed(50)),
+    "tally, ε, split": counted(cuts=Split()),
+    "tally, (ε, δ), fixed": counted(claim=APPROX, cuts=Fixed(50)),
+    "tally, μ": counted(claim=GAUSSIAN),
+    "tally, μ, split": counted(claim=GAUSSIAN, cuts=Split()),
+    "synthetic": synthetic,
     "stream": stream,
     "panoramia": panoramia(),
     "panoramia, γ and δ": panoramia(gamma=1e-4, delta=1e-5),
