@@ -23,7 +23,7 @@ import leakbound as lb
 from leakbound.cuts import Fixed, KLScan, ScoreAdaptive, Split
 from leakbound.errors import AbstentionError
 from leakbound.generators import feature_extremes
-from leakbound.propensity import falsify
+from leakbound.propensity import LogisticPropensity, falsify
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -180,6 +180,19 @@ def zero_run(**options: Any) -> Audit:
     return claims
 
 
+def learnt(**options: Any) -> Audit:
+    """Propensities over a confidence set, of a feature that tells nothing."""
+    feature = rng([2**131]).normal(size=(M, 1))
+    given: dict[str, Any] = {"features": feature, "falsify": False, **options}
+
+    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+        del design
+        found = lb.audit_zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
+        return bool(found.bound > 0)
+
+    return claims
+
+
 def panoramia(**options: Any) -> Audit:
     """Either of the bounds on c and on c + ε, of two rankings by the same noise, one reversed."""
 
@@ -315,6 +328,9 @@ AUDITS: dict[str, Audit] = {
     "zero run, μ, match, all draws": zero_run(claim=GAUSSIAN, design="coins", derandomize=True),
     "zero run, (ε, δ), untampered": zero_run(claim=APPROX, design="coins", variant="untampered"),
     "zero run, μ, fixed size": zero_run(claim=GAUSSIAN),
+    "zero run, μ, learnt": learnt(claim=GAUSSIAN),
+    "zero run, ε, learnt": learnt(claim=PURE),
+    "zero run, ε, learnt, match": learnt(claim=PURE, correction="match"),
     "zero run, ε, fixed size": zero_run(claim=PURE),
 }
 
