@@ -316,7 +316,7 @@ def test_few_examples(m: int, claim: Any, sides: SidesChoice) -> None:
     assert result.bound or result.reason
 
 
-CLAIMS = [
+CLAIMS: list[Any] = [
     lb.PureDP(),
     lb.ApproxDP(delta=1e-300),
     lb.ApproxDP(delta=1e-3),

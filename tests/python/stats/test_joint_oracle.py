@@ -111,22 +111,22 @@ def most_probable(
     base = size * inputs
     extra = len(neighbours) * len(pairs)
     objective = np.concatenate([-wins.T.ravel() / inputs, np.zeros(extra * size)])
-    rows, columns, values, limits = [], [], [], []
+    rows, columns, entries, limits = [], [], [], []
     row = 0
     for index, ((a, b), (epsilon, delta)) in enumerate(product(neighbours, pairs)):
         slack = base + index * size
         for o in range(size):  # P(o | a) - e^ε P(o | b) <= slack
             rows += [row] * 3
             columns += [a * size + o, b * size + o, slack + o]
-            values += [1.0, -np.exp(epsilon), -1.0]
+            entries += [1.0, -np.exp(epsilon), -1.0]
             limits.append(0.0)
             row += 1
         rows += [row] * size
         columns += list(range(slack, slack + size))
-        values += [1.0] * size
+        entries += [1.0] * size
         limits.append(delta)
         row += 1
-    upper = sparse.csr_matrix((values, (rows, columns)), shape=(row, base + extra * size))
+    upper = sparse.csr_matrix((entries, (rows, columns)), shape=(row, base + extra * size))
     sums = sparse.csr_matrix(
         (
             np.ones(base),
