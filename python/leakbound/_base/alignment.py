@@ -1,7 +1,8 @@
 """The one place that puts what describes the same examples into one order, by ids."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
 from leakbound._base.validation import check_length, check_membership, vector
 from leakbound.errors import ArrayTypeError, DuplicateIdsError, UnmatchedIdsError
 
-__all__ = ["ExampleOrder"]
+__all__ = ["ExampleOrder", "row_names"]
 
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
@@ -49,6 +50,21 @@ class ExampleOrder:
             named = _Ids(_typed(vector(ids, "ids", kinds=_KINDS)), "ids", "ids=")
             numbered = _own(ids, "ids")
             self._known = [named] if numbered is None else [named, numbered]
+
+    @classmethod
+    def of_tables(cls, tables: Sequence[object], name: str) -> Self:
+        """Return the order of the rows of tables, put one below the other.
+
+        Tables that all number their rows from 0, or of which one has no index, name no rows.
+        """
+        order = cls()
+        parts = [_own(table, name) for table in tables]
+        indices = [part.values for part in parts if part is not None and part.kind == "index"]
+        if len(indices) == len(parts) and not all(map(_is_range, indices)):
+            alike = len({one.dtype.kind for one in indices}) == 1
+            together = indices if alike else [one.astype(object) for one in indices]
+            order._known.append(_Ids(_typed(np.concatenate(together)), "index", name))
+        return order
 
     def scores(self, values: Any, name: str) -> Any:
         """Return scores in the order of the examples; the first ones set it."""
@@ -141,6 +157,14 @@ class ExampleOrder:
         if own.plain or not told:
             return None
         raise UnmatchedIdsError(_unmatched(told[0], own))
+
+
+def row_names(values: object) -> NDArray[Any] | None:
+    """Return the index of a pandas object if it names rows: whole numbers or text, each once."""
+    own = _own(values, "the rows")
+    if own is None or own.kind != "index" or own.plain or own.values.dtype.kind not in "iuSUT":
+        return None
+    return own.values if np.unique(own.values).size == own.values.size else None
 
 
 def _own(values: object, name: str, *, across: bool = False) -> _Ids | None:

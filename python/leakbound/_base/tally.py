@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from leakbound._base.validation import check_length, check_membership, flag, int
 from leakbound.errors import ArrayTypeError, MembershipError, NaNScoresError, TallyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -173,11 +174,16 @@ class Tally:
 
         Raises
         ------
+        ArrayTypeError
+            If anything else is to be added.
         TallyError
             If there is none, their bits differ, a shard is there twice, or there are more examples
             than a 64-bit count holds.
         """
         total = _Sum(allow_repeats=flag(allow_repeats, "allow_repeats"))
+        if not isinstance(tallies, Iterable):
+            message = f"tallies must be a sequence of them, got {type(tallies).__name__}"
+            raise ArrayTypeError(message)
         for tally in tallies:
             total.add(tally)
         return total.tally()

@@ -197,8 +197,8 @@ def _read(values: ArrayInput, name: str, kinds: str) -> NDArray[np.generic]:
 
 def _booleans(values: NDArray[np.generic], name: str) -> BoolArray:
     """Read {0, 1} or {-1, +1} as booleans."""
-    if values.dtype == np.bool_:
-        return _read_only(values.view(np.uint8) != 0)  # true may be any byte but 0
+    if values.dtype == np.bool_:  # read anew by `_read`
+        return _read_only(cast("BoolArray", values))
     ones = values == 1
     zero = -1 if (values == -1).any() else 0
     strange = np.flatnonzero(~(ones | (values == zero)))

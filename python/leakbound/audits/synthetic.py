@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue
 from leakbound._base.validation import check_length, check_scores, flag, integer, shown
@@ -96,8 +97,9 @@ def audit_synthetic(
         The guarantees, for replacing one record, whose parameter is bounded.
     attacks : str, sequence of str, or mapping of str to array-like
         Names from `leakbound.attacks.synthetic.ATTACKS`, each at its share of the probability of
-        error; "default" are four of them. A mapping has scores of your own, members first, then
-        non-members, each computed without a look at which is which.
+        error; "default" are four of them. A mapping has scores of your own, each computed without a
+        look at which is which: members first, then non-members, or joined by their pandas index
+        with those of both tables.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
@@ -131,6 +133,8 @@ def audit_synthetic(
     FeaturesError
         If tables differ in columns, members and non-members hold a column as different kinds of
         values, a value is infinite, or no column tells records apart.
+    UnmatchedIdsError, DuplicateIdsError
+        If scores of your own have an index, and it is not that of the tables.
     ReferenceTableError
         If the reference holds more of the non-members, or of the members, than chance explains.
     NoPairsError, MembershipError
@@ -180,7 +184,11 @@ def audit_synthetic(
     if reference is not None:
         _check_reference(tables, audited.member)
     if isinstance(attacks, Mapping):
-        scores = {name: _given(name, values, audited.size) for name, values in attacks.items()}
+        rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
+        scores = {
+            name: _given(name, rows.placed(values, f"scores of {name!r}"), audited.size)
+            for name, values in attacks.items()
+        }
     else:
         scores = {name: _telling(ATTACKS[name](tables).values, tables) for name in _names(attacks)}
     challenged = audited.size <= _CHALLENGED if challenge is None else challenge

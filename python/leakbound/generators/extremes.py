@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.formatting import down
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import (
     check_length,
-    check_membership,
     check_scores,
     complement,
     integer,
@@ -116,8 +116,11 @@ def feature_extremes(
     >>> found[0].name, found[0].side, found[0].beyond > 50
     ('income', 'high', True)
     """
-    table = numbers(values, "values").astype(np.float64)
-    coins = check_membership(member, len(table) if table.ndim else 0)
+    alike = ExampleOrder()
+    table = numbers(alike.placed(values, "values"), "values").astype(np.float64)
+    coins = alike.member(member, len(table) if table.ndim else 0)
+    if baseline_scores is not None:
+        baseline_scores = alike.placed(baseline_scores, "baseline_scores")
     if table.ndim < 2 or coins.all() or not coins.any():
         message = (
             f"values of shape {table.shape} must have a row for each example and a feature in it, "

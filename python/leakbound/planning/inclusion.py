@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.alignment import row_names
 from leakbound._base.archives import Archive, DamagedFileError, open_archive
 from leakbound._base.files import replacing
 from leakbound._base.streams import Purpose
@@ -61,7 +62,8 @@ class InclusionPlan:
     member : array-like of shape (n,)
         True for the members; coins tossed elsewhere. `create` tosses them here.
     ids : array-like of shape (n,), optional
-        A different integer or string for each example; by default 0, 1, …, n - 1.
+        A different integer or string for each example; by default the index of a pandas Series of
+        membership if it names each row, and else 0, 1, …, n - 1.
     seed : int, optional
         The seed of `create`; None for coins tossed elsewhere.
 
@@ -107,6 +109,7 @@ class InclusionPlan:
         self, member: ArrayInput, *, ids: ArrayInput | None = None, seed: int | None = None
     ) -> None:
         coins = np.array(check_membership(member, vector(member, "member").size))
+        ids = row_names(member) if ids is None else ids
         names = np.arange(coins.size) if ids is None else _read_ids(ids, coins)
         for array in (coins, names):
             array.flags.writeable = False

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.validation import (
     check_length,
-    check_membership,
     flag,
     integer,
     numbers,
@@ -144,13 +144,13 @@ class ConfidenceSet:
         >>> found.contains([0.0, 1.0, 0.0, 0.0]), found.contains([0.0, 0.0, 0.0, 0.0])
         (True, False)
         """
-        table = check_features(features)
-        labels = check_membership(member, table.shape[0])
         apart = flag(own_intercept, "own_intercept")
-        known = _offsets(offsets, table.shape[0], "offsets")
+        table, labels, known = _joined(features, member, offsets, "features", "offsets")
         tables, classes, parts = [table], [labels], [known]
         if reference is not None:
-            other = check_features(reference[0], "reference[0]")
+            other, theirs, shifts = _joined(
+                *reference, reference_offsets, "reference[0]", "reference_offsets"
+            )
             if other.shape[1] != table.shape[1]:
                 message = (
                     f"reference has {other.shape[1]} features and the audited examples have "
@@ -158,8 +158,8 @@ class ConfidenceSet:
                 )
                 raise LengthMismatchError(message)
             tables.insert(0, other)
-            classes.insert(0, check_membership(reference[1], other.shape[0]))
-            parts.insert(0, _offsets(reference_offsets, other.shape[0], "reference_offsets"))
+            classes.insert(0, theirs)
+            parts.insert(0, shifts)
         elif apart or reference_offsets is not None:
             message = "own_intercept and reference_offsets speak of D': pass reference"
             raise IncompatibleOptionsError(message)
@@ -287,6 +287,21 @@ class ConfidenceSet:
         given = numbers(vector(values, name), name)
         check_length(given, self.coefficients.size, name)
         return np.ascontiguousarray(given, dtype=np.float64)
+
+
+def _joined(
+    features: ArrayInput,
+    member: ArrayInput | HasMember,
+    offsets: ArrayInput | None,
+    name: str,
+    name_of_offsets: str,
+) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Read features, membership and offsets of the same examples, in the order of the first."""
+    order = ExampleOrder()
+    table = check_features(order.placed(features, name), name)
+    known = None if offsets is None else order.placed(offsets, name_of_offsets)
+    labels = order.member(member, table.shape[0])
+    return table, labels, _offsets(known, table.shape[0], name_of_offsets)
 
 
 def _offsets(values: ArrayInput | None, rows: int, name: str) -> FloatArray:

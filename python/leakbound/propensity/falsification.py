@@ -156,9 +156,9 @@ def falsify(
     >>> falsify(np.zeros(2000), features, member).refuted
     True
     """
-    claimed = check_scores(log_odds, "log_odds")
     order = ExampleOrder()
     features = check_features(order.placed(X, "X"), "X")
+    claimed = check_scores(order.placed(log_odds, "log_odds"), "log_odds")
     if features.shape[0] != claimed.size:
         message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
         raise LengthMismatchError(message)

@@ -229,19 +229,20 @@ class AuditResult(Result, ScoreAudit):
                 refuted=sign * self.bound > sign * claimed,
                 refutable=lambda: sign * self.ceiling > sign * claimed,
             )
-        claimed, delta = real(epsilon, "epsilon", least=0), 0.0 if delta is None else delta
+        claimed = real(epsilon, "epsilon", least=0)
+        at = 0.0 if delta is None else delta
         if self.is_family:
             half = _halved if converted else _same
             return judged(
                 self.kind,
-                refuted=_converted(half(self.rejected), delta) > claimed,
-                refutable=lambda: _converted(half(self.rejectable), delta) > claimed,
+                refuted=_converted(half(self.rejected), at) > claimed,
+                refutable=lambda: _converted(half(self.rejectable), at) > claimed,
             )
         if converted:
-            claimed, delta = replacing(claimed, delta)
-            if delta >= 1:
+            claimed, at = replacing(claimed, at)
+            if at >= 1:
                 return "inconclusive"
-        check_delta(delta, self.claim)
+        check_delta(at, self.claim)
         return judged(
             self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
         )

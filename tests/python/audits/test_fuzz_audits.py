@@ -21,6 +21,8 @@ def sound(result: Any) -> bool:
     """Whether a bound is a number between 0 and the largest that the audit can reach."""
     if isinstance(result, tuple):
         return all(sound(one) for one in result)
+    if isinstance(result, lb.Tally):
+        return 0 <= result.members <= result.m
     ceiling = getattr(result, "ceiling", math.inf)
     slack = 1e-9 * (1 + abs(ceiling)) if math.isfinite(ceiling) else 0.0
     return bool(0 <= result.bound <= ceiling + slack)
@@ -116,7 +118,45 @@ def stream(h: Hostile) -> Any:
     return audit.result()
 
 
-AUDITS = [one_run, zero_run, panoramia, stream]
+def split(h: Hostile) -> Any:
+    m = h.size()
+    parts = h.pick([1, 2, 5, m])
+    options = basic(h, m) | {
+        "cuts": policy(h, m),
+        "strata": h.option(h.pick([h.flags(m), h.array(h.rng.integers(parts, size=m) + 0.0)])),
+        "groups": h.option(h.array(np.arange(m) // h.pick([1, 1, 2, 3]) + 0.0)),
+        "aggregate": h.option(h.pick(["mean", "max", "min", "median", "sum"])),
+        "test": h.option(h.pick(["tight", "recursion"])),
+    }
+    claim = h.option(h.pick(CLAIMS))
+    scores, member = h.array(h.reals(m)), h.flags(m)
+    return lb.audit_one_run(scores, member, claim=claim, design="random_split", **some(h, options))
+
+
+def counts(h: Hostile) -> Any:
+    """A tally of scores, or of keys and counts as they come."""
+    m = h.size()
+    bits = h.option(h.pick([8, 9, 16, 20, 20, 32]))
+    if h.one_in(2):
+        tally = lb.Tally.of(h.array(h.reals(m)), h.flags(m), bits=bits)
+    else:
+        keys = np.cumsum(h.rng.integers(1, 4, size=m)) + (1 << 19)
+        examples = h.counts(m) + (not h.one_in(8))
+        inside = np.minimum(examples, h.counts(m)) if h.one_in(4) else examples // 2
+        columns = [h.laid_out(one) if h.one_in(9) else one for one in (keys, examples, inside)]
+        tally = lb.Tally(*columns, 20 if h.one_in(2) else bits)
+        if tally.m > 2**16:  # refused, or of the size of an audit that takes long
+            return tally + tally if h.one_in(2) else lb.Tally.from_arrow(tally.to_arrow())
+    options = basic(h, m) | {
+        "cuts": policy(h, m),
+        "sides": h.option(h.pick(["both", "member"])),
+        "prior": h.option(h.level()),
+        "test": h.option(h.pick(["tight", "recursion"])),
+    }
+    return lb.audit_one_run(tally, claim=h.option(h.pick(CLAIMS)), **some(h, options))
+
+
+AUDITS = [one_run, zero_run, panoramia, stream, split, counts]
 
 
 def run(audit: Callable[[Hostile], Any], cases: int, first: int = 0) -> Tally:
@@ -131,7 +171,7 @@ def run(audit: Callable[[Hostile], Any], cases: int, first: int = 0) -> Tally:
 def told(audit: Callable[[Hostile], Any], h: Hostile) -> Any:
     """A result, now and then with all that it computes when asked."""
     result = audit(h)
-    if h.one_in(5) and not isinstance(result, tuple):
+    if h.one_in(5) and not isinstance(result, tuple | lb.Tally):
         result.to_json()
     return result
 

@@ -14,7 +14,6 @@ from leakbound import errors, simulate, stats
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits.policies.approximate_dp import chosen_policy
 from leakbound.audits.policies.joint import joint_policy
-from leakbound.claims import Claim
 from leakbound.validity import most_errors
 
 BETA = 0.1
@@ -317,7 +316,7 @@ def test_few_examples(m: int, claim: Any, sides: SidesChoice) -> None:
     assert result.bound or result.reason
 
 
-CLAIMS: list[Claim] = [
+CLAIMS: list[Any] = [
     lb.PureDP(),
     lb.ApproxDP(delta=1e-300),
     lb.ApproxDP(delta=1e-3),

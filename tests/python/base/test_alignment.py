@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.propensity import LogisticPropensity, cross_fit, falsify
+from leakbound.audits.zero_run.least_favourable import least_favourable_bound
+from leakbound.generators import feature_extremes
+from leakbound.propensity import ConfidenceSet, LogisticPropensity, cross_fit, falsify
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.torch import Scores
 
@@ -263,6 +265,62 @@ def test_folds_in_another_order_are_refused(framed: bool) -> None:  # noqa: FBT0
     assert lb.audit_zero_run(scores, member, crossed, **options).bound == 0
     with pytest.raises(errors.UnmatchedIdsError, match="cross-fitted with another membership"):
         lb.audit_zero_run(pd.Series(scores).iloc[ORDER], pd.Series(member), crossed, **options)
+
+
+@pytest.mark.parametrize("name", [lambda i: i, lambda i: NAMES[i]], ids=["numbers", "text"])
+def test_scores_of_synthetic_data_are_joined_with_both_tables(name: Any) -> None:
+    """Scores in the order of one table of all records, which the split took apart."""
+    rng = np.random.default_rng(8)
+    records = pd.DataFrame(rng.normal(size=(M, 2)), index=name(np.arange(M)), columns=["a", "b"])
+    inside, outside = records[MEMBER], records[~MEMBER]
+    options: dict[str, Any] = {"challenge": False, "progress": False}
+
+    def bound(scores: Any, *tables: Any) -> float:
+        return lb.audit_synthetic(*tables, records[:9], attacks={"own": scores}, **options).bound
+
+    first = np.concatenate([SCORES[MEMBER], SCORES[~MEMBER]])
+    expected = bound(first, inside, outside)
+    assert expected > 1
+    named = pd.Series(SCORES, index=records.index)
+    assert bound(named, inside, outside) == expected
+    assert bound(named.iloc[ORDER], inside, outside) == expected
+    plain = [table.reset_index(drop=True) for table in (inside, outside)]
+    assert bound(pd.Series(first), *plain) == expected
+    with pytest.raises(errors.UnmatchedIdsError, match="the index of members and non-members"):
+        bound(pd.Series(SCORES, index=OTHERS), inside, outside)
+
+
+def test_a_plan_of_a_series_keeps_its_names() -> None:
+    for index in (NAMES[ORDER], ORDER):
+        plan = lb.InclusionPlan(pd.Series(MEMBER[ORDER], index=index))
+        np.testing.assert_array_equal(plan.ids, index)
+        scores = pd.Series(SCORES, index=index[np.argsort(ORDER)])
+        assert lb.audit_one_run(scores, plan) == lb.audit_one_run(SCORES, MEMBER)
+    for index in (np.arange(M), np.zeros(M), np.arange(M) / 2):
+        plan = lb.InclusionPlan(pd.Series(MEMBER, index=index))
+        np.testing.assert_array_equal(plan.ids, np.arange(M))
+
+
+def test_confidence_sets_and_extremes_join_their_arguments() -> None:
+    features, member, _ = innocent()
+    moved = pd.DataFrame(features).iloc[ORDER], pd.Series(member)
+    there = features[ORDER], member[ORDER]
+    sets = [ConfidenceSet.fit(*one) for one in (moved, there)]
+    np.testing.assert_array_equal(sets[0].coefficients, sets[1].coefficients)
+    sets = [ConfidenceSet.fit(*there, reference=one) for one in (moved, there)]
+    np.testing.assert_array_equal(sets[0].coefficients, sets[1].coefficients)
+    bounds = [
+        least_favourable_bound(scores, labels, table, claim=lb.PureDP()).bound
+        for scores, (table, labels) in (
+            (pd.Series(SCORES).iloc[ORDER], moved),
+            (SCORES[ORDER], there),
+        )
+    ]
+    assert bounds[0] == bounds[1]
+    assert feature_extremes(*moved) == feature_extremes(*there)
+    odds = pd.Series(2 * features[:, 0])
+    p_values = [falsify(one, *moved).p_value for one in (odds, odds.to_numpy()[ORDER])]
+    assert p_values[0] == p_values[1]
 
 
 def test_models_join_features_and_membership() -> None:

@@ -94,6 +94,8 @@ def test_tallies_that_do_not_add_up_are_refused() -> None:
         lb.Tally.sum([])
     with pytest.raises(errors.ArrayTypeError, match="got int"):
         lb.Tally.sum([fine, 3])  # type: ignore[list-item]
+    with pytest.raises(errors.ArrayTypeError, match="a sequence of them, got int"):
+        lb.Tally.sum(5)  # type: ignore[arg-type]
     huge = lb.Tally([2**19], [2**61], [0])  # type: ignore[arg-type]
     more = lb.Tally([2**19], [2**61 + 2**60], [0])  # type: ignore[arg-type]
     with pytest.raises(errors.TallyError, match="64 bits"):

@@ -1,5 +1,7 @@
 """No end of the program says "refuted" but a refuted claim: crashes exit 70, bad input 2."""
 
+import errno
+import io
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import pytest
 
 import leakbound as lb
 from command_line import Answer, spawn
+from leakbound._base.ending import ended
 
 CRASHES = {
     "a bug in an audit": "from leakbound.cli import audits\n"
@@ -142,6 +145,27 @@ def test_streams_that_cannot_be_written_change_no_verdict(
     line: str, code: int, scores: Path
 ) -> None:
     assert shell(line, scores).returncode == code
+
+
+@pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_a_crash_ends_with_70_where_nobody_can_be_told(
+    errors: str, scores: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text(WRAPPER.format(sabotage=CRASHES["a bug in an audit"]))
+    assert shell(f'"$0" "$1" one-run "$2" {errors}', broken, scores).returncode == 70
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 70])
+def test_what_is_left_in_standard_error_changes_no_code(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "no space left on the device")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    assert ended(lambda: code) == code
 
 
 def test_nobody_reading_errors_is_no_refutation(tmp_path: Path) -> None:

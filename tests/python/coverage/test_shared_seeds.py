@@ -23,7 +23,7 @@ import leakbound as lb
 from leakbound.cuts import Fixed, KLScan, ScoreAdaptive, Split
 from leakbound.errors import AbstentionError
 from leakbound.generators import feature_extremes
-from leakbound.propensity import falsify
+from leakbound.propensity import LogisticPropensity, falsify
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -180,6 +180,19 @@ def zero_run(**options: Any) -> Audit:
     return claims
 
 
+def learnt(**options: Any) -> Audit:
+    """Propensities over a confidence set, of a feature that tells nothing."""
+    feature = rng([2**131]).normal(size=(M, 1))
+    given: dict[str, Any] = {"features": feature, "falsify": False, **options}
+
+    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+        del design
+        found = lb.audit_zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
+        return bool(found.bound > 0)
+
+    return claims
+
+
 def panoramia(**options: Any) -> Audit:
     """Either of the bounds on c and on c + ε, of two rankings by the same noise, one reversed."""
 
@@ -189,6 +202,41 @@ def panoramia(**options: Any) -> Audit:
         return max(found.c_lb, found.c_plus_epsilon_lb) > 0
 
     return claims
+
+
+def counted(**options: Any) -> Audit:
+    """The same of a tally, whose ties the core orders from a seed of its own."""
+
+    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+        del design
+        tally = lb.Tally.of(scores, member)
+        return bool(lb.audit_one_run(tally, seed=seed, **options).bound > 0)
+
+    return claims
+
+
+def by_groups(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+    """Two rows of each example, which the split moved as one."""
+    del design
+    named = np.repeat(np.arange(M), 2)
+    rows: dict[str, Any] = {"design": "random_split", "groups": named, "seed": seed}
+    return bool(lb.audit_one_run(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
+
+
+def synthetic(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+    """Records that the scores are all there is of: those of a value are the same record."""
+    del design
+    records, made = scores[:, None], np.linspace(-1, 1, 9)[:, None]
+    found = lb.audit_synthetic(
+        records[member],
+        records[~member],
+        made,
+        attacks={"own": np.concatenate([scores[member], scores[~member]])},
+        challenge=False,
+        seed=seed,
+        progress=False,
+    )
+    return found.bound > 0
 
 
 def stream(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
@@ -252,6 +300,15 @@ AUDITS: dict[str, Audit] = {
     "split, ε": one_run(design="random_split"),
     "split, ε, fixed": one_run(design="random_split", cuts=Fixed(50)),
     "split, μ": one_run(design="random_split", claim=GAUSSIAN),
+    "split, strata": one_run(design="random_split", strata=np.arange(M) % 4),
+    "split, groups": by_groups,
+    "tally, ε": counted(),
+    "tally, ε, fixed": counted(cuts=Fixed(50)),
+    "tally, ε, split": counted(cuts=Split()),
+    "tally, (ε, δ), fixed": counted(claim=APPROX, cuts=Fixed(50)),
+    "tally, μ": counted(claim=GAUSSIAN),
+    "tally, μ, split": counted(claim=GAUSSIAN, cuts=Split()),
+    "synthetic": synthetic,
     "stream": stream,
     "panoramia": panoramia(),
     "panoramia, γ and δ": panoramia(gamma=1e-4, delta=1e-5),
@@ -271,6 +328,9 @@ AUDITS: dict[str, Audit] = {
     "zero run, μ, match, all draws": zero_run(claim=GAUSSIAN, design="coins", derandomize=True),
     "zero run, (ε, δ), untampered": zero_run(claim=APPROX, design="coins", variant="untampered"),
     "zero run, μ, fixed size": zero_run(claim=GAUSSIAN),
+    "zero run, μ, learnt": learnt(claim=GAUSSIAN),
+    "zero run, ε, learnt": learnt(claim=PURE),
+    "zero run, ε, learnt, match": learnt(claim=PURE, correction="match"),
     "zero run, ε, fixed size": zero_run(claim=PURE),
 }
 

@@ -111,10 +111,7 @@ def most_probable(
     base = size * inputs
     extra = len(neighbours) * len(pairs)
     objective = np.concatenate([-wins.T.ravel() / inputs, np.zeros(extra * size)])
-    rows: list[int] = []
-    columns: list[int] = []
-    entries: list[float] = []
-    limits: list[float] = []
+    rows, columns, entries, limits = [], [], [], []
     row = 0
     for index, ((a, b), (epsilon, delta)) in enumerate(product(neighbours, pairs)):
         slack = base + index * size

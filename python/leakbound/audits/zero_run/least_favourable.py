@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose
 from leakbound._base.types import CorrectionChoice, FdpTest, SidesChoice
 from leakbound._base.validation import (
     check_length,
-    check_membership,
     check_scores,
     choice,
     instance,
@@ -132,7 +132,10 @@ def least_favourable_bound(
     test_level = (1 - SET_SHARE) * p
     instance(claim, "claim", CLAIMS)
     kind = correction_over_set(correction, claim)
-    labels = check_membership(member, check_features(features).shape[0])
+    order = ExampleOrder()
+    scores = order.placed(scores, "scores")
+    labels = order.member(member, check_features(features).shape[0])
+    features = order.placed(features, "features")
     try:
         found = ConfidenceSet.fit(
             features, labels, reference=reference, level=SET_SHARE * p, seed=seed
