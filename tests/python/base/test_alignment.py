@@ -275,8 +275,10 @@ def test_scores_of_synthetic_data_are_joined_with_both_tables(name: Any) -> None
     inside, outside = records[MEMBER], records[~MEMBER]
     options: dict[str, Any] = {"challenge": False, "progress": False}
 
-    def bound(scores: Any, *tables: Any) -> float:
-        return lb.audit_synthetic(*tables, records[:9], attacks={"own": scores}, **options).bound
+    def bound(scores: Any, members: Any, others: Any) -> float:
+        attacks = {"own": scores}
+        result = lb.audit_synthetic(members, others, records[:9], attacks=attacks, **options)
+        return result.bound
 
     first = np.concatenate([SCORES[MEMBER], SCORES[~MEMBER]])
     expected = bound(first, inside, outside)
