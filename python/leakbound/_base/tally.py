@@ -181,10 +181,11 @@ class Tally:
             than a 64-bit count holds.
         """
         total = _Sum(allow_repeats=flag(allow_repeats, "allow_repeats"))
-        if not isinstance(tallies, Iterable):
-            message = f"tallies must be a sequence of them, got {type(tallies).__name__}"
+        given: object = tallies
+        if not isinstance(given, Iterable):
+            message = f"tallies must be a sequence of them, got {type(given).__name__}"
             raise ArrayTypeError(message)
-        for tally in tallies:
+        for tally in given:
             total.add(tally)
         return total.tally()
 
