@@ -143,9 +143,10 @@ def counts(h: Hostile) -> Any:
         keys = np.cumsum(h.rng.integers(1, 4, size=m)) + (1 << 19)
         examples = h.counts(m) + (not h.one_in(8))
         inside = np.minimum(examples, h.counts(m)) if h.one_in(4) else examples // 2
-        columns = (h.laid_out(one) if h.one_in(9) else one for one in (keys, examples, inside))
-        first, second, third = columns
-        tally = lb.Tally(first, second, third, 20 if h.one_in(2) else bits)
+        key, number, members = (
+            h.laid_out(one) if h.one_in(9) else one for one in (keys, examples, inside)
+        )
+        tally = lb.Tally(key, number, members, 20 if h.one_in(2) else bits)
         if tally.m > 2**16:  # refused, or of the size of an audit that takes long
             return tally + tally if h.one_in(2) else lb.Tally.from_arrow(tally.to_arrow())
     options = basic(h, m) | {

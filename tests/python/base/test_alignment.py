@@ -276,9 +276,9 @@ def test_scores_of_synthetic_data_are_joined_with_both_tables(name: Any) -> None
     options: dict[str, Any] = {"challenge": False, "progress": False}
 
     def bound(scores: Any, members: Any, others: Any) -> float:
-        attacks = {"own": scores}
-        result = lb.audit_synthetic(members, others, records[:9], attacks=attacks, **options)
-        return result.bound
+        return lb.audit_synthetic(
+            members, others, records[:9], attacks={"own": scores}, **options
+        ).bound
 
     first = np.concatenate([SCORES[MEMBER], SCORES[~MEMBER]])
     expected = bound(first, inside, outside)
@@ -287,7 +287,7 @@ def test_scores_of_synthetic_data_are_joined_with_both_tables(name: Any) -> None
     assert bound(named, inside, outside) == expected
     assert bound(named.iloc[ORDER], inside, outside) == expected
     plain = [table.reset_index(drop=True) for table in (inside, outside)]
-    assert bound(pd.Series(first), *plain) == expected
+    assert bound(pd.Series(first), plain[0], plain[1]) == expected
     with pytest.raises(errors.UnmatchedIdsError, match="the index of members and non-members"):
         bound(pd.Series(SCORES, index=OTHERS), inside, outside)
 
