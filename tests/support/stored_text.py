@@ -1,6 +1,6 @@
 """What a user sees, as text that can be hashed: the same on every machine that the tests run on.
 
-Four things differ from one machine to another although nothing a user sees has changed. They are
+Five things differ from one machine to another although nothing a user sees has changed. They are
 put aside here by name, before a text is hashed and nowhere else:
 
 - versions and digests of computed inputs, in a result's provenance (`PLACEHOLDERS`);
@@ -9,6 +9,8 @@ put aside here by name, before a text is hashed and nowhere else:
   below `NOTHING` is 0;
 - coordinates of figures and the names matplotlib makes of them: `PLACES` decimals, and names
   numbered in the order in which they appear;
+- the curves of a family, which are `LONG` numbers or more: of so many, some lie where the last bit
+  decides how they are rounded, and they keep `FEW` digits;
 - addresses in memory, which Python prints of a function.
 
 What is left is text, counts, and numbers to more digits than any report prints. Figures need the
@@ -20,10 +22,12 @@ import json
 import re
 from typing import Any
 
-__all__ = ["DIGITS", "NOTHING", "PLACEHOLDERS", "PLACES", "canonical", "digest"]
+__all__ = ["DIGITS", "FEW", "LONG", "NOTHING", "PLACEHOLDERS", "PLACES", "canonical", "digest"]
 
 DIGITS = 9
 """Significant digits that are compared."""
+LONG, FEW = 1000, 4
+"""Numbers of a long list, and the significant digits of it that are compared."""
 NOTHING = 1e-12
 """What is smaller is a rounding error, or as good as 0."""
 PLACES = 2
@@ -70,6 +74,8 @@ def _plain(value: Any, key: str = "") -> Any:
     if isinstance(value, float):
         return _rounded(value)
     if isinstance(value, list):
+        if len(value) >= LONG:
+            value = [_rounded(one, FEW) if isinstance(one, float) else one for one in value]
         return [_plain(one) for one in value]
     if isinstance(value, dict):
         fixed: dict[str, str] = PLACEHOLDERS if key in {"provenance", "sha256"} else {}
@@ -105,5 +111,5 @@ def _coarse(number: re.Match[str]) -> str:
     return f"{round(float(number[0]), PLACES) + 0.0:.{PLACES}f}"
 
 
-def _rounded(value: float) -> float:
-    return 0.0 if abs(value) < NOTHING else float(f"{value:.{DIGITS}g}")
+def _rounded(value: float, digits: int = DIGITS) -> float:
+    return 0.0 if abs(value) < NOTHING else float(f"{value:.{digits}g}")

@@ -44,6 +44,10 @@ def test_last_bits_and_versions_are_put_aside_and_nothing_else() -> None:
     assert canonical("result.json", text) == canonical("result.json", other)
     for old, new in (("0.1", "0.10000001"), ("3", "4"), ('"seed": 0', '"seed": 1'), ("n", "N")):
         assert canonical("result.json", text) != canonical("result.json", text.replace(old, new, 1))
+    curve = f"[{', '.join(['0.11111'] * 1000)}, 0.2]"
+    assert canonical("result.json", curve) == canonical("result.json", curve.replace("11]", "12]"))
+    for old, new in (("0.2", "0.2001"), (", 0.2", "")):
+        assert canonical("result.json", curve) != canonical("result.json", curve.replace(old, new))
     page = (
         "<p>ε of 1.50 in 0.1</p><dt>NumPy</dt><dd>1</dd><dt>seed</dt><dd>0</dd>"
         '<svg><path id="p1" d="M 1.000001 2"/><use href="#p1"/><g id="q1"/></svg>'
