@@ -41,8 +41,8 @@ _REACH = 0.5
 """What it begins with."""
 _HALFWAY = 0.7
 """The reach of steps from the estimate, of which every other one goes on to the boundary."""
-_FINALISTS = 4
-"""Members whose bounds are computed, beside that of the estimate."""
+_LOWEST, _FINALISTS = 16, 4
+"""Members that a search carries on, and those whose bounds are computed beside the estimate's."""
 _PARTS = 200
 """Parts of the examples to which the number kept is rounded up: a bound falls with it."""
 _PROBE = 0.1
@@ -225,8 +225,8 @@ class Matching:
         left = int(np.clip(_VISITS // self.study.uniforms.size, *_LOOKED_AT))
         made = np.zeros(self.ranks.size)
         made[rows[: 2 * self.guesses]] = signs[: 2 * self.guesses]
-        kept_back, ends = left - int(_DESCENDED * left), [*self._lowest(ends, prices), ends[0]]
-        for start in ends:
+        kept_back = left - int(_DESCENDED * left)
+        for start in [*self._lowest(ends, prices)[:_FINALISTS], ends[0]]:
             found, looked_at = self._descent(start, made, prices, left - kept_back)
             ends, left = [*ends, found], left - looked_at
         best, reach = self._lowest(ends, prices), _REACH
@@ -241,7 +241,23 @@ class Matching:
                 reach *= _SHRINKS if lower[0] is best[0] else _GROWS
                 reach = min(1.0, reach) if reach > _CLOSEST else _REACH
             best = lower
-        return best
+        return self._finalists(best)
+
+    def _finalists(self, members: list[_Member]) -> list[_Member]:
+        """Return the few of which the recursion, which is soon worked out, proves least."""
+        chosen = self.chosen
+        if chosen is None:
+            return members[:_FINALISTS]
+
+        def roughly(correct: int, made: int, kept: int) -> float:
+            if kept == 0:
+                return self.proved(correct, made, kept)
+            return self.study.claim.at_strength(chosen.roughly(correct, kept))
+
+        def strength(member: _Member) -> float:
+            return self.study.claim.strength(middle(*member.counts, self.study.claim, roughly)[0])
+
+        return sorted(members, key=strength)[:_FINALISTS]
 
     def _descent(
         self, start: _Member, made: FloatArray, prices: _Prices, budget: int
@@ -275,7 +291,7 @@ class Matching:
 
     def _lowest(self, members: list[_Member], prices: _Prices) -> list[_Member]:
         """Return a few members of which draws prove least, the first found first among equals."""
-        return sorted(members, key=lambda one: self._worth(one.counts, prices))[:_FINALISTS]
+        return sorted(members, key=lambda one: self._worth(one.counts, prices))[:_LOWEST]
 
     def _worth(self, counts: IntArray, prices: _Prices) -> tuple[float, float]:
         """Return what orders members as their bounds do, which are nearly linear in counts.
