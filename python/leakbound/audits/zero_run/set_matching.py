@@ -245,17 +245,18 @@ class Matching:
 
     def _finalists(self, members: list[_Member]) -> list[_Member]:
         """Return the few of which the recursion, which is soon worked out, proves least."""
-        chosen = self.chosen
+        chosen, claim = self.chosen, self.study.claim
         if chosen is None:
             return members[:_FINALISTS]
 
         def roughly(correct: int, made: int, kept: int) -> float:
             if kept == 0:
                 return self.proved(correct, made, kept)
-            return self.study.claim.at_strength(chosen.roughly(correct, kept))
+            return claim.at_strength(chosen.roughly(correct, kept))
 
         def strength(member: _Member) -> float:
-            return self.study.claim.strength(middle(*member.counts, self.study.claim, roughly)[0])
+            kept, made, correct = member.counts
+            return claim.strength(middle(kept, made, correct, claim, roughly)[0])
 
         return sorted(members, key=strength)[:_FINALISTS]
 
