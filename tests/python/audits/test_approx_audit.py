@@ -253,7 +253,7 @@ def test_the_command_line_takes_a_delta(tmp_path: Path) -> None:
     assert "The claimed ε = 1 with δ = 1e-05 is refuted" in answer.stdout
     assert lb.AuditResult.from_json(out / "result.json").claim == CLAIM
     report = (out / "report.html").read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
-    assert "(ε, 1e-05)-DP" in report
+    assert "(ε, 10⁻⁵)-DP" in report
 
 
 GIVEN_AWAY = 0.01
