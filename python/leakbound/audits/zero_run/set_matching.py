@@ -28,7 +28,7 @@ _COINS = 10**6
 _LOOKED_AT = (48, 800)
 """Fewest and most members of the set that the search looks at beside those it set out from."""
 _VISITS = 720_000
-"""Their number times that of the examples, within these limits: of many, one guess is worth less."""
+"""Their number times the examples, within these limits: of many, one guess is worth less."""
 _ANYWHERE, _DESCENDED = 0.25, 0.45
 """Shares of them that are anywhere and that descents look at; random steps have what is left."""
 _NEAR = 8
