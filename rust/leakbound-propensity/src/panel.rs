@@ -5,6 +5,8 @@ use std::ops::Range;
 use leakbound_simd::GROUP;
 use rayon::prelude::*;
 
+use crate::cholesky::dot;
+
 /// Rows of a unit of parallel work.
 const CHUNK: usize = 256 * GROUP;
 /// Rows whose products are added to a Gram matrix in one pass over it.
@@ -84,25 +86,11 @@ impl Panel {
 
     /// The sum of all rows, each times its weight, to the first entries of `sum`.
     pub(crate) fn add_weighted(&self, weights: &[f64], sum: &mut [f64]) {
-        // The rows of two groups, side by side, have sums of their own until the end.
-        let mut sums = vec![[0.0; GROUP]; self.padded];
-        let blank = vec![0.0; GROUP * self.padded];
-        let pairs = self.entries.chunks(2 * GROUP * self.padded);
-        for (pair, weights) in pairs.zip(weights.chunks(2 * GROUP)) {
-            let (first, second) = pair.split_at(GROUP * self.padded);
-            let second = if second.is_empty() { &blank } else { second };
-            let mut factors = [0.0; 2 * GROUP];
-            factors[..weights.len()].copy_from_slice(weights);
-            let columns = first.as_chunks::<GROUP>().0.iter();
-            let columns = columns.zip(second.as_chunks::<GROUP>().0);
-            for (sums, (one, other)) in sums.iter_mut().zip(columns) {
-                for row in 0..GROUP {
-                    sums[row] += one[row] * factors[row] + other[row] * factors[GROUP + row];
-                }
+        let groups = self.entries.chunks_exact(GROUP * self.padded);
+        for (group, weights) in groups.zip(weights.chunks_exact(GROUP)) {
+            for (sum, column) in sum.iter_mut().zip(group.chunks_exact(GROUP)) {
+                *sum += dot(column, weights);
             }
-        }
-        for (sum, sums) in sum.iter_mut().zip(&sums) {
-            *sum += sums.iter().sum::<f64>();
         }
     }
 

@@ -25,22 +25,22 @@ _DRAWS = (51, 201)
 """Fewest and most draws of what matching keeps, of which the middle bound counts."""
 _COINS = 10**6
 """Coins of all draws together, within these limits."""
-_LOOKED_AT = (48, 480)
+_LOOKED_AT = (48, 800)
 """Fewest and most members of the set that the search looks at beside those it set out from."""
-_VISITS = 6 * 10**7
-"""Coins compared for that, within these limits."""
-_DESCENDED = 0.6
-"""The share of them that descents may look at; random steps look at what is left."""
+_VISITS = 720_000
+"""Their number times the examples, within these limits: of many, one guess is worth less."""
+_ANYWHERE, _DESCENDED = 0.25, 0.45
+"""Shares of them that are anywhere and that descents look at; random steps have what is left."""
 _NEAR = 8
 """Members looked at together in random steps."""
-_ANYWHERE = 4
-"""One in so many rounds looks anywhere on the boundary, or between it and the estimate."""
 _CLOSEST, _GROWS, _SHRINKS = 0.01, 1.5, 0.6
 """The smallest reach of a search, in radii of the set, and how it changes."""
 _REACH = 0.5
 """What it begins with."""
 _HALFWAY = 0.7
-"""The reach of steps from the estimate, of which every other one goes on to the boundary."""
+"""How far from the estimate every other member anywhere is; the others are on the boundary."""
+_BAND = (0.3, 0.7)
+"""Of the draws, in order, those whose mean tells members apart that have the same middle one."""
 _LOWEST, _FINALISTS = 16, 4
 """Members that a search carries on, and those whose bounds are computed beside the estimate's."""
 _PARTS = 200
@@ -210,9 +210,9 @@ class Matching:
     def lowest(self, rows: IntArray, signs: IntArray, estimate: _Outcome) -> list[_Member]:
         """Return the members found at which draws prove least, as correct guesses and kept go.
 
-        Ascents of mean counts set out first. From the lowest of where they end, and from the
-        estimate, descents of what the draws themselves make of members go on, each turn towards
-        where slopes of the mean counts lead; then random steps, of which some look anywhere.
+        Where ascents of mean counts end is compared with members anywhere. From the lowest, and
+        from the estimate, descents of what the draws themselves make of members go on, each turn
+        towards where slopes of the mean counts lead; from the lowest of all, random steps.
         """
         core = self.study.found.core
         if not self.study.claim.strength(estimate[0]) > 0:
@@ -222,24 +222,23 @@ class Matching:
         ends = self._members(*core.least_matched(rows, signs, kept=self.guesses, price=price))
         if prices is None:
             return ends
-        left = int(np.clip(_VISITS // self.study.uniforms.size, *_LOOKED_AT))
+        total = int(np.clip(_VISITS // self.study.found.audited, *_LOOKED_AT))
+        estimated, anywhere = self.study.found.coefficients, int(_ANYWHERE * total)
+        some = core.members_near(estimated, reach=_HALFWAY, count=anywhere, draw=0)
+        ends += self._members(*some)
         made = np.zeros(self.ranks.size)
         made[rows[: 2 * self.guesses]] = signs[: 2 * self.guesses]
-        kept_back = left - int(_DESCENDED * left)
+        left = int(_DESCENDED * total)
         for start in [*self._lowest(ends, prices)[:_FINALISTS], ends[0]]:
-            found, looked_at = self._descent(start, made, prices, left - kept_back)
+            found, looked_at = self._descent(start, made, prices, left)
             ends, left = [*ends, found], left - looked_at
         best, reach = self._lowest(ends, prices), _REACH
-        for number in range(1, left // _NEAR + 1):
-            anywhere = number % _ANYWHERE == 0
-            centre = self.study.found.coefficients if anywhere else best[0].coefficients
-            coefficients, log_odds = core.members_near(
-                centre, reach=_HALFWAY if anywhere else reach, count=_NEAR, draw=number
-            )
-            lower = self._lowest([*best, *self._members(coefficients, log_odds)], prices)
-            if not anywhere:
-                reach *= _SHRINKS if lower[0] is best[0] else _GROWS
-                reach = min(1.0, reach) if reach > _CLOSEST else _REACH
+        steps = max(0, total - anywhere - int(_DESCENDED * total) + left)
+        for number in range(1, steps // _NEAR + 1):
+            near = core.members_near(best[0].coefficients, reach=reach, count=_NEAR, draw=number)
+            lower = self._lowest([*best, *self._members(*near)], prices)
+            reach *= _SHRINKS if lower[0] is best[0] else _GROWS
+            reach = min(1.0, reach) if reach > _CLOSEST else _REACH
             best = lower
         return self._finalists(best)
 
@@ -297,12 +296,13 @@ class Matching:
     def _worth(self, counts: IntArray, prices: _Prices) -> tuple[float, float]:
         """Return what orders members as their bounds do, which are nearly linear in counts.
 
-        A bound moves in steps: among equals those come first whose draws are lower on average.
+        A bound moves in steps: among equals those come first whose middle draws are lower.
         """
         kept, made, correct = counts
-        worths = correct - prices.kept * kept - prices.made * (made - self.guesses)
+        worths = np.sort(correct - prices.kept * kept - prices.made * (made - self.guesses))
+        first, last = (round(share * made.size) for share in _BAND)
         if (made == self.guesses).all():
             middle = max(c - prices.kept * k for _, c, k in candidates(kept, made, correct))
         else:
-            middle = float(np.sort(worths)[made.size - (made.size + 1) // 2])
-        return middle, float(worths.mean())
+            middle = float(worths[made.size - (made.size + 1) // 2])
+        return middle, float(worths[first:last].mean())
