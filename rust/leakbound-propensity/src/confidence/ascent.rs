@@ -218,7 +218,6 @@ impl ConfidenceSet {
             if norm(&step) <= LEAST_GAIN * steep {
                 break;
             }
-            let step_change = self.change(&step);
             let mut next = None;
             for _ in 0..MAX_BACKTRACKS {
                 let place: Vec<f64> = edge
@@ -227,10 +226,7 @@ impl ConfidenceSet {
                     .zip(&step)
                     .map(|(w, s)| w + share * s)
                     .collect();
-                let change = (edge.change.iter().zip(&step_change))
-                    .map(|(c, s)| c + share * s)
-                    .collect();
-                let there = self.edge_beyond(&place, change)?;
+                let there = self.edge(&place)?;
                 let (higher, slope) = function(&there.place);
                 if higher > value {
                     next = Some((there, higher, slope));

@@ -101,7 +101,7 @@ pub(super) struct Edge {
     /// w.
     pub(super) place: Vec<f64>,
     /// By how much the log-odds of all rows differ from those at θ̂.
-    pub(super) change: Vec<f64>,
+    change: Vec<f64>,
 }
 
 impl ConfidenceSet {
@@ -254,23 +254,7 @@ impl ConfidenceSet {
     /// # Errors
     /// [`PropensityError::NotConverged`] if w is zero or not finite.
     pub(super) fn edge(&self, place: &[f64]) -> Result<Edge, PropensityError> {
-        self.edge_beyond(place, self.change(place))
-    }
-
-    /// By how much log-odds of all rows at a place, or after a step, differ from those at θ̂.
-    pub(super) fn change(&self, place: &[f64]) -> Vec<f64> {
-        self.panel.times(0..self.panel.rows(), place)
-    }
-
-    /// As [`Self::edge`], where the change of log-odds at w is known.
-    ///
-    /// # Errors
-    /// As [`Self::edge`].
-    pub(super) fn edge_beyond(
-        &self,
-        place: &[f64],
-        mut change: Vec<f64>,
-    ) -> Result<Edge, PropensityError> {
+        let mut change = self.panel.times(0..self.panel.rows(), place);
         let size = dot(place, place).sqrt();
         let radius = self.squared_radius();
         if !(size > 0.0 && size.is_finite()) {
@@ -324,7 +308,8 @@ impl ConfidenceSet {
 
     /// Whether the set holds a place.
     pub(super) fn holds(&self, place: &[f64]) -> bool {
-        self.along(&self.change(place), 1.0).0 <= self.most
+        let change = self.panel.times(0..self.panel.rows(), place);
+        self.along(&change, 1.0).0 <= self.most
     }
 
     /// −ℓ where log-odds are those at θ̂ plus `reach` times a change, and its slope in `reach`.
