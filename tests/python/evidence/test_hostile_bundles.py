@@ -466,7 +466,7 @@ def test_a_disk_or_a_memory_that_fails_is_no_verdict(
         answer = leakbound("verify", bundle)
         assert (answer.code, "INVALID" in answer.out) == (2, False)
     with monkeypatch.context() as patch:
-        patch.setattr(archives.np, "empty", failing(MemoryError()))
+        patch.setattr(np, "empty", failing(MemoryError()))
         with pytest.raises(MemoryError):
             verify_bundle(bundle)
         answer = leakbound("verify", bundle)

@@ -162,7 +162,7 @@ SIGNATURES = {
         "(claim=PureDP(), confidence=0.95, *, sides='both', shares=(1.0, 0.25, 0.0625))"
     ),
     lb.OneRunStream.update: "(self, scores, member, *, ids=None)",
-    lb.AuditResult.check: "(self, *, epsilon=None, delta=0.0, parameter=None, relation=None)",
+    lb.AuditResult.check: "(self, *, epsilon=None, delta=None, parameter=None, relation=None)",
     lb.AuditResult.against: "(self, *, epsilon, delta, relation, unit='example', source='')",
     attacks.score: "(model, X, y, *, signal='logit_margin', ids=None)",
     canaries.mislabelled: "(x, y, n, *, seed=None)",

@@ -15,7 +15,7 @@ from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
 from leakbound._base.canonical import canonical_json, plain
 from leakbound.errors import CommitmentError, LeakboundError, OptionError, OptionTypeError
-from leakbound.planning import Commitment, Opening, commitment, load_opening, read_protocol
+from leakbound.planning import Commitment, Opening, load_opening, read_protocol
 
 PLAN = lb.InclusionPlan([1, 0, 0, 1, 1], ids=["a", "b", "c", "d", "é"])
 NONCE = "00" * 31 + "ff"
@@ -165,7 +165,7 @@ def test_a_name_of_many_parts_is_refused_unread(
 ) -> None:
     """TOML's parser takes time by the square of the parts of one name: 4 s for 16,000."""
     tomllib.loads(line)  # or the test tests nothing
-    monkeypatch.setattr(commitment.tomllib, "loads", lambda _: pytest.fail("it was parsed"))
+    monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("it was parsed"))
     (tmp_path / "p.toml").write_text(line, encoding="utf-8")
     with pytest.raises(OptionError, match="a name of more than 30 parts"):
         read_protocol(tmp_path / "p.toml")
