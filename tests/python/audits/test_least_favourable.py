@@ -250,7 +250,7 @@ def test_the_truth_is_inside_for_every_number_of_features(features: int, ratio: 
 
 @pytest.mark.validity
 def test_another_search_finds_no_less_favourable_member() -> None:
-    """100 games: hundreds of members each, from random ones to the ends of 7 descents and 3 walks."""
+    """100 games: hundreds of members each, random ones, ends of 7 descents and of 3 walks."""
     games = [searched(seed, lb.PureDP()) for seed in range(100)]
     assert sum(bound > 0 for bound, _ in games) >= 80
     assert max(miss for _, miss in games) <= 1e-4
