@@ -150,7 +150,7 @@ def check_features(
 
 
 def distinct_columns(features: FloatArray) -> IntArray:
-    """Return the columns that are neither constant nor equal to one before them, to the bit.
+    """Return the columns that are neither constant nor equal to one before them.
 
     Without the others a model is the same. Columns that nearly depend on one another are not: what
     is left out of those may be what membership depends on.
@@ -159,8 +159,13 @@ def distinct_columns(features: FloatArray) -> IntArray:
     if not varied.size:
         message = "every feature is constant: pass propensities, which are then all the same"
         raise FeaturesError(message)
-    _, first = np.unique(features[:, varied], axis=1, return_index=True)
-    return varied[np.sort(first)].astype(np.int64)
+    alike: dict[int, list[int]] = {}
+    for column in varied.tolist():
+        values = features[:, column] + 0.0  # of two zeros one is kept
+        others = alike.setdefault(hash(values.tobytes()), [])
+        if not any(np.array_equal(values, features[:, other]) for other in others):
+            others.append(column)
+    return np.sort([column for others in alike.values() for column in others]).astype(np.int64)
 
 
 def stratified_folds(member: BoolArray, folds: int, seed: int) -> NDArray[np.uint8]:
