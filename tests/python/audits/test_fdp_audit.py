@@ -208,7 +208,7 @@ def test_words_and_figures(claim: Any, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "ε against δ" in page
     assert "Bound against guesses" not in page
-    assert "at δ = 10⁻⁵" in page
+    assert "at δ = 10⁻⁵" in page.replace("\u00a0", " ")
     assert "NaN" not in page
 
 

@@ -140,7 +140,9 @@ def _bounds(found: PanoramiaReport, target: str, m: int) -> tuple[float, ...]:
             lambda result: result.c_plus_epsilon_lb,
             lambda result: result.epsilon_tilde,
         ),
-        *means_of([part.audit(target) for part in subsets], lambda result: result.bound),
+        *means_of(
+            [part.audit(target, cuts=KLScan()) for part in subsets], lambda result: result.bound
+        ),
         *means_of([part.audit_losses(target) for part in subsets], lambda result: result.bound),
     )
 
