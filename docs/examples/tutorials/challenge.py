@@ -43,8 +43,8 @@ def leakbound(folder: Path, *words: str) -> int:
 # %%
 # The auditor: canaries, protocol, commitment
 # -------------------------------------------
-# A canary is an example that nobody else has, and that says nothing of the others. Here they are 300
-# digits with a wrong label: 64 pixels and the label in each row.
+# A canary is an example that nobody else has, and that says nothing of the others. Here they are
+# 300 digits with a wrong label: 64 pixels and the label in each row.
 
 images, labels = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
@@ -81,8 +81,8 @@ shutil.copy(auditor / "challenge/for-the-trainer/canaries.npy", public / "train-
 print((public / "commitment.json").read_text())
 
 # %%
-# The folder ``secret`` stays with the auditor. What the trainer has is the half of the canaries that
-# the coins included, and a number that tells nothing of the coins.
+# The folder ``secret`` stays with the auditor. What the trainer has is the half of the canaries
+# that the coins included, and a number that tells nothing of the coins.
 #
 # The trainer: train, and fix the model
 # -------------------------------------
@@ -172,9 +172,10 @@ print("exit code", code)
 # %%
 # Who cheats, and is not
 # ----------------------
-# The *auditor* alone tosses the coins, can toss until they suit and commit only then, and can commit
-# many times and show one: the trainer keeps the one commitment of the first step, and may ask that
-# both have a part in the seed. The *trainer* can leave canaries out of training, or blunt the scores,
-# or score another model than the deployed one. All of that hides leakage and none makes it up, so
-# that a claim which is not refuted is no evidence of privacy where the trainer scores: ask for the
-# model of the published digest instead. :doc:`/evidence` has the whole list, and what closes each.
+# The *auditor* alone tosses the coins, can toss until they suit and commit only then, and can
+# commit many times and show one: the trainer keeps the one commitment of the first step, and may
+# ask that both have a part in the seed. The *trainer* can leave canaries out of training, or blunt
+# the scores, or score another model than the deployed one. All of that hides leakage and none makes
+# it up, so that a claim which is not refuted is no evidence of privacy where the trainer scores:
+# ask for the model of the published digest instead. :doc:`/evidence` has the whole list, and what
+# closes each.

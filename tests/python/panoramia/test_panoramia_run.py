@@ -252,7 +252,9 @@ def test_the_run_has_figures(report: PanoramiaReport) -> None:
         assert model is None or model in ax.get_title("left")
         assert [text.get_text() for text in ax.get_legend().get_texts()] == names  # type: ignore[union-attr]
         assert ax.get_xscale() == "log"
-    with pytest.raises(OptionError, match="kind must be one of targets, audits, saturation, losses"):
+    with pytest.raises(
+        OptionError, match="kind must be one of targets, audits, saturation, losses"
+    ):
         report.plot("roc")
     with pytest.raises(OptionError, match="model must be one of 'by heart', 'never saw', 'helper'"):
         report.plot("losses", model="nobody")
