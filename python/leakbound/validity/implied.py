@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import NormalDist
-from typing import Any
+from typing import Any, cast
 
 from leakbound import simulate
 from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed
-from leakbound.results import Implied
+from leakbound.results import AuditResult, Implied
 from leakbound.results.base import Result
 from leakbound.results.implied import implied_by
 from leakbound.validity.asymmetric import SHARE, GivenAway, Told, share_family
@@ -122,7 +122,8 @@ class Implies:
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed, audit it and read what is implied."""
         result = self.audit(seed)
-        found = implied_by(result.rejected) if self.hull else result.implied()
+        hull = cast("AuditResult", result).rejected if self.hull else None
+        found = implied_by(hull) if self.hull else result.implied()
         return any(getattr(found, name) > getattr(self.truth, name) for name in self.names)
 
 
