@@ -123,7 +123,7 @@ class Implies:
         """Play the game of a seed, audit it and read what is implied."""
         result = self.audit(seed)
         hull = cast("AuditResult", result).rejected if self.hull else None
-        found = implied_by(hull) if self.hull else result.implied()
+        found: Implied | None = implied_by(hull) if self.hull else result.implied()
         return any(getattr(found, name) > getattr(self.truth, name) for name in self.names)
 
 
