@@ -67,7 +67,7 @@ canaries = "300 digits with wrong labels, drawn by the auditor"
 checked = { epsilon = 1.0 }
 notes = "the score is minus the cross-entropy of the canary's label"
 """
-(auditor / "protocol.toml").write_text(protocol, encoding="utf-8")
+_ = (auditor / "protocol.toml").write_text(protocol, encoding="utf-8")
 
 # %%
 # One command tosses a fair coin for each canary and commits to coins, protocol and canaries. The
@@ -93,21 +93,21 @@ shutil.copy(public / "commitment.json", trainer)
 canaries = np.load(public / "train-on-these.npy")
 training = np.vstack([np.column_stack([images[ordinary], labels[ordinary]]), canaries])
 model = MLPClassifier((128,), max_iter=1000, tol=1e-3, random_state=0)
-model.fit(training[:, :-1] / 16, training[:, -1])
+_ = model.fit(training[:, :-1] / 16, training[:, -1])
 
 # %%
 # With its digest published the model is fixed: from here on, knowing the other canaries is no help.
 
 (trainer / "model.pickle").write_bytes(pickle.dumps(model))
 digest = hashlib.sha256((trainer / "model.pickle").read_bytes()).hexdigest()
-(public / "model.sha256").write_text(digest, encoding="utf-8")
+_ = (public / "model.sha256").write_text(digest, encoding="utf-8")
 
 # %%
 # The auditor: hand over all canaries
 # -----------------------------------
 # Not before the digest is there, or the trainer could train on the other half too.
 
-shutil.copy(auditor / "challenge/secret/canaries.npy", public / "score-these.npy")
+_ = shutil.copy(auditor / "challenge/secret/canaries.npy", public / "score-these.npy")
 
 # %%
 # The trainer: score each of them
@@ -119,7 +119,7 @@ asked = np.load(public / "score-these.npy")
 told = model.predict_proba(asked[:, :-1] / 16)[np.arange(len(asked)), asked[:, -1].astype(int)]
 loss = np.log(np.maximum(told, 1e-300))
 rows = [f"{row},{float(one)!r}" for row, one in enumerate(loss)]
-(public / "scores.csv").write_text("\n".join(["id,loss", *rows, ""]), encoding="utf-8")
+_ = (public / "scores.csv").write_text("\n".join(["id,loss", *rows, ""]), encoding="utf-8")
 
 # %%
 # The auditor: judge
@@ -132,7 +132,7 @@ code = leakbound(
     "--model-sha256", digest,
 )  # fmt: skip
 print("exit code", code)
-shutil.copytree(auditor / "challenge/bundle", public / "bundle")
+_ = shutil.copytree(auditor / "challenge/bundle", public / "bundle")
 
 # %%
 # Anybody: verify
