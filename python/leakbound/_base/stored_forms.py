@@ -46,6 +46,8 @@ __all__ = ["json_schema", "read"]
 
 T = TypeVar("T")
 
+_MOST_BITS = 128
+"""Of an integer, as in what is committed to."""
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 _NEEDED = {
     "bool_type": "of type bool",
@@ -141,6 +143,8 @@ def _form(hint: Any) -> Any:
         return _object(cast("Any", hint))
     if hint is float:
         return Number
+    if hint is int:
+        return Annotated[int, AfterValidator(_of_few_bits)]
     if origin is Lazy:
         return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
     if origin is np.ndarray:
@@ -158,11 +162,19 @@ def _form(hint: Any) -> Any:
         forms = [_form(one) for one in inner if one is not NoneType]
         form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
         return form | None if NoneType in inner else form
-    return hint  # bool, int, str, one of a few words, or anything at all
+    return hint  # bool, str, one of a few words, or anything at all
 
 
 def _today(former: dict[str, str], data: Any) -> Any:
     return former.get(data, data) if isinstance(data, str) else data
+
+
+def _of_few_bits(value: int) -> int:
+    """Return an integer that a double holds; seeds, the longest that there are, have 128 bits."""
+    if value.bit_length() > _MOST_BITS:
+        message = f"an integer of {value.bit_length():,} bits, and at most {_MOST_BITS} are read"
+        raise ValueError(message)
+    return value
 
 
 def _array(dtype: Any, values: list[float | None]) -> NDArray[np.generic]:

@@ -70,6 +70,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"\b({'|'.join(_AUDITS)})\b", lambda found: _AUDITS[found[1]]),
     (rf"(\bcuts=)?\b({'|'.join(_POLICIES)})\b{_CALL}", _policy),
     (rf"(?:\bclaim=)?\b({'|'.join(_CLAIMS)})\b{_CALL}", lambda found: _CLAIMS[found[1]]),
+    (r": InclusionPlan\(plan\.member\[kept\].*?\bids\)", ""),
     (r"\bids=", "the column id"),
     (r"\bor None for\b", "or auto for"),
     (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),

@@ -1,5 +1,6 @@
 """Cases of guesses of two roles: curves that bound each otherwise, rare failures, tied streams."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -7,21 +8,21 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import SidesChoice
+from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_one_run, audit_zero_run
 from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed, ScoreAdaptive, UnionBound
-from leakbound.validity.games import Boundary
+from leakbound.validity.games import Boundary, Played
 from leakbound.validity.shifted import Shifted
 from leakbound.validity.suite import Case
 from leakbound.validity.trials import ERROR, Stream, ZeroRun
 
-__all__ = ["asymmetric_cases"]
+__all__ = ["SHARE", "GivenAway", "Told", "asymmetric_cases", "share_family"]
 
 Told: TypeAlias = Literal["members", "non-members"]
 
-_TRUTH = 0.4
+SHARE = 0.4
 """Share of those told of that a mechanism gives away."""
 _M = 200
 _FAILURE = 0.02
@@ -49,6 +50,33 @@ def _others_told(share: float) -> TradeOff:
 _CURVES = {"members": _members_told, "non-members": _others_told}
 
 
+def share_family(told: Told, least: float) -> TradeOffFamily:
+    """Return the claim that at most a share of one kind is given away, from a least one on."""
+    return TradeOffFamily(
+        parameter="share", tradeoff=_CURVES[told], bracket=(least, 0.99), increasing=True
+    )
+
+
+def _scores(told: Told, member: BoolArray, rng: np.random.Generator) -> FloatArray:
+    """Return scores that give a share of one kind away, and know nothing of the rest."""
+    known = (member == (told == "members")) & (rng.random(member.size) < SHARE)
+    return rng.random(member.size) + np.where(known, np.where(member, 5, -5), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenAway:
+    """Fair coins, and a mechanism that gives a share of one kind away."""
+
+    m: int
+    told: Told
+
+    def __call__(self, *, seed: int) -> Played:
+        """Play the game of a seed; its ε is infinite."""
+        rng = Purpose.ASYMMETRIC.rng(seed)
+        member = rng.random(self.m) < 0.5
+        return Played(_scores(self.told, member, rng), member, math.inf)
+
+
 @dataclass(frozen=True)
 class _Asymmetric:
     """Whether an audit rejects the curve of a mechanism that gives a share of one kind away.
@@ -67,15 +95,9 @@ class _Asymmetric:
         rng = Purpose.ASYMMETRIC.rng(seed)
         propensity = 0.3 + 0.4 * rng.random(_M) if self.shift else np.full(_M, 0.5)
         member = rng.random(_M) < propensity
-        known = (member == (self.told == "members")) & (rng.random(_M) < _TRUTH)
-        scores = rng.random(_M) + np.where(known, np.where(member, 5, -5), 0)
+        scores = _scores(self.told, member, rng)
         how: dict[str, Any] = {
-            "claim": TradeOffFamily(
-                parameter="share",
-                tradeoff=_CURVES[self.told],
-                bracket=(_TRUTH, 0.99),
-                increasing=True,
-            ),
+            "claim": share_family(self.told, SHARE),
             "confidence": 1 - ERROR,
             "sides": self.sides,
             "seed": 2 * seed + 1,

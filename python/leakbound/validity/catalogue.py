@@ -43,6 +43,7 @@ from leakbound.validity.games import (
     Response,
     UserGame,
 )
+from leakbound.validity.implied import implied_cases
 from leakbound.validity.learnt import learnt_cases
 from leakbound.validity.nuisance import nuisance_cases
 from leakbound.validity.random_splits import split_cases
@@ -373,6 +374,7 @@ _TABLES = (
     asymmetric_cases,
     nuisance_cases,
     synthetic_cases,
+    implied_cases,
     _traps,
 )
 

@@ -39,6 +39,8 @@ def check(result: Any) -> None:
         assert result.bound <= result.ceiling * (1 + 1e-8) < math.inf
     assert type(result).from_json(result.to_json()) == result
     assert repr(result)
+    assert result.headline()
+    assert all(map(math.isfinite, result.scalars().values()))
 
 
 @pytest.mark.parametrize(
@@ -94,6 +96,8 @@ def test_json_that_no_result_is(text: str, words: str) -> None:
         ("correct", 61, "correct .* <= guesses"),
         ("m", 1, "do not hold"),
         ("members", -1, "do not hold"),
+        ("m", 2**128, r"AuditResult\.m cannot be: an integer of 129 bits, and at most 128"),
+        ("m", 10**400, "an integer of 1,329 bits"),
         ("auc", 1.5, "auc is 1.5"),
         ("confidence", 1.0, r"confidence is 1, outside \(0, 1\)"),
         ("kind", "proof", "kind must be"),
@@ -103,6 +107,11 @@ def test_parts_that_cannot_go_together(field: str, value: Any, words: str) -> No
     data = RESULTS["one run"].to_dict() | {field: value}
     with pytest.raises(ResultFormatError, match=words):
         lb.AuditResult.from_dict(data)
+
+
+def test_the_longest_seed_is_read_back() -> None:
+    result = lb.audit_one_run(SCORE, MEMBER, seed=2**128 - 1)
+    assert lb.AuditResult.from_json(result.to_json()) == result
 
 
 def test_what_is_no_object_is_refused() -> None:

@@ -286,6 +286,7 @@ def test_a_trainer_who_leaves_canaries_out_is_refused(tmp_path: Path) -> None:
         answer = leakbound("challenge", "judge", folder, "--scores", file)
         assert answer.code == 2
         assert "ids" in answer.err or "id " in answer.err, (words, answer.err)
+        assert "kept" not in answer.err  # which is advice in Python
     with pytest.raises(UnmatchedIdsError):
         judge_challenge(folder, scores[1:], ids=np.arange(1, M))
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,32 @@ def test_scalars_of_a_checked_claim() -> None:
     assert RESULTS["pure"].scalars()["refuted"] == 1.0
     assert RESULTS["nothing"].with_check(epsilon=1).scalars()["refuted"] == 0.0
     assert "refuted" not in RESULTS["pure"].with_check(epsilon=99).scalars()
+
+
+_LOGGERS = "no tests need it but this: pip install mlflow-skinny wandb"
+
+
+@pytest.mark.parametrize("name", [*RESULTS, *NO_BOUNDS])
+def test_mlflow_gives_back_what_it_was_told(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow: Any = pytest.importorskip("mlflow", reason=_LOGGERS)
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the store that needs no database
+    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+    found = (RESULTS | NO_BOUNDS)[name].scalars()
+    with mlflow.start_run() as run:
+        mlflow.log_metrics(found)
+    assert mlflow.get_run(run.info.run_id).data.metrics == found
+
+
+@pytest.mark.parametrize("name", ["pure", "Gaussian", "estimate"])
+def test_wandb_gives_back_what_it_was_told(name: str, tmp_path: Path) -> None:
+    wandb: Any = pytest.importorskip("wandb", reason=_LOGGERS)
+    found = (RESULTS | NO_BOUNDS)[name].scalars()
+    with wandb.init(mode="offline", dir=tmp_path, project="audit") as run:
+        run.log(found)
+        kept = {key: run.summary[key] for key in found}
+    assert kept == found
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -12,8 +12,11 @@ import leakbound as lb
 from leakbound import validity
 from leakbound.errors import DuplicateIdsError, LeakboundError
 from leakbound.results import Assumption
+from leakbound.results.implied import implied_by
+from leakbound.validity.asymmetric import SHARE, share_family
 from leakbound.validity.attackers import Informed
 from leakbound.validity.designs import Missed
+from leakbound.validity.implied import CLOSED, implied_cases
 from leakbound.validity.same_seed import IDIOMS, Replayed, SameSeed
 from leakbound.validity.shifted import ShiftedGame
 from leakbound.validity.ties import Coarse, CoarsePairs, CoarseStream
@@ -169,3 +172,31 @@ def test_members_of_another_seed_are_no_news() -> None:
         apart = replace(audit, options={**options, "seed": 12345})
         errors = sum(map(apart, range(60)))
         assert scipy_stats.binom.sf(errors - 1, 60, 0.1) > 1e-4
+
+
+def test_what_the_best_attack_attains_is_what_the_curve_at_the_boundary_implies() -> None:
+    """Closed forms against curves, which are worked out in another place and rounded down."""
+    curves = {
+        "response": lb.TradeOff.approx(1.0),
+        "gaussian": lb.TradeOff.gaussian(1.0),
+        "laplace": lb.TradeOff.laplace(1.0),
+        "members-told": share_family("members", 0.01).tradeoff(SHARE),
+        "non-members-told": share_family("non-members", 0.01).tradeoff(SHARE),
+    }
+    assert curves.keys() == CLOSED.keys()
+    for name, curve in curves.items():
+        for quantity, truth in vars(CLOSED[name]).items():
+            found = getattr(implied_by(curve), quantity)
+            assert found <= truth
+            assert found == pytest.approx(truth, rel=1e-8)
+
+
+IMPLIED = {case.name: case for case in implied_cases() if case.valid}
+
+
+@pytest.mark.parametrize("name", [name for name in IMPLIED if "told" not in name])
+def test_what_is_implied_is_caught_where_the_truth_is_understated(name: str) -> None:
+    """Every number by itself, against what ε = 0.03 allows."""
+    trial: Any = IMPLIED[name].trial
+    understated = replace(trial, truth=implied_by(lb.TradeOff.approx(0.03)))
+    assert sum(map(understated, range(20))) >= 9  # of 20 at 10 %: p = 6e-5
