@@ -23,7 +23,13 @@ from leakbound.attacks.synthetic.scores import DEFAULT
 from leakbound.audits.one_run.audit import audit_one_run
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
-from leakbound.errors import FeaturesError, OptionError, OptionTypeError, ReferenceTableError
+from leakbound.errors import (
+    FeaturesError,
+    MembershipError,
+    OptionError,
+    OptionTypeError,
+    ReferenceTableError,
+)
 from leakbound.results import Assumption, AuditResult
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import binomial_tail
@@ -247,17 +253,34 @@ class _Records:
         inside, outside = tables.values()
         columns = {name: pooled(inside[name], outside[name], name) for name in same_columns(tables)}
         sizes = [next(iter(table.values())).missing.size for table in tables.values()]
+        moved = _codes(columns, groups, "groups")
+        if moved is not None:
+            _check_whole(moved[: sizes[0]], moved[sizes[0] :])
         return cls(
             columns={name: column for name, column in columns.items() if name != groups},
             member=np.arange(sum(sizes)) < sizes[0],
             strata=_codes(columns, strata, "strata"),
-            groups=_codes(columns, groups, "groups"),
+            groups=moved,
         )
 
     @property
     def size(self) -> int:
         """How many records there are."""
         return self.member.size
+
+
+def _check_whole(inside: NDArray[np.str_], outside: NDArray[np.str_]) -> None:
+    """Check that no group is in both tables."""
+    torn = np.intersect1d(inside, outside)
+    if torn.size:
+        row, other = (int(np.flatnonzero(one == torn[0])[0]) for one in (inside, outside))
+        message = (
+            f"{torn.size:,} of {np.union1d(inside, outside).size:,} groups are not whole: "
+            f"{torn[0]} is a group of members (row {row} of them) and of non-members (row {other} "
+            "of them). Groups are what the split moved as one: leave groups out if it moved single "
+            "records, or name what it moved"
+        )
+        raise MembershipError(message)
 
 
 def _codes(

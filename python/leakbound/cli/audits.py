@@ -324,6 +324,8 @@ def one_run(
     with output.answering():
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
         _check_design(design, split, strata, groups, features, untouched=untouched)
+        if design == "fixed_size":
+            tell("--design fixed_size is deprecated: it is now called random_split")
         compares = _compared(goal, relation, design)
         own = for_replacing(goal) if compares == "add_remove" else goal
         guarantee = guarantee_of(own, family)

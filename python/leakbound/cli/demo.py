@@ -383,12 +383,13 @@ def _write(demo: _Demo, found: Report, out: Path) -> None:
 
 def _show(demo: _Demo, found: Report) -> None:
     from leakbound._base.formatting import number, percent
-    from leakbound.report import headline_of_many
+    from leakbound.report import headline_of_many, subject_of
 
     extra = (one.heading for one in demo.columns)
     headings = (*extra, "AUC", "Guesses", "Correct", "ε̂", "Ceiling")
+    subject = subject_of(row.result for row in found.rows)
     table = output.grid(
-        [("Model", False), *((text, True) for text in headings), ("Verdict", False)]
+        [(subject.capitalize(), False), *((text, True) for text in headings), ("Verdict", False)]
     )
     for row in found.rows:
         result = row.result
@@ -406,10 +407,13 @@ def _show(demo: _Demo, found: Report) -> None:
     output.say(table)
     output.say("")
     output.say(headline_of_many({row.name: row.simultaneous for row in found.rows}), "bold")
+    for row in found.rows:
+        if row.result.answered:
+            output.say(f"{row.name}: {row.result.answered}")
     confidence = found.rows[0].result.confidence
     output.say(
-        f"ε̂ is a lower bound on ε, at {percent(confidence)} confidence for each model by itself; "
-        "the ceiling is what a perfect attack would have proved."
+        f"ε̂ is a lower bound on ε, at {percent(confidence)} confidence for each {subject} by "
+        "itself; the ceiling is what a perfect attack would have proved."
     )
     if demo.after:
         output.say(demo.after)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._base.validation import shown
 from leakbound.errors import FeaturesError
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ __all__ = ["typed"]
 
 _MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
 """Words that stand for no value in a column of numbers or dates; among words only the empty one."""
+_BY_CHANCE = 1e-6
+"""Least probability with which values that are written otherwise may all be in one table."""
 _CODE = re.compile(r"[+-]?0\d")
 """How codes such as postal codes begin, which are no numbers."""
 
@@ -27,7 +31,8 @@ def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[A
     """Return tables whose columns of words are numbers or dates if they are so in all tables.
 
     What a column is depends on the values of all tables together: were it decided for each, a value
-    would look otherwise in one than in another.
+    would look otherwise in one than in another. A column that is numbers or dates in one of two
+    tables, and nothing of the kind in the other, raises FeaturesError.
     """
     names = {name for table in tables for name in table}
     found = [dict(table) for table in tables]
@@ -40,6 +45,8 @@ def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[A
         read: NDArray[Any] | None = _numbers(distinct)
         read = _dates(distinct, name) if read is None else read
         if read is None:
+            if len(words) == 2:
+                _check_alike(words[0], words[1], name)
             continue
         parts = np.split(read[which], np.cumsum([column.size for column in words])[:-1])
         for table in found:
@@ -48,13 +55,43 @@ def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[A
     return found
 
 
-def _numbers(words: NDArray[np.str_]) -> NDArray[Any] | None:
-    def number(word: str) -> float:
-        if "_" in word or _CODE.match(word):
-            raise ValueError(word)
-        return float(word)
+def _check_alike(first: NDArray[np.str_], second: NDArray[np.str_], name: str) -> None:
+    """Check that two tables do not write a column in two ways, of which one can be read."""
+    tables = [
+        [word for word in column.tolist() if word.lower() not in _MISSING]
+        for column in (first, second)
+    ]
+    if math.comb(sum(map(len, tables)), len(tables[0])) * _BY_CHANCE < 1:
+        return
+    for kind, read in (("numbers", _number), ("dates", dt.datetime.fromisoformat)):
+        for one, other in (tables, tables[::-1]):
+            if all(_reads(word, read) for word in one) and not any(
+                _reads(word, read) for word in other
+            ):
+                message = (
+                    f"column {name!r} holds {kind} in one of the tables of members and non-members "
+                    f"({shown(one[0])}) and words in the other ({shown(other[0])}): the way in "
+                    "which a value is written must not tell who is a member; write both alike"
+                )
+                raise FeaturesError(message)
 
-    return _read(words, number, np.float64(np.nan))
+
+def _reads(word: str, read: Callable[[str], object]) -> bool:
+    try:
+        read(word)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _number(word: str) -> float:
+    if "_" in word or _CODE.match(word):
+        raise ValueError(word)
+    return float(word)
+
+
+def _numbers(words: NDArray[np.str_]) -> NDArray[Any] | None:
+    return _read(words, _number, np.float64(np.nan))
 
 
 def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leakbound.report.page import environment, render, write
-    from leakbound.report.several import headline_of_many, joint_confidence
+    from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 else:
     from leakbound._base.attributes import lazy_attributes
 
@@ -15,8 +15,8 @@ else:
         __name__,
         {
             "leakbound.report.page": "environment render write",
-            "leakbound.report.several": "headline_of_many joint_confidence",
+            "leakbound.report.several": "headline_of_many joint_confidence subject_of",
         },
     )
 
-__all__ = ["environment", "headline_of_many", "joint_confidence", "render", "write"]
+__all__ = ["environment", "headline_of_many", "joint_confidence", "render", "subject_of", "write"]

@@ -94,6 +94,8 @@ class Summary:
     """ε proved and accounted, where an accountant's stands beside it."""
     text: str = ""
     """The paragraph that pages open with: the verdict and the evidence."""
+    subject: str = "model"
+    """What is audited."""
 
     def __str__(self) -> str:
         return self.text

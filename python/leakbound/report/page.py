@@ -16,7 +16,7 @@ from leakbound._base.formatting import number, percent
 from leakbound.errors import OptionError
 from leakbound.report import svg
 from leakbound.report.kinds import KINDS, SMALL
-from leakbound.report.several import headline_of_many, joint_confidence
+from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 
 if TYPE_CHECKING:
     import os
@@ -160,6 +160,7 @@ def render(
             lead=lead,
             meaning=spoken[lead.name].meaning(),
             several=len(named) > 1,
+            subject=subject_of(named.values()),
             accounted=any(model.summary.beside for model in models),
             columns=columns or {},
             papers={paper for model in models for paper in model.summary.papers},
@@ -222,7 +223,7 @@ class _Verdict:
         confidence, over = result.confidence, ""
         if len(spoken) > 1:
             confidence = joint_confidence(spoken.values())
-            over = f" over the {len(spoken)} models"
+            over = f" over the {len(spoken)} {subject_of(spoken.values())}s"
         return cls(
             tone=_tone(result) if confidence > 0 else _look(result),
             tag=lead.tag,

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
     from leakbound.report.contents import Reportable, Terms
 
-__all__ = ["headline_of_many", "joint_confidence"]
+__all__ = ["headline_of_many", "joint_confidence", "subject_of"]
+
+
+def subject_of(results: Iterable[Reportable]) -> str:
+    """Return what the results are of: of models, where they are not all of the same."""
+    subjects = {one.summary().subject for one in results}
+    return subjects.pop() if len(subjects) == 1 else "model"
 
 
 def joint_confidence(results: Iterable[Reportable]) -> float:
@@ -33,7 +39,7 @@ def joint_confidence(results: Iterable[Reportable]) -> float:
 
 
 def headline_of_many(results: Mapping[str, Reportable]) -> str:
-    """Return the verdict on several models: how many leak, and which one most.
+    """Return the verdict on several models, or generators: how many leak, and which one most.
 
     To name the worst of several is a statement about all of them, so its confidence is the joint
     one: audits at confidence 1 - 0.05/n each let it be 95 %. What any of the bounds is conditional
@@ -55,29 +61,30 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
         for summary in [result.summary()]
         if summary.refutes
     }
+    counted = f"{len(results)} {subject_of(results.values())}s"
     if not proved:
-        return f"Nothing could be refuted on any of the {len(results)} models."
+        return f"Nothing could be refuted on any of the {counted}."
     together = joint_confidence(results.values())
     if together <= 0:
         return (
-            f"Nothing is claimed of the {len(results)} models together: each bound has its own "
+            f"Nothing is claimed of the {counted} together: each bound has its own "
             "probability of error, and these add up to 1. Audit each at a confidence of "
             f"1 - 0.05/{len(results)}."
         )
-    sure = f"({percent(together)} confidence, simultaneously over the {len(results)} models)"
+    sure = f"({percent(together)} confidence, simultaneously over the {counted})"
     most = max(proved, key=lambda name: proved[name].epsilon)
     worst = proved[most].terms
     conditional = replace(worst, condition=_together(one.terms for one in proved.values()))
     leaking = sum(summary.leaks for summary in proved.values())
     if not leaking:
         return conditional.conditional(
-            f"Little is proved on the {len(results)} models: at most, ε is at least "
+            f"Little is proved on the {counted}: at most, ε is at least "
             f"{number(proved[most].epsilon)}{worst.at}{worst.within} on “{most}” {sure}."
         )
     share = "All" if leaking == len(results) else f"{leaking} of"
     end = "; the" if conditional.condition else ". The"
     return conditional.conditional(
-        f"{share} {len(results)} models leak{end} worst is “{most}”: no {worst.guarantee} "
+        f"{share} {counted} leak{end} worst is “{most}”: no {worst.guarantee} "
         f"with ε < {number(proved[most].epsilon)}{worst.at} is compatible with its audit {sure}."
     )
 

@@ -123,6 +123,11 @@ class Result(Record, ABC):
         return KINDS[self.kind].proves and self.bound > 0
 
     @property
+    def is_withheld(self) -> bool:
+        """Whether there is a bound, and it is not to be reported."""
+        return False
+
+    @property
     def leaks(self) -> bool:
         """Whether leakage worth the word is proved: a bound, and not a tiny one."""
         return self.refutes and self.epsilon_bound >= SMALL
@@ -156,6 +161,8 @@ class Result(Record, ABC):
         """The verdict in a few words: "leaks", "nothing refuted", "estimate", "exploratory"."""
         if not KINDS[self.kind].proves:
             return KINDS[self.kind].tag.split(",")[0]
+        if self.is_withheld:
+            return "withheld"
         if not self.refutes:
             return "nothing refuted"
         said = "leaks" if self.leaks else f"at least {number(self.epsilon_bound)}"
@@ -316,6 +323,8 @@ class Result(Record, ABC):
             )
         if self.kind == "invalid":
             return f"The claimed {claim} cannot be tested: this audit is invalid."
+        if self.is_withheld:
+            return f"Inconclusive: the claimed {claim} cannot be tested, as the bound is withheld."
         if not KINDS[self.kind].proves:
             return f"The claimed {claim} cannot be tested: an exploratory number refutes nothing."
         return (
@@ -365,6 +374,7 @@ class Result(Record, ABC):
             papers=self.papers,
             beside="" if self.checked is None else self.checked.interval,
             text=" ".join((self.headline(), *filter(None, [self.answered]), *self.evidence())),
+            subject=self.subject,
         )
 
     @property

@@ -17,9 +17,11 @@ def named(**given: str) -> dict[str, str]:
     return {name.capitalize(): text for name, text in given.items() if text}
 
 
-def judged(kind: Kind, *, refuted: bool, refutable: Callable[[], bool]) -> Verdict:
+def judged(
+    kind: Kind, *, refuted: bool, refutable: Callable[[], bool], withheld: bool = False
+) -> Verdict:
     """Return the verdict on a claim: what is refuted, what could have been."""
-    if kind in {"invalid", "exploratory_lower_bound"}:
+    if withheld or kind in {"invalid", "exploratory_lower_bound"}:
         return "inconclusive"
     if refuted:
         return "refuted"

@@ -129,7 +129,8 @@ class AuditResult(Result, ScoreAudit):
     @property
     def is_withheld(self) -> bool:
         """Whether there is a bound, and it is not to be reported."""
-        return False
+        doubted = (one.status == "contradicted" for one in self.assumptions)
+        return self.relation == "replace" and any(doubted)
 
     @property
     def parameter(self) -> str:
@@ -197,7 +198,7 @@ class AuditResult(Result, ScoreAudit):
         -------
         {"refuted", "not refuted", "inconclusive"}
             "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack
-            could not have refuted it, or the audit is of kind "invalid" or
+            could not have refuted it, the bound is withheld, or the audit is of kind "invalid" or
             "exploratory_lower_bound". Of a family, what is refuted is the family's own curve with
             this ε and δ.
 
@@ -228,6 +229,7 @@ class AuditResult(Result, ScoreAudit):
                 self.kind,
                 refuted=sign * self.bound > sign * claimed,
                 refutable=lambda: sign * self.ceiling > sign * claimed,
+                withheld=self.is_withheld,
             )
         claimed = real(epsilon, "epsilon", least=0)
         at = 0.0 if delta is None else delta
@@ -237,6 +239,7 @@ class AuditResult(Result, ScoreAudit):
                 self.kind,
                 refuted=_converted(half(self.rejected), at) > claimed,
                 refutable=lambda: _converted(half(self.rejectable), at) > claimed,
+                withheld=self.is_withheld,
             )
         if converted:
             claimed, at = replacing(claimed, at)
@@ -244,7 +247,10 @@ class AuditResult(Result, ScoreAudit):
                 return "inconclusive"
         check_delta(at, self.claim)
         return judged(
-            self.kind, refuted=self.bound > claimed, refutable=lambda: self.ceiling > claimed
+            self.kind,
+            refuted=self.bound > claimed,
+            refutable=lambda: self.ceiling > claimed,
+            withheld=self.is_withheld,
         )
 
     def with_check(
@@ -521,6 +527,11 @@ class AuditResult(Result, ScoreAudit):
     def headline(self) -> str:
         """Return the verdict in one sentence."""
         claim = self.claim
+        if self.is_withheld and self.kind != "invalid":
+            return (
+                "Withheld: features alone tell members from non-members, so that the split was not "
+                "random and correct guesses may be explained by it. Nothing is proved."
+            )
         if not (self.leaks and isinstance(claim, SubsampledGaussianDP)):
             return super().headline()
         condition = f"{self.condition} and" if self.condition else "if"
@@ -533,6 +544,8 @@ class AuditResult(Result, ScoreAudit):
         )
 
     def _evidence(self) -> tuple[str, ...]:
+        if self.is_withheld:
+            return (f"The bound is 0 because {self.reason}.",)
         if self.refutes:
             fixed = self.options["cuts"]["type"] == "Fixed"
             search = "" if fixed else ", the search over the cuts of the ranking included"

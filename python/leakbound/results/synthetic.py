@@ -102,7 +102,8 @@ class SyntheticResult(AuditResult):
     def meaning(self) -> Meaning:
         """Return what the number says, and what it does not."""
         said = super().meaning()
-        return Meaning(said.says, (*said.does_not_say, _MISSED), said.why_zero)
+        says = tuple(text.replace("trained this model", "made this table") for text in said.says)
+        return Meaning(says, (*said.does_not_say, _MISSED), said.why_zero)
 
     def sections(self) -> tuple[Section, ...]:
         """Return the grounds: why the bound holds, and what it assumes."""

@@ -294,12 +294,25 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert "audit_zero_run" in result.warnings[0]
     assert not np.nanmax(result.curve.bound)
     assert lb.AuditResult.from_json(result.to_json()) == result
+    assert result.headline().startswith("Withheld: features alone tell members from non-members")
+    assert result.evidence()[0].startswith("The bound is 0 because it is withheld")
+    assert result.verdict == "withheld"
+    assert result.is_withheld
+    assert result.ceiling > 1
+    for relation in ("replace", "add_remove"):
+        assert result.check(epsilon=0.1, relation=relation) == "inconclusive"
+    said = result.with_check(epsilon=1.0, relation="replace")
+    assert "cannot be tested, as the bound is withheld" in said.answered
+    assert lb.AuditResult.from_json(said.to_json()) == said
     family = audit(scores, by_feature, features=features, claim=lb.GaussianDP())
     assert (family.bound, family.rejected) == (0, None)
+    for claimed in ({"epsilon": 0.1}, {"parameter": 0.1}):
+        assert family.check(**claimed, relation="replace") == "inconclusive"
     member = rng.permutation(1200) < 900
     scores = rng.normal(size=1200) + 2 * member
     honest = audit(scores, member, features=features)
     assert honest.bound == audit(scores, member).bound > 0
+    assert not honest.is_withheld
     assert honest.options["challenge"]["p_value"] > 1e-3
     assert "Features alone do not contradict it" in honest.assumptions[0].statement
 
@@ -343,11 +356,24 @@ def test_dp_sgd_has_its_own_curve() -> None:
     assert OneRunRequest(claim=claim, confidence=0.95).claim == claim
 
 
-def test_power() -> None:
-    """The mean of 20 games, less three standard errors of a spread of 0.4."""
-    means = [
-        np.mean([audit(*split(n, members, seed, mu)).bound for seed in range(20)])
+def power(games: int) -> list[float]:
+    """Return the mean bounds at half and half, N(1, 1), and at 80/20, N(1.2, 1)."""
+    return [
+        float(np.mean([audit(*split(n, members, seed, mu)).bound for seed in range(games)]))
         for n, members, mu in ((2000, 1000, 1.0), (6000, 4800, 1.2))
     ]
-    assert means[0] > 2.5 - 0.27
-    assert means[1] > 2.9 - 0.27
+
+
+def test_power() -> None:
+    """The mean of 20 games, less three standard errors of a spread of 0.4."""
+    half, lopsided = power(20)
+    assert half > 2.5 - 0.27
+    assert lopsided > 2.9 - 0.27
+
+
+@pytest.mark.validity
+def test_power_of_many_games() -> None:
+    """The standard error of the means is 0.02."""
+    half, lopsided = power(400)
+    assert half >= 2.5
+    assert lopsided >= 3.0

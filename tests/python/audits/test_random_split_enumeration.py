@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq, linprog
 
 import leakbound as lb
-from leakbound.audits.engine.pairs import Pairs, stretched
+from leakbound._base.types import Aggregate
+from leakbound.audits.engine.pairs import Pairs, Units, stretched
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
@@ -78,6 +80,8 @@ SPLITS = [
     Split((5, 3), (3, 1)),
 ]
 SKEWED = Split((8,), (7,))
+FOUR_STRATA = Split((2, 2, 2, 2), (1, 1, 1, 1))
+STRATIFIED = [SPLITS[4], FOUR_STRATA]
 
 
 @cache
@@ -179,25 +183,33 @@ def law(split: Split, mechanism: Mechanism, attack: Attack) -> Law:
     return found
 
 
+@cache
+def bound(request: OneRunRequest, size: tuple[int, ...], right: tuple[bool, ...]) -> float:
+    """Return the bound of guesses of such confidence, right or not."""
+    first = np.arange(len(size)) % 2 == 0
+    game = PairGame(
+        scores=np.where(np.array(right) == first, 1, -1) * np.array(size, dtype=float),
+        member=np.where(np.array(size) == 0, right, first),
+        member_scores=np.array(size, dtype=float),
+        other_scores=np.zeros(len(size)),
+    )
+    return one_run_proof(request, game, None, LEVEL).bound
+
+
+def refutes(found: float, truth: float, request: OneRunRequest) -> bool:
+    """Whether a bound denies the truth, which it may come as near to as sums are exact."""
+    if request.claim.order == "decreasing":
+        return found < truth * (1 - 1e-9) - 1e-9
+    return found > truth * (1 + 1e-9) + 1e-9
+
+
 def rate(
     split: Split, mechanism: Mechanism, attack: Attack, request: OneRunRequest, truth: float
 ) -> float:
-    """Return the exact probability that the bound is above the truth."""
-
-    def refuted(size: tuple[int, ...], right: tuple[bool, ...]) -> bool:
-        first = np.arange(len(size)) % 2 == 0
-        game = PairGame(
-            scores=np.where(np.array(right) == first, 1, -1) * np.array(size, dtype=float),
-            member=np.where(np.array(size) == 0, right, first),
-            member_scores=np.array(size, dtype=float),
-            other_scores=np.zeros(len(size)),
-        )
-        proof = one_run_proof(request, game, None, LEVEL)
-        return proof.bound > truth * (1 + 1e-9) + 1e-9
-
+    """Return the exact probability that the bound denies the truth."""
     seen = law(split, mechanism, attack)
     assert math.fsum(seen.values()) == pytest.approx(1)
-    return math.fsum(p for key, p in seen.items() if refuted(*key))
+    return math.fsum(p for key, p in seen.items() if refutes(bound(request, *key), truth, request))
 
 
 def asked(claim: lb.claims.Claim, cuts: lb.cuts.CutPolicy | None) -> OneRunRequest:
@@ -278,3 +290,131 @@ def test_pairs_chosen_by_score_would_reject_too_often() -> None:
         game = Pairs(members, others, members < others).game(scores, 0)
         wrong += (one_run_proof(request, game, None, LEVEL).bound > 0) / len(subsets)
     assert wrong > LEVEL
+
+
+def rejection(split: Split, scores: np.ndarray, request: OneRunRequest, truth: float) -> np.ndarray:
+    """Return how likely the truth is denied, over matchings and coins, for each training set."""
+    even = stretched(scores)
+    rates = []
+    for subset in split.subsets():
+        found = []
+        for members, others in split.matchings(subset):
+            turn = np.argsort(np.minimum(members, others))
+            row = even[members[turn]] - even[others[turn]]
+            size = np.unique(np.abs([0.0, *row]), return_inverse=True)[1][1:]
+            for coins in itertools.product((False, True), repeat=int((row == 0).sum())):
+                right = row > 0
+                right[row == 0] = coins
+                made = bound(request, tuple(size.tolist()), tuple(right.tolist()))
+                found.append(refutes(made, truth, request) / 2 ** len(coins))
+        rates.append(math.fsum(found) / len(list(split.matchings(subset))))
+    return np.array(rates)
+
+
+def worst(split: Split, rates: np.ndarray, epsilon: float) -> float:
+    """Return the largest rate over all mechanisms that show such scores.
+
+    A mechanism shows scores with probability w(S) of the training set S, and their permutations
+    within strata with those of S permuted: splits and matchings are as likely after them. To be
+    ε-DP, w is to change by at most e^ε with a replacement; the rate is the mean of rates by w.
+    """
+    subsets = [set(subset) for subset in split.subsets()]
+    bounds = []
+    for (i, one), (j, other) in itertools.permutations(enumerate(subsets), 2):
+        if len(one - other) == 1:
+            row = np.zeros(len(subsets))
+            row[i], row[j] = 1.0, -math.exp(epsilon)
+            bounds.append(row)
+    found = linprog(
+        -rates / len(subsets),
+        A_ub=np.array(bounds),
+        b_ub=np.zeros(len(bounds)),
+        A_eq=np.full((1, len(subsets)), 1 / len(subsets)),
+        b_eq=[1.0],
+    )
+    return -float(found.fun)
+
+
+@pytest.mark.parametrize("split", [Split((3, 3), (2, 1)), SPLITS[5], *STRATIFIED], ids=str)
+def test_no_mechanism_is_rejected_more_often_in_strata(split: Split) -> None:
+    """Score by score the worst of all mechanisms, by linear programming."""
+    rng, size, largest = np.random.default_rng(0), split.examples, 0.0
+    shown = [np.arange(size) * 1.0, 1.37 ** np.arange(size), np.arange(size) % 2 * 1.0]
+    shown += [rng.normal(size=size) * rng.choice([1, 5, 30], size) for _ in range(2)]
+    for epsilon in (0.0, 0.7):
+        for cuts in PURE:
+            request = asked(lb.PureDP(), cuts)
+            for scores in shown:
+                found = worst(split, rejection(split, scores, request, epsilon), epsilon)
+                assert found <= LEVEL + 1e-9, (cuts, epsilon)
+                largest = max(largest, found)
+    assert largest > (0.2 if split.examples == 8 else 0.1)
+
+
+def grouped(how: Aggregate) -> Attack:
+    """Units of one to three rows each, stored in turns, whose scores are of rows."""
+    unit = np.array([0, 5, 3, 1, 4, 2, 6, 7, 1, 4, 2, 5, 7, 2, 5])
+
+    def attack(shown: tuple[int, ...], examples: int) -> np.ndarray:
+        rows = unit[unit < examples]
+        units = Units.of(np.isin(rows, shown), None, np.array([f"user {i}" for i in rows]), how)
+        values = plain(shown, examples)[rows] * (1 + np.arange(rows.size) % 4) - 0.3 * (rows % 3)
+        return units.scores(values)
+
+    return attack
+
+
+@pytest.mark.parametrize("how", ["mean", "max", "log_mean_exp"])
+@pytest.mark.parametrize(
+    "split",
+    [SPLITS[0], Split((3, 3), (2, 1)), pytest.param(FOUR_STRATA, marks=pytest.mark.validity)],
+    ids=str,
+)
+def test_groups_are_rejected_as_rarely_as_stated(split: Split, how: Aggregate) -> None:
+    attack = grouped(how)
+    for epsilon in (0.0, 1.0):
+        for cuts in PURE:
+            request = asked(lb.PureDP(), cuts)
+            found = rate(split, exponential(epsilon), attack, request, epsilon)
+            assert found <= LEVEL + 1e-12, (cuts, epsilon)
+    for claim, truth in ((lb.GaussianDP(), gaussian(1.0)), (lb.LaplaceDP(), laplace(1.0))):
+        request = asked(claim, lb.Fixed(2))
+        assert rate(split, exponential(1.0), attack, request, truth) <= LEVEL + 1e-12
+    leaking = failing(exponential(1.0), 0.05)
+    request = asked(lb.ApproxDP(delta=0.05), lb.Fixed(2))
+    assert rate(split, leaking, attack, request, 1.0) <= LEVEL + 1e-12
+
+
+def dp_sgd(epsilon: float, claim: lb.SubsampledGaussianDP) -> float:
+    """The most noise whose curve is below that of ε-DP: both are convex, and meet at its corner."""
+    corner = 1 / (1 + math.exp(epsilon))
+
+    def above(noise: float) -> float:
+        return float(claim.curve(noise, "pairs").f(corner)) - corner
+
+    return float(brentq(above, 0.2, 20, xtol=1e-6))
+
+
+@pytest.mark.parametrize(
+    "split",
+    [SPLITS[0], *(pytest.param(one, marks=pytest.mark.validity) for one in STRATIFIED)],
+    ids=str,
+)
+def test_a_family_of_ones_own_is_rejected_as_rarely_as_stated(split: Split) -> None:
+    family = lb.TradeOffFamily(
+        parameter="ε", tradeoff=lb.TradeOff.approx, bracket=(0.0, 9.0), increasing=True
+    )
+    for epsilon in (0.5, 1.5):
+        for cuts in (lb.Fixed(1), lb.Fixed(2)):
+            request = asked(family, cuts)
+            assert rate(split, exponential(epsilon), plain, request, epsilon) <= LEVEL + 1e-12
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("split", [SPLITS[0], *STRATIFIED], ids=str)
+def test_dp_sgd_is_rejected_as_rarely_as_stated(split: Split) -> None:
+    claim = lb.SubsampledGaussianDP(sampling_rate=0.5, steps=2, relation="replace")
+    truth = dp_sgd(1.5, claim)
+    assert 0.5 < truth < 5
+    request = asked(claim, lb.Fixed(2))
+    assert rate(split, exponential(1.5), plain, request, truth) <= LEVEL + 1e-12

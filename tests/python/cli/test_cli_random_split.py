@@ -95,9 +95,30 @@ def test_what_is_refused(scores: Path, options: tuple[str, ...], words: str) -> 
     assert words in " ".join(answer.err.split())
 
 
+def test_the_former_name_is_deprecated(scores: Path) -> None:
+    former = leakbound("one-run", scores, "--design", "fixed_size", "--untouched", "--json")
+    assert former.code == 0
+    assert "--design fixed_size is deprecated" in former.err
+    assert former.out == leakbound("one-run", scores, *SPLIT, "--json").out
+
+
 def test_empty_strata_are_named_by_row(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("score,member,site\n1,1,a\n2,0,\n3,1,a\n4,0,a\n", encoding="utf-8")
     answer = leakbound("one-run", path, *SPLIT, "--strata", "site")
     assert answer.code == 2
     assert "column 'site' is empty at row 1" in " ".join(answer.err.split())
+
+
+def test_a_withheld_bound_tests_no_claim(tmp_path: Path) -> None:
+    time = np.arange(400.0)
+    rows = zip(RNG.normal(size=400) - time / 100, time < 280, time, strict=True)
+    path = tmp_path / "scores.csv"
+    lines = [f"{score:.17g},{int(member)},{when:g}" for score, member, when in rows]
+    path.write_text("\n".join(["score,member,time", *lines]) + "\n", encoding="utf-8")
+    asked = ("--claim", "eps=1", "--relation", "replace")
+    answer = leakbound("one-run", path, *SPLIT, "--features", "time", *asked)
+    assert answer.code == 3
+    assert answer.out.startswith("Withheld: features alone tell members from non-members")
+    assert "cannot be tested, as the bound is withheld" in " ".join(answer.out.split())
+    assert leakbound("one-run", path, *SPLIT, *asked).code == 1  # what it is withheld from

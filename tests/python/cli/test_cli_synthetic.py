@@ -149,6 +149,25 @@ def test_dates_with_and_without_a_time_zone_are_refused() -> None:
         typed([alike[0], dates("2024-01-01T00:00", "")])
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("2024-01-{:02}", "{:02}/01/2024"), ("{}.5", "{},5"), ("{}", "{} years")],
+)
+def test_two_ways_of_writing_are_refused_where_they_tell_who_is_a_member(
+    one: str, other: str
+) -> None:
+    def column(form: str, days: range) -> dict[str, np.ndarray[Any, Any]]:
+        return {"d": np.array([form.format(day) for day in days] + [""])}
+
+    for tables in ((one, other), (other, one)):
+        with pytest.raises(errors.FeaturesError, match=r"column 'd' holds (dates|numbers) in one"):
+            typed([column(form, range(10, 28)) for form in tables])
+    few = [column(form, range(10, 12)) for form in (one, other)]
+    assert {table["d"].dtype.kind for table in typed(few)} == {"U"}  # as chance may have it
+    mixed = {"d": np.append(column(other, range(10, 28))["d"], one.format(10))}
+    assert {table["d"].dtype.kind for table in typed([mixed, column(one, range(10, 28))])} == {"U"}
+
+
 def test_the_demo_finds_what_it_should(tmp_path: Path) -> None:
     found = demo.run(tmp_path, people=600)
     copies, trees, copula, private = (row.result for row in found.rows)
@@ -157,6 +176,8 @@ def test_the_demo_finds_what_it_should(tmp_path: Path) -> None:
     assert copula.bound < 0.8
     assert private.bound <= 1
     assert private.check(epsilon=1.0, relation="replace") == "not refuted"
+    assert "ε = 1 for replacing one record is not refuted" in private.answered
+    assert not copies.answered
     assert copies.similarity.copies_of_members == 0
     folder = tmp_path / "tables"
     names = ["members.csv", "nonmembers.csv", "copies-2-%-noise.csv"]

@@ -82,7 +82,11 @@ class FittedCopies:
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticDataRow:
-    """One generator and its audit; `epsilon` is what it claims, if it claims anything."""
+    """One generator and its audit.
+
+    `epsilon` is what it claims for replacing a person, if it claims anything: `result` has the
+    verdict.
+    """
 
     name: str
     epsilon: float | None
@@ -154,6 +158,8 @@ def run(
             )
             for confidence in (1 - _ERROR, 1 - _ERROR / len(generators))
         )
+        if claimed is not None:
+            result = result.with_check(epsilon=claimed, relation="replace")
         rows.append(
             SyntheticDataRow(
                 name=name,
