@@ -10,7 +10,7 @@ from leakbound._base.streams import Purpose
 from leakbound.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from leakbound._base.types import FloatArray, IntArray
+    from leakbound._base.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["beyond_features"]
 
@@ -27,24 +27,38 @@ _CONSTANT = 1e-9
 def beyond_features(
     scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int = 0
 ) -> FloatArray:
-    """Return scores less their prediction from features, fold by fold from the other folds."""
+    """Return scores less their prediction from features, fold by fold from the other folds.
+
+    Scores themselves, where nothing predicts them better than a line: guesses are balanced against
+    that in any case, and a prediction of more terms than are needed is noise.
+    """
     if scores.size < 2 * _FOLDS:
         return scores
     fold = Purpose.BEYOND_FEATURES.rng(seed).permutation(scores.size) % _FOLDS
     spread = features.std(axis=0)
     units = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    columns = np.column_stack([units, _telling(scores, units)])
-    columns -= columns.mean(axis=0)
     left: FloatArray = scores - scores.mean()
-    left -= _ridge(columns, left, fold)
-    if trees:
-        left -= _trees(units, left, fold, seed)
-    return left
+    line = _ridge(units, left, fold)
+    first = fold == 0
+    # of products that were chosen without the first fold: others would fit noise there too
+    bent = _closer(_curve(units, left, fold, ~first)[first], line[first], left[first])
+    left -= _curve(units, left, fold, fold >= 0) if bent else line
+    beyond = _trees(units, left, fold, seed) if trees else np.zeros(scores.size)
+    return left - beyond if bent or beyond.any() else scores
 
 
-def _telling(scores: FloatArray, units: FloatArray) -> FloatArray:
-    """Return the squares and products that scores, less a linear fit, follow most."""
+def _curve(units: FloatArray, scores: FloatArray, fold: IntArray, chosen: BoolArray) -> FloatArray:
+    """Return ridge predictions from features and the products that tell most of chosen rows."""
     clipped = np.clip(units, -_CLIPPED, _CLIPPED)
+    one, other = _telling(scores[chosen], units[chosen], clipped[chosen])
+    columns = np.column_stack([units, clipped[:, one] * clipped[:, other]])
+    return _ridge(columns - columns.mean(axis=0), scores, fold)
+
+
+def _telling(
+    scores: FloatArray, units: FloatArray, clipped: FloatArray
+) -> tuple[IntArray, IntArray]:
+    """Return the squares and products that scores, less a linear fit, follow most."""
     line = np.column_stack([np.ones(scores.size), units])
     left = scores - line @ np.linalg.lstsq(line.T @ line, line.T @ scores, rcond=None)[0]
     left -= left.mean()
@@ -58,7 +72,7 @@ def _telling(scores: FloatArray, units: FloatArray) -> FloatArray:
     strength[varies] /= np.sqrt(variance[varies])
     strength[~varies] = 0.0
     top = np.argsort(-strength, kind="stable")[:_PRODUCTS]
-    return clipped[:, one[top]] * clipped[:, other[top]]
+    return one[top], other[top]
 
 
 def _ridge(columns: FloatArray, scores: FloatArray, fold: IntArray) -> FloatArray:
@@ -102,11 +116,11 @@ def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> 
         rows = fold == k
         model.fit(units[~rows], scores[~rows])
         predicted[rows] = model.predict(units[rows])
-        if k == 0 and _no_better(predicted[rows], scores[rows]):
+        if k == 0 and not _closer(predicted[rows], 0.0, scores[rows]):
             return np.zeros(scores.size)
     return predicted
 
 
-def _no_better(predicted: FloatArray, scores: FloatArray) -> bool:
-    """Return whether predictions come no nearer to scores than nothing does."""
-    return float(((scores - predicted) ** 2).sum()) >= float((scores**2).sum())
+def _closer(predicted: FloatArray, other: FloatArray | float, scores: FloatArray) -> bool:
+    """Return whether predictions come nearer to scores than others do."""
+    return float(((scores - predicted) ** 2).sum()) < float(((scores - other) ** 2).sum())
