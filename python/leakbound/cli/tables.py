@@ -183,6 +183,12 @@ def _kind(path: Path) -> str:
             return suffix
     elif suffix in {*_IN_TEXT, ".npz", ".parquet"}:
         return suffix
+    if suffix == ".npy":
+        message = (
+            f"{path} holds one array, and an audit takes scores and who was a member: save both in "
+            "one archive, numpy.savez('scores.npz', score=…, member=…)"
+        )
+        raise InputFileError(message)
     found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
     message = (
         f"{path} {found}: expected a .csv, .npz or .parquet file, or .tsv, .jsonl, .csv.gz, "
@@ -626,10 +632,17 @@ def _npz(
     path: Path, _: Sequence[str], picked: Sequence[str], _text: frozenset[str]
 ) -> dict[str, NDArray[Any]]:
     with _archive(path) as archive:
-        columns = {name: archive[name] for name in picked}
+        arrays = {name: archive[name] for name in picked}
+    columns = {
+        name: values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        for name, values in arrays.items()
+    }
     for name, values in columns.items():
         if values.ndim != 1:
-            message = f"{path}: array {name!r} has shape {values.shape}; it must be one-dimensional"
+            message = (
+                f"{path}: array {name!r} has shape {values.shape}; it must have one value for each "
+                "example, in one dimension or one column"
+            )
             raise InputFileError(message)
     return columns
 

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,7 @@ REFUSED = {
     "no gzip": ("a.csv.gz", "score,member\n1,1\n", (), "is not compressed by gzip"),
     "an unknown suffix": ("a.txt", "score,member\n", (), "expected a .csv"),
     "an archive": ("a.npz.gz", "", (), "expected a .csv"),
+    "one array": ("a.npy", "", (), "save both in one archive"),
 }
 
 
@@ -173,19 +175,43 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     assert "is not that of the plan" in differs
 
 
-def test_the_layouts_of_other_tools(tmp_path: Path) -> None:
-    """In and out arrays, two frames, and scores beside a keep mask: a line each."""
-    inside, outside = SCORE[MEMBER], SCORE[~MEMBER]
-    joined = np.concatenate([inside, outside])
-    of_arrays = lb.audit_one_run(joined, np.arange(joined.size) < inside.size)
+PAGE = Path(__file__).parents[3] / "docs/how-to/from-a-file.md"
+KEPT = re.findall(r"^\|[^|\n]*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
+"""What the guide says to run on what other tools keep."""
+
+
+@pytest.mark.parametrize("line", KEPT)
+def test_what_other_tools_keep_is_a_line_away(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     pandas = pytest.importorskip("pandas")
-    train = pandas.DataFrame({"separable_id": range(inside.size), "score": inside})
-    test = pandas.DataFrame({"separable_id": range(outside.size), "score": outside})
-    frame = pandas.concat([train.assign(member=1), test.assign(member=0)])
-    frame.to_csv(tmp_path / "frames.csv", index=False)
-    of_frames = leakbound("one-run", tmp_path / "frames.csv", "--json")
-    np.savez(tmp_path / "lira.npz", scores=joined, keep=np.arange(joined.size) < inside.size)
+    inside, outside = SCORE[MEMBER], SCORE[~MEMBER]
+    np.save("score.npy", SCORE)
+    np.save("member.npy", MEMBER)
+    names = {
+        "np": np,
+        "pd": pandas,
+        "inside": inside,
+        "outside": outside,
+        "train": pandas.DataFrame({"separable_id": range(inside.size), "score": inside}),
+        "test": pandas.DataFrame({"separable_id": range(outside.size), "score": outside}),
+        "scores": SCORE,
+        "keep": MEMBER,
+    }
+    exec(line, names)
+    (written,) = tmp_path.glob("scores.*")
+    answer = leakbound("one-run", written, "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+
+
+def test_every_other_tool_has_its_line() -> None:
+    assert len(KEPT) == 4
+
+
+def test_an_archive_of_other_names(tmp_path: Path) -> None:
+    """Of one column each, too, as a model's outputs often are."""
+    np.savez(tmp_path / "lira.npz", scores=SCORE[:, None], keep=MEMBER[:, None])
     columns = ("--score-col", "scores", "--member-col", "keep")
-    of_lira = leakbound("one-run", tmp_path / "lira.npz", *columns, "--json")
-    for answer in (of_frames, of_lira):
-        assert lb.AuditResult.from_json(answer.out).bound == of_arrays.bound == BOUND
+    answer = leakbound("one-run", tmp_path / "lira.npz", *columns, "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
