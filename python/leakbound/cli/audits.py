@@ -223,8 +223,9 @@ def one_run(
         list[Path],
         typer.Argument(
             metavar="FILE…",
-            help="Table with one row per example: .csv, .npz or .parquet. Several files, a folder, "
-            "a glob, tallies or - (csv or Arrow on standard input) are counted batch by batch.",
+            help="Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .npz or "
+            ".parquet. Several files, a folder, a glob, tallies or - (csv or Arrow on standard "
+            "input) are counted batch by batch.",
         ),
     ],
     *,
