@@ -48,6 +48,8 @@ class Layout:
     pipe: str = ""
     """The file that is piped in, if any."""
     bound: float = lb.audit_one_run(SCORE, MEMBER).bound
+    within: float = 0.0
+    """How far a bound from counts by key may be from it, by the guide on scale."""
 
 
 def table(
@@ -133,10 +135,13 @@ def _of_arrow() -> Iterator[Layout]:
     """Yield what pyarrow reads: parquet, shards and pipes."""
     yield Layout("parquet", _parquet("a.parquet"), ("a.parquet",), arrow=True)
     yield Layout("parquet of words", _parquet("b.parquet"), ("b.parquet", *MEANT), arrow=True)
-    yield Layout("csv on a pipe", _text("h.csv", table()), ("-",), arrow=True, pipe="h.csv")
-    yield Layout("Arrow on a pipe", _stream("h.arrows"), ("-",), arrow=True, pipe="h.arrows")
-    yield Layout("a folder of shards", _shards("shards"), ("shards",), arrow=True)
-    yield Layout("several files", _shards("more"), ("more/0.csv", "more/1.csv"), arrow=True)
+    for name, write, arguments, pipe in (
+        ("csv on a pipe", _text("h.csv", table()), ("-",), "h.csv"),
+        ("Arrow on a pipe", _stream("h.arrows"), ("-",), "h.arrows"),
+        ("a folder of shards", _shards("shards"), ("shards",), ""),
+        ("several files", _shards("more"), ("more/0.csv", "more/1.csv"), ""),
+    ):
+        yield Layout(name, write, arguments, arrow=True, pipe=pipe, within=0.01)
 
 
 def _text(name: str, text: str, encoding: str = "utf-8") -> Callable[[Path], object]:
@@ -207,7 +212,8 @@ def audit(layout: Layout, folder: Path) -> str:
     if done.returncode:
         return said
     bound = lb.AuditResult.from_json(done.stdout.decode()).bound
-    return "" if bound == layout.bound else f"the bound is {bound}, not {layout.bound}"
+    right = abs(bound - layout.bound) <= layout.within
+    return "" if right else f"the bound is {bound}, not {layout.bound}"
 
 
 def frames() -> Iterator[tuple[str, Any]]:

@@ -84,7 +84,17 @@ REFUSED = {
         "line 2: score must be a number",
     ),
     "words": ("a.csv", "score,member\n1,in\n2,out\n", (), "what --member-values IN,OUT names"),
-    "one column twice": ("a.csv", "score,member\n1,1\n", ("--member-col", "score"), "two roles"),
+    "one column twice": (
+        "a.csv",
+        "score,member\n1,1\n",
+        ("--member-col", "score"),
+        "in two roles: --member-col names the one",
+    ),
+    "another name of members": ("a.csv", "score,x\n1,1\n", (), "name another by --member-col"),
+    "another name of scores": ("a.csv", "x,member\n1,1\n", (), "name another by --score-col"),
+    "blanks between columns": ("a.csv", "score member\n1 1\n", (), "by a comma, a semicolon or a"),
+    "a sheet": ("a.xlsx", "", (), "save the sheet as .csv"),
+    "JSON": ("a.json", "", (), "rename it to .jsonl"),
     "an empty object": ("a.jsonl", "\n", (), "needs a JSON object on each line"),
     "a list": ("a.jsonl", "[1, 2]\n", (), "is not a JSON object"),
     "no JSON": ("a.jsonl", "{score: 1}\n", (), "line 1 is not JSON"),
@@ -168,8 +178,22 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     path.write_text("id,score\n" + "\n".join(lines) + "\n")
     answer = leakbound("one-run", path, "--plan", tmp_path / "plan.npz", "--json")
     assert lb.AuditResult.from_json(answer.out).bound == expected.bound
-    path.write_text("id,score\n7777,0.5\n")
-    assert leakbound("one-run", path, "--plan", tmp_path / "plan.npz").code == 2
+    for rows, words in (
+        (
+            "id,score\n7777,0.5\n",
+            "1 of the column id are not in the plan (7777) and 300 of the plan",
+        ),
+        ("id,score\nx,0.5\n", "x of the column id, 0, 1, 2, … of the plan"),
+        ("id,score\n0,0.5\n", "299 of the plan are not in the column id (1, 2, 3, …)"),
+        ("score\n0.5\n", "1 rows without a column id, and 300 examples in the plan"),
+        ("score,member\n0.5,1\n", "1 rows without a column id, and 300 examples in the plan"),
+    ):
+        path.write_text(text)
+        refusal = leakbound("one-run", path, "--plan", tmp_path / "plan.npz").refusal
+        assert refusal.startswith(f"leakbound: {path}: ")
+        assert words in refusal
+        assert "--plan takes the one that decided on these examples" in refusal
+        assert "numpy" not in refusal
     path.write_text("id,score,member\n" + "\n".join(f"{line},1" for line in lines) + "\n")
     differs = leakbound("one-run", path, "--plan", tmp_path / "plan.npz").refusal
     assert "is not that of the plan" in differs
