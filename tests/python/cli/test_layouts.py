@@ -178,7 +178,7 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     path.write_text("id,score\n" + "\n".join(lines) + "\n")
     answer = leakbound("one-run", path, "--plan", tmp_path / "plan.npz", "--json")
     assert lb.AuditResult.from_json(answer.out).bound == expected.bound
-    for rows, words in (
+    for text, words in (
         (
             "id,score\n7777,0.5\n",
             "1 of the column id are not in the plan (7777) and 300 of the plan",
