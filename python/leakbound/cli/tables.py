@@ -47,8 +47,12 @@ _INSTEAD = {
     ".xlsx": "save the sheet as .csv",
 }
 """What to do with files of other suffixes."""
-_OPTIONS = {"score": "--score-col", "member": "--member-col"}
-"""Options of audits that name a column."""
+_OPTIONS = {
+    "score": "name another by --score-col",
+    "member": "name another by --member-col",
+    "propensity": "give a file of them by --propensity, or the --features to learn them from",
+}
+"""What to do where a column of an audit is missing."""
 _OBJECT = '{"score": 0.5, "member": 1}'
 _TEXT = frozenset({"member", "id", "split"})
 """Columns that are not numbers."""
@@ -134,7 +138,7 @@ def read_columns(
 ) -> dict[str, NDArray[Any]]:
     """Read columns of one length, each under the first of its names that the file has.
 
-    `options` are those that name columns, for messages.
+    `options` are what messages advise where a column is missing.
     """
     names_of, load = _format(path, layout)
     names = names_of(path)
@@ -377,7 +381,7 @@ def _pick(
     if len(names) == 1 and _kind(path) in _IN_TEXT and not re.fullmatch(r"\w+", names[0]):
         seen += " (columns are separated by a comma, a semicolon or a tab)"
     needed = ", ".join(" or ".join(map(repr, options)) for options in needs.values())
-    other = f": name another by {option}" if option and len(names) > 1 else ""
+    other = f": {option}" if option and len(names) > 1 else ""
     message = (
         f"{path} has no column {' or '.join(map(repr, choices))}{other}; its columns are {seen}; "
         f"needed are {needed}, and 'id' may be there too"
