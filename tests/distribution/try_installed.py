@@ -2,7 +2,8 @@
 
 A wheel is installed with no Rust on the path, a source distribution with it, each in an empty
 virtual environment. Then the example of the README prints what it says there, the command line
-audits a file, and the smoke tests pass, all from outside the checkout.
+audits a file in every layout that the documentation names, or says which extra reads it, and the
+smoke tests pass, all from outside the checkout.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ SMOKE = (
     "tests/python/cuts",
 )
 """Tests that need nothing but the package, pytest and hypothesis."""
+FRAMES = ("pandas", "polars")
+"""Packages whose tables are read, if they are there; leakbound asks for none of them."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,12 @@ def main() -> None:
     for file in files:
         with tempfile.TemporaryDirectory() as folder:
             installed = install(file.resolve(), Path(folder).resolve(), pip)
-            for check in (is_elsewhere, runs_the_example, audits_a_file, passes_smoke_tests):
+            for check in (is_elsewhere, runs_the_example, audits_a_file, audits_layouts):
                 check(installed)
+            passes_smoke_tests(installed)
+            if file.suffix == ".whl":
+                installed.run("python", *pip, f"{file.resolve()}[io]", *FRAMES)
+                audits_layouts(installed)
         sys.stdout.write(f"{file.name}: installed and tried\n")
     if not files:
         message = f"nothing to try in {options.folder}"
@@ -130,6 +137,13 @@ def audits_a_file(installed: Installed) -> None:
     printed = installed.run("leakbound", "one-run", "scores.csv", "--claim", "eps=100", code=3)
     if "lower bound" not in printed:
         raise SystemExit(printed)
+
+
+def audits_layouts(installed: Installed) -> None:
+    """The same scores give the same bound from every layout that the packages at hand read."""
+    with tempfile.TemporaryDirectory(dir=installed.folder) as folder:
+        script = shutil.copy(ROOT / "tests/distribution/audit_layouts.py", folder)
+        sys.stdout.write(installed.run("python", script, folder))
 
 
 def passes_smoke_tests(installed: Installed) -> None:

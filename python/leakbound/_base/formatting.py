@@ -3,7 +3,7 @@
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-__all__ = ["down", "number", "percent", "up"]
+__all__ = ["down", "number", "percent", "share", "up"]
 
 
 def number(value: float) -> str:
@@ -32,6 +32,17 @@ def percent(share: float) -> str:
     ('95 %', '5 %')
     """
     return f"{100 * share:.10g} %"
+
+
+def share(part: float) -> str:
+    """Format a share that was counted as a percentage with one decimal, rounded down.
+
+    Examples
+    --------
+    >>> share(88 / 89), share(0.57)
+    ('98.8 %', '57 %')
+    """
+    return percent(math.floor(round(1_000 * part, 6)) / 1_000)
 
 
 def down(value: float) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 import typer
 
 from leakbound import audit_one_run
-from leakbound._base.alignment import ExampleOrder
 from leakbound._base.ending import tell
 from leakbound._base.validation import check_membership
 from leakbound.claims import FamilyClaim
@@ -30,7 +29,7 @@ from leakbound.cli.options import (
 )
 from leakbound.cli.shards import are_shards, tally_of
 from leakbound.cli.splits import SPLITS, check_split
-from leakbound.cli.tables import Table, ids_like, panoramia_columns, read
+from leakbound.cli.tables import Table, ids_like, joined, panoramia_columns, read
 from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
@@ -42,6 +41,7 @@ from leakbound.errors import (
     NaNScoresError,
     NoPairsError,
     ShapeError,
+    UnmatchedIdsError,
 )
 from leakbound.planning import InclusionPlan, load_opening
 from leakbound.results.words import DELTA
@@ -66,6 +66,7 @@ _ABOUT_DATA = (
     NaNScoresError,
     NoPairsError,
     ShapeError,
+    UnmatchedIdsError,
 )
 
 app = typer.Typer()
@@ -223,8 +224,9 @@ def one_run(
         list[Path],
         typer.Argument(
             metavar="FILE…",
-            help="Table with one row per example: .csv, .npz or .parquet. Several files, a folder, "
-            "a glob, tallies or - (csv or Arrow on standard input) are counted batch by batch.",
+            help="Table with one row per example: .csv, .tsv, .jsonl, these with .gz, .npz or "
+            ".parquet. Several files, a folder, a glob, tallies or - (csv or Arrow on standard "
+            "input) are counted batch by batch.",
         ),
     ],
     *,
@@ -647,8 +649,8 @@ def table_of(
 def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
     """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
     ids = ids_like(table.ids, plan)
-    joined = ExampleOrder(ids).member(plan, len(table.member))
-    differ = np.flatnonzero(joined != check_membership(table.member, len(table.member)))
+    by_plan = joined(ids, plan, len(table.member))
+    differ = np.flatnonzero(by_plan != check_membership(table.member, len(table.member)))
     if differ.size:
         message = (
             f"column member is not that of the plan, first in row {differ[0]}: the plan was "

@@ -12,6 +12,7 @@ import csv
 import gzip
 import json
 import math
+import re
 import zlib
 from array import array
 from contextlib import contextmanager, suppress
@@ -26,7 +27,7 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.archives import Archive, DamagedFileError, open_archive, read_array_file
 from leakbound._base.scores import Scores
 from leakbound.cli.layouts import Layout, decimal_sign, separator_of
-from leakbound.errors import InputFileError, MissingExtraError
+from leakbound.errors import InputFileError, MissingExtraError, UnmatchedIdsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -39,6 +40,19 @@ if TYPE_CHECKING:
 _PLAIN = Layout()
 _IN_TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
 """Suffixes of tables in text."""
+_INSTEAD = {
+    ".json": "if each line is an object, rename it to .jsonl",
+    ".txt": "rename it to .csv if commas, semicolons or tabs separate its columns",
+    ".xls": "save the sheet as .csv",
+    ".xlsx": "save the sheet as .csv",
+}
+"""What to do with files of other suffixes."""
+_OPTIONS = {
+    "score": "name another by --score-col",
+    "member": "name another by --member-col",
+    "propensity": "give a file of them by --propensity, or the --features to learn them from",
+}
+"""What to do where a column of an audit is missing."""
 _OBJECT = '{"score": 0.5, "member": 1}'
 _TEXT = frozenset({"member", "id", "split"})
 """Columns that are not numbers."""
@@ -82,6 +96,8 @@ def read(
     clash = sorted(set(words) & numeric | {layout.member} & (set(words) | numeric))
     if clash:
         message = f"{path}: column {clash[0]!r} cannot be read in two roles"
+        if clash[0] == layout.member:
+            message += ": --member-col names the one that says who was a member, and nothing else"
         raise InputFileError(message)
     needs = {**wanted, **{name: (name,) for name in words}}
     if coins is None:
@@ -89,12 +105,17 @@ def read(
     else:
         optional = (*optional, layout.member)
     text = (_TEXT - {"member"}) | {layout.member, *words}
-    columns = read_columns(path, needs, optional=optional, text=text, layout=layout)
+    columns = read_columns(
+        path, needs, optional=optional, text=text, layout=layout, options=_OPTIONS
+    )
     member = columns.get("member" if coins is None else layout.member)
     if member is None and coins is not None:
         first = next(iter(columns.values()))
-        ids = ids_like(columns.get("id"), coins)
-        member = ExampleOrder(ids).member(coins, len(first))
+        try:
+            member = joined(ids_like(columns.get("id"), coins), coins, len(first))
+        except UnmatchedIdsError as error:
+            message = f"{path}: {error}"
+            raise InputFileError(message) from error
     elif member is not None:
         member = _said(path, member, layout)
     return Table(
@@ -113,11 +134,19 @@ def read_columns(
     optional: tuple[str, ...] = (),
     text: frozenset[str] = _TEXT,
     layout: Layout = _PLAIN,
+    options: Mapping[str, str] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Read columns of one length, each under the first of its names that the file has."""
+    """Read columns of one length, each under the first of its names that the file has.
+
+    `options` are what messages advise where a column is missing.
+    """
     names_of, load = _format(path, layout)
     names = names_of(path)
-    picked = {name: _pick(path, names, choices, wanted) for name, choices in wanted.items()}
+    told = options or {}
+    picked = {
+        name: _pick(path, names, choices, wanted, told.get(name, ""))
+        for name, choices in wanted.items()
+    }
     picked |= {name: _pick(path, names, (name,), wanted) for name in optional if name in names}
     columns = load(path, names, sorted(set(picked.values())), text)
     lengths = {name: len(values) for name, values in columns.items()}
@@ -183,10 +212,17 @@ def _kind(path: Path) -> str:
             return suffix
     elif suffix in {*_IN_TEXT, ".npz", ".parquet"}:
         return suffix
+    if suffix == ".npy":
+        message = (
+            f"{path} holds one array, and an audit takes scores and who was a member: save both in "
+            "one archive, numpy.savez('scores.npz', score=…, member=…)"
+        )
+        raise InputFileError(message)
     found = f"ends in {path.suffix!r}" if path.suffix else "has no suffix"
+    way = _INSTEAD.get(suffix, "")
     message = (
         f"{path} {found}: expected a .csv, .npz or .parquet file, or .tsv, .jsonl, .csv.gz, "
-        ".tsv.gz or .jsonl.gz"
+        f".tsv.gz or .jsonl.gz{way and f'; {way}'}"
     )
     raise InputFileError(message)
 
@@ -205,6 +241,29 @@ def _said(path: Path, member: NDArray[Any], layout: Layout) -> NDArray[Any]:
         )
         raise InputFileError(message)
     return np.array(told, dtype=np.int8)
+
+
+def joined(ids: NDArray[Any] | None, coins: Coins, examples: int) -> NDArray[np.bool_]:
+    """Return who was a member by a plan, in the order of ids; without ids, in that of the plan.
+
+    Raise UnmatchedIdsError where the plan is of other examples.
+    """
+    if ids is None and len(coins.ids) != examples:
+        message = (
+            f"{examples:,} rows without a column id, and {len(coins.ids):,} examples in the plan: "
+            "--plan takes the one that decided on these examples, and every one of them needs a row"
+        )
+        raise UnmatchedIdsError(message)
+    try:
+        return ExampleOrder(ids).member(coins, examples)
+    except UnmatchedIdsError as error:
+        found = str(error).partition("; ")[0].replace("ids=", "the column id")
+        found = re.sub(r"\b(in|of) member\b", r"\1 the plan", found)
+        message = (
+            f"{found}: --plan takes the one that decided on these examples, and every one of them "
+            "needs a row"
+        )
+        raise UnmatchedIdsError(message) from error
 
 
 def ids_like(ids: NDArray[Any] | None, coins: Coins) -> NDArray[Any] | None:
@@ -303,7 +362,11 @@ def _array(path: Path) -> NDArray[Any]:
 
 
 def _pick(
-    path: Path, names: Sequence[str], choices: tuple[str, ...], needs: Mapping[str, tuple[str, ...]]
+    path: Path,
+    names: Sequence[str],
+    choices: tuple[str, ...],
+    needs: Mapping[str, tuple[str, ...]],
+    option: str = "",
 ) -> str:
     """Return the first of `choices` that the file has."""
     for choice in choices:
@@ -315,9 +378,12 @@ def _pick(
     seen = ", ".join(map(repr, names[:_LISTED])) or "none"
     if len(names) > _LISTED:
         seen += f" and {len(names) - _LISTED:,} more"
+    if len(names) == 1 and _kind(path) in _IN_TEXT and not re.fullmatch(r"\w+", names[0]):
+        seen += " (columns are separated by a comma, a semicolon or a tab)"
     needed = ", ".join(" or ".join(map(repr, options)) for options in needs.values())
+    other = f": {option}" if option and len(names) > 1 else ""
     message = (
-        f"{path} has no column {' or '.join(map(repr, choices))}; its columns are {seen}; "
+        f"{path} has no column {' or '.join(map(repr, choices))}{other}; its columns are {seen}; "
         f"needed are {needed}, and 'id' may be there too"
     )
     raise InputFileError(message)
@@ -626,10 +692,17 @@ def _npz(
     path: Path, _: Sequence[str], picked: Sequence[str], _text: frozenset[str]
 ) -> dict[str, NDArray[Any]]:
     with _archive(path) as archive:
-        columns = {name: archive[name] for name in picked}
+        arrays = {name: archive[name] for name in picked}
+    columns = {
+        name: values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        for name, values in arrays.items()
+    }
     for name, values in columns.items():
         if values.ndim != 1:
-            message = f"{path}: array {name!r} has shape {values.shape}; it must be one-dimensional"
+            message = (
+                f"{path}: array {name!r} has shape {values.shape}; it must have one value for each "
+                "example, in one dimension or one column"
+            )
             raise InputFileError(message)
     return columns
 

@@ -74,7 +74,10 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bids=", "the column id"),
     (r"\bor None for\b", "or auto for"),
     (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),
-    (rf'\b({_ARGUMENTS})=("?[\w.+-]*"?)', _option),
+    (rf'(?<!,)\b({_ARGUMENTS})=(?!…)("?[\w.+-]*"?)', _option),
+    (r"^(target|probability|fraction|most|simulations) must\b", r"--\1 must"),
+    (r"^m must\b", "-m must"),
+    (r"\bbe above 0 and below inf\b", "be above 0 and finite"),
     (r"\b(c_upper|max_recall|real_nonmembers)\b", lambda found: f"--{found[1].replace('_', '-')}"),
 )
 

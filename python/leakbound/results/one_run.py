@@ -504,12 +504,14 @@ class AuditResult(Result, ScoreAudit):
             )
         name = symbol(self.claim)
         sign, size = (">", "large") if self.bounds_above else ("<", "small")
+        at = f" at δ = {DELTA:g}"
+        own = f"{name} {sign} {self.rounded(self.bound)}"
         return Terms(
             guarantee=f"guarantee of {self.claim.name}{self._replaced}",
             family=self.claim.name + self._replaced,
-            bound=f"{name} {sign} {self.rounded(self.bound)}",
+            bound=f"{own} (ε < {number(self.epsilon_bound)}{at})",
             however=f"however {size} its {name}",
-            at=f" at δ = {DELTA:g}",
+            at=at,
             condition=self.condition,
         )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Self
 
-from leakbound._base.formatting import percent
+from leakbound._base.formatting import share
 from leakbound.attacks.synthetic import Similarity
 from leakbound.report.contents import Meaning, Metric, Section
 from leakbound.results.one_run import AuditResult
@@ -77,13 +77,13 @@ class SyntheticResult(AuditResult):
             Metric("Attack", self.attack.replace("_", " "), "the one that the bound comes from"),
             Metric(
                 "Equal to a member",
-                percent(found.copies_of_members),
-                f"{compared}: {percent(found.copies_of_nonmembers)}",
+                share(found.copies_of_members),
+                f"{compared}: {share(found.copies_of_nonmembers)}",
             ),
             Metric(
                 "Closest record is a member",
-                percent(found.closer_to_members),
-                f"of synthetic records; {percent(found.expected)} if nothing is copied",
+                share(found.closer_to_members),
+                f"of synthetic records; {share(found.expected)} if nothing is copied",
             ),
             Metric(
                 "Distance to members",

@@ -52,7 +52,7 @@ def test_an_endless_quote_is_refused(table: Callable[[str], Path]) -> None:
     [
         ({"score": SCORE}, "no column 'member'; its columns are 'score'"),
         ({"score": SCORE, "member": MEMBER[:5]}, "different lengths"),
-        ({"score": SCORE[:, None], "member": MEMBER}, "has shape (300, 1)"),
+        ({"score": SCORE[None], "member": MEMBER}, "has shape (1, 300)"),
         ({"score": SCORE.astype(str), "member": MEMBER}, "must hold real numbers"),
         ({"score": SCORE[:0], "member": MEMBER[:0]}, "no rows"),
         ({"score": np.array([{}]), "member": MEMBER}, "other than plain arrays"),

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,17 @@ REFUSED = {
         "line 2: score must be a number",
     ),
     "words": ("a.csv", "score,member\n1,in\n2,out\n", (), "what --member-values IN,OUT names"),
-    "one column twice": ("a.csv", "score,member\n1,1\n", ("--member-col", "score"), "two roles"),
+    "one column twice": (
+        "a.csv",
+        "score,member\n1,1\n",
+        ("--member-col", "score"),
+        "in two roles: --member-col names the one",
+    ),
+    "another name of members": ("a.csv", "score,x\n1,1\n", (), "name another by --member-col"),
+    "another name of scores": ("a.csv", "x,member\n1,1\n", (), "name another by --score-col"),
+    "blanks between columns": ("a.csv", "score member\n1 1\n", (), "by a comma, a semicolon or a"),
+    "a sheet": ("a.xlsx", "", (), "save the sheet as .csv"),
+    "JSON": ("a.json", "", (), "rename it to .jsonl"),
     "an empty object": ("a.jsonl", "\n", (), "needs a JSON object on each line"),
     "a list": ("a.jsonl", "[1, 2]\n", (), "is not a JSON object"),
     "no JSON": ("a.jsonl", "{score: 1}\n", (), "line 1 is not JSON"),
@@ -97,6 +108,7 @@ REFUSED = {
     "no gzip": ("a.csv.gz", "score,member\n1,1\n", (), "is not compressed by gzip"),
     "an unknown suffix": ("a.txt", "score,member\n", (), "expected a .csv"),
     "an archive": ("a.npz.gz", "", (), "expected a .csv"),
+    "one array": ("a.npy", "", (), "save both in one archive"),
 }
 
 
@@ -166,26 +178,64 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     path.write_text("id,score\n" + "\n".join(lines) + "\n")
     answer = leakbound("one-run", path, "--plan", tmp_path / "plan.npz", "--json")
     assert lb.AuditResult.from_json(answer.out).bound == expected.bound
-    path.write_text("id,score\n7777,0.5\n")
-    assert leakbound("one-run", path, "--plan", tmp_path / "plan.npz").code == 2
+    for text, words in (
+        (
+            "id,score\n7777,0.5\n",
+            "1 of the column id are not in the plan (7777) and 300 of the plan",
+        ),
+        ("id,score\nx,0.5\n", "x of the column id, 0, 1, 2, … of the plan"),
+        ("id,score\n0,0.5\n", "299 of the plan are not in the column id (1, 2, 3, …)"),
+        ("score\n0.5\n", "1 rows without a column id, and 300 examples in the plan"),
+        ("score,member\n0.5,1\n", "1 rows without a column id, and 300 examples in the plan"),
+    ):
+        path.write_text(text)
+        refusal = leakbound("one-run", path, "--plan", tmp_path / "plan.npz").refusal
+        assert refusal.startswith(f"leakbound: {path}: ")
+        assert words in refusal
+        assert "--plan takes the one that decided on these examples" in refusal
+        assert "numpy" not in refusal
     path.write_text("id,score,member\n" + "\n".join(f"{line},1" for line in lines) + "\n")
     differs = leakbound("one-run", path, "--plan", tmp_path / "plan.npz").refusal
     assert "is not that of the plan" in differs
 
 
-def test_the_layouts_of_other_tools(tmp_path: Path) -> None:
-    """In and out arrays, two frames, and scores beside a keep mask: a line each."""
-    inside, outside = SCORE[MEMBER], SCORE[~MEMBER]
-    joined = np.concatenate([inside, outside])
-    of_arrays = lb.audit_one_run(joined, np.arange(joined.size) < inside.size)
+PAGE = Path(__file__).parents[3] / "docs/how-to/from-a-file.md"
+KEPT = re.findall(r"^\|[^|\n]*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
+"""What the guide says to run on what other tools keep."""
+
+
+@pytest.mark.parametrize("line", KEPT)
+def test_what_other_tools_keep_is_a_line_away(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     pandas = pytest.importorskip("pandas")
-    train = pandas.DataFrame({"separable_id": range(inside.size), "score": inside})
-    test = pandas.DataFrame({"separable_id": range(outside.size), "score": outside})
-    frame = pandas.concat([train.assign(member=1), test.assign(member=0)])
-    frame.to_csv(tmp_path / "frames.csv", index=False)
-    of_frames = leakbound("one-run", tmp_path / "frames.csv", "--json")
-    np.savez(tmp_path / "lira.npz", scores=joined, keep=np.arange(joined.size) < inside.size)
+    inside, outside = SCORE[MEMBER], SCORE[~MEMBER]
+    np.save("score.npy", SCORE)
+    np.save("member.npy", MEMBER)
+    names = {
+        "np": np,
+        "pd": pandas,
+        "inside": inside,
+        "outside": outside,
+        "train": pandas.DataFrame({"separable_id": range(inside.size), "score": inside}),
+        "test": pandas.DataFrame({"separable_id": range(outside.size), "score": outside}),
+        "scores": SCORE,
+        "keep": MEMBER,
+    }
+    exec(line, names)
+    (written,) = tmp_path.glob("scores.*")
+    answer = leakbound("one-run", written, "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+
+
+def test_every_other_tool_has_its_line() -> None:
+    assert len(KEPT) == 4
+
+
+def test_an_archive_of_other_names(tmp_path: Path) -> None:
+    """Of one column each, too, as a model's outputs often are."""
+    np.savez(tmp_path / "lira.npz", scores=SCORE[:, None], keep=MEMBER[:, None])
     columns = ("--score-col", "scores", "--member-col", "keep")
-    of_lira = leakbound("one-run", tmp_path / "lira.npz", *columns, "--json")
-    for answer in (of_frames, of_lira):
-        assert lb.AuditResult.from_json(answer.out).bound == of_arrays.bound == BOUND
+    answer = leakbound("one-run", tmp_path / "lira.npz", *columns, "--json")
+    assert lb.AuditResult.from_json(answer.out).bound == BOUND

@@ -70,6 +70,15 @@ def test_refused_columns(columns: dict[str, object], said: str, tmp_path: Path) 
 
 def test_other_refusals(scores: Path) -> None:
     assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
+    claim = leakbound("one-run", "scores.csv", "--claim", "1").refusal
+    assert "give eps=…,delta=…,mu=…,noise=…" in claim
+    for option, bad, words in (
+        ("--target", -1, "--target must be above 0 and finite, got -1"),
+        ("--probability", 2, "--probability must be above 0 and below 1"),
+        ("-m", 2, "-m must be at least 8"),
+    ):
+        assert words in leakbound("plan", "--truth", 3, option, bad).refusal
+    assert "give a file of them by --propensity" in leakbound("zero-run", scores).refusal
     answer = leakbound("zero-run", scores, "--features", "baseline_score", "--holdout", 400)
     assert "--holdout must be at least 0 and below 1, got 400" in answer.refusal
 

@@ -16,6 +16,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import report
+from leakbound._base.formatting import number
 from leakbound._base.types import Kind
 from leakbound.cli import output
 from leakbound.propensity import LogisticPropensity
@@ -221,6 +222,8 @@ def test_a_bound_on_a_family_names_the_family(result: Result) -> None:
     said = surfaces(result)
     family = result.claim.name
     if result.refutes:
+        says = result.meaning().says[0]
+        assert f"(ε < {number(result.epsilon_bound)} at δ = 1e-05)" in says  # as headlines say it
         alone, *others = headlines(result)
         for text in (*others, result.verdict, *result.meaning().says[:2]):
             assert family in text
