@@ -1,4 +1,4 @@
-"""The pure-ε audit over all cuts, from raw scores, beside `numpy.argsort` of the same scores."""
+"""Audits of one run from raw scores, beside `numpy.argsort` or `numpy.sort` of the same scores."""
 
 import subprocess
 import sys
@@ -80,6 +80,22 @@ def test_outside_in(record: Record, name: str, size: int) -> None:
 
     assert 0 < audit().bound < 5
     beside_argsort(record, name, audit, scores)
+
+
+def test_tally(record: Record) -> None:
+    """From scores in memory to their counts, beside a sort of the same scores."""
+    scores, member = scored(10_000_000)
+    assert lb.Tally.of(scores, member).m == scores.size
+    ratio = measure(
+        "Tally.of",
+        lambda: lb.Tally.of(scores, member),
+        peer="numpy.sort",
+        run_peer=lambda: np.sort(scores),
+        size=scores.size,
+        rounds=ROUNDS[scores.size],
+    )
+    assert ratio.ratio < 2
+    record(ratio, lambda: lb.Tally.of(scores, member))
 
 
 @pytest.mark.parametrize("size", [10_000, 100_000, 1_000_000])

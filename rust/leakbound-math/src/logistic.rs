@@ -22,6 +22,26 @@ pub fn expit(x: f64) -> f64 {
     }
 }
 
+/// σ(x) and σ(−x), the bits that [`expit`] gives for both, from one exponential.
+///
+/// Domain and accuracy: those of [`expit`].
+///
+/// ```
+/// use leakbound_math::logistic::{expit, expit_both};
+/// assert_eq!(expit_both(-1.7), (expit(-1.7), expit(1.7)));
+/// ```
+#[must_use]
+pub fn expit_both(x: f64) -> (f64, f64) {
+    let odds = (-x.abs()).exp();
+    let (larger, smaller) = (1.0 / (1.0 + odds), odds / (1.0 + odds));
+    // Both are computed and then chosen from: the sign of x is often anybody's guess.
+    if x >= 0.0 {
+        (larger, smaller)
+    } else {
+        (smaller, larger)
+    }
+}
+
 /// Logit ln(p / (1 − p)), the inverse of [`expit`].
 ///
 /// Domain: 0 ≤ p ≤ 1 (−∞ and +∞ at the ends), `NaN` outside. Accuracy: 5e-16 relative, at p near

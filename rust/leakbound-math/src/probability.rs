@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::MathError;
-use crate::logistic::{expit, logit_of_smaller};
+use crate::logistic::{expit_both, logit_of_smaller};
 
 /// A probability p together with q = 1 − p, each to full relative precision.
 ///
@@ -87,10 +87,8 @@ impl Probability {
         if x.is_nan() {
             return Err(MathError::NotANumber { name: "logit" });
         }
-        Ok(Self {
-            p: expit(x),
-            q: expit(-x),
-        })
+        let (p, q) = expit_both(x);
+        Ok(Self { p, q })
     }
 
     /// The probability of which p and q are both known to full relative precision: the smaller one
@@ -197,7 +195,8 @@ impl Probability {
         }
         if step.abs() > 1.0 {
             let logit = self.logit() + step;
-            return Self::from_parts(expit(logit), expit(-logit));
+            let (p, q) = expit_both(logit);
+            return Self::from_parts(p, q);
         }
         let growth = step.exp_m1();
         let scale = 1.0 + self.p * growth;

@@ -58,6 +58,32 @@ def test_keys_keep_the_order_of_scores(bits: int) -> None:
     assert again == keys.tolist()
 
 
+@pytest.mark.parametrize("bits", [8, 9, 10, 16])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_many_rows_are_counted_as_few_are(bits: int, kind: Any) -> None:
+    """Keys of many rows have a place each in a table of counts; those of few are sorted."""
+    rng = np.random.default_rng(bits)
+    extremes = np.array([-np.inf, -3e38, -1e-45, -0.0, 0.0, 1e-45, 3e38, np.inf])
+    scores = np.concatenate([rng.normal(size=40_000), extremes]).astype(kind)
+    member = rng.random(scores.size) < 0.4
+    tally = lb.Tally.of(scores, member, bits=bits)
+    expected = plain(scores, member, bits)
+    assert tally.keys.tolist() == list(expected)
+    assert np.c_[tally.examples_at, tally.members_at].tolist() == list(expected.values())
+
+
+@pytest.mark.parametrize("bits", [8, 9, 10, 16])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_nan_among_many_rows_is_told_with_its_row(bits: int, sign: float) -> None:
+    scores = np.random.default_rng(0).normal(size=40_000)
+    scores[:2] = np.inf, -np.inf
+    member = scores > 0
+    assert lb.Tally.of(scores, member, bits=bits).m == scores.size
+    scores[37_777] = np.copysign(np.nan, sign)
+    with pytest.raises(errors.NaNScoresError, match="row 37777 "):
+        lb.Tally.of(scores, member, bits=bits)
+
+
 def test_zeros_of_both_signs_have_one_key_and_infinities_their_own() -> None:
     tally = lb.Tally.of([0.0, -0.0, np.inf, 1e300, -np.inf, 3.0], [1, 0, 1, 1, 0, 1])
     assert tally.examples_at.tolist() == [1, 2, 1, 2]

@@ -1,7 +1,7 @@
 //! All cuts at once where every guess has odds of its own.
 
 use leakbound_math::Probability;
-use leakbound_math::logistic::expit;
+use leakbound_math::logistic::expit_both;
 use rayon::prelude::*;
 
 use crate::crossing::boundary::Boundary;
@@ -10,7 +10,9 @@ use crate::error::AuditError;
 use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
-use crate::scan::statistic::{KlDivergence, divergence, is_above, walk_thresholds};
+use crate::scan::statistic::{
+    KlDivergence, divergence, divergence_bound, is_above, walk_thresholds,
+};
 use crate::sum::CompensatedSum;
 
 /// Largest offset either way.
@@ -21,6 +23,12 @@ const MAX_EPSILON: f64 = 400.0;
 const MAX_STEPS: usize = 128;
 /// Where the search for the statistic stops, in units of ε.
 const TOLERANCE: f64 = 1e-15;
+/// Share of the target that the largest deviation is thought to have at least, after a first step.
+const LIKELY: f64 = 0.95;
+/// Values of ε so near to each other that few cuts can have the largest deviation at both.
+const NEAR: f64 = 1e-6;
+/// Guesses whose probabilities are computed at once.
+const BLOCK: usize = 64;
 
 /// A lower confidence bound on ε, and the cut that gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,6 +171,8 @@ struct PrefixSums<'a> {
     offsets: &'a [f64],
     epsilon: f64,
     done: usize,
+    /// pᵢ and 1 − pᵢ of the guesses around `done`.
+    block: [(f64, f64); BLOCK],
     /// Σ pᵢ and Σ (1 − pᵢ).
     right: CompensatedSum,
     wrong: CompensatedSum,
@@ -176,6 +186,7 @@ impl<'a> PrefixSums<'a> {
             offsets,
             epsilon,
             done: 0,
+            block: [(0.0, 0.0); BLOCK],
             right: CompensatedSum::default(),
             wrong: CompensatedSum::default(),
             variance: 0.0,
@@ -184,8 +195,13 @@ impl<'a> PrefixSums<'a> {
 
     /// The mean probability of the first `guesses` guesses, no fewer than asked for before.
     fn up_to(&mut self, guesses: u32) -> Result<Probability, leakbound_math::MathError> {
-        for &offset in &self.offsets[self.done..guesses as usize] {
-            let (p, q) = (expit(self.epsilon + offset), expit(-self.epsilon - offset));
+        for index in self.done..guesses as usize {
+            let place = index % BLOCK;
+            if place == 0 {
+                let ahead = self.block.iter_mut().zip(&self.offsets[index..]);
+                ahead.for_each(|(both, offset)| *both = expit_both(self.epsilon + offset));
+            }
+            let (p, q) = self.block[place];
             self.right.add(p);
             self.wrong.add(q);
             self.variance += p * q;
@@ -217,22 +233,45 @@ struct Deviation {
     cut: Cut,
 }
 
+/// The largest deviation at one ε, and the cuts that can have it within [`NEAR`] of there.
+struct Largest {
+    epsilon: f64,
+    deviation: Option<Deviation>,
+    /// Those cuts, in order; none if they are not known.
+    rivals: Vec<Cut>,
+}
+
 impl Search<'_> {
     /// The statistic and its cut, by Newton's method on the largest deviation, held in a bracket.
     fn best(&self, interrupt: &Interrupt) -> Result<Option<(f64, Cut)>, AuditError> {
-        let Some(mut found) = self.deviation_at(-MAX_EPSILON)? else {
-            return Ok(None);
-        };
         let (mut low, mut high) = (-MAX_EPSILON, MAX_EPSILON);
         let (mut epsilon, mut back) = (0.0, 1.0);
+        let mut found = None;
+        let mut around = self.largest(epsilon, 0.0)?;
         for _ in 0..MAX_STEPS {
             interrupt.check()?;
-            let largest = self.largest(epsilon)?;
+            let largest = if epsilon == around.epsilon {
+                around.deviation
+            } else if (epsilon - around.epsilon).abs() <= NEAR && !around.rivals.is_empty() {
+                self.largest_of(&around.rivals, epsilon)?
+            } else {
+                around = self.largest(epsilon, LIKELY * self.target)?;
+                around.deviation
+            };
             match largest {
                 Some(deviation) if deviation.root >= self.target => {
-                    (low, found) = (epsilon, deviation);
+                    low = epsilon;
+                    found = Some(deviation);
                 }
                 _ => high = epsilon,
+            }
+            if found.is_none() {
+                // Deviations fall with ε: if none is large enough at the least, none is anywhere.
+                let at_least = self.largest(low, self.target)?.deviation;
+                found = at_least.filter(|deviation| deviation.root >= self.target);
+                if found.is_none() {
+                    return Ok(None);
+                }
             }
             let newton = largest.map_or(f64::NAN, |deviation| {
                 epsilon + (self.target - deviation.root) / deviation.slope
@@ -253,40 +292,187 @@ impl Search<'_> {
             }
             epsilon = next;
         }
-        Ok(Some((low, found.cut)))
+        Ok(found.map(|deviation| (low, deviation.cut)))
     }
 
-    fn deviation_at(&self, epsilon: f64) -> Result<Option<Deviation>, AuditError> {
-        let largest = self.largest(epsilon)?;
-        Ok(largest.filter(|deviation| deviation.root >= self.target))
+    /// The largest deviation of any cut with more correct guesses than expected; `likely` is what
+    /// it is thought to be at least, for speed.
+    fn largest(&self, epsilon: f64, likely: f64) -> Result<Largest, AuditError> {
+        let largest = self.largest_above(epsilon, likely)?;
+        match largest.deviation {
+            Some(deviation) if deviation.root >= likely => Ok(largest),
+            _ if likely > 0.0 => self.largest_above(epsilon, 0.0),
+            _ => Ok(largest),
+        }
     }
 
-    /// The largest deviation of any cut with more correct guesses than expected.
-    fn largest(&self, epsilon: f64) -> Result<Option<Deviation>, AuditError> {
+    /// The same, right where the largest is at least `floor`.
+    ///
+    /// Rivals: r·KL changes with ε at a rate of at most w − r p̄, as the sum of the pᵢqᵢ is r p̄ q̄
+    /// at most, and by Pinsker's inequality √(2 r·KL) is at least 2(w − r p̄)/√r. So it changes at a
+    /// rate of at most √r/2, and two of them that are more than √r·δ apart do not change places
+    /// within δ.
+    fn largest_above(&self, epsilon: f64, floor: f64) -> Result<Largest, AuditError> {
+        let longest = self.cuts.last().map_or(0, |cut| cut.guesses);
+        let margin = f64::from(longest).sqrt() * NEAR + 1e-9;
         let mut sums = PrefixSums::new(self.offsets, epsilon);
         let mut largest: Option<Deviation> = None;
+        let mut rivals: Vec<(f64, Cut)> = Vec::new();
+        let mut least = floor - margin;
         for &cut in self.cuts {
+            let mean = sums.up_to(cut.guesses)?;
+            if !is_above(cut, mean) || is_below(cut, mean, least) {
+                continue;
+            }
+            let deviation = sums.deviation(cut, mean);
+            if deviation.root >= least {
+                rivals.push((deviation.root, cut));
+            }
+            if largest.is_none_or(|largest| deviation.root > largest.root) {
+                largest = Some(deviation);
+                least = least.max(deviation.root - margin);
+            }
+        }
+        rivals.retain(|&(root, _)| root >= least);
+        if largest.is_none_or(|largest| largest.root <= 2.0 * margin) {
+            // Cuts without an excess may be rivals too.
+            rivals.clear();
+        }
+        Ok(Largest {
+            epsilon,
+            deviation: largest,
+            rivals: rivals.into_iter().map(|(_, cut)| cut).collect(),
+        })
+    }
+
+    /// The largest deviation of some of the cuts.
+    fn largest_of(&self, cuts: &[Cut], epsilon: f64) -> Result<Option<Deviation>, AuditError> {
+        let mut sums = PrefixSums::new(self.offsets, epsilon);
+        let mut largest: Option<Deviation> = None;
+        for &cut in cuts {
             let mean = sums.up_to(cut.guesses)?;
             if !is_above(cut, mean) {
                 continue;
             }
-            let root = (2.0 * divergence(cut, mean)).sqrt();
-            if largest.is_none_or(|deviation| root > deviation.root) {
-                let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
-                // d(r·KL)/dp̄ = (r p̄ − w)/(p̄ q̄), and dp̄/dε is the mean of pᵢqᵢ.
-                let excess = w * mean.q() - (r - w) * mean.p();
-                let slope = -excess * sums.variance / (r * mean.p() * mean.q() * root);
-                largest = Some(Deviation { root, slope, cut });
+            let deviation = sums.deviation(cut, mean);
+            if largest.is_none_or(|largest| deviation.root > largest.root) {
+                largest = Some(deviation);
             }
         }
         Ok(largest)
     }
 }
 
+impl PrefixSums<'_> {
+    /// How far a cut deviates from its mean, which was asked for last.
+    fn deviation(&self, cut: Cut, mean: Probability) -> Deviation {
+        let root = (2.0 * divergence(cut, mean)).sqrt();
+        let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
+        // d(r·KL)/dp̄ = (r p̄ − w)/(p̄ q̄), and dp̄/dε is the mean of pᵢqᵢ.
+        let excess = w * mean.q() - (r - w) * mean.p();
+        let slope = -excess * self.variance / (r * mean.p() * mean.q() * root);
+        Deviation { root, slope, cut }
+    }
+}
+
+/// Is √(2 r·KL) certainly below `root`? Says no when in doubt, without a logarithm.
+///
+/// Where neither p nor q is below 10⁻⁶ and the root not below 10⁻³, what rounding does to the bound
+/// is a few millionths of it at most.
+fn is_below(cut: Cut, mean: Probability, root: f64) -> bool {
+    root > 1e-3
+        && mean.p().min(mean.q()) > 1e-6
+        && divergence_bound(cut, mean) * (1.0 + 1e-4) < 0.5 * root * root
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use leakbound_math::logistic::expit;
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// The same search over all cuts at every step, with the probabilities computed one by one.
+    fn plain_search(offsets: &[f64], cuts: &[Cut], target: f64) -> Option<(f64, Cut)> {
+        let largest = |epsilon: f64| {
+            let mut sums = PrefixSums::new(offsets, epsilon);
+            let mut largest: Option<Deviation> = None;
+            for &cut in cuts {
+                for &offset in &offsets[sums.done..cut.guesses as usize] {
+                    let (p, q) = (expit(epsilon + offset), expit(-epsilon - offset));
+                    sums.right.add(p);
+                    sums.wrong.add(q);
+                    sums.variance += p * q;
+                }
+                sums.done = cut.guesses as usize;
+                let mean = sums.up_to(cut.guesses).unwrap();
+                if is_above(cut, mean) {
+                    let deviation = sums.deviation(cut, mean);
+                    if largest.is_none_or(|largest| deviation.root > largest.root) {
+                        largest = Some(deviation);
+                    }
+                }
+            }
+            largest
+        };
+        let mut found = largest(-MAX_EPSILON).filter(|deviation| deviation.root >= target)?;
+        let (mut low, mut high) = (-MAX_EPSILON, MAX_EPSILON);
+        let (mut epsilon, mut back) = (0.0, 1.0);
+        for _ in 0..MAX_STEPS {
+            let largest = largest(epsilon);
+            match largest {
+                Some(deviation) if deviation.root >= target => {
+                    (low, found) = (epsilon, deviation);
+                }
+                _ => high = epsilon,
+            }
+            let newton = largest.map_or(f64::NAN, |deviation| {
+                epsilon + (target - deviation.root) / deviation.slope
+            });
+            let mut next = if newton > low && newton < high {
+                newton
+            } else {
+                0.5 * (low + high)
+            };
+            let hair = TOLERANCE * epsilon.abs().max(1.0);
+            if (next - epsilon).abs() <= hair {
+                if epsilon == low || high - low <= hair {
+                    break;
+                }
+                next = (high - back * hair).max(0.5 * (low + high));
+                back *= 2.0;
+            }
+            epsilon = next;
+        }
+        Some((low, found.cut))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_skipped_changes_no_bit(
+            guesses in prop::collection::vec((any::<bool>(), -3.0_f64..3.0), 1..400),
+            advantage in -1.0_f64..6.0,
+            scale in prop::sample::select(vec![0.0_f64, 1.0, 90.0]),
+            kappa in prop::sample::select(vec![1e-7_f64, 0.3, 4.0, 40.0]),
+            stride in 1_usize..5,
+        ) {
+            let offsets: Vec<f64> = guesses.iter().map(|(_, offset)| scale * offset).collect();
+            let successes: Vec<bool> = guesses
+                .iter()
+                .map(|&(coin, offset)| coin || offset < advantage)
+                .collect();
+            let path = Path::from_successes(&successes);
+            let cuts: Vec<Cut> = path.cuts(&Grid::All, 1).unwrap();
+            let cuts: Vec<Cut> = cuts.into_iter().step_by(stride).collect();
+            let target = (2.0 * kappa).sqrt();
+            let search = Search { offsets: &offsets, cuts: &cuts, target };
+            let found = search.best(&Interrupt::default()).unwrap();
+            let plain = plain_search(&offsets, &cuts, target);
+            let bits = |(epsilon, cut): (f64, Cut)| (epsilon.to_bits(), cut);
+            prop_assert_eq!(found.map(bits), plain.map(bits));
+        }
+    }
 
     #[test]
     fn the_statistic_is_found_from_either_side() {
