@@ -218,7 +218,7 @@ def audit(layout: Layout, folder: Path) -> str:
 
 def frames() -> Iterator[tuple[str, Any]]:
     """Yield tables in memory whose columns are attacks, and arrays of one column."""
-    columns = {"score": SCORE, "other": OTHER}
+    columns: dict[str, Any] = {"score": SCORE, "other": OTHER}
     yield "a dictionary of columns", {name: values[:, None] for name, values in columns.items()}
     for name, make in (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "table")):
         if importlib.util.find_spec(name) is not None:
