@@ -155,6 +155,7 @@ class Purpose(Enum):
     PRIOR_GAME = "validity/prior"
     NUISANCE = "validity/nuisance"
     ASYMMETRIC = "validity/asymmetric"
+    GIVEN_AWAY = "validity/given-away"
     LAPLACE_GAME = "validity/laplace"
     USER_GAME = "validity/user"
     TWO_RANKINGS = "validity/two-rankings"

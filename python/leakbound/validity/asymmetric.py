@@ -72,7 +72,7 @@ class GivenAway:
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed; its ε is infinite."""
-        rng = Purpose.ASYMMETRIC.rng(seed)
+        rng = Purpose.GIVEN_AWAY.rng(seed)
         member = rng.random(self.m) < 0.5
         return Played(_scores(self.told, member, rng), member, math.inf)
 
