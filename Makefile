@@ -13,7 +13,7 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test lint docs bench validity dist format dev clean
+.PHONY: help demo test test-rust test-python lint docs bench validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, quick validity suite included"
@@ -27,9 +27,13 @@ demo: $(VENV)/.built
 	$(BIN)/leakbound demo digits --out leakbound-out/digits
 
 # The same random cases every time; `make validity` draws new ones, and more.
-test: export PROPTEST_RNG_SEED ?= 0
-test: $(VENV)/.built
+test: test-rust test-python
+
+test-rust: export PROPTEST_RNG_SEED ?= 0
+test-rust: $(VENV)/.built
 	cargo test --locked --quiet
+
+test-python: $(VENV)/.built
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.built
