@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leakbound_math::logistic::softplus;
+use leakbound_math::logistic::{expit_both, softplus};
 
 use crate::cholesky::{Cholesky, dot};
 use crate::error::PropensityError;
@@ -122,7 +122,7 @@ impl Problem<'_> {
         let weighted = scores[rows.clone()].iter().zip(&self.weights[rows.clone()]);
         let curvature: Vec<f64> = weighted
             .map(|(&score, weight)| {
-                let (chance, other) = chances(score);
+                let (chance, other) = expit_both(score);
                 weight * chance * other
             })
             .collect();
@@ -133,7 +133,7 @@ impl Problem<'_> {
         let residuals: Vec<f64> = (scores.iter().zip(self.targets.iter().zip(self.weights)))
             // σ(η) − y without cancellation where the fit is nearly perfect.
             .map(|(&score, (target, weight))| {
-                let (chance, other) = chances(score);
+                let (chance, other) = expit_both(score);
                 weight * ((1.0 - target) * chance - target * other)
             })
             .collect();
@@ -189,16 +189,5 @@ impl Problem<'_> {
                 weight == 0.0 || (target == 1.0 && score > 0.0) || (target == 0.0 && score < 0.0)
             },
         )
-    }
-}
-
-/// σ(x) and σ(−x), for one exponential.
-fn chances(x: f64) -> (f64, f64) {
-    let small = (-x.abs()).exp();
-    let (larger, smaller) = (1.0 / (1.0 + small), small / (1.0 + small));
-    if x >= 0.0 {
-        (larger, smaller)
-    } else {
-        (smaller, larger)
     }
 }

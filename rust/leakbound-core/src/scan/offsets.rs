@@ -241,11 +241,60 @@ struct Largest {
     rivals: Vec<Cut>,
 }
 
+/// Where the largest deviation reaches the target: at `low` it does, at `high` it does not.
+struct Bracket {
+    low: f64,
+    high: f64,
+    /// How far a step over the solution goes, in units of the tolerance.
+    back: f64,
+}
+
+impl Default for Bracket {
+    fn default() -> Self {
+        Self {
+            low: -MAX_EPSILON,
+            high: MAX_EPSILON,
+            back: 1.0,
+        }
+    }
+}
+
+impl Bracket {
+    /// Narrows the bracket by what was found at ε; the next ε to look at, or none if that was it.
+    fn next(&mut self, epsilon: f64, largest: Option<Deviation>, target: f64) -> Option<f64> {
+        if largest.is_some_and(|deviation| deviation.root >= target) {
+            self.low = epsilon;
+        } else {
+            self.high = epsilon;
+        }
+        let newton = largest.map_or(f64::NAN, |deviation| {
+            epsilon + (target - deviation.root) / deviation.slope
+        });
+        let middle = 0.5 * (self.low + self.high);
+        let next = if newton > self.low && newton < self.high {
+            newton
+        } else {
+            middle
+        };
+        let hair = TOLERANCE * epsilon.abs().max(1.0);
+        if (next - epsilon).abs() > hair {
+            return Some(next);
+        }
+        if epsilon == self.low || self.high - self.low <= hair {
+            return None;
+        }
+        // Newton's steps have come from above and stay there: step over the solution.
+        let over = self.high - self.back * hair;
+        self.back *= 2.0;
+        Some(over.max(middle))
+    }
+}
+
 impl Search<'_> {
     /// The statistic and its cut, by Newton's method on the largest deviation, held in a bracket.
     fn best(&self, interrupt: &Interrupt) -> Result<Option<(f64, Cut)>, AuditError> {
-        let (mut low, mut high) = (-MAX_EPSILON, MAX_EPSILON);
-        let (mut epsilon, mut back) = (0.0, 1.0);
+        let mut bracket = Bracket::default();
+        let mut epsilon = 0.0;
         let mut found = None;
         let mut around = self.largest(epsilon, 0.0)?;
         for _ in 0..MAX_STEPS {
@@ -258,41 +307,22 @@ impl Search<'_> {
                 around = self.largest(epsilon, LIKELY * self.target)?;
                 around.deviation
             };
-            match largest {
-                Some(deviation) if deviation.root >= self.target => {
-                    low = epsilon;
-                    found = Some(deviation);
-                }
-                _ => high = epsilon,
+            if let Some(deviation) = largest.filter(|deviation| deviation.root >= self.target) {
+                found = Some(deviation);
             }
+            let next = bracket.next(epsilon, largest, self.target);
             if found.is_none() {
                 // Deviations fall with ε: if none is large enough at the least, none is anywhere.
-                let at_least = self.largest(low, self.target)?.deviation;
+                let at_least = self.largest(bracket.low, self.target)?.deviation;
                 found = at_least.filter(|deviation| deviation.root >= self.target);
                 if found.is_none() {
                     return Ok(None);
                 }
             }
-            let newton = largest.map_or(f64::NAN, |deviation| {
-                epsilon + (self.target - deviation.root) / deviation.slope
-            });
-            let mut next = if newton > low && newton < high {
-                newton
-            } else {
-                0.5 * (low + high)
-            };
-            let hair = TOLERANCE * epsilon.abs().max(1.0);
-            if (next - epsilon).abs() <= hair {
-                if epsilon == low || high - low <= hair {
-                    break;
-                }
-                // Newton's steps have come from above and stay there: step over the solution.
-                next = (high - back * hair).max(0.5 * (low + high));
-                back *= 2.0;
-            }
+            let Some(next) = next else { break };
             epsilon = next;
         }
-        Ok(found.map(|deviation| (low, deviation.cut)))
+        Ok(found.map(|deviation| (bracket.low, deviation.cut)))
     }
 
     /// The largest deviation of any cut with more correct guesses than expected; `likely` is what
@@ -417,35 +447,19 @@ mod tests {
             largest
         };
         let mut found = largest(-MAX_EPSILON).filter(|deviation| deviation.root >= target)?;
-        let (mut low, mut high) = (-MAX_EPSILON, MAX_EPSILON);
-        let (mut epsilon, mut back) = (0.0, 1.0);
+        let mut bracket = Bracket::default();
+        let mut epsilon = 0.0;
         for _ in 0..MAX_STEPS {
             let largest = largest(epsilon);
-            match largest {
-                Some(deviation) if deviation.root >= target => {
-                    (low, found) = (epsilon, deviation);
-                }
-                _ => high = epsilon,
+            if let Some(deviation) = largest.filter(|deviation| deviation.root >= target) {
+                found = deviation;
             }
-            let newton = largest.map_or(f64::NAN, |deviation| {
-                epsilon + (target - deviation.root) / deviation.slope
-            });
-            let mut next = if newton > low && newton < high {
-                newton
-            } else {
-                0.5 * (low + high)
+            let Some(next) = bracket.next(epsilon, largest, target) else {
+                break;
             };
-            let hair = TOLERANCE * epsilon.abs().max(1.0);
-            if (next - epsilon).abs() <= hair {
-                if epsilon == low || high - low <= hair {
-                    break;
-                }
-                next = (high - back * hair).max(0.5 * (low + high));
-                back *= 2.0;
-            }
             epsilon = next;
         }
-        Some((low, found.cut))
+        Some((bracket.low, found.cut))
     }
 
     proptest! {
