@@ -21,6 +21,7 @@ __all__ = [
     "Looks",
     "Play",
     "Played",
+    "Rankings",
     "Response",
     "UserGame",
     "reports",
@@ -208,9 +209,11 @@ class UserGame:
         return Played(scores, member, self.truth)
 
 
-def two_rankings(
-    m: int, baseline: float, attack: float, seed: int
-) -> tuple[FloatArray, FloatArray, BoolArray]:
+Rankings = tuple[FloatArray, FloatArray, BoolArray]
+"""Scores of a baseline, scores of an attack, and who is a member."""
+
+
+def two_rankings(m: int, baseline: float, attack: float, seed: int) -> Rankings:
     """Draw a game whose c and c + ε are exactly the log-odds of two probabilities."""
     rng = Purpose.TWO_RANKINGS.rng(seed)
     member = rng.random(m) < 0.5

@@ -2,28 +2,33 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from leakbound import simulate
-from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.results import AuditResult, Implied
 from leakbound.results.base import Result
 from leakbound.results.implied import implied_by
 from leakbound.validity.asymmetric import SHARE, GivenAway, Told, share_family
-from leakbound.validity.games import LaplaceNoise, Play, two_rankings
+from leakbound.validity.games import LaplaceNoise, Play
 from leakbound.validity.shifted import Shifted
 from leakbound.validity.suite import COSTLY, DEAR, DEAREST, Case
-from leakbound.validity.trials import ERROR
+from leakbound.validity.trials import ERROR, OneRun, Panoramia, ZeroRun
 
 __all__ = ["CLOSED", "Implies", "implied_cases"]
 
-Audit = Callable[[int], Result]
-"""From a seed to the result of auditing its game."""
+
+class Trial(Protocol):
+    """A trial that returns what it played and the result of auditing it."""
+
+    def outcome(self, seed: int) -> tuple[object, Result]:
+        """Return the game of a seed and the result of its audit."""
+        ...
+
 
 _M = 150
 _RARE = 1e-6
@@ -64,49 +69,6 @@ _QUANTITIES[_ALL] = tuple(name for names in _QUANTITIES.values() for name in nam
 
 
 @dataclass(frozen=True)
-class _OneRun:
-    """The result of auditing one run of a game."""
-
-    play: Play
-    claim: Claim
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __call__(self, seed: int) -> Result:
-        """Play the game of a seed and audit it."""
-        game = self.play(seed=2 * seed)
-        how: dict[str, Any] = {"confidence": 1 - ERROR, "seed": 2 * seed + 1, **self.options}
-        return audit_one_run(game.scores, game.member, claim=self.claim, **how)
-
-
-@dataclass(frozen=True)
-class _ZeroRun:
-    """The result of auditing members that differ from others, whose propensities are known."""
-
-    play: Shifted
-    claim: Claim
-    options: dict[str, Any]
-
-    def __call__(self, seed: int) -> Result:
-        """Play the game of a seed and audit it."""
-        game = self.play(seed=2 * seed)
-        how: dict[str, Any] = {"confidence": 1 - ERROR, "seed": 2 * seed + 1, **self.options}
-        return audit_zero_run(game.scores, game.member, game.propensity, claim=self.claim, **how)
-
-
-@dataclass(frozen=True)
-class _Panoramia:
-    """The result of comparing an attack at ε = 1 with a baseline that knows nothing; c is 0."""
-
-    def __call__(self, seed: int) -> Result:
-        """Play the game of a seed and audit it."""
-        right = 1 / (1 + math.exp(-1))
-        baseline, attack, member = two_rankings(_M, 0.5, right, 2 * seed)
-        return audit_panoramia(
-            baseline, attack, member, c_upper=0.0, confidence=1 - ERROR, seed=2 * seed + 1
-        )
-
-
-@dataclass(frozen=True)
 class Implies:
     """Whether any of some numbers implied by a bound is above what the best attack attains.
 
@@ -114,14 +76,14 @@ class Implies:
     which is no curve of the family if that is not its own mirror image.
     """
 
-    audit: Audit
+    trial: Trial
     truth: Implied
     names: tuple[str, ...]
     hull: bool = False
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed, audit it and read what is implied."""
-        result = self.audit(seed)
+        _, result = self.trial.outcome(seed)
         hull = cast("AuditResult", result).rejected if self.hull else None
         found: Implied | None = implied_by(hull) if self.hull else result.implied()
         return any(getattr(found, name) > getattr(self.truth, name) for name in self.names)
@@ -137,10 +99,10 @@ def implied_cases() -> Iterator[Case]:
     )
     for truth, play, claim, options in games:
         for words in _QUANTITIES:
-            yield _case("one-run", claim, words, truth, _OneRun(play, claim, options))
-        one_sided = _OneRun(play, claim, options | {"sides": "member"})
+            yield _case("one-run", claim, words, truth, OneRun(play, claim, options))
+        one_sided = OneRun(play, claim, options | {"sides": "member"})
         yield _case("one-run", claim, _ALL, truth, one_sided, sides="member")
-    planned = _OneRun(partial(simulate.gaussian, _M, 1.0), GaussianDP())
+    planned = OneRun(partial(simulate.gaussian, _M, 1.0), GaussianDP())
     yield _case("one-run", GaussianDP(), f"{_ALL},planned", "gaussian", planned, long=COSTLY)
     yield from _of_other_audits()
     yield from _of_two_roles()
@@ -152,9 +114,11 @@ def _of_other_audits() -> Iterator[Case]:
         ("gaussian", GaussianDP(), {"cuts": Fixed(40)}),
     ):
         kind: Any = truth
-        audit = _ZeroRun(Shifted(m=_M, kind=kind), claim, {"correction": "match", **options})
+        audit = ZeroRun(Shifted(m=_M, kind=kind), claim, {"correction": "match", **options})
         yield _case("zero-run", claim, _ALL, truth, audit)
-    yield _case("panoramia", PureDP(), _ALL, "response", _Panoramia(), sides="member")
+    right = 1 / (1 + math.exp(-1))
+    panoramia = Panoramia(0.5, right, 1.0, {"c_upper": 0.0})
+    yield _case("panoramia", PureDP(), _ALL, "response", panoramia, sides="member")
 
 
 def _of_two_roles() -> Iterator[Case]:
@@ -165,10 +129,10 @@ def _of_two_roles() -> Iterator[Case]:
     few = {"quick": 5, "long": DEAREST}
     for told, claim in claims.items():
         for sides in ("both", "member"):
-            audit = _OneRun(GivenAway(m=_M, told=told), claim, {**_FIXED, "sides": sides})
+            audit = OneRun(GivenAway(m=_M, told=told), claim, {**_FIXED, "sides": sides})
             yield _case("one-run", claim, _ALL, f"{told}-told", audit, sides=sides, **few)
     claim = claims["non-members"]
-    audit = _OneRun(GivenAway(m=_M, told="non-members"), claim, _FIXED)
+    audit = OneRun(GivenAway(m=_M, told="non-members"), claim, _FIXED)
     yield Case(
         audit="trap",
         claim=claim.name,
@@ -188,7 +152,7 @@ def _case(
     claim: Claim,
     words: str,
     truth: str,
-    trial: Audit,
+    trial: Trial,
     *,
     sides: str = "both",
     quick: int = 40,

@@ -13,8 +13,8 @@ from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit
 from leakbound.claims import FAMILIES, Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.results import AuditResult
-from leakbound.validity.games import Audited, Play, two_rankings
+from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
+from leakbound.validity.games import Audited, Play, Rankings, two_rankings
 from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
 
 __all__ = ["ERROR", "Cautious", "OneRun", "OneRunClaims", "Panoramia", "Stream", "ZeroRun"]
@@ -56,6 +56,11 @@ class OneRun:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
+        game, result = self.outcome(seed)
+        return _exceeds(result, self.claim, game)
+
+    def outcome(self, seed: int) -> tuple[Audited, AuditResult]:
+        """Return the game of a seed and the result of its audit."""
         game = self.play(seed=2 * seed)
         result = audit_one_run(
             game.scores,
@@ -65,7 +70,7 @@ class OneRun:
             seed=2 * seed + 1,
             **self.options,
         )
-        return _exceeds(result, self.claim, game)
+        return game, result
 
 
 @dataclass(frozen=True)
@@ -120,15 +125,18 @@ class Panoramia:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
-        baseline, attack, member = two_rankings(150, self.baseline, self.attack, 2 * seed)
-        result = audit_panoramia(
-            baseline, attack, member, confidence=1 - ERROR, seed=2 * seed + 1, **self.options
-        )
+        _, result = self.outcome(seed)
         if self.epsilon is not None:
             return result.bound > self.epsilon
         return bool(
             result.c_lb > logit(self.baseline) or result.c_plus_epsilon_lb > logit(self.attack)
         )
+
+    def outcome(self, seed: int) -> tuple[Rankings, PanoramiaResult]:
+        """Return the rankings of a seed and the result of comparing them."""
+        game = two_rankings(150, self.baseline, self.attack, 2 * seed)
+        result = audit_panoramia(*game, confidence=1 - ERROR, seed=2 * seed + 1, **self.options)
+        return game, result
 
 
 @dataclass(frozen=True)
@@ -144,6 +152,11 @@ class ZeroRun:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
+        game, result = self.outcome(seed)
+        return bool(result.bound > game.truth)
+
+    def outcome(self, seed: int) -> tuple[ShiftedGame, ZeroRunResult]:
+        """Return the game of a seed and the result of its audit."""
         game = self.play(seed=2 * seed)
         propensity: FloatArray | PropensityFit = game.propensity
         options = self.options
@@ -161,7 +174,7 @@ class ZeroRun:
             seed=2 * seed + 1,
             **options,
         )
-        return bool(result.bound > game.truth)
+        return game, result
 
     def _learnt(self, game: ShiftedGame, seed: int) -> FloatArray:
         """Return replicates of propensities learnt from the examples that are held out."""
