@@ -168,28 +168,29 @@ def _shards(name: str) -> Callable[[Path], object]:
 
 
 def _parquet(name: str) -> Callable[[Path], object]:
-    def write(folder: Path) -> None:
-        if not ARROW:
-            (folder / name).write_bytes(b"PAR1")
-            return
+    def write(path: Path) -> None:
         from pyarrow import parquet
 
-        parquet.write_table(_arrow_table(), folder / name)
+        parquet.write_table(_arrow_table(), path)
 
-    return write
+    return _arrow(name, write, without=b"PAR1")
 
 
 def _stream(name: str) -> Callable[[Path], object]:
-    def write(folder: Path) -> None:
-        if not ARROW:
-            (folder / name).write_bytes(b"\xff\xff\xff\xff")
-            return
+    def write(path: Path) -> None:
         import pyarrow as pa
 
-        with pa.ipc.new_stream(folder / name, _arrow_table().schema) as writer:
+        with pa.ipc.new_stream(path, _arrow_table().schema) as writer:
             writer.write_table(_arrow_table())
 
-    return write
+    return _arrow(name, write, without=b"\xff\xff\xff\xff")
+
+
+def _arrow(
+    name: str, write: Callable[[Path], object], *, without: bytes
+) -> Callable[[Path], object]:
+    """Return what writes a file of Arrow's or, without Arrow, how such a file begins."""
+    return lambda folder: write(folder / name) if ARROW else (folder / name).write_bytes(without)
 
 
 def _arrow_table() -> Any:

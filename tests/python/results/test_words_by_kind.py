@@ -165,7 +165,7 @@ def test_the_kind_says_what_the_number_is(result: Result) -> None:
 
 def test_a_number_that_is_no_bound_is_never_said_to_prove(result: Result) -> None:
     if KINDS[result.kind].proves:
-        pytest.skip("a bound may")
+        pytest.skip("this kind is a bound, which may be said to prove")
     for surface, text in surfaces(result).items():
         assert not re.search(r"\bprove[sdn]?\b|[Tt]his model leaks|is refuted", text), surface
 

@@ -41,7 +41,7 @@ def _growing(saturation: Saturation) -> tuple[str, ...]:
         return ()
     before, last = saturation.examples[-2:]
     note = (
-        f"c_lb still grows with the baseline's training data: by {saturation.growth:.2f} from "
+        f"the baseline's c_lb still grows with its training data: by {saturation.growth:.2f} from "
         f"{before:,} to {last:,} examples; with more of it c_lb would be larger and ε̃ smaller"
     )
     return (note,)
