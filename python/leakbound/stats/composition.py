@@ -8,8 +8,9 @@ import math
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.types import ArrayInput, FdpTest, HasMember
-from leakbound._base.validation import check_membership, instance, numbers, real, vector
+from leakbound._base.validation import instance, numbers, real, vector
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats.approximate_dp import one_run_epsilon
@@ -179,8 +180,10 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     0.31606
     """
     claimed = real(epsilon, "epsilon", least=0)
-    odds = numbers(vector(log_odds, "log_odds"), "log_odds").astype(np.float64)
-    included = check_membership(member, odds.size)
+    order = ExampleOrder()
+    listed = vector(order.placed(log_odds, "log_odds"), "log_odds")
+    odds = numbers(listed, "log_odds").astype(np.float64)
+    included = order.member(member, odds.size)
     loss = np.where(included, odds, -odds)
     beyond = loss > claimed  # by cases: inf - inf is NaN
     excess = -np.expm1(np.subtract(claimed, loss, out=np.zeros(loss.size), where=beyond))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from leakbound._base.alignment import ExampleOrder
 from leakbound._base.odds import expit
 from leakbound._base.types import (
     ArrayInput,
@@ -24,7 +25,6 @@ from leakbound._base.types import (
 )
 from leakbound._base.validation import (
     check_length,
-    check_membership,
     check_scores,
     choice,
     integer,
@@ -67,7 +67,7 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     Returns
     -------
     ndarray of bool, shape (m,)
-        True where the example is kept.
+        True where the example is kept, in the order of `log_odds`.
 
     Raises
     ------
@@ -88,8 +88,9 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     >>> match([True, True, False], [-1.0, 1.0, 1.0], [0.9, 0.9, 0.9]).tolist()
     [True, False, True]
     """
-    odds = _log_odds(log_odds)
-    sign = np.where(check_membership(member, odds.size), 1.0, -1.0)
+    order = ExampleOrder()
+    odds = _log_odds(order.placed(log_odds, "log_odds"))
+    sign = np.where(order.member(member, odds.size), 1.0, -1.0)
     return _uniforms(uniforms, odds.size) < np.exp(np.minimum(0.0, -sign * odds))
 
 
@@ -141,7 +142,9 @@ def tamper_probability(
     >>> tamper_probability([1, -1], [1.0, 1.0], variant="paper").round(4).tolist()
     [0.3679, 0.3679]
     """
-    made, odds = _guesses(guesses), _log_odds(log_odds)
+    order = ExampleOrder()
+    made = _guesses(order.placed(guesses, "guesses"))
+    odds = _log_odds(order.placed(log_odds, "log_odds"))
     check_length(made, odds.size, "guesses")
     choice(variant, "variant", TamperVariant)
     claimed = 0.0 if epsilon is None else real(epsilon, "epsilon", least=0)
@@ -287,8 +290,10 @@ def residual_scores(
     >>> int(residual_scores([0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 3.0], prior=0.5).argmax())
     3
     """
-    values = check_scores(scores)
-    odds = numbers(vector(log_odds, "log_odds"), "log_odds", least=-1e300, most=1e300)
+    order = ExampleOrder()
+    values = check_scores(order.placed(scores, "scores"))
+    listed = vector(order.placed(log_odds, "log_odds"), "log_odds")
+    odds = numbers(listed, "log_odds", least=-1e300, most=1e300)
     check_length(odds, values.size, "log_odds")
     shift = odds.astype(np.float64, copy=False)
     if prior is None:
@@ -359,8 +364,10 @@ def bayes_guesses(
     """
     limit = real(max_log_odds, "max_log_odds", least=0)
     wanted = integer(guesses, "guesses", least=0)
-    beyond = residual_scores(scores, log_odds)
-    odds = _log_odds(log_odds)
+    order = ExampleOrder()
+    scores = order.placed(scores, "scores")
+    odds = _log_odds(order.placed(log_odds, "log_odds"))
+    beyond = residual_scores(scores, odds)
 
     def worth(guess: int) -> FloatArray:
         made = np.full(odds.size, guess)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import leakbound as lb
-from leakbound import errors
+from leakbound import errors, stats
 from leakbound.audits.zero_run.least_favourable import least_favourable_bound
 from leakbound.generators import feature_extremes
 from leakbound.propensity import ConfidenceSet, LogisticPropensity, cross_fit, falsify
@@ -336,3 +336,28 @@ def test_models_join_features_and_membership() -> None:
     p_values = [falsify(2 * features[ORDER, 0], *one).p_value for one in (moved, there)]
     assert p_values[0] == p_values[1]
     assert repr(fits[0].overlap(*moved)) == repr(fits[0].overlap(*there))
+
+
+def test_functions_of_examples_join_their_arguments() -> None:
+    odds = np.linspace(-2, 2, M)
+    uniforms = np.random.default_rng(5).random(M)
+    guesses = np.where(SCORES > 2, 1, np.where(SCORES < 0, -1, 0))
+    moved = pd.Series(odds).iloc[ORDER]
+    there = odds[ORDER]
+    np.testing.assert_array_equal(
+        stats.match(pd.Series(MEMBER), moved, uniforms), stats.match(MEMBER[ORDER], there, uniforms)
+    )
+    assert stats.shift_delta(moved, pd.Series(MEMBER), 0.5) == stats.shift_delta(
+        there, MEMBER[ORDER], 0.5
+    )
+    np.testing.assert_array_equal(
+        stats.residual_scores(pd.Series(SCORES), moved), stats.residual_scores(SCORES, odds)
+    )
+    np.testing.assert_array_equal(
+        stats.bayes_guesses(pd.Series(SCORES), moved, 40), stats.bayes_guesses(SCORES, odds, 40)
+    )
+    np.testing.assert_array_equal(
+        stats.tamper(pd.Series(guesses), moved, uniforms), stats.tamper(guesses, odds, uniforms)
+    )
+    with pytest.raises(errors.UnmatchedIdsError):
+        stats.match(pd.Series(MEMBER, index=np.arange(M) + 9), moved, uniforms)
