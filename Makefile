@@ -3,12 +3,16 @@ PYTHON ?= python3.11
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Processes of the long validity suite, which goes on where it was interrupted.
+# Processes of the Python tests and of the long validity suite, which goes on where it was interrupted.
 WORKERS ?= 2
+# A file's tests stay together, for what they set up once.
+PYTEST  := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 # A folder or index with a CPU build of torch saves several GB: make demo TORCH_INDEX=<url or folder>
 TORCH_INDEX ?=
 TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)))
 
+# Each target is one command: none of them starts a make that would share its jobs.
+unexport MAKEFLAGS
 export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
@@ -34,7 +38,7 @@ test-rust: $(VENV)/.built
 	cargo test --locked --quiet
 
 test-python: $(VENV)/.built
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 lint: $(VENV)/.built
 	cargo fmt --all --check
@@ -57,7 +61,7 @@ bench: $(VENV)/.built
 validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release
 	cargo test --locked --release -- --ignored
-	$(BIN)/python -m pytest -m validity
+	$(PYTEST) -m validity
 	$(BIN)/leakbound validate --long --workers $(WORKERS) --checkpoint leakbound-out/validity \
 		--table leakbound-out/validity.md
 
