@@ -190,6 +190,25 @@ def test_groups_are_units_with_one_score() -> None:
     assert named.options["groups"] == seen.size
 
 
+@pytest.mark.parametrize("how", ["mean", "max", "log_mean_exp"])
+def test_the_order_of_rows_in_a_group_says_nothing(how: Any) -> None:
+    """Equal scores in another order: sums would round to what tells the order, and so the side."""
+    rng = np.random.default_rng(15)
+    inside = rng.permutation(400) < 200
+    values = np.sort(rng.choice([0.1, 0.2, 0.3], size=(400, 3)), axis=1)
+    member, user = np.repeat(inside, 3), np.repeat(np.arange(400), 3)
+    turned = np.where(inside[:, None], values, values[:, ::-1])
+    made = [Units.of(member, None, user, how).scores(one.ravel()) for one in (values, turned)]
+    assert (made[0] == made[1]).all()
+    claims = [
+        audit(one.ravel(), member, groups=user, aggregate=how).bound for one in (values, turned)
+    ]
+    assert claims[0] == claims[1]
+    tables = [np.column_stack([one.ravel(), one.ravel() ** 2]) for one in (values, turned)]
+    first, second = (Units.of(member, None, user, how).features(table) for table in tables)
+    assert (first == second).all()
+
+
 def test_infinite_scores_of_a_group() -> None:
     values = np.array([np.inf, 1.0, -np.inf, np.inf, 2.0, 4.0, -np.inf, -np.inf])
     member = np.ones(8, bool)
