@@ -168,10 +168,13 @@ class Pairs:
     def drawn(cls, units: Units, seed: int) -> Pairs:
         """Match members with non-members at random, within strata.
 
-        The matching and its coins have a stream of their own. Within a stratum every matching of
-        as many as can be is equally likely, whatever order the examples are stored in.
+        The matching and its coins have a stream of their own, of the seed *and the split*. Within a
+        stratum every matching of as many as can be is equally likely, whatever order the examples
+        are stored in. A stream of the seed alone would leave over the members at the same places of
+        their order for every split: for one seed they could be better or worse than the others.
         """
-        rng = Purpose.PAIRS.rng(seed)
+        split = int.from_bytes(np.packbits(units.member).tobytes(), "big")
+        rng = Purpose.PAIRS.rng(seed, units.count, split)
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1
