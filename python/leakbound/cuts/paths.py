@@ -253,9 +253,7 @@ class Trial:
         if (fixed or self.ranking.examples <= _FEW) and ceiling.value <= _REFERENCE:
             needed = self._needed()
             enough = (
-                f"at least {needed} {'guesses' if fixed else units}"
-                if needed
-                else "other cuts"
+                f"at least {needed} {'guesses' if fixed else units}" if needed else "other cuts"
             )
             return (
                 f"even a perfect attack would reach {down(ceiling.value)} only: {enough} are "

@@ -440,7 +440,7 @@ class Result(Record, ABC):
         members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
         return (
             Metric("AUC", f"{ranking.auc:.3f}", auc),
-            Metric("Examples", f"{ranking.m:,}", members),
+            Metric(self._units.capitalize(), f"{ranking.m:,}", members),
             Metric("Confidence", percent(self.confidence), f"over {self._chance}"),
         )
 

@@ -444,7 +444,11 @@ class AuditResult(Result, ScoreAudit):
     def series(self) -> tuple[Series, ...]:
         """The ranking, as figures show it."""
         bound = self.rounded(self.bound) if self.is_family else number(self.bound)
-        return (Series(f"this {self.subject}", symbol(self.claim), "", MEMBER, bound, self, self._units),)
+        return (
+            Series(
+                f"this {self.subject}", symbol(self.claim), "", MEMBER, bound, self, self._units
+            ),
+        )
 
     @property
     def profile(self) -> Profile | None:

@@ -177,7 +177,12 @@ def _not_said(terms: Terms) -> tuple[str, ...]:
         f"It refers to the worst case of a training procedure, shown on the {terms.units} audited; "
         "it is not the risk of an average person in the data."
     )
-    return (*_NOT_SAID, worst, *(family if terms.at else ()), *(condition if terms.condition else ()))
+    return (
+        *_NOT_SAID,
+        worst,
+        *(family if terms.at else ()),
+        *(condition if terms.condition else ()),
+    )
 
 
 def symbol(claim: Claim) -> str:

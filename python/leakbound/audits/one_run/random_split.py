@@ -100,9 +100,7 @@ def audit_split(
     return result if made is None else challenged(result, made)
 
 
-def _options(
-    units: Units, pairs: Pairs, request: OneRunRequest, unit: str
-) -> dict[str, JsonValue]:
+def _options(units: Units, pairs: Pairs, request: OneRunRequest, unit: str) -> dict[str, JsonValue]:
     more: dict[str, JsonValue] = {
         "relation": "replace",
         "unit": unit,
@@ -128,9 +126,7 @@ def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:
     return (_COINS + follows).replace("{unit}", words.unit).replace("{output}", words.output)
 
 
-def _assumptions(
-    request: OneRunRequest, words: SplitWords, others: str
-) -> tuple[Assumption, ...]:
+def _assumptions(request: OneRunRequest, words: SplitWords, others: str) -> tuple[Assumption, ...]:
     claim, unit = request.claim, words.unit
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     within = "" if request.strata is None else ", within each stratum"
