@@ -170,7 +170,7 @@ def joined(columns: list[RawColumn]) -> RawColumn:
 def numbers_in_words(column: RawColumn) -> str:
     """Say that nearly all words of a column are numbers or dates, and how to have them read so.
 
-    Return "" if they are not. Whole numbers alone are no reason: codes of areas are words of digits.
+    Return "" if they are not. Whole numbers alone are no reason: codes of areas are such words.
     """
     if column.kind != "word":
         return ""
