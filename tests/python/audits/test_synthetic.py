@@ -204,12 +204,12 @@ def test_each_table_is_named_whose_numbers_are_words() -> None:
     members, others = halves(records, 3)
     tables = [{"a": one[:, 0], "b": one[:, 1]} for one in (members, others)]
     made = {"a": np.char.replace((members[:, 0] + 0.25).astype(str), ".", ","), "b": members[:, 1]}
-    result = audit(*tables, made, attacks="attribution")
+    result = audit(tables[0], tables[1], made, attacks="attribution")
     found = [text for text in result.warnings if text.startswith("column 'a' of the synthetic")]
     assert len(found) == 1
     assert "decimal=','" in found[0]
     assert "--decimal ," in found[0]
-    chosen = audit(*tables, made, attacks="attribution", categorical=["a"])
+    chosen = audit(tables[0], tables[1], made, attacks="attribution", categorical=["a"])
     assert not any("decimal" in text for text in chosen.warnings)
 
 
