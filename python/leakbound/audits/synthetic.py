@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import check_length, check_scores, flag, integer, shown
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import (
@@ -20,7 +20,8 @@ from leakbound.attacks.synthetic.columns import (
     same_columns,
 )
 from leakbound.attacks.synthetic.scores import DEFAULT
-from leakbound.audits.one_run.audit import audit_one_run
+from leakbound.audits.one_run.random_split import SplitWords, audit_split
+from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
 from leakbound.errors import (
@@ -30,7 +31,7 @@ from leakbound.errors import (
     OptionTypeError,
     ReferenceTableError,
 )
-from leakbound.results import Assumption, AuditResult
+from leakbound.results import Assumption
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import binomial_tail
 
@@ -42,6 +43,7 @@ _CHALLENGED = 20_000
 _IMPLAUSIBLE = 1e-6
 """p-value below which the reference was not chosen without a look at membership."""
 
+_WORDS = SplitWords(unit="record", output="synthetic table")
 _LABEL_FREE = Assumption(
     "scores without membership",
     "All audited records were put together, sorted by content, and scored by attacks that see "
@@ -200,17 +202,20 @@ def audit_synthetic(
     challenged = audited.size <= _CHALLENGED if challenge is None else challenge
     # In the order of their content, the place of records in a file cannot matter either.
     order = np.argsort(tables.place, kind="stable")
-    result = audit_one_run(
+    result = audit_split(
         {name: values[order] for name, values in scores.items()},
         audited.member[order],
-        claim=claim,
-        confidence=confidence,
-        cuts=cuts,
-        design="random_split",
-        strata=None if audited.strata is None else audited.strata[order],
-        groups=None if audited.groups is None else audited.groups[order],
-        features=tables.points[tables.place][order] if challenged else None,
-        seed=seed,
+        OneRunRequest(
+            claim=claim,
+            confidence=confidence,
+            cuts=cuts,
+            design="random_split",
+            strata=None if audited.strata is None else audited.strata[order],
+            groups=None if audited.groups is None else audited.groups[order],
+            features=tables.points[tables.place][order] if challenged else None,
+            seed=seed,
+        ),
+        _WORDS,
     )
     metrics = similarity(tables, audited.member)
     result = replace(
@@ -220,7 +225,7 @@ def audit_synthetic(
             own=not isinstance(attacks, Mapping),
             reference=reference is not None,
         ),
-        options=_options(result)
+        options=result.options
         | {"reference": reference is not None, "synthetic": len(tables.synthetic)},
         warnings=(*result.warnings, *_warnings(tables, audited, metrics.copies_of_members)),
     )
@@ -361,12 +366,6 @@ def _check_reference(tables: Tables, member: BoolArray) -> None:
             "then records are compared with each other"
         )
         raise ReferenceTableError(message)
-
-
-def _options(result: AuditResult) -> dict[str, JsonValue]:
-    """Return the options in force, in which an example is a record."""
-    unit = {"unit": "record"} if result.options["unit"] == "example" else {}
-    return result.options | unit
 
 
 def _assumptions(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["Layout", "decimal_sign", "parse_layout", "separator_of"]
+__all__ = ["GROUPED", "Layout", "decimal_sign", "parse_layout", "separator_of"]
 
 _SEPARATORS = {",": ",", ";": ";", "tab": "\t", "\\t": "\t", "\t": "\t"}
 _WORDS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -30,7 +30,7 @@ _MEMBERSHIP = {
     "-1": -1,
     "-1.0": -1,
 }
-_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+")
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+")
 """A number whose comma or point may stand between thousands."""
 
 
@@ -135,7 +135,7 @@ def decimal_sign(texts: Iterable[str], separator: str, called: Path, layout: Lay
             if sign in text:
                 signs[sign] = True
                 example[sign] = example[sign] or text.strip()
-                plain[sign] |= _GROUPED.fullmatch(text.strip()) is None
+                plain[sign] |= GROUPED.fullmatch(text.strip()) is None
     if all(signs.values()):
         message = (
             f"{called}: numbers have commas and points ({example[',']!r}, {example['.']!r}): save "

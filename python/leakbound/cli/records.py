@@ -5,19 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.validation import shown
+from leakbound.cli.layouts import GROUPED, Layout, decimal_sign
+from leakbound.cli.tables import read_records, separates
 from leakbound.errors import FeaturesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
-__all__ = ["typed"]
+__all__ = ["read_tables", "typed"]
 
 _MISSING = frozenset({"", "na", "n/a", "nan", "nat", "null", "none", "?"})
 """Words that stand for no value in a column of numbers or dates; among words only the empty one."""
@@ -27,22 +31,69 @@ _CODE = re.compile(r"[+-]?0\d")
 """How codes such as postal codes begin, which are no numbers."""
 
 
-def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[Any]]]:
+def read_tables(paths: Sequence[Path], layout: Layout) -> list[dict[str, NDArray[Any]]]:
+    """Read tables of records whose values are written alike, such that columns are so in all.
+
+    Where no comma separates columns, it may be the decimal sign: as for scores, from all numbers of
+    these files, and refused where it may stand for thousands. `layout.decimal` leaves no doubt.
+    """
+    tables = [read_records(path, layout) for path in paths]
+    separators = [separates(path, layout) for path in paths]
+    return typed(tables, lambda columns: _sign(columns, separators, paths[0], layout))
+
+
+def _sign(
+    columns: Sequence[NDArray[np.str_]], separators: Sequence[str], called: Path, layout: Layout
+) -> str:
+    """Return the decimal sign of those columns of words that are numbers; a point if in doubt."""
+    if layout.decimal:
+        return layout.decimal
+    if "," in separators:
+        return "."
+    seen = {
+        sign: [
+            word
+            for column in columns
+            if _numbers(column, sign) is not None
+            for word in column.tolist()
+            if sign in word
+        ]
+        for sign in ".,"
+    }
+    if all(seen.values()):  # what a point does not explain stays words, and the result says so
+        return "."
+    separator = ";" if ";" in separators else separators[0]
+    return decimal_sign(seen["."] + seen[","], separator, called, layout)
+
+
+def _point(_columns: Sequence[NDArray[np.str_]]) -> str:
+    return "."
+
+
+def typed(
+    tables: Sequence[dict[str, NDArray[Any]]],
+    sign_of: Callable[[Sequence[NDArray[np.str_]]], str] = _point,
+) -> list[dict[str, NDArray[Any]]]:
     """Return tables whose columns of words are numbers or dates if they are so in all tables.
 
     What a column is depends on the values of all tables together: were it decided for each, a value
     would look otherwise in one than in another. A column that is numbers or dates in one of two
-    tables, and nothing of the kind in the other, raises FeaturesError.
+    tables, and nothing of the kind in the other, raises FeaturesError. `sign_of` takes the distinct
+    words of all columns, and returns the decimal sign.
     """
-    names = {name for table in tables for name in table}
     found = [dict(table) for table in tables]
-    for name in names:
-        held = [table[name] for table in tables if name in table]
-        words = [column for column in held if column.dtype.kind == "U"]
-        if not words or len(words) < len(held):
-            continue
-        distinct, which = np.unique(np.concatenate(words), return_inverse=True)
-        read: NDArray[Any] | None = _numbers(distinct)
+    together = {name: _together(tables, name) for name in sorted({n for t in tables for n in t})}
+    columns = {name: words for name, words in together.items() if words is not None}
+    distincts = {
+        name: np.unique(np.concatenate(words), return_inverse=True)
+        for name, words in columns.items()
+    }
+    sign = sign_of([distinct for distinct, _ in distincts.values()])
+    for name, words in columns.items():
+        distinct, which = distincts[name]
+        read: NDArray[Any] | None = _numbers(distinct, sign)
+        if read is None and sign == ",":
+            read = _plain(distinct)
         read = _dates(distinct, name) if read is None else read
         if read is None:
             if len(words) == 2:
@@ -55,6 +106,20 @@ def typed(tables: Sequence[dict[str, NDArray[Any]]]) -> list[dict[str, NDArray[A
     return found
 
 
+def _together(
+    tables: Sequence[dict[str, NDArray[Any]]], name: str
+) -> list[NDArray[np.str_]] | None:
+    """Return a column of all tables that have it, or None where one of them holds no words."""
+    held = [table[name] for table in tables if name in table]
+    return held if all(column.dtype.kind == "U" for column in held) else None
+
+
+def _plain(words: NDArray[np.str_]) -> NDArray[Any] | None:
+    """Return numbers with a decimal point, unless each may stand between thousands."""
+    points = [word for word in words.tolist() if "." in word]
+    return None if all(GROUPED.fullmatch(word) for word in points) else _numbers(words, ".")
+
+
 def _check_alike(first: NDArray[np.str_], second: NDArray[np.str_], name: str) -> None:
     """Check that two tables do not write a column in two ways, of which one can be read."""
     tables = [
@@ -63,7 +128,12 @@ def _check_alike(first: NDArray[np.str_], second: NDArray[np.str_], name: str) -
     ]
     if math.comb(sum(map(len, tables)), len(tables[0])) * _BY_CHANCE < 1:
         return
-    for kind, read in (("numbers", _number), ("dates", dt.datetime.fromisoformat)):
+    ways: tuple[tuple[str, Callable[[str], object]], ...] = (
+        ("numbers", _number),
+        ("numbers", partial(_number, sign=",")),
+        ("dates", dt.datetime.fromisoformat),
+    )
+    for kind, read in ways:
         for one, other in (tables, tables[::-1]):
             if all(_reads(word, read) for word in one) and not any(
                 _reads(word, read) for word in other
@@ -84,14 +154,14 @@ def _reads(word: str, read: Callable[[str], object]) -> bool:
     return True
 
 
-def _number(word: str) -> float:
-    if "_" in word or _CODE.match(word):
+def _number(word: str, sign: str = ".") -> float:
+    if "_" in word or _CODE.match(word) or (sign == "," and "." in word):
         raise ValueError(word)
-    return float(word)
+    return float(word.replace(sign, "."))
 
 
-def _numbers(words: NDArray[np.str_]) -> NDArray[Any] | None:
-    return _read(words, _number, np.float64(np.nan))
+def _numbers(words: NDArray[np.str_], sign: str) -> NDArray[Any] | None:
+    return _read(words, partial(_number, sign=sign), np.float64(np.nan))
 
 
 def _dates(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:

@@ -13,12 +13,15 @@ from leakbound.cli.audits import (
     Claimed,
     Confidence,
     Cuts,
+    Decimal,
     Family,
     Json,
     Out,
+    Separator,
     Strict,
     conclude,
 )
+from leakbound.cli.layouts import parse_layout
 from leakbound.cli.options import (
     CLAIM_OF,
     for_replacing,
@@ -27,8 +30,7 @@ from leakbound.cli.options import (
     parse_columns,
     parse_cuts,
 )
-from leakbound.cli.records import typed
-from leakbound.cli.tables import read_records
+from leakbound.cli.records import read_tables
 
 __all__ = ["SYNTHETIC", "synthetic"]
 
@@ -45,7 +47,7 @@ SYNTHETIC = (
     "[dim]Needs: pip install 'leakbound\\[ml]'[/]"
 )
 
-_FILE = "A table with one row per record: .csv, .npz or .parquet."
+_FILE = "A table with one row per record: .csv, .tsv, .jsonl, these with .gz, .npz or .parquet."
 
 
 @app.command("synthetic", help=SYNTHETIC)
@@ -93,6 +95,8 @@ def synthetic(
     categorical: Annotated[
         str, typer.Option(metavar="COL,COL", help="Columns of numbers that are codes.")
     ] = "",
+    sep: Separator = "",
+    decimal: Decimal = "",
     confidence: Confidence = 0.95,
     cuts: Cuts = "auto",
     seed: Annotated[
@@ -109,12 +113,13 @@ def synthetic(
         policy = parse_cuts(cuts)
         names = parse_columns(attacks)
         codes = parse_columns(categorical) if categorical else []
+        layout = parse_layout("", "", sep, decimal)
         if out is not None:
             output.prepare(out)
         with output.waiting("Reading the tables"):
-            inside, outside = typed([read_records(members), read_records(nonmembers)])
-            (table,) = typed([read_records(made)])
-            third = None if reference is None else typed([read_records(reference)])[0]
+            inside, outside = read_tables([members, nonmembers], layout)
+            (table,) = read_tables([made], layout)
+            third = None if reference is None else read_tables([reference], layout)[0]
         result = audit_synthetic(
             inside,
             outside,

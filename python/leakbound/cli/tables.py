@@ -303,24 +303,36 @@ def read_propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
     return np.asarray(ExampleOrder(_words(ids)).placed(listed, str(path)))
 
 
-def read_records(path: Path) -> dict[str, NDArray[Any]]:
+def read_records(path: Path, layout: Layout = _PLAIN) -> dict[str, NDArray[Any]]:
     """Read all columns of a table of records: words from csv, otherwise what the file holds."""
-    names_of, _ = _format(path)
+    names_of, _ = _format(path, layout)
     names = names_of(path)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         message = f"{path} has {names.count(twice[0])} columns named {twice[0]!r}: keep one"
         raise InputFileError(message)
     readers: dict[str, Any] = {".npz": _npz, ".parquet": _parquet_records}
-    columns: dict[str, NDArray[Any]] = readers.get(_kind(path), _csv_words)(path, names, names)
+    reader = readers.get(_kind(path), partial(_csv_words, layout=layout))
+    columns: dict[str, NDArray[Any]] = reader(path, names, names)
     if not columns or 0 in {len(values) for values in columns.values()}:
         message = f"{path} has a header and no rows: it needs one row for each record"
         raise InputFileError(message)
     return columns
 
 
-def _csv_words(path: Path, names: Sequence[str], _: Sequence[str]) -> dict[str, NDArray[Any]]:
-    rows = [row for _, row in _lines(path)]
+def separates(path: Path, layout: Layout = _PLAIN) -> str:
+    """Return what separates the columns of a table in text; a comma for other tables."""
+    if _kind(path) not in _IN_TEXT:
+        return ","
+    with _opened(path) as file:
+        return rows_of(file, path, layout).separator
+
+
+def _csv_words(
+    path: Path, names: Sequence[str], _: Sequence[str], layout: Layout
+) -> dict[str, NDArray[Any]]:
+    with _opened(path) as file:
+        rows = [row for _, row in rows_of(file, path, layout).lines]
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     return {
         name: np.char.strip(np.array(column, dtype=np.str_))
@@ -620,12 +632,6 @@ def columns_of(
     return columns | {name: np.array(words) for name, words in texts.items()}
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every row."""
-    with _opened(path) as file:
-        yield from rows_of(file, path).lines
-
-
 def _decimal(text: str, path: Path, line: int, name: str, sign: str = ".") -> float:
     other = "." in text and sign == ","  # would stand for thousands
     try:
@@ -689,7 +695,7 @@ def _npz_names(path: Path) -> list[str]:
 
 
 def _npz(
-    path: Path, _: Sequence[str], picked: Sequence[str], _text: frozenset[str]
+    path: Path, _: Sequence[str], picked: Sequence[str], _text: frozenset[str] = _TEXT
 ) -> dict[str, NDArray[Any]]:
     with _archive(path) as archive:
         arrays = {name: archive[name] for name in picked}

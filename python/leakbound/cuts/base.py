@@ -120,6 +120,8 @@ class Game(ABC):
     name: str = "scores"
     break_ties: bool = False
     recall: float = 1.0
+    units: ClassVar[str] = "examples"
+    """What is guessed about, in words."""
 
     @property
     @abstractmethod
@@ -288,5 +290,8 @@ class Policy(ABC):
     def audit(self, game: Game, level: float, /) -> Finding:
         """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
 
-    def check(self, examples: int) -> None:  # noqa: B027 (most policies suit any number)
-        """Raise OptionError if the policy asks for more guesses than there are examples."""
+    def check(self, examples: int, units: str = "examples") -> None:  # noqa: B027 (most suit any)
+        """Raise OptionError if the policy asks for more guesses than there are examples, or pairs.
+
+        `units` is what messages call them.
+        """

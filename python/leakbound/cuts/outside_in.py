@@ -84,10 +84,10 @@ class OutsideIn(PathPolicy):
         """See `PathPolicy.orders`: one path is cut."""
         return ORDERS[sides][-1:]
 
-    def check(self, examples: int) -> None:
+    def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
         if self.levels is not None:
-            check_levels(type(self).__name__, self.levels, examples)
+            check_levels(type(self).__name__, self.levels, examples, units)
 
     def with_size(self, _guesses: int, examples: int, /) -> Self:
         """See `PathPolicy.with_size`: levels beyond the examples are left out."""
@@ -214,11 +214,13 @@ def named_levels(levels: object) -> tuple[int, ...]:
     return named
 
 
-def check_levels(policy: str, levels: Sequence[int], examples: int) -> None:
+def check_levels(
+    policy: str, levels: Sequence[int], examples: int, units: str = "examples"
+) -> None:
     """Raise OptionError if a policy asks for more guesses than there are examples."""
     if levels[-1] > examples:
         message = (
             f"cuts={policy}(levels=[…, {levels[-1]}]) asks for more guesses than there are "
-            f"examples ({examples})"
+            f"{units} ({examples})"
         )
         raise OptionError(message)

@@ -1,13 +1,14 @@
 """A game of pairs: which of two examples is the member, where a fair coin of its own decided."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.cuts.base import ScoreGame, Shown, untied
+from leakbound.cuts.warnings import tied_share
 
 __all__ = ["PairGame"]
 
@@ -23,6 +24,7 @@ class PairGame(ScoreGame):
     scores as given, which figures show.
     """
 
+    units: ClassVar[str] = "pairs"
     sides: Sides = "pairs"
     member_scores: FloatArray
     other_scores: FloatArray
@@ -54,6 +56,10 @@ class PairGame(ScoreGame):
             guessed = np.ones(self.examples, dtype=np.bool_)
         first = self.scores[guessed] >= 0
         return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
+
+    def tied(self, ranking: _core.Ranking) -> str:
+        """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
+        return tied_share(ranking, "pairs", "difference")
 
     def shown(self) -> Shown:
         """Return scores and membership of the examples in pairs, for figures."""

@@ -56,7 +56,7 @@ class PathPolicy(Policy):
 
     def audit(self, game: Game, level: float, /) -> Finding:
         """See `Policy.audit`: the best of all paths that serve the sides."""
-        self.check(game.examples)
+        self.check(game.examples, game.units)
         ranking, notes = game.ranking(), tuple[str, ...]()
         if game.break_ties and ranking.tied:
             notes = order_warnings(game.tied(ranking))
@@ -153,9 +153,9 @@ class DerivedPolicy(PathPolicy, Generic[B]):
         """See `PathPolicy.orders`."""
         return self.base.orders(sides)
 
-    def check(self, examples: int) -> None:
+    def check(self, examples: int, units: str = "examples") -> None:
         """See `Policy.check`."""
-        self.base.check(examples)
+        self.base.check(examples, units)
 
     def at_level(self, level: float, /) -> PathPolicy:
         """See `PathPolicy.at_level`."""
@@ -233,7 +233,7 @@ class Trial:
         )
 
     def _warnings(self, game: Game, ceiling: Lazy[float]) -> tuple[str, ...]:
-        notes = (self._tied(game), self._moved(), self._limit(ceiling))
+        notes = (self._tied(game), self._moved(), self._limit(ceiling, game.units))
         inverted = inverted_warnings(game.rated(self.ranking))
         return inverted + tuple(note for note in notes if note)
 
@@ -248,14 +248,12 @@ class Trial:
             return ""
         return f"the cut moved from {fixed} to {guesses} guesses, the end of a block of tied scores"
 
-    def _limit(self, ceiling: Lazy[float]) -> str:
+    def _limit(self, ceiling: Lazy[float], units: str) -> str:
         best, fixed = self.best, self.policy.fixed_guesses is not None
         if (fixed or self.ranking.examples <= _FEW) and ceiling.value <= _REFERENCE:
             needed = self._needed()
             enough = (
-                f"at least {needed} {'guesses' if fixed else 'examples'}"
-                if needed
-                else "other cuts"
+                f"at least {needed} {'guesses' if fixed else units}" if needed else "other cuts"
             )
             return (
                 f"even a perfect attack would reach {down(ceiling.value)} only: {enough} are "
@@ -264,7 +262,7 @@ class Trial:
         if best.successes > _NEAR * best.cut and best.logit >= _NEAR * ceiling.value:
             return (
                 f"the bound is close to {down(ceiling.value)}, all that a perfect attack would "
-                "have reached: more examples may show more"
+                f"have reached: more {units} may show more"
             )
         return ""
 

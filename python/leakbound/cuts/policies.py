@@ -85,9 +85,9 @@ class KLScan(PathPolicy):
             "over the path, from a boundary-crossing recursion, is inverted (Buehler 1957)."
         )
 
-    def check(self, examples: int) -> None:
+    def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if `min_guesses` exceeds the number of examples."""
-        _check_guesses(self.min_guesses or 1, examples, "KLScan(min_guesses=…)")
+        _check_guesses(self.min_guesses or 1, examples, units, "KLScan(min_guesses=…)")
 
     def at_level(self, level: float, /) -> "KLScan":
         """See `PathPolicy.at_level`: `kappa` and `min_guesses` are filled in."""
@@ -329,9 +329,9 @@ class Fixed(GridPolicy, LimitPolicy):
         """See `LimitPolicy.split_orders`: all."""
         return ORDERS[sides]
 
-    def check(self, examples: int) -> None:
+    def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        _check_guesses(self.guesses, examples, "Fixed(guesses=…)")
+        _check_guesses(self.guesses, examples, units, "Fixed(guesses=…)")
 
     def bound(self, path: _core.Path, level: float, /) -> BestCut:
         """See `PathPolicy.bound`."""
@@ -435,11 +435,11 @@ class Uncorrected(PathPolicy):
         return _core.pointwise_curve(path, beta=level, statistic="clopper-pearson", points=points)
 
 
-def _check_guesses(guesses: int, examples: int, what: str) -> None:
+def _check_guesses(guesses: int, examples: int, units: str, what: str) -> None:
     if guesses > examples:
         message = (
             f"cuts={what.replace('…', str(guesses))} asks for more guesses than there are "
-            f"examples ({examples})"
+            f"{units} ({examples})"
         )
         raise OptionError(message)
 

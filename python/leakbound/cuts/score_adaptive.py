@@ -69,13 +69,13 @@ class ScoreAdaptive(Policy):
         )
         raise IncompatibleOptionsError(message)
 
-    def check(self, examples: int) -> None:
+    def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
-        check_levels(type(self).__name__, self.levels, examples)
+        check_levels(type(self).__name__, self.levels, examples, units)
 
     def choose(self, game: Game) -> tuple[int, dict[str, JsonValue]]:
         """Return the level that scores suggest, and what options say of the choice."""
-        self.check(game.examples)
+        self.check(game.examples, game.units)
         count = game.outlying()
         distance = np.abs(np.log(np.array(self.levels) / max(1, count)))
         guesses = self.levels[int(np.argmin(distance))]

@@ -73,7 +73,7 @@ class SplitTest(Policy):
         """See `Policy.audit`: choose path and guesses on one part, test them on the other."""
         if game.break_ties:
             game = game.without_ties()
-        chosen, tested = game.parts(_size(game.examples, self.split.fraction))
+        chosen, tested = game.parts(_size(game.examples, self.split.fraction, game.units))
         part, ranking = chosen.ranking(), tested.ranking()
         order, guesses = self._choice(part, tested.examples, game.sides, level)
         guesses = min(guesses, self.test.path(ranking, order).guesses)
@@ -101,9 +101,9 @@ class SplitTest(Policy):
         return order, chosen
 
 
-def _size(examples: int, fraction: float) -> int:
+def _size(examples: int, fraction: float, units: str) -> int:
     """Return how many examples choose; at least two are left on either side."""
     if examples < 4:
-        message = f"Split needs at least 2 examples in each part, got {examples} in all"
+        message = f"Split needs at least 2 {units} in each part, got {examples} in all"
         raise OptionError(message)
     return min(max(2, round(fraction * examples)), examples - 2)

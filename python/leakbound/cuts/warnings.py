@@ -12,12 +12,12 @@ _TIED = 0.1
 """Share of tied examples from which fewer ties may show more."""
 
 
-def tied_share(ranking: _core.Ranking) -> str:
+def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "score") -> str:
     """Return how many examples share their score with another, in words; "" if few."""
     share = ranking.tied / ranking.examples
     if share <= _TIED:
         return ""
-    return f"{100 * share:.0f}% of the examples share their score with another; "
+    return f"{100 * share:.0f}% of the {units} share their {value} with another; "
 
 
 def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class Terms:
     """For a family, the δ at which ε is converted."""
     condition: str = ""
     """What has to be right, as in "if the propensities are right"."""
+    units: str = "examples"
+    """What was audited, as in "these examples"."""
 
     @property
     def within(self) -> str:
@@ -170,7 +172,7 @@ class Ranking(Protocol):
 
 @dataclass(frozen=True)
 class Series:
-    """One ranking in a figure: what it and its bound are called, its colour, and its bound."""
+    """One ranking in a figure: what it, its bound and what it ranks are called, and its colour."""
 
     name: str
     symbol: str
@@ -178,6 +180,7 @@ class Series:
     colour: str
     bound: str
     ranking: Ranking
+    units: str = "examples"
 
 
 class PrivacyCurve(Protocol):

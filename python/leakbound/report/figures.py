@@ -307,7 +307,12 @@ def plot_histogram(result: Drawable, ax: Axes | None = None) -> Axes:
         edges = np.append(histogram.edges[first], histogram.edges[-1])
         counts = (histogram.members, histogram.non_members)
         draw_classes(ax, edges, *(np.add.reduceat(one, first) for one in counts))
-        name_axes(ax, "Scores", "score (higher: more likely a member)", "examples per bin")
+        name_axes(
+            ax,
+            "Scores",
+            "score (higher: more likely a member)",
+            f"{result.series[0].units} per bin",
+        )
         ax.set_title("Scores", pad=20)
     return ax
 

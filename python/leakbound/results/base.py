@@ -143,6 +143,7 @@ class Result(Record, ABC):
             else f"(ε, {delta:g})-differential privacy",
             bound=f"ε < {number(self.epsilon_bound)}",
             condition=self.condition,
+            units=self._units,
         )
 
     @property
@@ -200,7 +201,7 @@ class Result(Record, ABC):
                 f"ε is at least {bound}{terms.at}{terms.within} {sure}: this audit proves little, "
                 "and a stronger one may prove more."
             )
-        examples = f"with these {self._ranking.m:,} examples"
+        examples = f"with these {self._ranking.m:,} {self._units}"
         if self.epsilon_ceiling > 0:
             return (
                 "Nothing could be refuted. A perfect attack would have reached "
@@ -228,6 +229,11 @@ class Result(Record, ABC):
     def _replaced(self) -> str:
         """What is replaced by another, in words after a claim; "" where it is added or removed."""
         return ""
+
+    @property
+    def _units(self) -> str:
+        """What the audit counts, in words."""
+        return f"{self.options.get('unit', 'example')}s"
 
     @property
     def _chance(self) -> str:
@@ -329,7 +335,7 @@ class Result(Record, ABC):
             return f"The claimed {claim} cannot be tested: an exploratory number refutes nothing."
         return (
             f"Inconclusive: the claimed {claim} is out of reach, since with these "
-            f"{self._ranking.m:,} examples even a perfect attack could not refute it."
+            f"{self._ranking.m:,} {self._units} even a perfect attack could not refute it."
         )
 
     @abstractmethod
@@ -434,7 +440,7 @@ class Result(Record, ABC):
         members = f"{ranking.members:,} members, {ranking.m - ranking.members:,} not"
         return (
             Metric("AUC", f"{ranking.auc:.3f}", auc),
-            Metric("Examples", f"{ranking.m:,}", members),
+            Metric(self._units.capitalize(), f"{ranking.m:,}", members),
             Metric("Confidence", percent(self.confidence), f"over {self._chance}"),
         )
 

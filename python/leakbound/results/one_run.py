@@ -444,7 +444,11 @@ class AuditResult(Result, ScoreAudit):
     def series(self) -> tuple[Series, ...]:
         """The ranking, as figures show it."""
         bound = self.rounded(self.bound) if self.is_family else number(self.bound)
-        return (Series(f"this {self.subject}", symbol(self.claim), "", MEMBER, bound, self),)
+        return (
+            Series(
+                f"this {self.subject}", symbol(self.claim), "", MEMBER, bound, self, self._units
+            ),
+        )
 
     @property
     def profile(self) -> Profile | None:
@@ -513,6 +517,7 @@ class AuditResult(Result, ScoreAudit):
             however=f"however {size} its {name}",
             at=at,
             condition=self.condition,
+            units=self._units,
         )
 
     @property
@@ -563,7 +568,7 @@ class AuditResult(Result, ScoreAudit):
                     "canaries may still reveal leakage."
                 ),
             )
-        return ("This is not evidence of privacy: audit more examples.",)
+        return (f"This is not evidence of privacy: audit more {self._units}.",)
 
     def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:  # noqa: ARG002 (none here)
         delta = DELTA if self.is_family else self.claim.delta
@@ -588,7 +593,11 @@ class AuditResult(Result, ScoreAudit):
                 number(self.epsilon_bound),
                 kind.tag + self._replaced,
             ),
-            Metric("Ceiling" + at, number(self.epsilon_ceiling), "a perfect attack, same examples"),
+            Metric(
+                "Ceiling" + at,
+                number(self.epsilon_ceiling),
+                f"a perfect attack, same {self._units}",
+            ),
             Metric("Correct guesses", f"{self.correct:,} of {self.guesses:,}", PATHS[self.path]),
             *self._common_metrics("0.5 is guessing"),
         )
@@ -640,7 +649,7 @@ class AuditResult(Result, ScoreAudit):
             **({"relation": f"replace one {self.options['unit']}"} if self._replaced else {}),
             "confidence": percent(self.confidence),
             "correct guesses": f"{self.correct} of {self.guesses} ({self.path})",
-            "examples": f"{self.m}, of which {self.members} members",
+            self._units: f"{self.m}, of which {self.members} members",
             "AUC": f"{self.auc:.3f}",
             "a perfect attack reaches": self.rounded(self.ceiling),
         }

@@ -68,10 +68,6 @@ _NOT_SAID = (
         "A bound of 0 is not evidence of privacy. Compare it with the ceiling, which a perfect "
         "attack would have reached."
     ),
-    (
-        "It refers to the worst case of a training procedure, shown on the examples audited; it is "
-        "not the risk of an average person in the data."
-    ),
 )
 MEANINGS: dict[Kind, Meaning] = {
     "estimate": Meaning(
@@ -158,7 +154,7 @@ def _nothing_refuted(terms: Terms) -> tuple[str, ...]:
         ),
         (
             f"A guarantee with ε{terms.at} at or above the ceiling could not have been refuted by "
-            "any attack on these examples."
+            f"any attack on these {terms.units}."
         ),
         _SEARCH,
     )
@@ -177,7 +173,16 @@ def _not_said(terms: Terms) -> tuple[str, ...]:
             "explained by the features alone."
         ),
     )
-    return (*_NOT_SAID, *(family if terms.at else ()), *(condition if terms.condition else ()))
+    worst = (
+        f"It refers to the worst case of a training procedure, shown on the {terms.units} audited; "
+        "it is not the risk of an average person in the data."
+    )
+    return (
+        *_NOT_SAID,
+        worst,
+        *(family if terms.at else ()),
+        *(condition if terms.condition else ()),
+    )
 
 
 def symbol(claim: Claim) -> str:

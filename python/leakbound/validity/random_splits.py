@@ -37,6 +37,8 @@ _EPSILON = 1.5
 _MU = 1.0
 _DELTA = 0.01
 _MISSES = 0.05
+_UNLUCKY = 7
+"""A seed whose places of members, were they those of every split, had higher scores than others."""
 
 Mechanism: TypeAlias = Literal["noise", "response", "tied", "failing", "gaussian"]
 Design: TypeAlias = Literal["plain", "stratified", "grouped"]
@@ -160,6 +162,12 @@ def _across_strata(seed: int, *, declared: bool) -> AuditResult:
     member = np.concatenate([rng.permutation(100) < 75, rng.permutation(100) < 25])
     scores = rng.normal(size=200) - 5.0 * strata
     return _audited(scores, member, seed, strata=strata if declared else None)
+
+
+def _one_seed(seed: int) -> AuditResult:
+    """Audit rows in the order of their scores, which know nothing, with one seed for all splits."""
+    member = _rng(seed).permutation(1000) < 800
+    return _audited(np.exp(0.0066 * np.arange(1000)), member, _UNLUCKY)
 
 
 def _sorted(seed: int, *, features: bool) -> AuditResult:
@@ -299,6 +307,7 @@ def split_cases() -> Iterator[Case]:
     across = partial(_across_strata, declared=False)
     yield trap(truth="pairs-across-strata", trial=_Claims(across))
     yield sound(truth="pairs-within-strata", trial=_Claims(partial(_across_strata, declared=True)))
+    yield sound(truth="rows-by-score-one-seed", trial=_Claims(_one_seed))
     yield trap(truth="split-by-time", trial=_Claims(partial(_sorted, features=False)))
     yield trap(
         truth="best-of-20-checkpoints",

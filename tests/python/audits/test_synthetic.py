@@ -1,5 +1,6 @@
 """Audits of synthetic data: power, validity, and what they refuse."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 import leakbound as lb
 from leakbound import errors
 from leakbound.attacks.synthetic import ATTACKS
+from leakbound.attacks.synthetic.columns import numbers_in_words, read_columns
 
 REAL = {"breast cancer": load_breast_cancer, "diabetes": load_diabetes}
 
@@ -77,6 +79,37 @@ def test_the_winner_and_the_others_are_told() -> None:
     assert lb.SyntheticResult.from_json(result.to_json()) == result
 
 
+@pytest.mark.parametrize("made", ["copies", "noise", "few", "people"])
+def test_texts_are_about_records_and_a_generator(made: str, tmp_path: Path) -> None:
+    """No result says example where a record is meant, or model where the generator is."""
+    rng = np.random.default_rng(14)
+    records = rng.normal(size=(200, 3))
+    table = {str(place): column for place, column in enumerate(records.T)}
+    table |= {"person": np.arange(200) // 2}
+    size = {"few": 6}.get(made, 200)
+    members, others = (
+        {name: column[rows] for name, column in table.items()}
+        for rows in (slice(0, size // 2), slice(size // 2, size))
+    )
+    copies = records[: size // 2] + rng.normal(0, 3 if made == "noise" else 0.01, (size // 2, 3))
+    output = {str(place): column for place, column in enumerate(copies.T)}
+    if made != "people":
+        output |= {"person": members["person"]}
+    moved = {"groups": "person"} if made == "people" else {}
+    result = audit(members, others, output, attacks="attribution", **moved)
+    for claim in ({"epsilon": 0.5}, {"epsilon": 30.0}):
+        told = result.with_check(**claim, relation="replace")
+        told.report(tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        page = re.sub(r"(?s)<(style|script).*?</\1>|<[^>]+>", " ", page)
+        said = [told.theorem, told.headline(), *told.evidence(), *told.warnings, str(told), page]
+        said += [one.name + one.statement for one in told.assumptions]
+        for text in said:
+            own = re.sub("with pairs in place of examples|challenge.model", "", text)
+            assert not re.search(r"(?i)\b(examples?|models?)\b", own), text
+    assert result.options["unit"] == ("user" if moved else "record")
+
+
 def test_a_report_shows_similarity_beside_the_bound(tmp_path: Path) -> None:
     members, others = halves(load_wine(return_X_y=True)[0], 7)
     audit(members, others, members + 0.01, attacks="attribution").report(tmp_path / "report.html")
@@ -142,6 +175,42 @@ def test_a_reference_chosen_by_membership_is_refused() -> None:
     third = load_wine(return_X_y=True)[0][:20] + 1
     result = audit(members, others, members[:50], reference=third, attacks="attribution")
     assert result.assumptions[-1].name == "reference chosen without membership"
+
+
+WRITTEN: list[tuple[list[str], str]] = [
+    (["1,5", "-0,25", "3", ",5", "1.234,5"], "numbers with a decimal comma, such as ',5'"),
+    (["1.5", "2.25", "3"], "numbers with a decimal point, such as '1.5', as text"),
+    (["1,234.5", "7", "0.5"], "numbers with a decimal point, such as '0.5'"),
+    (["31/05/2024", "01/06/2024", "2/6/2024"], "dates, such as '01/06/2024'"),
+    (["1.5"] * 19 + ["unknown"], "1 of 20 values are none, such as 'unknown'; leave these missing"),
+    (["1,5"] * 19 + ["ca. 5"], "1 of 20 values are none, such as 'ca. 5'; read it with decimal"),
+    (["53111", "10115", "80331"], ""),
+    (["007", "1,5", "01,5", "02,5"], ""),
+    (["1,2", "1,2,3", "3,4,5", "2"], ""),
+    (["red", "1.5"], ""),
+]
+
+
+@pytest.mark.parametrize(("values", "words"), WRITTEN)
+def test_numbers_and_dates_in_words_are_said(values: list[str], words: str) -> None:
+    """A column that nearly all are numbers of is named, with what would have it read so."""
+    said = numbers_in_words(read_columns({"a": np.array(values)}, "the table")["a"])
+    assert said == "" if not words else words in said
+
+
+def test_each_table_is_named_whose_numbers_are_words() -> None:
+    """The records are numbers; the table that was made has decimal commas."""
+    records = np.arange(80.0)[:, None] / 4 + np.zeros((1, 2))
+    members, others = halves(records, 3)
+    tables = [{"a": one[:, 0], "b": one[:, 1]} for one in (members, others)]
+    made = {"a": np.char.replace((members[:, 0] + 0.25).astype(str), ".", ","), "b": members[:, 1]}
+    result = audit(tables[0], tables[1], made, attacks="attribution")
+    found = [text for text in result.warnings if text.startswith("column 'a' of the synthetic")]
+    assert len(found) == 1
+    assert "decimal=','" in found[0]
+    assert "--decimal ," in found[0]
+    chosen = audit(tables[0], tables[1], made, attacks="attribution", categorical=["a"])
+    assert not any("decimal" in text for text in chosen.warnings)
 
 
 def test_an_attack_that_says_nothing_guesses_at_random() -> None:

@@ -80,6 +80,73 @@ def test_csv_and_parquet_are_read_alike(tables: dict[str, pd.DataFrame], tmp_pat
     assert digests[0] == digests[1]
 
 
+GERMAN = {"sep": ";", "decimal": ","}
+
+
+@pytest.mark.parametrize(
+    ("records", "made", "more"),
+    [
+        (GERMAN, GERMAN, []),
+        (GERMAN, {}, []),
+        ({"sep": "\t", "decimal": ","}, GERMAN, ["--decimal", ","]),
+        ({"decimal": ","}, {"decimal": ","}, ["--decimal", ","]),
+        ({"decimal": ","}, {}, ["--decimal", ","]),
+    ],
+)
+def test_decimal_commas_are_read_as_points_are(
+    records: dict[str, str],
+    made: dict[str, str],
+    more: list[str],
+    tables: dict[str, pd.DataFrame],
+    tmp_path: Path,
+) -> None:
+    expected = json.loads(leakbound("synthetic", *written(tmp_path, tables), "--json").out)
+    options: list[object] = ["--attacks", "attribution,density_ratio", "--json", *more]
+    for name, frame in tables.items():
+        how: dict[str, Any] = made if name == "synthetic" else records
+        frame.to_csv(tmp_path / f"{name}.csv", index=False, **how)
+        options += [f"--{name}", tmp_path / f"{name}.csv"]
+    answer = leakbound("synthetic", *options)
+    assert answer.code == 0, answer.err
+    found = json.loads(answer.out)
+    assert found["provenance"]["sha256"] == expected["provenance"]["sha256"]
+    assert found["bound"] == expected["bound"] > 2
+
+
+def test_a_comma_that_may_be_something_else_is_said_or_refused(
+    tables: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    quoted = written(tmp_path, tables)
+    for name, frame in tables.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False, decimal=",")
+    answer = leakbound("synthetic", *quoted)
+    assert "column 'height' of the records holds numbers with a decimal comma" in answer.out
+    assert "--decimal ," in answer.out
+    thousands = {
+        name: pd.DataFrame({"pay": [f"{i % 8 + 1},{i % 800 + 100}" for i in range(len(frame))]})
+        for name, frame in tables.items()
+    }
+    for name, frame in thousands.items():
+        frame.assign(k=1).to_csv(tmp_path / f"{name}.csv", index=False, sep=";")
+    assert (
+        "may have a decimal comma or stand for thousands" in leakbound("synthetic", *quoted).refusal
+    )
+    assert leakbound("synthetic", *quoted, "--decimal", ",").code == 0
+
+
+def test_archives_of_arrays(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    records = rng.normal(size=(200, 2))
+    parts = (records[:100], records[100:], records[:100] + 0.01)
+    options: list[object] = ["--attacks", "attribution"]
+    for name, part in zip(FILES, parts, strict=True):
+        np.savez(tmp_path / f"{name}.npz", a=part[:, 0], b=part[:, 1])
+        options += [f"--{name}", tmp_path / f"{name}.npz"]
+    answer = leakbound("synthetic", *options)
+    assert answer.code == 0, answer.err
+    assert answer.out.startswith("This generator leaks")
+
+
 def test_claims_and_exit_codes(tables: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     options = written(tmp_path, tables | {"synthetic": people(200, 2)})
     for claim, code in (("", 0), ("eps=1", 0), ("eps=30", 3), ("eps=0.1,delta=0.5", 3)):

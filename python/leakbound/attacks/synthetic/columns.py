@@ -3,6 +3,7 @@
 import datetime as dt
 import numbers
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -18,6 +19,7 @@ __all__ = [
     "RawColumn",
     "TableInput",
     "joined",
+    "numbers_in_words",
     "pooled",
     "read_columns",
     "same_columns",
@@ -29,6 +31,19 @@ ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empt
 
 _LISTED = 5
 """Names that a message lists."""
+_NEARLY = 0.9
+"""Share of numbers from which a column of words may be meant as one."""
+_WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)")
+"""Without zeros in front, as codes have them."""
+_FRACTIONS = {
+    sign: re.compile(
+        rf"[+-]?(0|[1-9]\d*|[1-9]\d{{0,2}}([{other} ']\d{{3}})+)?[{sign}]\d+([eE][+-]?\d+)?"
+    )
+    for sign, other in (",.", ".,")
+}
+"""Numbers by their decimal sign, with something between thousands or nothing."""
+_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d{2}|\d{4})( .*)?|\d{4}([./])\d{1,2}\4\d{1,2}( .*)?")
+"""Dates in words, in another order than 2024-05-31 or with other signs."""
 _DOUBLE = np.dtype(np.float64)
 _KINDS: dict[ColumnKind, str] = {
     "number": "numbers",
@@ -150,6 +165,46 @@ def joined(columns: list[RawColumn]) -> RawColumn:
         for column in columns
     ]
     return RawColumn(np.concatenate(parts), missing, kind)
+
+
+def numbers_in_words(column: RawColumn) -> str:
+    """Say that nearly all words of a column are numbers or dates, and how to have them read so.
+
+    Return "" if they are not. Whole numbers alone are no reason: codes of areas are such words.
+    """
+    if column.kind != "word":
+        return ""
+    words, counts = np.unique(column.values[~column.missing], return_counts=True)
+    listed, known = words.tolist(), int(counts.sum())
+    dates = np.array([_DATE.fullmatch(word) is not None for word in listed])
+    if counts[dates].sum() >= _NEARLY * known:
+        example = str(words[dates][0])
+        return f"holds dates, such as {example!r}: taken as words; write them as 2024-05-31"
+    whole = np.array([_WHOLE.fullmatch(word) is not None for word in listed])
+    fractions = {
+        sign: np.array([form.fullmatch(word) is not None for word in listed])
+        for sign, form in _FRACTIONS.items()
+    }
+    sign = max(fractions, key=lambda one: int(counts[fractions[one]].sum()))
+    others = ~(whole | fractions[sign])
+    left = int(counts[others].sum())
+    if not fractions[sign].any() or left > (1 - _NEARLY) * known:
+        return ""
+    example = str(words[fractions[sign]][0])
+    found = f"numbers with a decimal {'comma' if sign == ',' else 'point'}, such as {example!r}"
+    if not left and sign == ".":
+        return f"holds {found}, as text: taken as words; give them as numbers"
+    rest = (
+        f"{left:,} of {known:,} values are none, such as {str(words[others][0])!r}; "
+        if left
+        else ""
+    )
+    how = (
+        "read it with decimal=',' (pandas.read_csv) or --decimal , and nothing between thousands"
+        if sign == ","
+        else "leave these missing"
+    )
+    return f"holds {found}: taken as words; {rest}{how}"
 
 
 def _named(table: Any, name: str) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,
     joined,
+    numbers_in_words,
     read_columns,
     same_columns,
 )
@@ -163,6 +164,11 @@ class Tables:
         blocks, notes = list[FloatArray](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
+            if name not in categorical:
+                said = {which: numbers_in_words(one[name]) for which, one in read.items()}
+                notes += [
+                    f"column {name!r} of {which} {text}" for which, text in said.items() if text
+                ]
             column = joined(parts)
             if column.kind == "word" and parts[0].kind not in {"word", "empty"}:
                 notes.append(f"column {name!r} is of another kind in other tables: taken as words")

@@ -70,11 +70,10 @@ class Units:
         if self.unit is None:
             return table
         size = np.bincount(self.unit)
-        means = [np.bincount(self.unit, column / size[self.unit]) for column in table.T]
-        return np.column_stack(means)
+        return np.column_stack([_means(*self._by_size(column), size) for column in table.T])
 
     def scores(self, values: FloatArray) -> FloatArray:
-        """Return one score for each unit."""
+        """Return one score for each unit, a function of its rows in whatever order they are."""
         if self.unit is None:
             return values
         size = np.bincount(self.unit)
@@ -82,13 +81,24 @@ class Units:
         np.maximum.at(largest, self.unit, values)
         if self.aggregate == "max":
             return largest
+        values, unit = self._by_size(values)
         if self.aggregate == "log_mean_exp":
             beyond = ~np.isfinite(largest)
             base = np.where(beyond, 0.0, largest)
-            total = np.bincount(self.unit, np.exp(np.minimum(values - base[self.unit], 0.0)))
+            total = np.bincount(unit, np.exp(np.minimum(values - base[unit], 0.0)))
             with np.errstate(divide="ignore"):
                 return np.where(beyond, largest, base + np.log(total / size))
-        return _means(values, self.unit, size)
+        return _means(values, unit, size)
+
+    def _by_size(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return the values of each unit's rows in increasing order, and the units they are of.
+
+        Sums round as their terms are ordered: in the order of storage, which may differ between the
+        files of members and of others, rounding would tell equal units apart by their side.
+        """
+        assert self.unit is not None
+        order = np.lexsort((values, self.unit))
+        return values[order], self.unit[order]
 
 
 def _means(values: FloatArray, unit: IntArray, size: IntArray) -> FloatArray:
@@ -158,10 +168,13 @@ class Pairs:
     def drawn(cls, units: Units, seed: int) -> Pairs:
         """Match members with non-members at random, within strata.
 
-        The matching and its coins have a stream of their own. Within a stratum every matching of
-        as many as can be is equally likely, whatever order the examples are stored in.
+        The matching and its coins have a stream of their own, of the seed *and the split*. Within a
+        stratum every matching of as many as can be is equally likely, whatever order the examples
+        are stored in. A stream of the seed alone would leave over the members at the same places of
+        their order for every split: for one seed they could be better or worse than the others.
         """
-        rng = Purpose.PAIRS.rng(seed)
+        split = int.from_bytes(np.packbits(units.member).tobytes(), "big")
+        rng = Purpose.PAIRS.rng(seed, units.count, split)
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1

@@ -12,15 +12,21 @@ from leakbound.audits.multiplicity import Proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.results import Assumption, AuditResult
 
-__all__ = ["SCORES", "one_run_result", "options_before"]
+__all__ = ["SCORES", "one_run_result", "options_before", "scores_from"]
 
-SCORES = Assumption(
-    "scores without membership",
-    "The scores come from the trained model and the examples; no score was computed or "
-    "chosen with a look at which of these examples were members.",
-    "declared",
-)
-"""What every audit assumes of the scores."""
+
+def scores_from(output: str, units: str) -> Assumption:
+    """Return what every audit assumes of scores, made from such an output and such units."""
+    return Assumption(
+        "scores without membership",
+        f"The scores come from the {output} and the {units}; no score was computed or chosen with "
+        f"a look at which of these {units} were members.",
+        "declared",
+    )
+
+
+SCORES = scores_from("trained model", "examples")
+"""What audits of a model's examples assume of the scores."""
 
 
 def options_before(others: str) -> Assumption:

@@ -1,6 +1,7 @@
 """Audits of a model that was trained on a random part of the examples."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,14 +13,14 @@ from leakbound.audits.engine.pairs import Pairs, Units, check_codes
 from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof
 from leakbound.audits.one_run.challenge import challenge, challenged
-from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
+from leakbound.audits.one_run.grounds import one_run_result, options_before, scores_from
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.claims import FAMILIES, Claim
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
-__all__ = ["audit_split", "split_theorem"]
+__all__ = ["SplitWords", "audit_split", "split_theorem"]
 
 _COINS = (
     "Members and non-members of a random split are matched at random; given the pairs and what is "
@@ -27,7 +28,7 @@ _COINS = (
     "turn it replaces one training {unit} by another. "
 )
 _PURE = (
-    "So each guess is right with probability at most e^ε / (1 + e^ε), given the trained model and "
+    "So each guess is right with probability at most e^ε / (1 + e^ε), given the {output} and "
     "the coins of the guesses before, if training is ε-DP for replacing one {unit} (as Steinke, "
     "Nasr and Jagielski 2023, Proposition 5.1, with pairs in place of examples). "
 )
@@ -43,10 +44,22 @@ _FAMILY = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitWords:
+    """What the split moved one by one, unless groups are told, and what scores were made from."""
+
+    unit: str = "example"
+    output: str = "trained model"
+
+
+_MODEL = SplitWords()
+
+
 def audit_split(
     scores: ArrayInput | Mapping[str, ArrayInput],
     member: ArrayInput | HasMember,
     request: OneRunRequest,
+    words: SplitWords = _MODEL,
 ) -> AuditResult:
     """Audit one claim, about replacing one example, where a random subset was trained on."""
     order = ExampleOrder(request.ids)
@@ -72,24 +85,25 @@ def audit_split(
         table = check_features(order.placed(request.features, "features"), "features")
         check_length(table[:, 0], attacks.examples, "features")
         made = challenge(pairs, units.features(table), request.seed)
-    unit = "example" if request.groups is None else "user"
+    if request.groups is not None:
+        words = replace(words, unit="user")
     claim = request.claim
     result = one_run_result(
         attacks.prove(request.level, prove),
         request,
-        theorem=split_theorem(claim, unit),
-        assumptions=_assumptions(request, unit, attacks.others),
-        options=_options(units, pairs, request),
+        theorem=split_theorem(claim, words),
+        assumptions=_assumptions(request, words, attacks.others),
+        options=_options(units, pairs, request, words.unit),
         warnings=delta_warnings(claim.delta, pairs.count),
         inputs={**attacks.digested, "member": included, **_digested(numbered)},
     )
     return result if made is None else challenged(result, made)
 
 
-def _options(units: Units, pairs: Pairs, request: OneRunRequest) -> dict[str, JsonValue]:
+def _options(units: Units, pairs: Pairs, request: OneRunRequest, unit: str) -> dict[str, JsonValue]:
     more: dict[str, JsonValue] = {
         "relation": "replace",
-        "unit": "example" if request.groups is None else "user",
+        "unit": unit,
         "pairs": pairs.count,
         "left_over": units.count - 2 * pairs.count,
         "transform": "stretched",
@@ -106,17 +120,17 @@ def _digested(codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
     return {name: values.astype(np.int64) for name, values in codes.items()}
 
 
-def split_theorem(claim: Claim, unit: str) -> str:
+def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:
     """Return why a bound from a random split holds, where the split moved such units."""
     follows = _FAMILY if isinstance(claim, FAMILIES) else _APPROX if claim.delta else _PURE
-    return (_COINS + follows).replace("{unit}", unit)
+    return (_COINS + follows).replace("{unit}", words.unit).replace("{output}", words.output)
 
 
-def _assumptions(request: OneRunRequest, unit: str, others: str) -> tuple[Assumption, ...]:
-    claim = request.claim
+def _assumptions(request: OneRunRequest, words: SplitWords, others: str) -> tuple[Assumption, ...]:
+    claim, unit = request.claim, words.unit
     subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
     within = "" if request.strata is None else ", within each stratum"
-    moved = "" if unit == "example" else ", all rows of a user on one side"
+    moved = "" if request.groups is None else ", all rows of a user on one side"
     return (
         Assumption(
             "random split",
@@ -138,7 +152,7 @@ def _assumptions(request: OneRunRequest, unit: str, others: str) -> tuple[Assump
             "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
             "declared",
         ),
-        SCORES,
+        scores_from(words.output, f"{unit}s"),
         options_before(others),
         Assumption(
             "order from scores alone",

@@ -196,7 +196,7 @@ class Rankings:
             baseline=first.audit,
             attack=second.audit,
             kind=second.kind,
-            theorem=_REAL + split_theorem(claim, "example") + second.method,
+            theorem=_REAL + split_theorem(claim) + second.method,
             level=level,
             recall=recall,
             guesses=pairs.count,

@@ -230,9 +230,9 @@ class OutsideInFamily(JointPolicy):
         """See `PathPolicy.at_level`."""
         return self.cuts
 
-    def check(self, examples: int) -> None:
+    def check(self, examples: int, units: str = "examples") -> None:
         """See `Policy.check`."""
-        self.cuts.check(examples)
+        self.cuts.check(examples, units)
 
     def bound(self, path: _core.Path, level: float, /) -> Best:
         """See `PathPolicy.bound`."""
@@ -265,7 +265,7 @@ def joint_policy(
     Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
     """
     _tight_only(cuts, test)
-    cuts.check(examples)
+    cuts.check(examples, "pairs" if sides == "pairs" else "examples")
     return OutsideInFamily(
         base=Fixed(1),
         claim=claim,
