@@ -3,7 +3,7 @@
 Usage: python benches/python/canaries.py [digits] [glyphs] [text] [--seeds 5] [--kinds "blends" ...]
 
 For each kind and seed one model is trained on the data and on the included ones of 300 canaries.
-Not all kinds here are in the library: those that proved no more than ordinary examples are not.
+Not all kinds here are in the library: the page says which are not, and why.
 """
 
 import argparse
