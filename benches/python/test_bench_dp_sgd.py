@@ -16,7 +16,7 @@ from ratios import Ratio, measure
 
 Record: TypeAlias = Callable[[Ratio, Callable[[], object]], None]
 
-ROUNDS = 41
+ROUNDS = 11
 BATCH, RATE = 256, 0.05
 CANARIES = 1_000
 CLASSES = 10
