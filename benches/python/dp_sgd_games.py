@@ -3,6 +3,9 @@
 One training run releases, of every canary, its clipped gradient plus noise. The setting is that of
 Mahloujifar, Melis and Chaudhuri (2025, arXiv 2410.22235) on CIFAR-10: batches of 4,096 of 50,000
 examples, 2,500 steps, 5,000 canaries.
+
+Usage: python benches/python/dp_sgd_games.py [--games 4] [--epsilon 8 4 2] [--steps 2500]
+[--canaries 5000]
 """
 
 import argparse
@@ -18,35 +21,36 @@ from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 if TYPE_CHECKING:
     from leakbound.claims import Claim
 
-EXAMPLES, BATCH, STEPS, CANARIES, DELTA = 50_000, 4_096, 2_500, 5_000, 1e-5
-FAMILY = lb.SubsampledGaussianDP(sampling_rate=BATCH / EXAMPLES, steps=STEPS)
+EXAMPLES, BATCH, DELTA = 50_000, 4_096, 1e-5
 
 
-def noise_for(epsilon: float) -> float:
+def noise_for(family: lb.SubsampledGaussianDP, epsilon: float) -> float:
     """Return the noise multiplier of which tests attain an ε."""
     low, high = 0.5, 20.0
     while high / low > 1 + 1e-5:
         middle = (low * high) ** 0.5
-        more = FAMILY.attained(middle, "both").epsilon(DELTA) > epsilon
+        more = family.attained(middle, "both").epsilon(DELTA) > epsilon
         low, high = (middle, high) if more else (low, middle)
     return high
 
 
-def play(noise: float, seed: int) -> dict[str, float]:
+def play(
+    family: lb.SubsampledGaussianDP, noise: float, canaries: int, seed: int
+) -> dict[str, float]:
     """Return the ε that one run proves, by score and claim."""
     design = CanaryDesign.create(
-        canaries=CANARIES,
+        canaries=canaries,
         step_canaries=None,
-        sampling_rate=FAMILY.sampling_rate,
-        max_steps=STEPS,
+        sampling_rate=family.sampling_rate,
+        max_steps=family.steps,
         seed=seed,
     )
-    recorder, rng, dots = Recorder(design), np.random.default_rng([seed, 77]), np.zeros(CANARIES)
-    for _ in range(STEPS):
+    recorder, rng, dots = Recorder(design), np.random.default_rng([seed, 77]), np.zeros(canaries)
+    for _ in range(family.steps):
         values = noise * rng.normal(size=design.size)
         values[recorder.included()] += 1
-        dots += values[:CANARIES]
-        recorder.record(values, noise, int(rng.binomial(EXAMPLES, FAMILY.sampling_rate)))
+        dots += values[:canaries]
+        recorder.record(values, noise, int(rng.binomial(EXAMPLES, family.sampling_rate)))
     seen, member = recorder.observed(), design.member()
     watched = audit_dp_sgd(seen, examples=(EXAMPLES, EXAMPLES))
     scores = {"dot products": dots, "likelihood ratios": seen.log_odds}
@@ -67,10 +71,14 @@ def main() -> None:
     """Print the mean over games, the least and the most."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=4)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[8.0, 4.0, 2.0])
+    parser.add_argument("--steps", type=int, default=2_500)
+    parser.add_argument("--canaries", type=int, default=5_000)
     options = parser.parse_args()
-    for epsilon in (8.0, 4.0, 2.0):
-        noise = noise_for(epsilon)
-        games = [play(noise, seed) for seed in range(options.games)]
+    family = lb.SubsampledGaussianDP(sampling_rate=BATCH / EXAMPLES, steps=options.steps)
+    for epsilon in options.epsilon:
+        noise = noise_for(family, epsilon)
+        games = [play(family, noise, options.canaries, seed) for seed in range(options.games)]
         sys.stdout.write(f"true ε {epsilon:g}, noise multiplier {noise:.4g}\n")
         for name in games[0]:
             proved = [game[name] for game in games]

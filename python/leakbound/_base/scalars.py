@@ -40,9 +40,10 @@ def real(
     *,
     above: float | None = None,
     least: float | None = None,
+    most: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Check that an option is a real number within limits, `least` alone included."""
+    """Check that an option is a real number within limits, `least` and `most` included."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         message = f"{name} must be a real number, got {shown(value)}"
         raise OptionTypeError(message)
@@ -55,10 +56,11 @@ def real(
         not math.isnan(number)
         and (above is None or number > above)
         and (least is None or number >= least)
+        and (most is None or number <= most)
         and (below is None or number < below)
     )
     if not within:
-        limits = {"above": above, "at least": least, "below": below}
+        limits = {"above": above, "at least": least, "at most": most, "below": below}
         stated = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
         message = f"{name} must be {stated or 'a number'}, got {number:g}"
         raise OptionError(message)

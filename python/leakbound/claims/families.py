@@ -25,12 +25,25 @@ __all__ = [
     "LaplaceDP",
     "SubsampledGaussianDP",
     "TradeOffFamily",
+    "checked_rate",
 ]
 
 _DOUBLINGS = 10
 """The walk through a bracket begins with steps of its length halved so often."""
 _MOST_STEPS = 10**6
 """The law of a sum of more losses takes too much memory, and time."""
+
+
+def checked_rate(value: object) -> float:
+    """Check a sampling rate, in whose place a batch size is easily given."""
+    try:
+        return real(value, "sampling_rate", above=0, most=1)
+    except OptionError as error:
+        message = (
+            f"{error}: it is the probability of an example to be in a batch; divide the mean size "
+            "of a batch by the number of examples"
+        )
+        raise OptionError(message) from error
 
 
 class FamilyClaim(Guarantee):
@@ -304,8 +317,7 @@ class SubsampledGaussianDP(FamilyClaim):
     relation: Relation = field(default="add_remove", metadata=IF_ANY)
 
     def __post_init__(self) -> None:
-        rate = real(self.sampling_rate, "sampling_rate", above=0, below=math.nextafter(1, 2))
-        object.__setattr__(self, "sampling_rate", rate)
+        object.__setattr__(self, "sampling_rate", checked_rate(self.sampling_rate))
         object.__setattr__(self, "steps", integer(self.steps, "steps", least=1, most=_MOST_STEPS))
         choice(self.relation, "relation", Relation)
 

@@ -137,7 +137,7 @@ class Response:
 
     def __post_init__(self) -> None:
         epsilon = real(self.epsilon, "epsilon", least=0, below=math.inf)
-        fraction = real(self.fraction, "fraction", above=0, below=math.nextafter(1, 2))
+        fraction = real(self.fraction, "fraction", above=0, most=1)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "fraction", fraction)
 

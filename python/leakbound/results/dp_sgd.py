@@ -12,6 +12,7 @@ from leakbound._base.records import Record
 from leakbound._base.types import Kind, Relation, Verdict
 from leakbound._base.validation import choice, instance, integer, real
 from leakbound.claims import SubsampledGaussianDP
+from leakbound.claims.families import checked_rate
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report import write
 from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
@@ -92,7 +93,7 @@ class Accounted(Record):
         instance(self.source, "source", str)
         choice(self.relation, "relation", Relation)
         if self.sampling_rate is not None:
-            put("sampling_rate", real(self.sampling_rate, "sampling_rate", above=0))
+            put("sampling_rate", checked_rate(self.sampling_rate))
         if self.steps is not None:
             put("steps", integer(self.steps, "steps", least=1))
         if self.noise_multiplier is not None:

@@ -343,7 +343,7 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     rng = Purpose.MIXTURE_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     mu = real(mu, "mu", least=0, below=math.inf)
-    share = real(dependence, "dependence", least=0, below=math.nextafter(1, 2))
+    share = real(dependence, "dependence", least=0, most=1)
     common, own = rng.normal(), rng.normal(size=m)
     size = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
     truthful = rng.random(m) * (1 + np.exp(-mu * size)) < 1

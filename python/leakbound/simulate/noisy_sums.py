@@ -244,7 +244,7 @@ def noisy_sum(
         dimension=size,
         features=shown,
         bias=real(bias, "bias", least=0, below=math.inf),
-        ratio=real(shift, "shift", least=0, below=math.nextafter(1, 2)),
+        ratio=real(shift, "shift", least=0, most=1),
     )
     member = coins(rng, m) if design == "coins" else rng.permutation(m) < m // 2
     first, scores = np.empty((m, shown)), np.empty(m)

@@ -63,7 +63,7 @@ def randomized_response(
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
-    share = real(fraction, "fraction", above=0, below=math.nextafter(1, 2))
+    share = real(fraction, "fraction", above=0, most=1)
     answered = rng.permutation(m) < math.ceil(share * m)
     plain = answered & (rng.random(m) < failure)
     honest = rng.random(m) * (1 + math.exp(-epsilon)) < 1

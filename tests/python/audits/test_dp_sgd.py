@@ -338,6 +338,12 @@ def test_what_is_accounted_is_an_epsilon_and_a_delta(
         quick(play(1), accounted=accounted)
 
 
+@pytest.mark.parametrize("rate", [0.0, 20.0, math.nan])
+def test_the_accountants_rate_is_a_probability(rate: float) -> None:
+    with pytest.raises(errors.OptionError, match=r"at most 1, got .* divide the mean size"):
+        Accounted(epsilon=1.0, delta=1e-5, sampling_rate=rate)
+
+
 def test_a_run_without_steps_has_no_audit() -> None:
     nothing = Recorder(play(1).design).observed()
     with pytest.raises(errors.AbstentionError, match="no step was watched"):

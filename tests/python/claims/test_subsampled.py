@@ -136,7 +136,7 @@ def test_a_claim_is_refuted_only_where_it_is_false() -> None:
     "change", [{"sampling_rate": 0.0}, {"sampling_rate": 1.1}, {"steps": 0}], ids=str
 )
 def test_bad_options(change: dict[str, Any]) -> None:
-    with pytest.raises(errors.OptionError):
+    with pytest.raises(errors.OptionError, match=r"at most 1|steps must be at least 1"):
         lb.SubsampledGaussianDP(**({"sampling_rate": 0.1, "steps": 10} | change))
     with pytest.raises(errors.OptionError, match="noise_multiplier"):
         CLAIM.tradeoff(0.0)

@@ -539,8 +539,11 @@ def test_optimizers_that_cannot_be_watched(case: str) -> None:
     [
         ({"canaries": 1}, "canaries must be at least 2"),
         ({"step_canaries": 0}, "step_canaries must be at least 2"),
-        ({"sampling_rate": 0.0}, "sampling_rate must be"),
-        ({"sampling_rate": 1.1}, "sampling_rate must be"),
+        ({"sampling_rate": 0.0}, "sampling_rate must be above 0 and at most 1, got 0"),
+        (
+            {"sampling_rate": 60},
+            "above 0 and at most 1, got 60: .* divide the mean size of a batch by the number of",
+        ),
         ({"max_steps": 0}, "max_steps must be at least 1"),
         ({"max_steps": 10**7}, "max_steps must be at least 1 and at most 1000000"),
         ({"examples": 0}, "examples must be at least 1"),

@@ -12,8 +12,9 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
+from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.claims.dp_sgd import privacy_loss
+from leakbound.claims.families import checked_rate
 from leakbound.errors import NaNScoresError, OptionError
 
 __all__ = ["CanaryDesign", "Observed", "Recorder"]
@@ -71,9 +72,7 @@ class CanaryDesign:
         design = cls(
             canaries=integer(canaries, "canaries", least=2),
             step_canaries=integer(step_canaries, "step_canaries", least=2),
-            sampling_rate=real(
-                sampling_rate, "sampling_rate", above=0, below=math.nextafter(1.0, 2.0)
-            ),
+            sampling_rate=checked_rate(sampling_rate),
             max_steps=steps,
             seed=secrets.randbits(128) if seed is None else integer(seed, "seed", least=0),
         )
