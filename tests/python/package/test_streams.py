@@ -196,18 +196,14 @@ def test_coins_are_none_of_numpys() -> None:
 
 def test_pieces_are_the_numbers_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leakbound._base.streams._AT_ONCE", 1000)
+    rng, other = Purpose.TIES.rng(7), Purpose.TIES.rng(7)
     for size in (0, 1, 999, 1000, 1001, 12_345):
-        rng, other = Purpose.TIES.rng(7), Purpose.TIES.rng(7)
-        assert np.array_equal(
-            in_pieces(size, lambda _, drawn, rng=rng: rng.normal(size=drawn), np.float64),
-            other.normal(size=size),
-        )
-        assert np.array_equal(
-            in_pieces(size, lambda _, drawn, rng=rng: rng.random(drawn), np.float64),
-            other.random(size),
-        )
+        normal = in_pieces(size, lambda _, drawn: rng.normal(size=drawn), np.float64)
+        assert np.array_equal(normal, other.normal(size=size))
+        uniform = in_pieces(size, lambda _, drawn: rng.random(drawn), np.float64)
+        assert np.array_equal(uniform, other.random(size))
         assert np.array_equal(permutation(rng, size), other.permutation(size))
-        assert rng.random() == other.random()
+    assert rng.random() == other.random()
 
 
 def test_what_ends_a_permutation_on_a_thread_is_raised() -> None:
