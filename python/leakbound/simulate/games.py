@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, in_pieces
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import OptionError
@@ -18,6 +18,8 @@ from leakbound.simulate.profiles import Profile, gaussian_profile, smallest_epsi
 __all__ = ["Game", "Parameter", "Reconstruction", "gaussian", "mixture", "null"]
 
 Parameter: TypeAlias = Literal["epsilon", "mu"]
+_SEEN_AT_ONCE = 1 << 20
+"""Values of canaries that are drawn at a time in a game of reconstruction."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,7 +151,7 @@ class Reconstruction:
 
 def coins(rng: np.random.Generator, examples: int) -> BoolArray:
     """Toss a fair coin for each example."""
-    return rng.random(examples) < 0.5
+    return in_pieces(examples, lambda _, size: rng.random(size) < 0.5, np.bool_)
 
 
 def null(m: int, *, seed: int) -> Game:
@@ -180,7 +182,7 @@ def null(m: int, *, seed: int) -> Game:
     rng = Purpose.NULL_GAME.rng(integer(seed, "seed", least=0))
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     return Game(
-        scores=rng.normal(size=m),
+        scores=in_pieces(m, lambda _, size: rng.normal(size=size), np.float64),
         member=member,
         truth=0.0,
         parameter="epsilon",
@@ -254,8 +256,12 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
             raise OptionError(message)
         return _reconstruction(rng, m, mu, k)
     member = coins(rng, m)
+
+    def scores(rows: slice, size: int) -> FloatArray:
+        return np.where(member[rows], mu / 2, -mu / 2) + rng.normal(size=size)
+
     return Game(
-        scores=np.where(member, mu / 2, -mu / 2) + rng.normal(size=m),
+        scores=in_pieces(m, scores, np.float64),
         member=member,
         truth=mu,
         parameter="mu",
@@ -268,17 +274,23 @@ def _reconstruction(rng: np.random.Generator, m: int, mu: float, k: int) -> Reco
     """See each canary's unit vector, times μ/√2, in unit noise: values are μ apart."""
     value = rng.integers(k, size=m, dtype=np.int64)
     shift = mu / math.sqrt(2)
-    rows = np.arange(m)
-    seen = rng.normal(size=(m, k))
-    seen[rows, value] += shift
-    guess = seen.argmax(axis=1)
-    best = seen[rows, guess]
-    against = shift * (seen - best[:, None])
-    against[rows, guess] = -np.inf
+    guess, scores = np.empty(m, np.int64), np.empty(m)
+    step = max(1, _SEEN_AT_ONCE // k)
+    for start in range(0, m, step):  # Ctrl-C is answered between two parts
+        part = slice(start, min(start + step, m))
+        rows = np.arange(part.stop - start)
+        seen = rng.normal(size=(rows.size, k))
+        seen[rows, value[part]] += shift
+        guessed = seen.argmax(axis=1)
+        best = seen[rows, guessed]
+        against = shift * (seen - best[:, None])
+        against[rows, guessed] = -np.inf
+        guess[part] = guessed
+        scores[part] = -np.logaddexp.reduce(against, axis=1) if mu else best
     return Reconstruction(
-        guess=guess.astype(np.int64),
+        guess=guess,
         value=value,
-        scores=-np.logaddexp.reduce(against, axis=1) if mu else best,
+        scores=scores,
         k=k,
         truth=mu,
         guarantee=f"{mu:g}-GDP under changing a canary's value, independent canaries",
@@ -344,11 +356,21 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
     mu = real(mu, "mu", least=0, below=math.inf)
     share = real(dependence, "dependence", least=0, most=1)
-    common, own = rng.normal(), rng.normal(size=m)
-    size = np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
-    truthful = rng.random(m) * (1 + np.exp(-mu * size)) < 1
+    common = rng.normal()
+
+    def reliabilities(_: slice, size: int) -> FloatArray:
+        own = rng.normal(size=size)
+        return np.abs(mu / 2 + math.sqrt(share) * common + math.sqrt(1 - share) * own)
+
+    reliability = in_pieces(m, reliabilities, np.float64)
+
+    def reports(rows: slice, size: int) -> FloatArray:
+        published = reliability[rows]
+        truthful = rng.random(size) * (1 + np.exp(-mu * published)) < 1
+        return np.where(member[rows] == truthful, published, -published)
+
     return Game(
-        scores=np.where(member == truthful, size, -size),
+        scores=in_pieces(m, reports, np.float64),
         member=member,
         truth=mu,
         parameter="mu",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, permutation
 from leakbound._base.types import BoolArray, FloatArray, ZeroRunDesign
 from leakbound._base.validation import MOST_EXAMPLES, choice, integer, real
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -246,7 +246,7 @@ def noisy_sum(
         bias=real(bias, "bias", least=0, below=math.inf),
         ratio=real(shift, "shift", least=0, most=1),
     )
-    member = coins(rng, m) if design == "coins" else rng.permutation(m) < m // 2
+    member = coins(rng, m) if design == "coins" else permutation(rng, m) < m // 2
     first, scores = np.empty((m, shown)), np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, in_pieces, permutation
+from leakbound._base.types import BoolArray
 from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import response_profile
@@ -64,12 +65,15 @@ def randomized_response(
     epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
     failure = real(delta, "delta", least=0, below=1)
     share = real(fraction, "fraction", above=0, most=1)
-    answered = rng.permutation(m) < math.ceil(share * m)
-    plain = answered & (rng.random(m) < failure)
-    honest = rng.random(m) * (1 + math.exp(-epsilon)) < 1
-    noise = rng.random(m) < 0.5
+    answered = permutation(rng, m) < math.ceil(share * m)
+
+    def below(threshold: float, factor: float = 1.0) -> BoolArray:
+        return in_pieces(m, lambda _, size: rng.random(size) * factor < threshold, np.bool_)
+
+    plain = answered & below(failure)
+    honest, noise = below(1, 1 + math.exp(-epsilon)), below(0.5)
     said = np.where(plain, member, np.where(answered, member == honest, noise))
-    size = 1 - rng.random(m) + answered + plain
+    size = 1 - in_pieces(m, lambda _, size: rng.random(size), np.float64) + answered + plain
     tail = f" at delta = {failure:g}" if failure else ""
     return Game(
         scores=np.where(said, size, -size),

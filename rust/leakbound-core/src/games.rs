@@ -9,6 +9,9 @@ use crate::error::AuditError;
 use crate::guesses::ranking::Ranking;
 use crate::interrupt::Interrupt;
 
+/// Examples drawn between two looks for interrupts.
+const AT_ONCE: usize = 1 << 18;
+
 /// How much a score tells about membership.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Leak {
@@ -56,15 +59,18 @@ pub fn play(
     games
         .into_par_iter()
         .map(|game| {
-            interrupt.check()?;
             let mut stream = Stream::new(Purpose::Games, seed, game);
-            let (scores, member): (Vec<f64>, Vec<bool>) = (0..examples)
-                .map(|_| {
-                    let member = stream.coin();
-                    (leak.score(member, &mut stream), member)
-                })
-                .unzip();
-            Ranking::new(&scores, &member)
+            let mut scores = Vec::with_capacity(examples);
+            let mut member = Vec::with_capacity(examples);
+            while scores.len() < examples {
+                interrupt.check()?;
+                for _ in 0..AT_ONCE.min(examples - scores.len()) {
+                    let is_member = stream.coin();
+                    scores.push(leak.score(is_member, &mut stream));
+                    member.push(is_member);
+                }
+            }
+            Ranking::new_until(&scores, &member, interrupt)
         })
         .collect()
 }

@@ -23,7 +23,10 @@ impl Ranking {
     #[new]
     fn new(py: Python<'_>, scores: Vector<'_, f64>, member: Flags<'_>) -> PyResult<Self> {
         let (scores, member) = (&*scores, member.read());
-        enter(py, |_| leakbound_core::Ranking::new(scores, &member)).map(Self)
+        enter(py, |interrupt| {
+            leakbound_core::Ranking::new_until(scores, &member, interrupt)
+        })
+        .map(Self)
     }
 
     #[staticmethod]

@@ -3,7 +3,8 @@
 use leakbound_core::{AuditError, Interrupt};
 use leakbound_math::MathError;
 use leakbound_math::poisson_binomial::{
-    Bounds, RealWeighted, Tail, Terms, Weighted, pmf, prefix_log_tails, replicate_epsilons,
+    Bounds, RealWeighted, Tail, Terms, Weighted, pmf, pmf_until, prefix_log_tails,
+    replicate_epsilons,
 };
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -267,7 +268,11 @@ pub(crate) fn poisson_binomial_pmf<'py>(
     p: Vector<'_, f64>,
 ) -> PyResult<Column<'py>> {
     let p = &*p;
-    let probabilities = run(py, p.len().saturating_mul(p.len()), || pmf(p))?;
+    let probabilities = if p.len().saturating_mul(p.len()) <= SMALL {
+        at_once(py, || pmf(p))?.map_err(|error| math_to_python(py, &error))?
+    } else {
+        enter(py, |interrupt| pmf_until(p, || interrupt.check()))?
+    };
     Ok(PyArray1::from_vec(py, probabilities))
 }
 

@@ -236,3 +236,47 @@ def test_ctrl_c_ends_a_form_that_goes_through_counts(bound: str) -> None:
         timeout=60,
     )
     assert run.stdout == "interrupted True\n", run.stderr
+
+
+LATE = """
+import os, signal, threading, time
+import numpy as np
+from leakbound import planning, simulate, stats
+from leakbound._base.streams import Purpose, permutation
+
+sent = []
+
+def interrupt():
+    sent.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Timer({after}, interrupt).start()
+try:
+    {call}
+except KeyboardInterrupt:
+    print(time.perf_counter() - sent[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        ("planning.power(10**7, 1.0)", 0.2),
+        ("planning.power(10**8, 1.0, simulations=1)", 1.0),
+        ("planning.power(10**8, planning.Gaussian(1.0), sides='pairs', simulations=1)", 0.5),
+        ("simulate.gaussian(10**8, 1.0, seed=0)", 0.3),
+        ("simulate.mixture(10**8, seed=0)", 0.3),
+        ("simulate.gaussian(10**7, 1.0, seed=0, k=10)", 0.3),
+        ("permutation(Purpose.NULL_GAME.rng(0), 10**8)", 0.5),
+        ("stats.poisson_binomial_pmf(np.full(200_000, 0.3))", 0.3),
+    ],
+)
+def test_ctrl_c_is_answered_within_a_second(call: str, after: float) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LATE.format(call=call, after=after)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert float(run.stdout) < 1

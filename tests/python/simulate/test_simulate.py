@@ -229,3 +229,27 @@ def test_fixed_sizes() -> None:
 def test_bad_options(play: Callable[[], object], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         play()
+
+
+@pytest.mark.parametrize("size", [1, 97, 500])
+def test_games_are_the_same_in_pieces_of_any_size(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plays = PLAYS | {
+        "partly": lambda seed: simulate.randomized_response(
+            500, 1.0, fraction=0.3, delta=0.1, seed=seed
+        )
+    }
+    whole = {name: play(3) for name, play in plays.items()}
+    values = simulate.gaussian(500, 1.0, seed=3, k=5)
+    monkeypatch.setattr("leakbound._base.streams._AT_ONCE", size)
+    monkeypatch.setattr("leakbound.simulate.games._SEEN_AT_ONCE", 5 * size)
+    for name, play in plays.items():
+        game = play(3)
+        assert np.array_equal(game.scores, whole[name].scores), name
+        assert np.array_equal(game.member, whole[name].member), name
+    again = simulate.gaussian(500, 1.0, seed=3, k=5)
+    assert isinstance(values, simulate.Reconstruction)
+    assert isinstance(again, simulate.Reconstruction)
+    assert np.array_equal(again.scores, values.scores)
+    assert np.array_equal(again.guess, values.guess)

@@ -7,6 +7,11 @@ use crate::guesses::bits::Bits;
 use crate::guesses::counts::{Block, Counts};
 use crate::guesses::path::{Cut, Order, Path, Turns, cuts_at, geometric_positions};
 use crate::guesses::shuffled::Shuffled;
+use crate::interrupt::Interrupt;
+
+/// Examples that are sorted, or looked at, between two looks for interrupts: a few tenths of a second
+/// of work at most.
+const AT_ONCE: usize = 1 << 22;
 
 /// Greater than the sort key of every number.
 const SENTINEL: u64 = u64::MAX;
@@ -70,6 +75,18 @@ impl Ranking {
     /// # Errors
     /// No examples, more than `u32::MAX`, lengths that differ, or a NaN score.
     pub fn new(scores: &[f64], member: &[bool]) -> Result<Self, AuditError> {
+        Self::new_until(scores, member, &Interrupt::default())
+    }
+
+    /// The same as [`new`](Self::new), unless it is stopped.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new), or an interrupt.
+    pub fn new_until(
+        scores: &[f64],
+        member: &[bool],
+        interrupt: &Interrupt,
+    ) -> Result<Self, AuditError> {
         if scores.len() != member.len() {
             let (scores, members) = (scores.len(), member.len());
             return Err(AuditError::LengthMismatch { scores, members });
@@ -85,8 +102,8 @@ impl Ranking {
         if let Some(index) = scores.iter().position(|score| score.is_nan()) {
             return Err(AuditError::ScoreIsNan { index });
         }
-        let (members, non_members) = sorted_keys(scores, member);
-        Ok(merge(&members, &non_members))
+        let (members, non_members) = sorted_keys(scores, member, interrupt)?;
+        merge(&members, &non_members, interrupt)
     }
 
     /// The ranking of examples that are counted: so many at each score, the highest score first, and
@@ -457,23 +474,47 @@ fn roc_of(counts: &Counts, positions: impl Iterator<Item = usize>) -> Vec<Cut> {
 }
 
 /// Keys of members and of non-members, each increasing as scores decrease, with a sentinel last.
-fn sorted_keys(scores: &[f64], member: &[bool]) -> (Vec<u64>, Vec<u64>) {
+fn sorted_keys(
+    scores: &[f64],
+    member: &[bool],
+    interrupt: &Interrupt,
+) -> Result<(Vec<u64>, Vec<u64>), AuditError> {
     let members = member.iter().filter(|&&is_member| is_member).count();
     let mut keys = (
         Vec::with_capacity(members + 1),
         Vec::with_capacity(scores.len() - members + 1),
     );
-    for (&score, &is_member) in scores.iter().zip(member) {
-        if is_member {
-            keys.0.push(key(score))
-        } else {
-            keys.1.push(key(score))
+    for (scores, member) in scores.chunks(AT_ONCE).zip(member.chunks(AT_ONCE)) {
+        interrupt.check()?;
+        for (&score, &is_member) in scores.iter().zip(member) {
+            if is_member {
+                keys.0.push(key(score))
+            } else {
+                keys.1.push(key(score))
+            }
         }
     }
-    rayon::join(|| keys.0.sort_unstable(), || keys.1.sort_unstable());
+    let (members, others) = rayon::join(
+        || sort(&mut keys.0, interrupt),
+        || sort(&mut keys.1, interrupt),
+    );
+    members?;
+    others?;
     keys.0.push(SENTINEL);
     keys.1.push(SENTINEL);
-    keys
+    Ok(keys)
+}
+
+/// Sort, the larger half and the smaller half by themselves where there are many.
+fn sort(keys: &mut [u64], interrupt: &Interrupt) -> Result<(), AuditError> {
+    interrupt.check()?;
+    if keys.len() <= AT_ONCE {
+        keys.sort_unstable();
+        return Ok(());
+    }
+    let (low, _, high) = keys.select_nth_unstable(keys.len() / 2);
+    let (low, high) = rayon::join(|| sort(low, interrupt), || sort(high, interrupt));
+    low.and(high)
 }
 
 /// An integer that decreases as the score increases; −0 and +0 share one.
@@ -488,7 +529,11 @@ fn key(score: f64) -> u64 {
 }
 
 /// Merge two key lists that end in [`SENTINEL`], members first within a block.
-fn merge(members: &[u64], non_members: &[u64]) -> Ranking {
+fn merge(
+    members: &[u64],
+    non_members: &[u64],
+    interrupt: &Interrupt,
+) -> Result<Ranking, AuditError> {
     let examples = members.len() + non_members.len() - 2;
     let mut sorted = Sorted {
         member: Bits::with_capacity(examples),
@@ -498,20 +543,50 @@ fn merge(members: &[u64], non_members: &[u64]) -> Ranking {
     let mut pairs_won_or_tied = 0;
     let (mut i, mut j) = (0, 0);
     while i + j < examples {
-        // No branch depends on the data: either list is as likely to come next.
-        let is_member = members[i] <= non_members[j];
-        let current = members[i].min(non_members[j]);
-        pairs_won_or_tied += u64::from(is_member) * (non_members.len() - 1 - j) as u64;
-        i += usize::from(is_member);
-        j += usize::from(!is_member);
-        let is_end = current != members[i].min(non_members[j]);
-        sorted.member.push(is_member);
-        sorted.block_end.push(is_end);
-        sorted.blocks += usize::from(is_end);
+        interrupt.check()?;
+        let end = examples.min(i + j + AT_ONCE);
+        while i + j < end {
+            // No branch depends on the data: either list is as likely to come next.
+            let is_member = members[i] <= non_members[j];
+            let current = members[i].min(non_members[j]);
+            pairs_won_or_tied += u64::from(is_member) * (non_members.len() - 1 - j) as u64;
+            i += usize::from(is_member);
+            j += usize::from(!is_member);
+            let is_end = current != members[i].min(non_members[j]);
+            sorted.member.push(is_member);
+            sorted.block_end.push(is_end);
+            sorted.blocks += usize::from(is_end);
+        }
     }
-    Ranking {
+    Ok(Ranking {
         ranks: Ranks::Each(sorted),
         members: members.len() - 1,
         pairs_won_or_tied,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_stops_a_ranking() {
+        let stop = Interrupt::default();
+        stop.request();
+        let ranking = Ranking::new_until(&[0.0, 1.0], &[true, false], &stop);
+        assert!(matches!(ranking, Err(AuditError::Interrupted)));
+        let stopped = sort(&mut vec![0; AT_ONCE + 1], &stop);
+        assert!(matches!(stopped, Err(AuditError::Interrupted)));
+    }
+
+    #[test]
+    fn many_keys_are_sorted_in_halves() {
+        let mut keys: Vec<u64> = (0..2 * AT_ONCE as u64 + 3)
+            .map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)
+            .collect();
+        let mut expected = keys.clone();
+        expected.sort_unstable();
+        sort(&mut keys, &Interrupt::default()).unwrap();
+        assert_eq!(keys, expected);
     }
 }

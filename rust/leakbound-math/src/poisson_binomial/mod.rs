@@ -69,7 +69,7 @@ pub use bounds::Bounds;
 pub use inverse::replicate_epsilons;
 pub use lattice::{BracketedTail, RealWeighted};
 pub use leakbound_simd::Level;
-pub use pmf::pmf;
+pub use pmf::{pmf, pmf_until};
 pub use prefixes::prefix_log_tails;
 pub use tail_value::Tail;
 pub use terms::Terms;

@@ -4,6 +4,9 @@ use leakbound_simd::{Level, multiply_by_terms};
 
 use crate::error::MathError;
 
+/// Coefficients times terms between two checks, about.
+const AT_ONCE: usize = 1 << 24;
+
 /// P(S = k) for k = 0…n, S = Σ Xᵢ with P(Xᵢ = 1) = `p[i]`.
 ///
 /// # Accuracy
@@ -29,19 +32,50 @@ use crate::error::MathError;
 /// # Ok::<(), leakbound_math::MathError>(())
 /// ```
 pub fn pmf(p: &[f64]) -> Result<Vec<f64>, MathError> {
+    pmf_until(p, || Ok(()))
+}
+
+/// The same as [`pmf`], unless `check` fails, which is asked every few hundredths of a second.
+///
+/// # Errors
+/// [`MathError::NotAProbabilityAt`] as in [`pmf`], or that of `check`.
+///
+/// # Examples
+/// ```
+/// use leakbound_math::MathError;
+/// use leakbound_math::poisson_binomial::pmf_until;
+///
+/// let mut looks = 0;
+/// let found = pmf_until(&[0.5; 10_000], || {
+///     looks += 1;
+///     Ok::<(), MathError>(())
+/// })?;
+/// assert_eq!(found.len(), 10_001);
+/// assert!(looks > 1);
+/// # Ok::<(), MathError>(())
+/// ```
+pub fn pmf_until<E: From<MathError>>(
+    p: &[f64],
+    mut check: impl FnMut() -> Result<(), E>,
+) -> Result<Vec<f64>, E> {
     for (index, &value) in p.iter().enumerate() {
         if !(0.0..=1.0).contains(&value) {
             return Err(MathError::NotAProbabilityAt {
                 name: "p",
                 index,
                 value,
-            });
+            }
+            .into());
         }
     }
     let q: Vec<f64> = p.iter().map(|p| 1.0 - p).collect();
     let mut pmf = vec![0.0; p.len() + 1];
     pmf[0] = 1.0;
-    multiply_by_terms(Level::best(), &mut pmf, 0, p, &q);
+    let size = (AT_ONCE / p.len().max(1)).max(1);
+    for (index, (p, q)) in p.chunks(size).zip(q.chunks(size)).enumerate() {
+        check()?;
+        multiply_by_terms(Level::best(), &mut pmf, index * size, p, q);
+    }
     Ok(pmf)
 }
 
