@@ -12,7 +12,7 @@ TORCH_INDEX ?=
 TORCH_FROM  := $(if $(TORCH_INDEX),$(if $(wildcard $(TORCH_INDEX)),--find-links $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)))
 
 # Each target is one command: none of them starts a make that would share its jobs.
-unexport MAKEFLAGS
+unexport MAKEFLAGS MFLAGS
 export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1

@@ -105,7 +105,9 @@ def test_least_counts_never_fall_and_one_level_is_its_tight_test(sides: Sides) -
     assert 0.999 * tight < alone < 1.02 * tight
 
 
-@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.LaplaceDP(), SIGMA], ids=repr)
+@pytest.mark.parametrize(
+    "claim", [lb.GaussianDP(), lb.LaplaceDP(), SIGMA], ids=lambda claim: claim.name
+)
 @pytest.mark.parametrize("sides", ["both", "member"])
 def test_audits_lose_little_to_a_number_fixed_in_advance(claim: Any, sides: Sides) -> None:
     result = audit(lb.ScoreAdaptive([100, 200]), claim, sides=sides)

@@ -80,7 +80,7 @@ BY_HAND: list[tuple[Any, Callable[[list[np.ndarray]], list[float]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("cuts", "bounds"), BY_HAND, ids=lambda x: repr(x)[:40])
+@pytest.mark.parametrize(("cuts", "bounds"), BY_HAND, ids=[repr(cuts)[:40] for cuts, _ in BY_HAND])
 @every_side
 def test_the_bound_is_the_best_over_the_paths(
     game: Game, cuts: Any, bounds: Callable[[list[np.ndarray]], list[float]], sides: Any

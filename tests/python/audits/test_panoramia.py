@@ -47,7 +47,7 @@ POLICIES = [
 ]
 
 
-@pytest.mark.parametrize(("cuts", "bound"), POLICIES, ids=lambda x: repr(x)[:40])
+@pytest.mark.parametrize(("cuts", "bound"), POLICIES, ids=[repr(cuts)[:40] for cuts, _ in POLICIES])
 def test_both_bounds_are_of_member_guesses_at_half_the_level(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray], cuts: Any, bound: Any
 ) -> None:

@@ -30,7 +30,7 @@ CLAIMS: tuple[Claim, ...] = (PureDP(), ApproxDP(delta=1e-4), *FAMILIES)
 LEVELS = (1e-6, 0.05, 0.5, 0.9)
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_no_guesses_and_no_correct_ones_prove_nothing(claim: Claim) -> None:
     for guesses in (0, 20):
         assert claim.lower_bound(0, guesses, 100, 0.05) == claim.nothing
@@ -38,7 +38,7 @@ def test_no_guesses_and_no_correct_ones_prove_nothing(claim: Claim) -> None:
     assert claim.at_strength(0.0) == claim.nothing
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_more_correct_guesses_prove_more(claim: Claim) -> None:
     bounds = [claim.lower_bound(correct, 40, 100, 0.05) for correct in (20, 32, 36, 40)]
     strengths = [claim.strength(bound) for bound in bounds]
@@ -74,7 +74,7 @@ def test_approximate_dp_is_bounded_by_the_tail_bound_named(
 
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("test", ["tight", "recursion"])
-@pytest.mark.parametrize("claim", FAMILIES, ids=repr)
+@pytest.mark.parametrize("claim", FAMILIES, ids=lambda claim: claim.name)
 def test_a_family_is_bounded_by_the_test_named(
     claim: AnyFamily, test: FdpTest, *, one_sided: bool
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_family_is_bounded_by_the_test_named(
     )
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_counts_and_levels_out_of_range_are_refused(claim: Claim) -> None:
     for correct, guesses, m, level in (
         (6, 5, 10, 0.05),

@@ -328,7 +328,7 @@ def curve(cuts: int) -> Curve:
 
 
 @pytest.mark.parametrize("cuts", [0, 3])
-@pytest.mark.parametrize("plot", plots.PLOTS.values(), ids=str)
+@pytest.mark.parametrize("plot", plots.PLOTS.values(), ids=plots.PLOTS)
 def test_curves_of_nothing_can_be_drawn(plot: plots.Plot, cuts: int) -> None:
     ranking = Empty(curve(cuts))
     drawn = SimpleNamespace(
