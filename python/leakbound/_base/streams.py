@@ -168,6 +168,7 @@ class Purpose(Enum):
     USER_GAME = "validity/user"
     TWO_RANKINGS = "validity/two-rankings"
     SHIFTED_GAME = "validity/shifted"
+    SORTED_GAME = "validity/sorted"
     KNOWING_ATTACKER = "validity/knowing-attacker"
     COARSE_REPORTS = "validity/coarse-reports"
     COARSE_PAIRS = "validity/coarse-pairs"
@@ -180,6 +181,16 @@ class Purpose(Enum):
     def rng(self, seed: int, *further: int) -> np.random.Generator:
         """Return the generator of a seed and further numbers."""
         return np.random.Generator(np.random.PCG64(self._sequence(seed, *further)))
+
+    def rng_beside(self, coins: BoolArray, seed: int) -> np.random.Generator:
+        """Return a generator for what must be random given how coins fell, whatever the seed.
+
+        The coins are part of the stream's name, so that for one seed each way that they may fall
+        has random numbers of its own. Were the seed the whole name, an example's numbers would be
+        those of its place, and a file sorted by what decides the scores would make a seed lucky.
+        """
+        fell = int.from_bytes(np.packbits(coins).tobytes(), "big")
+        return self.rng(seed, coins.size, fell)
 
     def philox(self, seed: int) -> np.random.Philox:
         """Return the counter-based bit generator of a seed."""

@@ -1,9 +1,15 @@
 """The table of Zero-Run cases: corrections, claims, what is known of propensities, and shifts."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from leakbound._base.types import SidesChoice
+import numpy as np
+
+from leakbound._base.odds import expit
+from leakbound._base.streams import Purpose
+from leakbound._base.types import Correction, SidesChoice
+from leakbound.audits import audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.validity.shifted import Leak, Shifted, ShiftedPlay
@@ -44,6 +50,7 @@ def zero_run_cases() -> Iterator[Case]:
                 yield zero_run_case(form, game, f"shifted-{kind}", sides, quick=40, long=DEAR)
     yield from _fixed_numbers()
     yield from _levels()
+    yield from _one_seed()
 
 
 def leak_of(claim: Claim) -> Leak:
@@ -84,6 +91,54 @@ def zero_run_case(
         quick=quick,
         long=long,
     )
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """Whether an audit of rows in the order of their odds, which leak nothing, claims anything.
+
+    One seed serves all games: it must be as good as another.
+    """
+
+    claim: Claim
+    correction: Correction
+    audit_seed: int
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        odds = np.linspace(2.0, -2.0, 400)
+        chances = expit(odds)
+        result = audit_zero_run(
+            odds,
+            Purpose.SORTED_GAME.rng(seed).random(400) < chances,
+            chances,
+            claim=self.claim,
+            correction=self.correction,
+            adversary="raw",
+            cuts=Fixed(100),
+            sides="member",
+            confidence=1 - ERROR,
+            seed=self.audit_seed,
+        )
+        return result.bound > 0
+
+
+def _one_seed() -> Iterator[Case]:
+    """Yield cases of one seed for all games, where rows are in the order of their odds."""
+    unlucky: tuple[tuple[Correction, int], ...] = (("match", 17), ("tamper", 10))
+    for correction, seed in unlucky:
+        for claim in (PureDP(), GaussianDP()):
+            yield Case(
+                audit="zero-run",
+                claim=claim.name,
+                cuts=correction,
+                sides="member",
+                truth="rows-by-odds-one-seed",
+                error=ERROR,
+                trial=_Sorted(claim, correction, seed),
+                quick=40,
+                long=FUTILE,
+            )
 
 
 def _fixed_numbers() -> Iterator[Case]:

@@ -209,3 +209,14 @@ def test_pieces_are_the_numbers_of_one_call(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_ends_a_permutation_on_a_thread_is_raised() -> None:
     with pytest.raises(MemoryError):
         permutation(Purpose.TIES.rng(0), 10**15)
+
+
+def test_what_is_drawn_beside_coins_is_named_by_them_and_the_seed() -> None:
+    coins = np.array([True, False, True])
+    drawn = [
+        Purpose.MATCHING.rng_beside(given, seed).random(4).tolist()
+        for given in (coins, ~coins, np.append(coins, False), coins[:0])
+        for seed in (0, 1)
+    ]
+    assert len({tuple(numbers) for numbers in drawn}) == len(drawn)
+    assert drawn[0] == Purpose.MATCHING.rng_beside(coins, 0).random(4).tolist()

@@ -173,8 +173,7 @@ class Pairs:
         are stored in. A stream of the seed alone would leave over the members at the same places of
         their order for every split: for one seed they could be better or worse than the others.
         """
-        split = int.from_bytes(np.packbits(units.member).tobytes(), "big")
-        rng = Purpose.PAIRS.rng(seed, units.count, split)
+        rng = Purpose.PAIRS.rng_beside(units.member, seed)
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1

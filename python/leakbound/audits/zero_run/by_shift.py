@@ -153,14 +153,15 @@ class ShiftAudit:
         """Return what the best attack proves, every attack audited at its share of the level."""
         request, rows = self.candidates.request, self.rows
         draws = _DRAWS if request.derandomize and kind == "match" else 1
-        uniforms = Purpose.MATCHING.rng(request.seed).random((draws, rows.size))
+        member = self.candidates.member[rows]
+        uniforms = Purpose.MATCHING.rng_beside(member, request.seed).random((draws, rows.size))
         seen = self.shift.rows(rows)
 
         def prove(values: FloatArray, beta: float) -> ShiftedProof:
             level = beta if seen.draws is None else beta / 2
             study = Study(
                 scores=values[rows],
-                member=self.candidates.member[rows],
+                member=member,
                 shift=seen,
                 uniforms=uniforms,
                 claim=claim,
