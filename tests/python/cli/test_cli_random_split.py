@@ -13,7 +13,7 @@ RNG = np.random.default_rng(0)
 USER = RNG.integers(150, size=600)
 INSIDE = RNG.permutation(150) < 110
 MEMBER = INSIDE[USER]
-SCORE = RNG.normal(size=600) + 2.5 * MEMBER
+SCORE = RNG.normal(size=600) + 1.5 * MEMBER
 SITE = np.array(["north", "south", "west"])[USER % 3]
 SPLIT = ("--design", "random_split", "--untouched")
 
