@@ -53,7 +53,8 @@ def tally(
     """Count shards of scores into a tally."""
     with output.answering():
         if out.suffix.lower() != ".parquet":
-            message = f"--out {out}: a tally is a .parquet file; write --out {out.with_suffix('.parquet')}"
+            named = out.with_suffix(".parquet")
+            message = f"--out {out}: a tally is a .parquet file; write --out {named}"
             raise OptionError(message)
         counted = tally_of(
             shards, score=score, member=member, bits=bits, allow_repeats=allow_repeats

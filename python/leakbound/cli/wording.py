@@ -83,7 +83,10 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),
     (rf'(?<!,)\b({_ARGUMENTS})=(?!…)("?[\w.+-]*"?)', _option),
     (r"^(confidence must be above 0 and below 1, got ([\d.]+))$", _confidence),
-    (r"^(confidence|delta|fraction|most|prior|probability|simulations|target) must\b", r"--\1 must"),
+    (
+        r"^(confidence|delta|fraction|most|prior|probability|simulations|target) must\b",
+        r"--\1 must",
+    ),
     (r"\ballow repeats\b", "count them by leakbound tally --allow-repeats"),
     (r"^m must\b", "-m must"),
     (r"\bbe above 0 and below inf\b", "be above 0 and finite"),

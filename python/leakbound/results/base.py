@@ -418,9 +418,7 @@ class Result(Record, ABC):
         Meaning
             Sentences, by the kind of the bound and by whether anything was refuted.
         """
-        return meaning_of(
-            self.kind, self.terms, refuted=self.refutes, withheld=self.is_withheld
-        )
+        return meaning_of(self.kind, self.terms, refuted=self.refutes, withheld=self.is_withheld)
 
     @abstractmethod
     def metrics(self) -> tuple[Metric, ...]:

@@ -71,7 +71,9 @@ def test_refused_columns(columns: dict[str, object], said: str, tmp_path: Path) 
 def test_other_refusals(scores: Path) -> None:
     assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
     claim = leakbound("one-run", "scores.csv", "--claim", "1").refusal
-    assert "'1' does not say what is 1: an ε is eps=1; give --claim eps=… or --claim eps=…,d" in claim
+    assert (
+        "'1' does not say what is 1: an ε is eps=1; give --claim eps=… or --claim eps=…,d" in claim
+    )
     claim = leakbound("panoramia", "scores.csv", "--claim", "mu=1").refusal
     assert "'mu' which is not known here; give --claim eps=… or" in claim
     assert claim.endswith("or --claim c=…,eps=…\n")

@@ -94,7 +94,9 @@ def test_a_wheel_without_its_bill_of_materials_is_refused(tmp_path: Path) -> Non
     program = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = program
     spec.loader.exec_module(program)
-    locked = [{"name": one["name"], "version": one["version"]} for one in toml("Cargo.lock")["package"]]
+    locked = [
+        {"name": one["name"], "version": one["version"]} for one in toml("Cargo.lock")["package"]
+    ]
     other = {"name": "other", "version": "1.0.0"}
     cases = (
         (None, "has 0 bills"),
