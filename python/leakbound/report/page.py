@@ -159,6 +159,7 @@ def render(
             else {},
             lead=lead,
             meaning=spoken[lead.name].meaning(),
+            of=lead.name if spoken[lead.name].summary().refutes else "",
             several=len(named) > 1,
             subject=subject_of(named.values()),
             accounted=any(model.summary.beside for model in models),

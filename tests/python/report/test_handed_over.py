@@ -188,6 +188,15 @@ def test_the_simultaneous_bounds_stand_beside_the_single_ones() -> None:
     assert "all together" not in words(page_of_three())
 
 
+def test_what_the_number_says_names_its_model() -> None:
+    assert "What the number says of “strong” At the stated confidence" in words(page_of_three())
+    assert "What the number says At the" in words(report.render(audit(2.0)))
+    nothing = {"one": audit(0.0), "ε = 2": audit(0.0)}
+    page = report.render(nothing)
+    assert "What the number says At the" in words(page)
+    assert ">ε\u00a0=\u00a02</a>" in page
+
+
 def test_a_narrow_screen_shows_bound_and_verdict_first() -> None:
     page = page_of_three()
     header = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page)
