@@ -98,7 +98,7 @@ def test_a_wheel_without_its_bill_of_materials_is_refused(tmp_path: Path) -> Non
         {"name": one["name"], "version": one["version"]} for one in toml("Cargo.lock")["package"]
     ]
     other = {"name": "other", "version": "1.0.0"}
-    cases = (
+    cases: tuple[tuple[list[dict[str, Any]] | None, str], ...] = (
         (None, "has 0 bills"),
         ([], "lacks ['leakbound-core', 'leakbound-math', 'pyo3']"),
         ([*locked, other], "has [('other', '1.0.0')]"),
