@@ -9,6 +9,7 @@ smoke tests pass, all from outside the checkout.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import re
@@ -16,7 +17,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +78,7 @@ def main() -> None:
                 check(installed)
             passes_smoke_tests(installed)
             if file.suffix == ".whl":
+                lists_its_crates(file)
                 installed.run("python", *pip, f"{file.resolve()}[io]", *FRAMES)
                 audits_layouts(installed)
         sys.stdout.write(f"{file.name}: installed and tried\n")
@@ -123,6 +127,23 @@ def runs_the_example(installed: Installed) -> None:
     printed = installed.run("python", "-c", found[1])
     if printed != found[2]:
         message = f"the example of the README prints\n{printed}"
+        raise SystemExit(message)
+
+
+def lists_its_crates(wheel: Path) -> None:
+    """The wheel has a bill of materials, of crates as `Cargo.lock` has them, ours among them."""
+    with zipfile.ZipFile(wheel) as archive:
+        bills = [name for name in archive.namelist() if re.search(r"/sboms/.*cyclonedx", name)]
+        if len(bills) != 1:
+            message = f"{wheel.name} has {len(bills)} bills of materials, and needs one"
+            raise SystemExit(message)
+        bill = json.loads(archive.read(bills[0]))
+    lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))
+    locked = {(one["name"], one["version"]) for one in lock["package"]}
+    listed = {(one["name"], one["version"]) for one in bill["components"]}
+    lacking = {"leakbound-core", "leakbound-math", "pyo3"} - {name for name, _ in listed}
+    if lacking or not listed <= locked:
+        message = f"{bills[0]} lacks {sorted(lacking)} and has {sorted(listed - locked)}"
         raise SystemExit(message)
 
 

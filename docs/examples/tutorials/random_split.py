@@ -28,7 +28,7 @@ labels = np.where(noisy, rng.integers(0, 10, len(labels)), labels)
 rows = np.arange(len(labels))
 train, test = train_test_split(rows, train_size=0.7, random_state=7)
 model = ExtraTreesClassifier(200, min_samples_leaf=2, bootstrap=True, random_state=0)
-model.fit(images[train], labels[train])
+_ = model.fit(images[train], labels[train])
 
 # %%
 # Scores of both parts

@@ -353,7 +353,7 @@ def one_run(
             return
         (file,) = files
         opened, coins = _coins_of(opening, plan)
-        known = parse_columns(features) if features else []
+        known = parse_columns(features, "--features") if features else []
         wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
         needed = {name: (name,) for name in wanted}
@@ -434,7 +434,7 @@ def _coins_of(opening: Path | None, plan: Path | None) -> tuple[Opening | None, 
 def score_columns(attacks: str, score_col: str) -> list[str]:
     """Return the names of the columns of scores."""
     if not score_col:
-        return parse_columns(attacks)
+        return parse_columns(attacks, "--attacks")
     if attacks != "score":
         message = "--score-col names one column and --attacks several: give one of them"
         raise IncompatibleOptionsError(message)
@@ -591,7 +591,7 @@ def panoramia(
     with output.answering():
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
-        columns = parse_columns(features) if features else []
+        columns = parse_columns(features, "--features") if features else []
         layout = parse_layout(member_col, member_values, sep, decimal)
         wanted = panoramia_columns(file, model, layout) | {
             f"feature {name}": (name,) for name in columns

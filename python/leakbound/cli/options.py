@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from leakbound.claims import (
@@ -105,8 +106,7 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
         name, _, value = part.partition("=")
         key = _CLAIM_KEYS.get(name.strip().lower(), "")
         if key not in allowed or key in claim:
-            problem = "twice" if key in claim else "which is not known here"
-            message = f"--claim {text!r} names {name.strip()!r} {problem}; give {_form(allowed)}"
+            message = f"--claim {text!r} {_misnamed(part, twice=key in claim)}; {_form(allowed)}"
             raise OptionError(message)
         claim[key] = _number(value, text, "--claim")
     for alone in ("mu", "noise"):
@@ -117,7 +117,7 @@ def parse_claim(text: str, allowed: tuple[str, ...]) -> dict[str, float]:
         message = f"--claim {text!r}: without noise there is no privacy to claim"
         raise OptionError(message)
     if not claim.keys() & {"eps", "mu", "noise"}:
-        message = f"--claim {text!r} lacks eps; give {_form(allowed)}"
+        message = f"--claim {text!r} lacks eps; {_form(allowed)}"
         raise OptionError(message)
     return claim
 
@@ -213,17 +213,17 @@ def for_replacing(goal: Mapping[str, float]) -> Mapping[str, float]:
     return {"eps": epsilon, "delta": delta} if delta else {"eps": epsilon}
 
 
-def parse_columns(text: str) -> list[str]:
-    """Return the names of columns, separated by commas.
+def parse_columns(text: str, option: str) -> list[str]:
+    """Return the names of columns, separated by commas, that an option has.
 
     Examples
     --------
-    >>> parse_columns("loss, margin")
+    >>> parse_columns("loss, margin", "--attacks")
     ['loss', 'margin']
     """
     names = [name.strip() for name in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
-        message = f"--attacks must name different columns, such as loss,margin; got {text!r}"
+        message = f"{option} must name different columns, such as one,other; got {text!r}"
         raise OptionError(message)
     return names
 
@@ -242,8 +242,24 @@ def parse_prior(text: str) -> float | str:
         return text.strip()
 
 
+def _misnamed(part: str, *, twice: bool) -> str:
+    """Return what is wrong with the name in a part of a claim."""
+    name, sign, _ = (piece.strip() for piece in part.partition("="))
+    if not sign and re.fullmatch(r"[\d.]+", name):
+        return f"does not say what is {name}: an ε is eps={name}"
+    return f"names {name!r} {'twice' if twice else 'which is not known here'}"
+
+
 def _form(allowed: tuple[str, ...]) -> str:
-    return ",".join(f"{name}=…" for name in allowed)
+    """Return what a claim may be made of."""
+    forms = {
+        "eps": "eps=…",
+        "delta": "eps=…,delta=…",
+        "c": "c=…,eps=…",
+        "mu": "mu=…",
+        "noise": "noise=…",
+    }
+    return "give " + " or ".join(f"--claim {forms[name]}" for name in forms if name in allowed)
 
 
 def _number(value: str, text: str, option: str) -> float:

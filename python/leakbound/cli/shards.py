@@ -46,12 +46,22 @@ class _Columns:
         """Check that a shard has both columns, and labels of the type that all others have."""
         from pyarrow import types
 
-        for name in (self.score, self.member):
+        for name, option in ((self.score, "--score-col"), (self.member, "--member-col")):
             if schema.get_field_index(name) < 0:
                 seen = ", ".join(map(repr, schema.names))
-                message = f"{path} has no column {name!r}, or several; its columns are {seen}"
+                message = (
+                    f"{_shown(path)} has no column {name!r}, or several: name another by {option}; "
+                    f"its columns are {seen}"
+                )
                 raise InputFileError(message)
         kind = schema.field(self.member).type
+        if types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind):
+            message = (
+                f"{_shown(path)}: column {self.member!r} holds words, and what is counted batch by "
+                "batch has 0 and 1 there: write these, or give one-run this file alone, with "
+                "--member-values IN,OUT"
+            )
+            raise InputFileError(message)
         plain = "whole numbers" if types.is_integer(kind) else str(kind)
         self.kinds.setdefault(plain, path)
         if len(self.kinds) > 1:
@@ -178,6 +188,10 @@ def _batches(path: Path, columns: _Columns) -> Iterator[tuple[Any, int]]:
     readers = {".parquet": _parquet, ".csv": _csv, ".arrow": _ipc, ".feather": _ipc}
     if path.suffix.lower() not in readers:
         message = f"{path} is no shard: files that end in {', '.join(_SUFFIXES)} are counted"
+        raise InputFileError(message)
+    if path.stat().st_size == 0:
+        first = ": its first line must name the columns, for example score,member"
+        message = f"{path} is empty{first if path.suffix.lower() == '.csv' else ''}"
         raise InputFileError(message)
     with path.open("rb") as file:
         yield from readers[path.suffix.lower()](file, path, columns)

@@ -111,8 +111,8 @@ def synthetic(
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
         guarantee = guarantee_of(goal if relation == "replace" else for_replacing(goal), family)
         policy = parse_cuts(cuts)
-        names = parse_columns(attacks)
-        codes = parse_columns(categorical) if categorical else []
+        names = parse_columns(attacks, "--attacks")
+        codes = parse_columns(categorical, "--categorical") if categorical else []
         layout = parse_layout("", "", sep, decimal)
         if out is not None:
             output.prepare(out)

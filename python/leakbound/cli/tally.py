@@ -7,6 +7,7 @@ import typer
 
 from leakbound.cli import output
 from leakbound.cli.shards import tally_of
+from leakbound.errors import OptionError
 
 app = typer.Typer()
 
@@ -28,8 +29,12 @@ def tally(
     ],
     *,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The tally to write: .parquet.")],
-    score: Annotated[str, typer.Option(metavar="COL", help="The column of scores.")] = "score",
-    member: Annotated[str, typer.Option(metavar="COL", help="The column of labels.")] = "member",
+    score: Annotated[
+        str, typer.Option("--score-col", "--score", metavar="COL", help="The column of scores.")
+    ] = "score",
+    member: Annotated[
+        str, typer.Option("--member-col", "--member", metavar="COL", help="The column of labels.")
+    ] = "member",
     bits: Annotated[
         int | None,
         typer.Option(
@@ -47,6 +52,10 @@ def tally(
 ) -> None:
     """Count shards of scores into a tally."""
     with output.answering():
+        if out.suffix.lower() != ".parquet":
+            named = out.with_suffix(".parquet")
+            message = f"--out {out}: a tally is a .parquet file; write --out {named}"
+            raise OptionError(message)
         counted = tally_of(
             shards, score=score, member=member, bits=bits, allow_repeats=allow_repeats
         )

@@ -62,6 +62,13 @@ def _option(found: re.Match[str]) -> str:
     return flag if value in {"", "True"} else f"{flag} {value}"
 
 
+def _confidence(found: re.Match[str]) -> str:
+    """Name the option, and the value that a number of percent was meant to be."""
+    value = float(found[2])
+    meant = f": {value:g} % is --confidence {value / 100:g}" if 50 <= value < 100 else ""
+    return f"--{found[1]}{meant}"
+
+
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"; convert it first, for example with numpy\.\w+\(.*?\)", "; save it as numbers"),
     (r"; give their ranks, numpy\.unique\(.*?\)\[1\]", "; save their ranks in place of them"),
@@ -75,7 +82,12 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bor None for\b", "or auto for"),
     (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),
     (rf'(?<!,)\b({_ARGUMENTS})=(?!…)("?[\w.+-]*"?)', _option),
-    (r"^(target|probability|fraction|most|simulations) must\b", r"--\1 must"),
+    (r"^(confidence must be above 0 and below 1, got ([\d.]+))$", _confidence),
+    (
+        r"^(confidence|delta|fraction|most|prior|probability|simulations|target) must\b",
+        r"--\1 must",
+    ),
+    (r"\ballow repeats\b", "count them by leakbound tally --allow-repeats"),
     (r"^m must\b", "-m must"),
     (r"\bbe above 0 and below inf\b", "be above 0 and finite"),
     (r"\b(c_upper|max_recall|real_nonmembers)\b", lambda found: f"--{found[1].replace('_', '-')}"),

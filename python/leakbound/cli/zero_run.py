@@ -217,7 +217,7 @@ def zero_run(
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
         guarantee = _guarantee(goal, family, delta)
         policy = parse_cuts(cuts, offered=_CUTS)
-        columns = parse_columns(features) if features else []
+        columns = parse_columns(features, "--features") if features else []
         if columns and propensity is not None:
             message = (
                 "give --features, to fit propensities, or --propensity, to read them; not both"

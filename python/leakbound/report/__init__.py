@@ -6,7 +6,7 @@ Nothing here knows a type of result: results hand over what they say, in the par
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leakbound.report.page import environment, render, write
+    from leakbound.report.page import cited, environment, render, write
     from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 else:
     from leakbound._base.attributes import lazy_attributes
@@ -14,9 +14,17 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "leakbound.report.page": "environment render write",
+            "leakbound.report.page": "cited environment render write",
             "leakbound.report.several": "headline_of_many joint_confidence subject_of",
         },
     )
 
-__all__ = ["environment", "headline_of_many", "joint_confidence", "render", "subject_of", "write"]
+__all__ = [
+    "cited",
+    "environment",
+    "headline_of_many",
+    "joint_confidence",
+    "render",
+    "subject_of",
+    "write",
+]

@@ -20,14 +20,14 @@ from leakbound.report.several import headline_of_many, joint_confidence, subject
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jinja2 import Environment
 
     from leakbound.report.contents import Metric, Reportable, Section, Summary
     from leakbound.report.parts import Assumption
 
-__all__ = ["environment", "render", "write"]
+__all__ = ["cited", "environment", "render", "write"]
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -159,11 +159,13 @@ def render(
             else {},
             lead=lead,
             meaning=spoken[lead.name].meaning(),
+            of=lead.name if spoken[lead.name].summary().refutes else "",
             several=len(named) > 1,
             subject=subject_of(named.values()),
             accounted=any(model.summary.beside for model in models),
             columns=columns or {},
-            papers={paper for model in models for paper in model.summary.papers},
+            papers={paper for model in models for paper in model.summary.papers}
+            | cited(part.section for model in models for part in model.grounds),
         )
     )
 
@@ -372,6 +374,23 @@ def _provenance(result: Reportable) -> dict[str, str]:
         "seed": str(source.seed),
         **{f"SHA-256 of {name}": digest for name, digest in source.sha256.items()},
     }
+
+
+def cited(sections: Iterable[Section]) -> set[str]:
+    """Return those of the papers that not every page refers to which grounds name.
+
+    Parameters
+    ----------
+    sections : iterable of Section
+        The grounds.
+
+    Returns
+    -------
+    set of str
+        First authors.
+    """
+    said = " ".join(text for section in sections for text in section.paragraphs)
+    return {author for author in ("Mahloujifar", "Ville", "Wasserman") if author in said}
 
 
 def environment() -> Environment:

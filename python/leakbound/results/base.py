@@ -137,10 +137,8 @@ class Result(Record, ABC):
         """What the bound refers to, in words that every sentence about it shares."""
         delta = self.claim.delta
         return Terms(
-            guarantee=f"(ε, {delta:g})-DP guarantee" if delta else "ε-DP guarantee",
-            family="ε-differential privacy"
-            if not delta
-            else f"(ε, {delta:g})-differential privacy",
+            guarantee=(f"(ε, {delta:g})-DP" if delta else "ε-DP") + f" guarantee{self._replaced}",
+            family=(f"(ε, {delta:g})" if delta else "ε") + f"-differential privacy{self._replaced}",
             bound=f"ε < {number(self.epsilon_bound)}",
             condition=self.condition,
             units=self._units,
@@ -420,7 +418,7 @@ class Result(Record, ABC):
         Meaning
             Sentences, by the kind of the bound and by whether anything was refuted.
         """
-        return meaning_of(self.kind, self.terms, refuted=self.refutes)
+        return meaning_of(self.kind, self.terms, refuted=self.refutes, withheld=self.is_withheld)
 
     @abstractmethod
     def metrics(self) -> tuple[Metric, ...]:

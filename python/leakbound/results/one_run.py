@@ -500,12 +500,7 @@ class AuditResult(Result, ScoreAudit):
     def terms(self) -> Terms:
         """What the bound refers to, in words that every sentence about it shares."""
         if not self.is_family:
-            terms = super().terms
-            return replace(
-                terms,
-                guarantee=terms.guarantee + self._replaced,
-                family=terms.family + self._replaced,
-            )
+            return super().terms
         name = symbol(self.claim)
         sign, size = (">", "large") if self.bounds_above else ("<", "small")
         at = f" at δ = {DELTA:g}"

@@ -139,6 +139,10 @@ class PanoramiaResult(Result):
         return f"a fair coin for each pair of a member and a {others} non-member"
 
     @property
+    def _replaced(self) -> str:
+        return " for replacing one example"
+
+    @property
     def members(self) -> int:
         """Members among the examples tested."""
         return self.attack.members
@@ -311,8 +315,9 @@ class PanoramiaResult(Result):
             return (
                 (
                     f"The audit finds {both}. If c is no larger than {number(self.c_lb)}, this "
-                    f"model is not ε-DP for any ε below {number(self.bound)}; if c is larger, part "
-                    "or all of the difference is the generator's doing, not the model's."
+                    f"model is not ε-DP{self._replaced} for any ε below {number(self.bound)}; if c "
+                    "is larger, part or all of the difference is the generator's doing, not the "
+                    "model's."
                 ),
             )
         return (
@@ -382,7 +387,7 @@ class PanoramiaResult(Result):
         return "" if one is None else self.answer(epsilon=one.value, c=one.c)
 
     def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:
-        claim = f"ε = {epsilon:g}"
+        claim = f"ε = {epsilon:g}{self._replaced}"
         together = claim if c is None else f"c = {c:g} with {claim}"
         return self.check(epsilon=epsilon, c=c), together
 

@@ -126,10 +126,25 @@ MEANINGS: dict[Kind, Meaning] = {
 }
 
 
-def meaning_of(kind: Kind, terms: Terms, *, refuted: bool) -> Meaning:
+WITHHELD = Meaning(
+    (
+        (
+            "Nothing about this model: the data contradict an assumption that the bound rests on, "
+            "and so the bound is withheld. The grounds name it."
+        ),
+        "Correct guesses may be explained by the features alone.",
+    ),
+    ("That the model is private, or that it leaks: a bound that is withheld speaks for neither.",),
+)
+"""Of a bound that there is, and that is not to be reported."""
+
+
+def meaning_of(kind: Kind, terms: Terms, *, refuted: bool, withheld: bool = False) -> Meaning:
     """Return what a number of some kind says, and what it does not."""
     if kind in MEANINGS:
         return MEANINGS[kind]
+    if withheld:
+        return WITHHELD
     return Meaning(_refuted(terms) if refuted else _nothing_refuted(terms), _not_said(terms))
 
 

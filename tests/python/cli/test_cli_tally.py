@@ -147,3 +147,23 @@ def test_options_that_tell_examples_apart_are_refused(folder: Path, tmp_path: Pa
         ["--bundle", tmp_path / "bundle"],
     ):
         assert "are only counted" in leakbound("one-run", folder, *options).refusal
+
+
+def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(tmp_path: Path) -> None:
+    out = tmp_path / "t.parquet"
+    empty, words, others = (tmp_path / f"{name}.csv" for name in ("empty", "words", "others"))
+    empty.write_text("")
+    words.write_text("score,member\n1,in\n2,out\n")
+    others.write_text("loss,label\n1,1\n2,0\n")
+    for file, said in (
+        (empty, f"{empty} is empty: its first line must name the columns"),
+        (words, "give one-run this file alone, with --member-values IN,OUT"),
+        (others, "no column 'score', or several: name another by --score-col"),
+    ):
+        assert said in leakbound("tally", file, "--out", out).refusal
+    assert "--member-values" in leakbound("one-run", words, words).refusal
+    named = ("--score-col", "loss", "--member-col", "label", "--out")
+    assert leakbound("tally", others, *named, out).code == 0
+    assert "--allow-repeats" in leakbound("tally", others, others, *named, out).refusal
+    assert leakbound("tally", others, others, *named, out, "--allow-repeats").code == 0
+    assert f"write --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal

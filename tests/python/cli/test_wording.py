@@ -71,7 +71,20 @@ def test_refused_columns(columns: dict[str, object], said: str, tmp_path: Path) 
 def test_other_refusals(scores: Path) -> None:
     assert "--truth must be above 0, got -1" in leakbound("plan", "--truth", -1).refusal
     claim = leakbound("one-run", "scores.csv", "--claim", "1").refusal
-    assert "give eps=…,delta=…,mu=…,noise=…" in claim
+    assert (
+        "'1' does not say what is 1: an ε is eps=1; give --claim eps=… or --claim eps=…,d" in claim
+    )
+    claim = leakbound("panoramia", "scores.csv", "--claim", "mu=1").refusal
+    assert "'mu' which is not known here; give --claim eps=… or" in claim
+    assert claim.endswith("or --claim c=…,eps=…\n")
+    for given, meant in ((95, ": 95 % is --confidence 0.95"), (2, "got 2\n")):
+        refusal = leakbound("one-run", scores, "--confidence", given).refusal
+        assert f"--confidence must be above 0 and below 1, got {given}" in refusal
+        assert refusal.endswith(meant) or meant in refusal
+    assert ": --prior must be above 0" in leakbound("one-run", scores, "--prior", 2).refusal
+    assert ": --delta must be" in leakbound("plan", "--truth", 3, "--delta", 2).refusal
+    twice = leakbound("zero-run", scores, "--features", "age,age").refusal
+    assert ": --features must name different columns" in twice
     for option, bad, words in (
         ("--target", -1, "--target must be above 0 and finite, got -1"),
         ("--probability", 2, "--probability must be above 0 and below 1"),

@@ -12,7 +12,7 @@ import leakbound
 
 ROOT = Path(__file__).parents[3]
 PRINTING = ["README.md", "docs/index.md"]
-RUNNING = ["docs/how-to/from-a-file.md", "docs/how-to/planning.md"]
+RUNNING = [f"docs/how-to/{name}.md" for name in ("a-billion-scores", "from-a-file", "planning")]
 FOUND = [info.name for info in pkgutil.walk_packages(leakbound.__path__, "leakbound.")]
 MODULES = ["leakbound", *sorted(n for n in FOUND if not n.endswith(("_core", "__main__")))]
 

@@ -129,6 +129,9 @@ def test_examples_have_a_title_and_a_place(folder: Path) -> None:
         source = text(folder / name)
         assert re.match(r'"""\n(.+)\n=+\n', source)
         compile(source, name, "exec")
+        assert not re.search(r"\bylim=|set_ylim\((?!bottom=0\))", source), (
+            "an upper limit cuts off what lies above it"
+        )
 
 
 def test_cards_and_references_of_examples_exist() -> None:

@@ -105,6 +105,48 @@ def test_roc_and_precision_of_zero_run_say_that_shift_is_in_them() -> None:
     assert all("shift" not in figure.caption for figure in audit(2.0).figures())
 
 
+def test_what_is_withheld_says_nothing_of_the_model() -> None:
+    data = fixed_audits.game(240, leak=2.5, shift=0.75)
+    flat = np.full(240, 0.5)
+    result = lb.audit_zero_run(data.scores, data.member, flat, features=data.features)
+    assert result.withheld
+    says, not_said = result.meaning().says, result.meaning().does_not_say
+    assert says[0].startswith("Nothing about this model: the data contradict an assumption")
+    assert "speaks for neither" in not_said[0]
+    assert "could be refuted, however small" not in words(report.render(result))
+
+
+def test_papers_that_the_grounds_name_are_listed() -> None:
+    from leakbound.propensity import LogisticPropensity
+
+    data = fixed_audits.game(240, leak=2.5, shift=0.75)
+    learnt = lb.audit_zero_run(
+        data.scores, data.member, LogisticPropensity(), features=data.features
+    )
+    stream = lb.OneRunStream()
+    stream.update(GAME.scores, GAME.member)
+    gaussian = audit(2.0, claim=lb.GaussianDP())
+    assert report.cited(audit(2.0).sections()) == set()
+    assert report.cited(gaussian.sections()) == {"Mahloujifar"}
+    assert report.cited(learnt.sections()) == {"Wasserman"}
+    assert report.cited(stream.result().sections()) == {"Ville"}
+    template = environment().get_template("references.html.j2")
+    for papers in (set(), {"Mahloujifar"}, {"Wasserman", "Ville"}):
+        listed = template.render(papers=papers)
+        assert {name for name in ("Mahloujifar", "Wasserman", "Ville") if name in listed} == papers
+    assert "Melis and Chaudhuri" in words(report.render(gaussian)).split(" References ")[1]
+
+
+def test_panoramia_says_that_its_bound_is_of_replacing() -> None:
+    real = lb.audit_panoramia(GAME.baseline, GAME.scores, GAME.member, real_nonmembers=True)
+    assert real.kind == "lower_bound"
+    bound = number(real.bound)
+    assert f"no ε-DP guarantee for replacing one example with ε < {bound}" in real.headline()
+    assert "ε = 1 for replacing one example is refuted" in real.answer(epsilon=1.0)
+    made = lb.audit_panoramia(GAME.baseline, GAME.scores, GAME.member)
+    assert "is not ε-DP for replacing one example for any ε below" in str(made)
+
+
 # --- several models -------------------------------------------------------------------------------
 
 
@@ -144,6 +186,15 @@ def test_the_simultaneous_bounds_stand_beside_the_single_ones() -> None:
         assert cells[2] == number(joint[name].bound)
     assert "all together" in words(page)
     assert "all together" not in words(page_of_three())
+
+
+def test_what_the_number_says_names_its_model() -> None:
+    assert "What the number says of “strong” At the stated confidence" in words(page_of_three())
+    assert "What the number says At the" in words(report.render(audit(2.0)))
+    nothing = {"one": audit(0.0), "ε = 2": audit(0.0)}
+    page = report.render(nothing)
+    assert "What the number says At the" in words(page)
+    assert ">ε\u00a0=\u00a02</a>" in page
 
 
 def test_a_narrow_screen_shows_bound_and_verdict_first() -> None:

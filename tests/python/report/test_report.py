@@ -67,7 +67,8 @@ HEADLINES = {
     "estimate": r"Estimated leakage: ε̃ = \d\.\d\d\. This is not a lower bound on ε\.",
     "no_estimate": r"No leakage estimated: the attack with the model finds no more than the "
     r"baseline finds without it\.",
-    "real_nonmembers": r"This model leaks: no ε-DP guarantee with ε < \d\.\d\d is compatible.*",
+    "real_nonmembers": r"This model leaks: no ε-DP guarantee for replacing one example with "
+    r"ε < \d\.\d\d is compatible.*",
 }
 
 
@@ -326,7 +327,7 @@ def test_a_claim_gets_its_verdict(name: str, epsilon: float, words: str) -> None
 
 def test_a_joint_claim_gets_its_verdict() -> None:
     page = Page(report.render(RESULTS["estimate"], epsilon=0.01, c=0.01))
-    assert "The claimed c = 0.01 with ε = 0.01 is refuted" in page.text
+    assert "The claimed c = 0.01 with ε = 0.01 for replacing one example is refuted" in page.text
 
 
 MODELS = {"5 epochs": audit(0.1), "200 epochs": audit(3.0), "DP <SGD> & co": audit(0.0)}

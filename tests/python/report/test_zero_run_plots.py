@@ -1,14 +1,20 @@
 """Figures and reports of Zero-Run audits: overlap and bootstrap beside those of every audit."""
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 import leakbound as lb
 from leakbound import errors
 from leakbound.report import figures as plots
+from leakbound.report import svg
+from leakbound.report.style import house_style
+from leakbound.results.zero_run import plot_shift
 from leakbound.simulate import noisy_sum
 
 GAME = noisy_sum(600, mu=2.5, shift=0.6, seed=2)
@@ -119,6 +125,34 @@ def test_the_figure_of_bounds_against_shift(result: lb.ZeroRunResult) -> None:
     assert set(lines["reported"]) == {result.bound}
     assert "600" in axes.get_xticklabels()[-1].get_text()
     assert any("exploratory" in text.get_text() for text in axes.texts)
+
+
+@pytest.mark.parametrize("examples", [600, 60_000, 6_000_000])
+def test_no_words_of_a_page_are_cut_off_or_on_each_other(
+    result: lb.ZeroRunResult, examples: int
+) -> None:
+    curve = result.shift_curve
+    assert curve is not None
+    large = replace(curve, examples=curve.examples * (examples // 600))
+    for figure in result.figures():
+        with house_style():
+            canvas = Canvas(figsize=svg._SIZE, layout="constrained")
+            axes = canvas.add_subplot()
+            if figure.name == "shift":
+                plot_shift(large, result.bound, "ε", axes)
+            else:
+                figure.draw(axes)
+            axes.set_title("")
+            canvas.draw_without_rendering()
+            whole = canvas.bbox
+            for text in [*axes.texts, axes.xaxis.label, axes.yaxis.label]:
+                box = text.get_window_extent()
+                assert box.x0 > -1, text.get_text()
+                assert box.x1 < whole.x1 + 1, text.get_text()
+            ticks = [text for text in axes.get_xticklabels() if text.get_text()]
+            boxes = sorted((text.get_window_extent() for text in ticks), key=lambda box: box.x0)
+            assert all(left.x1 < right.x0 for left, right in pairwise(boxes)), figure.name
+            assert axes.get_window_extent().width > 0.7 * whole.width, figure.name
 
 
 def test_shares_that_a_policy_cannot_audit_are_left_out() -> None:

@@ -45,7 +45,7 @@ CASES: list[tuple[Any, dict[str, float], Checked, str]] = [
         PANORAMIA,
         {"epsilon": 1, "c": 0.5},
         Checked("epsilon", "<=", 1.0, 0.0, "refuted", 0.5),
-        "c = 0.5 with ε = 1 is refuted",
+        "c = 0.5 with ε = 1 for replacing one example is refuted",
     ),
     (
         PANORAMIA,

@@ -37,6 +37,7 @@ from leakbound.panoramia.report.table import (
     sums,
 )
 from leakbound.panoramia.scores import GameScores, NonMembers
+from leakbound.report import cited
 from leakbound.report.contents import Figure, Meaning, Section
 from leakbound.results import PanoramiaResult, ZeroRunResult
 from leakbound.results.checks import named
@@ -314,7 +315,8 @@ class PanoramiaReport(Record):
                 for row in self._estimated
             ],
             sections=self.sections(),
-            papers=("PANORAMIA", "Zero-Run") if self._conditional else ("PANORAMIA",),
+            papers={"PANORAMIA", *(("Zero-Run",) if self._conditional else ())}
+            | cited(self.sections()),
             options={**self.sizes, **self.options},
             version=self._lead.provenance.leakbound,
         )
