@@ -25,7 +25,7 @@ import numpy as np
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.results.dp_sgd import CoinRanking
-from leakbound.stats import normal_cdf, normal_quantile
+from leakbound.stats import normal_quantile
 
 __all__ = [
     "Bet",
@@ -39,7 +39,7 @@ __all__ = [
 _SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
 """Shares of a step's coins that planning considers guessing."""
 _STAKES = 0.5 ** np.arange(0, 8, 0.5)
-_FRACTIONS = np.linspace(0.0, 1.0, 401)[:-1]
+_FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
 """Of the μ planned for: how much of it planning asks whether a bet proves."""
 _SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
 _HALVINGS = 55
@@ -62,16 +62,21 @@ class Bet:
     """Share of all that is bet."""
 
 
-def most_correct(mu: FloatArray, share: FloatArray) -> FloatArray:
+def most_correct(mu: float, share: float) -> float:
     """Return w/m, the largest mean share of coins guessed right if a share of them is guessed."""
-    low, high = np.broadcast_arrays(mu / 2, mu - normal_quantile(share / 2) + 1)
-    low, high = low.copy(), high.copy()
+    low, high = mu / 2, mu + 1 - normal_quantile(share / 2)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        more = normal_cdf(-middle) + normal_cdf(mu - middle) >= share
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    most: FloatArray = np.minimum(share, normal_cdf(mu - low) * (1 + _SLACK))
-    return most
+        if _below(-middle) + _below(mu - middle) >= share:
+            low = middle
+        else:
+            high = middle
+    return min(share, _below(mu - low) * (1 + _SLACK))
+
+
+def _below(x: float) -> float:
+    """Return Φ(x)."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,10 @@ class Plan:
 def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
     """Choose guesses and stake from what is declared; the number of coins is of each step."""
     guesses = np.unique(np.maximum(1, np.rint(_SHARES * coins)))
-    proved = _FRACTIONS * mu
-    limit = most_correct(proved[:, None], guesses / coins) * coins
-    right = most_correct(np.array(mu), guesses / coins) * coins
+    proved = (_FRACTIONS * mu).tolist()
+    shares = (guesses / coins).tolist()
+    limit = coins * np.array([[most_correct(one, part) for part in shares] for one in proved])
+    right = coins * np.array([most_correct(mu, part) for part in shares])
     spread = np.sqrt(right * (1 - right / guesses))
     counts = np.clip(right + spread * _SCORES[:, None], 0, guesses)
     best, promise = Plan(int(guesses[0]), 1.0, 0.0), (-1.0, -math.inf)
@@ -98,7 +104,7 @@ def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
             won = np.log1p(stake * (counts[:, None, :] / limit - 1)).mean(axis=0)
         enough = steps * won >= -math.log(level)
         for number, (column, growth) in enumerate(zip(enough.T, won[0], strict=True)):
-            reached = float(proved[column.nonzero()[0][-1]]) if column.any() else -1.0
+            reached = proved[int(column.nonzero()[0][-1])] if column.any() else -1.0
             if (reached, growth) > promise:
                 best = Plan(int(guesses[number]), float(stake), max(reached, 0.0))
                 promise = (reached, float(growth))
@@ -149,13 +155,12 @@ def largest_refuted(
     bets: Sequence[Bet], correct: Sequence[IntArray], coins: int, level: float
 ) -> float:
     """Return the largest μ that what was won refutes, for steps of so many coins; 0 if none."""
-    shares = np.array([bet.guesses / coins for bet in bets])
 
     def refuted(mu: float) -> bool:
         """Whether all that was won ever came to 1/level."""
-        limits = most_correct(np.array(mu), shares) * coins
         won = np.array(-math.inf)
-        for bet, counts, limit in zip(bets, correct, limits, strict=True):
+        for bet, counts in zip(bets, correct, strict=True):
+            limit = most_correct(mu, bet.guesses / coins) * coins
             with np.errstate(divide="ignore"):
                 steps = np.log1p(bet.stake * (counts / limit - 1))
             won = np.logaddexp(won, math.log(bet.weight) + np.cumsum(steps))
