@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leakbound._base.types import Kind
     from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
-    from leakbound.results.dp_sgd import Accounted, DPSGDAudit, SamplingResult, StepsResult
+    from leakbound.results.dp_sgd import (
+        Accounted,
+        BettingResult,
+        DPSGDAudit,
+        SamplingResult,
+        StepsResult,
+        Wager,
+    )
     from leakbound.results.implied import Implied
     from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
@@ -21,7 +28,9 @@ else:
             "leakbound._base.types": "Kind",
             "leakbound.report.parts": "Assumption Checked Curve Histogram Provenance Roc",
             "leakbound.results.ranking": "ScoreAudit",
-            "leakbound.results.dp_sgd": "Accounted DPSGDAudit SamplingResult StepsResult",
+            "leakbound.results.dp_sgd": (
+                "Accounted BettingResult DPSGDAudit SamplingResult StepsResult Wager"
+            ),
             "leakbound.results.implied": "Implied",
             "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",
@@ -34,6 +43,7 @@ __all__ = [
     "Accounted",
     "Assumption",
     "AuditResult",
+    "BettingResult",
     "Bootstrap",
     "Checked",
     "Curve",
@@ -49,5 +59,6 @@ __all__ = [
     "ScoreAudit",
     "StepsResult",
     "SyntheticResult",
+    "Wager",
     "ZeroRunResult",
 ]

@@ -21,11 +21,23 @@ from leakbound.results.checks import named
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import DELTA
 
-__all__ = ["PARTS", "Accounted", "DPSGDAudit", "Part", "SamplingResult", "StepsResult"]
+__all__ = [
+    "PARTS",
+    "Accounted",
+    "BettingResult",
+    "CoinRanking",
+    "DPSGDAudit",
+    "Part",
+    "SamplingResult",
+    "StepsResult",
+    "Wager",
+]
 
 Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 """What may refute the accountant: three audits, and its own arithmetic."""
 RateSource: TypeAlias = Literal["lower limit", "stated"]
+CoinRanking: TypeAlias = Literal["each step", "across steps"]
+"""Guesses follow what a step released, or how it differs from the noise of the steps before."""
 
 STEPS_THEOREM = (
     "Given the batches of the user's own examples and all other coins, the coin of a canary in one "
@@ -33,6 +45,15 @@ STEPS_THEOREM = (
     "clipped gradient, and what follows depends on it through what was released only. So no test "
     "tells its two sides apart better than N(0, s²) and N(1, s²), s the noise multiplier of that "
     "step, and the coins of all canaries in all steps are one game with a trade-off function."
+)
+BETTING_THEOREM = (
+    "Given everything before a step, the coins of its canaries are fair and no test tells the two "
+    "sides of one better than N(0, s²) and N(1, s²). So of r guesses about m coins the mean number "
+    "of correct ones is at most w = m Φ(1/s - a), a the number with Φ(-a) + Φ(1/s - a) = r/m, "
+    "however the coins hang together within the step. A bet that multiplies what it has by "
+    "1 - b + b W / w, W the correct guesses and b its stake, gains nothing on average if the step "
+    "has noise multiplier s or more, so that with probability at most p it ever reaches 1/p times "
+    "what it began with. Guesses, stakes and the share of each bet are fixed before training."
 )
 _MEANS = (
     "No guarantee whose ε is below what is proved holds for the run that was watched, all noisy "
@@ -208,6 +229,96 @@ class SamplingResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Wager(Record):
+    """A bet on the coins of each step, and how its guesses went.
+
+    Parameters
+    ----------
+    ranking : {"each step", "across steps"}
+        Where guesses come from: what a step released, or how it differs from the mean noise that
+        each canary had in the steps before.
+    guesses : int
+        Guesses about each step.
+    stake : float
+        Share of what the bet has that is staked in each step, in (0, 1].
+    weight : float
+        Share of all that is bet, in (0, 1].
+    correct : int
+        Correct guesses, of all steps.
+    """
+
+    ranking: CoinRanking
+    guesses: int
+    stake: float
+    weight: float
+    correct: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BettingResult(Record):
+    """What bets on the coins, one step after the other, prove about the noise that was added.
+
+    Parameters
+    ----------
+    bound : float
+        Some step's noise multiplier is at most this; inf if nothing is proved.
+    coins : int
+        Coins of each step.
+    steps : int
+        Steps that were bet on.
+    wagers : tuple of Wager
+        The bets, which share what is bet.
+    confidence : float
+        Of the bound by itself.
+    """
+
+    bound: float
+    coins: int
+    steps: int
+    wagers: tuple[Wager, ...]
+    confidence: float
+
+    @property
+    def guesses(self) -> int:
+        """Guesses of the first bet, about all steps."""
+        return self.wagers[0].guesses * self.steps
+
+    @property
+    def correct(self) -> int:
+        """Correct guesses of the first bet."""
+        return self.wagers[0].correct
+
+    def sentence(self) -> str:
+        """Return how the guesses went.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
+        first = self.wagers[0]
+        return (
+            f"Of {first.guesses:,} guesses about the {self.coins:,} coins of each of "
+            f"{self.steps:,} steps {percent(self.correct / self.guesses)} were correct."
+        )
+
+    def _flaw(self) -> str:
+        if not self.bound > 0 or self.steps < 1 or not self.wagers:
+            return "bound must be above 0, steps at least 1, and wagers not empty"
+        for one in self.wagers:
+            choice(one.ranking, "ranking", CoinRanking)
+            if not 1 <= one.guesses <= self.coins:
+                return f"guesses ({one.guesses}) must be between 1 and coins ({self.coins})"
+            if not 0 <= one.correct <= one.guesses * self.steps:
+                return f"correct ({one.correct}) must be at most guesses in all steps"
+            if not (0 < one.stake <= 1 and 0 < one.weight <= 1):
+                return "stakes and weights must be in (0, 1]"
+        if sum(one.weight for one in self.wagers) > 1 + 1e-9:
+            return "weights of wagers sum to more than 1"
+        return _confidence_flaw(self.confidence)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StepsResult(Record):
     """What the noisy gradients, step by step, prove about the noise that was added.
 
@@ -228,6 +339,8 @@ class StepsResult(Record):
         Probability that bound and rate both are on the safe side.
     game : AuditResult
         The audit of all coins as one game, of Gaussian DP with μ = 1/σ.
+    betting : BettingResult or None
+        Bets on the coins, one step after the other; None in results of earlier versions.
 
     Notes
     -----
@@ -244,6 +357,7 @@ class StepsResult(Record):
     rate_source: RateSource
     confidence: float
     game: AuditResult
+    betting: BettingResult | None = field(default=None, metadata=IF_ANY)
 
     @property
     def varies(self) -> bool:
@@ -254,6 +368,34 @@ class StepsResult(Record):
     def reason(self) -> str:
         """Why nothing is proved; empty if something is."""
         return self.game.reason if math.isinf(self.bound) else ""
+
+    @property
+    def counted(self) -> tuple[int, int, int]:
+        """Correct guesses, guesses and coins of what gives the bound: bets, or one game."""
+        bets, game = self.betting, self.game
+        if bets is not None and bets.bound <= self.bound < math.inf:
+            return bets.correct, bets.guesses, bets.coins * bets.steps
+        return game.correct, game.guesses, game.m
+
+    def grounds(self) -> tuple[Section, ...]:
+        """Return why the bound holds, for bets and for one game of all coins.
+
+        Returns
+        -------
+        tuple of Section
+            Theorems, what they assume, and figures.
+        """
+        game = self.game.grounds(
+            "Steps: why one game of all coins holds", STEPS_THEOREM, figures=self.game.figures()
+        )
+        if self.betting is None:
+            return (game,)
+        bets = Section(
+            "Steps: why bets hold",
+            (self.betting.sentence(), BETTING_THEOREM),
+            _betting_assumptions(),
+        )
+        return bets, game
 
     @property
     def refutes(self) -> bool:
@@ -328,8 +470,10 @@ class StepsResult(Record):
         if self.steps < 1 or not 0 <= self.sampling_rate <= 1:
             return "steps must be at least 1, and sampling_rate in [0, 1]"
         proved = self.game.bound
+        if self.betting is not None:
+            proved = max(proved, 1 / self.betting.bound)
         if proved > 0 and not math.isclose(self.bound * proved, 1.0, rel_tol=1e-9):
-            return f"bound is {self.bound:g}, and that of the game {proved:g}, not its inverse"
+            return f"bound is {self.bound:g}, and μ of the best game {proved:g}, not its inverse"
         return _confidence_flaw(self.confidence)
 
 
@@ -582,6 +726,7 @@ class DPSGDAudit(Record):
         """
         at = f" at δ = {self.delta:g}"
         steps, sampling, found = self.steps, self.sampling, self.membership
+        correct, guesses, coins = steps.counted
         accounted = self.accounted
         stated = (
             ()
@@ -617,8 +762,8 @@ class DPSGDAudit(Record):
             Metric("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
             Metric(
                 "Correct guesses, steps",
-                f"{steps.game.correct:,} of {steps.game.guesses:,}",
-                f"of {steps.game.m:,} coins",
+                f"{correct:,} of {guesses:,}",
+                f"of {coins:,} coins",
             ),
             Metric("Steps", f"{steps.steps:,}", f"{self.max_steps:,} declared"),
         )
@@ -641,10 +786,9 @@ class DPSGDAudit(Record):
         tuple of Section
             Why each holds, and what it assumes.
         """
-        steps = self.steps
         return (
             self.membership.grounds("Membership: why it holds"),
-            steps.game.grounds("Steps: why it holds", STEPS_THEOREM, figures=steps.game.figures()),
+            *self.steps.grounds(),
             Section("Sampling", (self.sampling.sentence(),), _sampling_assumptions(self.sampling)),
         )
 
@@ -714,6 +858,17 @@ class DPSGDAudit(Record):
     def _repr_html_(self) -> str:
         said = (self.headline(), *self.evidence(), *self.warnings)
         return "".join(f"<p>{html.escape(text)}</p>" for text in said)
+
+
+def _betting_assumptions() -> tuple[Assumption, ...]:
+    return (
+        Assumption(
+            "coins of steps",
+            "Each canary has a fair coin of its own for each step, which nothing but that step's "
+            "sum depends on before it is released.",
+            "checked",
+        ),
+    )
 
 
 def _sampling_assumptions(found: SamplingResult) -> tuple[Assumption, ...]:

@@ -181,8 +181,10 @@ def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate(delta: float) ->
 def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
     """Shares of all rankings and of the rate add up to what is stated."""
     audit = correct()
-    tried = audit.steps.game.options["tried"]
+    tried, betting = audit.steps.game.options["tried"], audit.steps.betting
+    assert betting is not None
     spent = sum(one["level"] for one in tried.values()) + audit.options["rate_level"]
+    spent += 1 - betting.confidence
     assert spent == pytest.approx(0.05, rel=1e-9)
     assert audit.options["joint_level"] == pytest.approx(0.05 / 3)
 

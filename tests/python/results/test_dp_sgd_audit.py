@@ -64,15 +64,41 @@ def test_audits_go_to_json_and_back(fault: str) -> None:
         ({"steps": {"rate_source": "luck"}}, "rate_source must be 'lower limit' or 'stated'"),
         ({"steps": {"sampling_rate": 1.5}}, r"sampling_rate in \[0, 1\]"),
         ({"sampling": {"p_mean": 1.5}}, "do not all lie in"),
+        ({"betting": {"bound": 0.0}}, "bound must be above 0"),
+        ({"betting": {"bound": 0.9}}, "not its inverse"),
+        ({"betting": {"steps": 0}}, "steps at least 1"),
+        ({"betting": {"wagers": []}}, "wagers not empty"),
+        ({"betting": {"coins": 3}}, r"guesses \(\d+\) must be between 1 and coins \(3\)"),
+        ({"betting": {"confidence": 1.0}}, "confidence is 1, outside"),
+        ({"wager": {"correct": 10**6}}, r"correct \(1000000\) must be at most guesses"),
+        ({"wager": {"stake": 1.5}}, r"must be in \(0, 1\]"),
+        ({"wager": {"weight": 1.0}}, "sum to more than 1"),
+        ({"wager": {"ranking": "luck"}}, "ranking must be"),
         ({"accounted": {"delta": 0.0}}, "delta must be"),
     ],
 )
 def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) -> None:
     data = json.loads(audit().to_json())
+    betting = data["steps"]["betting"]
+    places = {"betting": betting, "wager": betting["wagers"][0]}
     for name, value in change.items():
-        data[name] = data[name] | value if isinstance(value, dict) else value
+        if name in places:
+            places[name].update(value)
+        else:
+            data[name] = data[name] | value if isinstance(value, dict) else value
     with pytest.raises(errors.ResultFormatError, match=words):
         DPSGDAudit.from_dict(data)
+
+
+def test_results_from_before_bets_are_read() -> None:
+    data = json.loads(audit().to_json())
+    steps = data["steps"]
+    del steps["betting"]
+    steps["bound"] = 1 / steps["game"]["bound"]
+    found = DPSGDAudit.from_dict(data)
+    assert found.steps.betting is None
+    assert found.steps.counted == (found.steps.game.correct, found.steps.game.guesses, 4_000)
+    assert "Steps: why bets hold" not in page(found)
 
 
 def test_the_headline_names_what_is_accounted_and_what_is_proved() -> None:
@@ -119,7 +145,9 @@ def test_the_page_says_it_all(fault: str, tmp_path: Path) -> None:
     text = page(found).replace("\N{NO-BREAK SPACE}", " ")
     for said in (found.headline(), *found.evidence(), *found.warnings):
         assert said in text
-    assert "Steps: why it holds" in text
+    assert "Steps: why bets hold" in text
+    assert "gains nothing on average if the step has noise multiplier s or more" in text
+    assert "Steps: why one game of all coins holds" in text
     assert "leaves the law of what came before as it is" in text
     assert "it is not a lower bound" not in text.lower()
     assert (tmp_path / "report.html").stat().st_size > 50_000

@@ -7,6 +7,12 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound._base.validation import complement, shown
+from leakbound.audits.dp_sgd.betting import (
+    Bet,
+    correct_guesses,
+    largest_refuted,
+    plan_bet,
+)
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.one_run.audit import audit_one_run
@@ -19,10 +25,13 @@ from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import (
     PARTS,
     Accounted,
+    BettingResult,
+    CoinRanking,
     DPSGDAudit,
     Part,
     SamplingResult,
     StepsResult,
+    Wager,
 )
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
@@ -47,6 +56,14 @@ class _Tried:
     """Factor by which that noise is less than what is stated: more guesses are then best."""
 
 
+_FAVOURED = 0.9
+"""Share of the level of what is planned to prove more of the steps: bets, or one game."""
+_BETS: tuple[tuple[CoinRanking, float, float], ...] = (
+    ("each step", 0.8, 1.0),
+    ("across steps", 0.1, 1.0),
+    ("across steps", 0.1, 4.0),
+)
+"""Ranking, weight, and by what factor the noise that is planned for is less than what is stated."""
 _TRIED = {
     "each step": _Tried("each step", 0.8, 1.0),
     "each step, more guesses": _Tried("each step", 0.1, 2.0),
@@ -84,11 +101,11 @@ def audit_dp_sgd(
     rate = level * RATE_SHARE
     sampling = audit_batch_sizes(observed, examples, confidence)
     testable = examples if not sampling.reason else None
-    game = run.steps_game(1 - (level - rate))
+    betting, game = run.steps_games(level - rate)
     return DPSGDAudit(
         membership=run.membership(audited, confidence),
         steps=StepsResult(
-            bound=1 / game.bound if game.bound else math.inf,
+            bound=min(betting.bound, _noise(game.bound)),
             noise_multiplier=run.least_noise,
             largest_noise_multiplier=float(run.noise.max()),
             steps=observed.steps,
@@ -96,6 +113,7 @@ def audit_dp_sgd(
             rate_source="stated" if testable is None else "lower limit",
             confidence=confidence,
             game=game,
+            betting=betting,
         ),
         sampling=sampling,
         accounted=stated,
@@ -156,16 +174,51 @@ class _Run:
             seed=self.design.seed,
         )
 
-    def steps_game(self, confidence: float) -> AuditResult:
+    def steps_games(self, level: float) -> tuple[BettingResult, AuditResult]:
+        """Audit the coins of steps by bets and as one game; the one planned to prove more first."""
+        design, mu = self.design, 1 / self.first_noise
+        bets_prove = plan_bet(mu, design.step_canaries, design.max_steps, level).proves
+        game_proves = _step_plan(design.coins, level, self.first_noise)[1]
+        share = _FAVOURED if bets_prove > game_proves else 1 - _FAVOURED
+        return self.bets(share * level), self.one_game((1 - share) * level)
+
+    def bets(self, level: float) -> BettingResult:
+        """Bet on the coins of each step, the bets planned from what was declared."""
+        design, mu = self.design, 1 / self.first_noise
+        bets = []
+        for ranking, weight, quieter in _BETS:
+            plan = plan_bet(mu * quieter, design.step_canaries, design.max_steps, weight * level)
+            bets.append(Bet(ranking, plan.guesses, plan.stake, weight))
+        correct = correct_guesses(self.observed, bets)
+        proved = largest_refuted(bets, correct, design.step_canaries, level)
+        return BettingResult(
+            bound=_noise(proved),
+            coins=design.step_canaries,
+            steps=self.observed.steps,
+            wagers=tuple(
+                Wager(
+                    ranking=bet.ranking,
+                    guesses=bet.guesses,
+                    stake=bet.stake,
+                    weight=bet.weight,
+                    correct=int(counts.sum()),
+                )
+                for bet, counts in zip(bets, correct, strict=True)
+            ),
+            confidence=1 - level,
+        )
+
+    def one_game(self, level: float) -> AuditResult:
         """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ, by the best ranking."""
-        level = complement(confidence)
         games = {
             name: audit_one_run(
                 self.rankings[one.ranking],
                 self.coins,
                 claim=GaussianDP(),
                 confidence=1 - one.share * level,
-                cuts=_step_cut(self.coins.size, one.share * level, self.first_noise / one.quieter),
+                cuts=_step_plan(self.coins.size, one.share * level, self.first_noise / one.quieter)[
+                    0
+                ],
                 seed=self.design.seed,
             )
             for name, one in _TRIED.items()
@@ -178,7 +231,7 @@ class _Run:
         }
         return replace(
             games[best],
-            confidence=confidence,
+            confidence=1 - level,
             options=games[best].options | {"tried": tried, "best": best},
         )
 
@@ -202,13 +255,17 @@ class _Run:
         attainable = self.attainable()
         found: dict[Part, bool] = {
             "membership": self._membership_refutes(share),
-            "steps": self.steps_game(1 - share).bound * self.least_noise > 1,
+            "steps": self._steps_refute(share),
             "sampling": sampling.p_value <= share,
             "accounting": self.accounted is not None
             and attainable is not None
             and self.accounted.epsilon < attainable * (1 - _CLOSE),
         }
         return tuple(part for part in PARTS if found[part])
+
+    def _steps_refute(self, share: float) -> bool:
+        betting, game = self.steps_games(share)
+        return min(betting.bound, _noise(game.bound)) < self.least_noise
 
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""
@@ -317,9 +374,14 @@ def _rankings(observed: Observed) -> tuple[dict[str, FloatArray], BoolArray]:
     return rankings, design.step_coins().ravel()
 
 
-def _step_cut(coins: int, level: float, noise: float) -> Fixed:
+def _step_plan(coins: int, level: float, noise: float) -> tuple[Fixed, float]:
+    """Return the number of guesses for one game of all coins, and the μ it proves on average."""
     curve = Reference(1 / noise).curve("both")
-    return best_fixed(coins, level, GaussianDP(), "both", curve)[0]
+    return best_fixed(coins, level, GaussianDP(), "both", curve)
+
+
+def _noise(mu: float) -> float:
+    return 1 / mu if mu else math.inf
 
 
 _LEVELS = np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 4000)])

@@ -20,9 +20,11 @@ from leakbound.errors import NaNScoresError, OptionError
 __all__ = ["CanaryDesign", "Observed", "Recorder"]
 
 _COINS = 200_000
-"""Coins of steps that are tossed where nobody says how many: they bound the noise within 25 %."""
-_MOST_STEP_CANARIES = 500
-"""Step canaries, at most, where nobody says how many: half of them are rows of every batch."""
+"""Coins of steps that are tossed where nobody says how many: bets need few more."""
+_FEWEST_COINS = 20_000
+"""Coins of short runs, which are one game: the more the better."""
+_STEP_CANARIES, _MOST_STEP_CANARIES = 200, 500
+"""Step canaries, at most, of long and short runs: half of them are rows of every batch."""
 _MOST_COINS = 10**8
 """Coins of steps, at most: what is seen of each takes four bytes."""
 _MOST_STEPS = 10**6
@@ -68,7 +70,8 @@ class CanaryDesign:
         """Check the options, and fill in the ones that were left out."""
         steps = integer(max_steps, "max_steps", least=1, most=_MOST_STEPS)
         if step_canaries is None:
-            step_canaries = min(_MOST_STEP_CANARIES, -(-_COINS // steps))
+            long = min(_STEP_CANARIES, -(-_COINS // steps))
+            step_canaries = min(_MOST_STEP_CANARIES, max(long, -(-_FEWEST_COINS // steps)))
         design = cls(
             canaries=integer(canaries, "canaries", least=2),
             step_canaries=integer(step_canaries, "step_canaries", least=2),

@@ -1,0 +1,177 @@
+"""Bets on the coins of steps, one step after the other.
+
+In one game of all coins, all might be given away together with a small probability: a trade-off
+function allows it, and the bound pays for it. But steps follow one another, and each is private
+whatever came before. Let W be the right ones of r guesses about the m coins of a step, named from
+what was released until then. A guess about one coin is right with probability at most 1 - G(v) if
+it is wrong with probability v, G the trade-off function given the past and the other coins, and
+1 - G is concave. So the mean of W, given the past, is at most the w that solves
+
+    w = m (1 - G((r - w) / m)),
+
+and 1 - s + s W / w at most 1 on average, for any stake s in [0, 1]. Their product over steps is a
+nonnegative supermartingale, and so is a mean of such products with several rankings, r and s: it
+ever exceeds 1/level with probability at most level (Ville 1939), whenever the run ends. For
+Gaussian DP w = m Φ(μ - a), where Φ(-a) + Φ(μ - a) = r/m.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound.audits.dp_sgd.canaries import Observed
+from leakbound.results.dp_sgd import CoinRanking
+from leakbound.stats import normal_quantile
+
+__all__ = [
+    "Bet",
+    "Plan",
+    "correct_guesses",
+    "largest_refuted",
+    "most_correct",
+    "plan_bet",
+]
+
+_SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
+"""Shares of a step's coins that planning considers guessing."""
+_STAKES = 0.5 ** np.arange(0, 8, 0.5)
+_FRACTIONS = np.linspace(0.0, 1.0, 201)[:-1]
+"""Of the μ planned for: how much of it planning asks whether a bet proves."""
+_SCORES = normal_quantile((np.arange(9) + 0.5) / 9)
+_HALVINGS = 55
+_LARGEST = 1e30
+"""Released values beyond are as good: sums of them stay finite."""
+_CHUNK = 1 << 21
+"""Coins that are ranked at a time."""
+_SLACK = 1e-9
+"""Relative allowance for rounding: in the largest mean, and in the logarithm of what was won."""
+
+
+@dataclass(frozen=True)
+class Bet:
+    """How guesses about a step are made, and how much is staked on them."""
+
+    ranking: CoinRanking
+    guesses: int
+    stake: float
+    weight: float
+    """Share of all that is bet."""
+
+
+def most_correct(mu: float, share: float) -> float:
+    """Return w/m, the largest mean share of coins guessed right if a share of them is guessed."""
+    low, high = mu / 2, mu + 1 - normal_quantile(share / 2)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if _below(-middle) + _below(mu - middle) >= share:
+            low = middle
+        else:
+            high = middle
+    return min(share, _below(mu - low) * (1 + _SLACK))
+
+
+def _below(x: float) -> float:
+    """Return Φ(x)."""
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Guesses and stake that prove most of a run as stated, and the μ that they prove."""
+
+    guesses: int
+    stake: float
+    proves: float
+
+
+@lru_cache(maxsize=64)
+def plan_bet(mu: float, coins: int, steps: int, level: float) -> Plan:
+    """Choose guesses and stake from what is declared; the number of coins is of each step."""
+    guesses = np.unique(np.maximum(1, np.rint(_SHARES * coins)))
+    proved = (_FRACTIONS * mu).tolist()
+    shares = (guesses / coins).tolist()
+    limit = coins * np.array([[most_correct(one, part) for part in shares] for one in proved])
+    right = coins * np.array([most_correct(mu, part) for part in shares])
+    spread = np.sqrt(right * (1 - right / guesses))
+    counts = np.clip(right + spread * _SCORES[:, None], 0, guesses)
+    best, promise = Plan(int(guesses[0]), 1.0, 0.0), (-1.0, -math.inf)
+    for stake in _STAKES:
+        with np.errstate(divide="ignore"):
+            won = np.log1p(stake * (counts[:, None, :] / limit - 1)).mean(axis=0)
+        enough = steps * won >= -math.log(level)
+        for number, (column, growth) in enumerate(zip(enough.T, won[0], strict=True)):
+            reached = proved[int(column.nonzero()[0][-1])] if column.any() else -1.0
+            if (reached, growth) > promise:
+                best = Plan(int(guesses[number]), float(stake), max(reached, 0.0))
+                promise = (reached, float(growth))
+    return best
+
+
+def correct_guesses(observed: Observed, bets: Sequence[Bet]) -> list[IntArray]:
+    """Return how many guesses of each bet were right, in each step."""
+    coins = observed.design.step_coins()[: observed.steps]
+    found: list[list[IntArray]] = [[] for _ in bets]
+    for rows, rankings in _scores(observed, coins):
+        for bet, counts in zip(bets, found, strict=True):
+            scores = rankings[bet.ranking]
+            named = _furthest(np.abs(scores), bet.guesses)
+            counts.append(np.count_nonzero(named & ((scores > 0) == coins[rows]), axis=1))
+    return [np.concatenate(counts) for counts in found]
+
+
+def _scores(
+    observed: Observed, coins: BoolArray
+) -> Iterator[tuple[slice, dict[CoinRanking, FloatArray]]]:
+    """Rank the coins of some steps at a time by what those steps and earlier ones released."""
+    width = observed.design.step_canaries
+    past = np.zeros(width)
+    rows = max(1, _CHUNK // width)
+    for start in range(0, observed.steps, rows):
+        here = slice(start, min(start + rows, observed.steps))
+        values = np.clip(observed.released[here].astype(np.float64), -_LARGEST, _LARGEST)
+        noise = values - coins[here]
+        total = past + np.cumsum(noise, axis=0)
+        before = np.maximum(np.arange(here.start, here.stop), 1)[:, None]
+        repeated = np.vstack([past, total[:-1]]) / before
+        past = total[-1]
+        yield here, {"each step": values - 0.5, "across steps": values - 0.5 - repeated}
+
+
+def _furthest(far: FloatArray, number: int) -> BoolArray:
+    """Return which entries of each row are its largest, the first of equal ones."""
+    least = np.partition(far, -number, axis=1)[:, -number, None]
+    above = far > least
+    equal = far == least
+    missing = number - np.count_nonzero(above, axis=1, keepdims=True)
+    furthest: BoolArray = above | (equal & (np.cumsum(equal, axis=1) <= missing))
+    return furthest
+
+
+def largest_refuted(
+    bets: Sequence[Bet], correct: Sequence[IntArray], coins: int, level: float
+) -> float:
+    """Return the largest μ that what was won refutes, for steps of so many coins; 0 if none."""
+
+    def refuted(mu: float) -> bool:
+        """Whether all that was won ever came to 1/level."""
+        won = np.array(-math.inf)
+        for bet, counts in zip(bets, correct, strict=True):
+            limit = most_correct(mu, bet.guesses / coins) * coins
+            with np.errstate(divide="ignore"):
+                steps = np.log1p(bet.stake * (counts / limit - 1))
+            won = np.logaddexp(won, math.log(bet.weight) + np.cumsum(steps))
+        return bool(np.max(won) * (1 - _SLACK) >= -math.log(level))
+
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while refuted(high):
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
