@@ -21,7 +21,7 @@ BATCH, RATE = 256, 0.05
 CANARIES = 1_000
 CLASSES = 10
 STEPS = {"1,000 canaries, 10,000 steps": 10_000, "1,000 canaries, 400 steps": 400}
-"""Of 10,000 steps each has 20 step canaries by default, of 400 it has 500."""
+"""Of 10,000 steps each has 20 step canaries by default, of 400 it has 200."""
 
 
 class Training:
@@ -75,4 +75,4 @@ def test_watched_steps(record: Record, name: str) -> None:
         )
         record(ratio, watched.step)
     assert watch.observed.steps > ROUNDS
-    assert name != "1,000 canaries, 10,000 steps" or ratio.ratio < 1.1
+    assert ratio.ratio < 1.1
