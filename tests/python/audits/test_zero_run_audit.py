@@ -10,6 +10,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._base.odds import logit
 from leakbound._base.streams import Purpose
 from leakbound.audits.zero_run.propensities import read_shift
 from leakbound.audits.zero_run.request import ZeroRunRequest
@@ -36,7 +37,8 @@ def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
 def drawn(game: NoisySum, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The order of the rows and the uniforms of an audit of 1,500 examples."""
     rows = Purpose.AUDITED_ORDER.rng(seed).permutation(1500)
-    return rows, Purpose.MATCHING.rng_beside(game.member[rows], seed).random(1500)
+    seen = (game.scores[rows], logit(game.propensity)[rows])
+    return rows, Purpose.MATCHING.rng_beside(game.member[rows], seed, *seen).random(1500)
 
 
 @pytest.mark.parametrize(("correction", "seed"), [("tamper", 10), ("match", 17)])

@@ -220,3 +220,14 @@ def test_what_is_drawn_beside_coins_is_named_by_them_and_the_seed() -> None:
     ]
     assert len({tuple(numbers) for numbers in drawn}) == len(drawn)
     assert drawn[0] == Purpose.MATCHING.rng_beside(coins, 0).random(4).tolist()
+
+
+def test_streams_beside_coins_are_named_by_the_order_of_what_is_seen_and_not_its_scale() -> None:
+    coins, seen = np.array([True, True, False]), np.array([0.5, 2.0, 1.0])
+
+    def drawn(*values: np.ndarray) -> float:
+        return float(Purpose.MATCHING.rng_beside(coins, 0, *values).random())
+
+    assert drawn(seen) == drawn(3 * seen - 1) == drawn(np.exp(seen))
+    others = (seen[::-1], np.ones(3), np.array([0.5, 2.0, 2.0]))
+    assert len({drawn(), drawn(seen), drawn(seen, seen), *map(drawn, others)}) == 6
