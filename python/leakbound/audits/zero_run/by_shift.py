@@ -153,19 +153,17 @@ class ShiftAudit:
         """Return what the best attack proves, every attack audited at its share of the level."""
         request, rows = self.candidates.request, self.rows
         draws = _DRAWS if request.derandomize and kind == "match" else 1
-        member, attacks = self.candidates.member[rows], self.candidates.attacks
-        seen = [values[rows] for values in (*attacks.scores.values(), self.shift.log_odds)]
-        rng = Purpose.MATCHING.rng_beside(member, request.seed, *seen)
-        uniforms = rng.random((draws, rows.size))
-        shift = self.shift.rows(rows)
+        member, shift = self.candidates.member[rows], self.shift.rows(rows)
 
         def prove(values: FloatArray, beta: float) -> ShiftedProof:
             level = beta if shift.draws is None else beta / 2
+            seen = values[rows], shift.log_odds
+            drawn = Purpose.MATCHING.rng_beside(member, request.seed, *seen)
             study = Study(
                 scores=values[rows],
                 member=member,
                 shift=shift,
-                uniforms=uniforms,
+                uniforms=drawn.random((draws, rows.size)),
                 claim=claim,
                 cuts=request.cuts,
                 sides=request.sides,
