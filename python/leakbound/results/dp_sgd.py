@@ -469,12 +469,22 @@ class StepsResult(Record):
             return "noise_multiplier <= largest_noise_multiplier does not hold"
         if self.steps < 1 or not 0 <= self.sampling_rate <= 1:
             return "steps must be at least 1, and sampling_rate in [0, 1]"
-        proved = self.game.bound
+        return self._disagreement() or _confidence_flaw(self.confidence)
+
+    def _disagreement(self) -> str:
+        """Return where the bound is not that of bets and game together."""
+        proved, spent = self.game.bound, 1 - self.game.confidence
         if self.betting is not None:
+            if self.betting.steps != self.steps:
+                return f"steps are {self.steps}, and those bet on {self.betting.steps}"
             proved = max(proved, 1 / self.betting.bound)
-        if proved > 0 and not math.isclose(self.bound * proved, 1.0, rel_tol=1e-9):
+            spent += 1 - self.betting.confidence
+            if spent > (1 - self.confidence) * (1 + 1e-9):
+                return "bets and game have more of the level than confidence leaves"
+        bound = 1 / proved if proved else math.inf
+        if not math.isclose(self.bound, bound, rel_tol=1e-9):
             return f"bound is {self.bound:g}, and μ of the best game {proved:g}, not its inverse"
-        return _confidence_flaw(self.confidence)
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -864,9 +874,9 @@ def _betting_assumptions() -> tuple[Assumption, ...]:
     return (
         Assumption(
             "coins of steps",
-            "Each canary has a fair coin of its own for each step, which nothing but that step's "
-            "sum depends on before it is released.",
-            "checked",
+            "Each canary has a fair coin of its own for each step, drawn from a seed that training "
+            "does not know; before that step's sum nothing depends on it.",
+            "declared",
         ),
     )
 

@@ -67,6 +67,8 @@ def test_audits_go_to_json_and_back(fault: str) -> None:
         ({"betting": {"bound": 0.0}}, "bound must be above 0"),
         ({"betting": {"bound": 0.9}}, "not its inverse"),
         ({"betting": {"steps": 0}}, "steps at least 1"),
+        ({"betting": {"steps": 41}}, "steps are 40, and those bet on 41"),
+        ({"betting": {"confidence": 0.5}}, "more of the level than confidence leaves"),
         ({"betting": {"wagers": []}}, "wagers not empty"),
         ({"betting": {"coins": 3}}, r"guesses \(\d+\) must be between 1 and coins \(3\)"),
         ({"betting": {"confidence": 1.0}}, "confidence is 1, outside"),
@@ -87,6 +89,13 @@ def test_contradictory_fields_are_refused(change: dict[str, Any], words: str) ->
         else:
             data[name] = data[name] | value if isinstance(value, dict) else value
     with pytest.raises(errors.ResultFormatError, match=words):
+        DPSGDAudit.from_dict(data)
+
+
+def test_nothing_proved_has_no_bound() -> None:
+    data = json.loads(audit("silent").to_json())
+    data["steps"]["bound"] = 0.2
+    with pytest.raises(errors.ResultFormatError, match="not its inverse"):
         DPSGDAudit.from_dict(data)
 
 
