@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.types import BoolArray, IntArray
+from leakbound._base.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["SCHEME", "Purpose", "in_pieces", "permutation"]
 
@@ -182,15 +182,17 @@ class Purpose(Enum):
         """Return the generator of a seed and further numbers."""
         return np.random.Generator(np.random.PCG64(self._sequence(seed, *further)))
 
-    def rng_beside(self, coins: BoolArray, seed: int) -> np.random.Generator:
+    def rng_beside(self, coins: BoolArray, seed: int, *seen: FloatArray) -> np.random.Generator:
         """Return a generator for what must be random given how coins fell, whatever the seed.
 
         The coins are part of the stream's name, so that for one seed each way that they may fall
         has random numbers of its own. Were the seed the whole name, an example's numbers would be
         those of its place, and a file sorted by what decides the scores would make a seed lucky.
+        Where heads are stored first, coins look alike however they fell: so the order of what else
+        is `seen` of each example, such as its score, is part of the name too.
         """
         fell = int.from_bytes(np.packbits(coins).tobytes(), "big")
-        return self.rng(seed, coins.size, fell)
+        return self.rng(seed, coins.size, fell, *map(_order, seen))
 
     def philox(self, seed: int) -> np.random.Philox:
         """Return the counter-based bit generator of a seed."""
@@ -211,6 +213,12 @@ class Purpose(Enum):
         """Hash purpose and numbers: no list of integers is read as another one is."""
         named = ":".join([SCHEME, self.value, *(f"{number:x}" for number in (seed, *further))])
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
+
+
+def _order(values: FloatArray) -> int:
+    """Return a digest of how values are ordered, which their unit and scale have no part in."""
+    ranks = np.unique(values, return_inverse=True)[1].astype("<i8")
+    return int.from_bytes(sha256(ranks.tobytes()).digest(), "little")
 
 
 def in_pieces(

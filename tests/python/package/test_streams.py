@@ -220,3 +220,14 @@ def test_what_is_drawn_beside_coins_is_named_by_them_and_the_seed() -> None:
     ]
     assert len({tuple(numbers) for numbers in drawn}) == len(drawn)
     assert drawn[0] == Purpose.MATCHING.rng_beside(coins, 0).random(4).tolist()
+
+
+def test_what_is_seen_beside_coins_names_their_stream_by_its_order_alone() -> None:
+    coins, values = np.array([True, False, True]), np.array([0.5, -1.0, 0.5])
+
+    def drawn(*seen: np.ndarray) -> float:
+        return float(Purpose.PAIRS.rng_beside(coins, 0, *seen).random())
+
+    assert drawn(values) == drawn(3 * values + 7) == drawn(np.array([np.inf, -np.inf, np.inf]))
+    others = [(), (-values,), (values + [0, 0, 1],), (values, values), (values, -values)]
+    assert len({drawn(values), *(drawn(*one) for one in others)}) == 6

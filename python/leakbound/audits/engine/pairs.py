@@ -165,15 +165,17 @@ class Pairs:
     first: BoolArray
 
     @classmethod
-    def drawn(cls, units: Units, seed: int) -> Pairs:
+    def drawn(cls, units: Units, seed: int, *scores: FloatArray) -> Pairs:
         """Match members with non-members at random, within strata.
 
-        The matching and its coins have a stream of their own, of the seed *and the split*. Within a
-        stratum every matching of as many as can be is equally likely, whatever order the examples
-        are stored in. A stream of the seed alone would leave over the members at the same places of
-        their order for every split: for one seed they could be better or worse than the others.
+        The matching and its coins have a stream of their own, of the seed, *the split* and the
+        order of the units' `scores`. Within a stratum every matching of as many as can be is
+        equally likely, whatever order the examples are stored in, and whatever their scores. A
+        stream of the seed alone would leave over the members at the same places of their order for
+        every split: for one seed they could be better or worse than the others. So would one of
+        seed and split where members are stored first, as all splits then look alike.
         """
-        rng = Purpose.PAIRS.rng_beside(units.member, seed)
+        rng = Purpose.PAIRS.rng_beside(units.member, seed, *scores)
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1
@@ -230,7 +232,8 @@ def stretched(values: FloatArray) -> FloatArray:
 
     Membership has no part in it. Near the median differences count as they are, and in the tails
     for more, where a score that stands out says more than one that is merely larger. Infinite
-    scores come just beyond all others, and what is beyond 10^100 deviations counts as there.
+    scores come just beyond all others, and what is beyond 10^100 deviations counts as there. The
+    order of storage has no part in it either, not even by rounding: means are of sorted values.
     """
     finite = np.isfinite(values)
     if not finite.any():
@@ -238,7 +241,9 @@ def stretched(values: FloatArray) -> FloatArray:
     largest = float(np.abs(values[finite]).max()) or 1.0
     shares = values[finite] / largest
     apart = shares - np.median(shares)
-    spread = _NORMAL * float(np.median(np.abs(apart))) or float(np.abs(apart).mean()) or 1.0
+    spread = (
+        _NORMAL * float(np.median(np.abs(apart))) or float(np.sort(np.abs(apart)).mean()) or 1.0
+    )
     z = np.empty(values.size)
     with np.errstate(over="ignore"):
         z[finite] = np.clip(apart / spread, -_FARTHEST, _FARTHEST)

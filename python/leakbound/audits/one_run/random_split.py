@@ -74,7 +74,8 @@ def audit_split(
     }
     numbered = {name: np.unique(one, return_inverse=True)[1] for name, one in codes.items()}
     units = Units.of(included, numbered.get("strata"), codes.get("groups"), request.aggregate)
-    pairs = Pairs.drawn(units, request.seed)
+    of_units = [units.scores(values) for values in attacks.scores.values()]
+    pairs = Pairs.drawn(units, request.seed, *of_units)
 
     def prove(values: FloatArray, level: float) -> Proof:
         game = pairs.game(units.scores(values), request.seed)
@@ -156,8 +157,8 @@ def _assumptions(request: OneRunRequest, words: SplitWords, others: str) -> tupl
         options_before(others),
         Assumption(
             "order from scores alone",
-            "Pairs were matched by the seed, within each side of the split and without a look at "
-            "scores; cuts and order of the guesses depend on the sizes of differences only.",
+            "Given the split and the scores, pairs were matched at random, from the seed; cuts and "
+            "order of the guesses depend on the sizes of differences only.",
             "checked",
         ),
         *family_assumption(claim),

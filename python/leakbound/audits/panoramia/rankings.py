@@ -173,7 +173,8 @@ class Rankings:
             )
             raise IncompatibleOptionsError(message)
         cuts = _with_tail(asked.cuts, asked.tail, asked.relaxed.delta)
-        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), asked.seed)
+        units = Units.of(member, None, None, "mean")
+        pairs = Pairs.drawn(units, asked.seed, baseline, attack)
         recall = _recall(asked.max_recall, cuts, pairs.count)
         level = complement(asked.confidence)
 

@@ -153,16 +153,18 @@ class ShiftAudit:
         """Return what the best attack proves, every attack audited at its share of the level."""
         request, rows = self.candidates.request, self.rows
         draws = _DRAWS if request.derandomize and kind == "match" else 1
-        member = self.candidates.member[rows]
-        uniforms = Purpose.MATCHING.rng_beside(member, request.seed).random((draws, rows.size))
-        seen = self.shift.rows(rows)
+        member, attacks = self.candidates.member[rows], self.candidates.attacks
+        seen = [values[rows] for values in (*attacks.scores.values(), self.shift.log_odds)]
+        rng = Purpose.MATCHING.rng_beside(member, request.seed, *seen)
+        uniforms = rng.random((draws, rows.size))
+        shift = self.shift.rows(rows)
 
         def prove(values: FloatArray, beta: float) -> ShiftedProof:
-            level = beta if seen.draws is None else beta / 2
+            level = beta if shift.draws is None else beta / 2
             study = Study(
                 scores=values[rows],
                 member=member,
-                shift=seen,
+                shift=shift,
                 uniforms=uniforms,
                 claim=claim,
                 cuts=request.cuts,

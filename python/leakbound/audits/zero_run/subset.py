@@ -11,7 +11,7 @@ from leakbound.audits.zero_run.propensities import no_overlap
 from leakbound.errors import AbstentionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from leakbound._base.types import BoolArray, FloatArray, IntArray, ZeroRunDesign
 
@@ -22,7 +22,7 @@ _SPARE = 4.0
 
 
 def audited_rows(
-    scores: Iterable[FloatArray],
+    scores: Collection[FloatArray],
     member: BoolArray,
     largest: FloatArray,
     limit: float | None,
@@ -32,7 +32,8 @@ def audited_rows(
     """Return the rows that are audited, in an order that says nothing about membership.
 
     `largest` has the largest |λ| of each example. With fixed numbers, how many of each kind are
-    drawn depends on membership. NoOverlapError or AbstentionError where nothing can be compared.
+    drawn depends on membership, and which are is named by it and by the order of scores.
+    NoOverlapError or AbstentionError where nothing can be compared.
     """
     allowed = np.flatnonzero(largest <= (np.inf if limit is None else limit))
     if allowed.size < 2:
@@ -47,7 +48,9 @@ def audited_rows(
         )
         raise AbstentionError(message)
     if design == "fixed_size":
-        allowed = _as_coins(allowed, member[allowed], Purpose.AUDITED_SUBSET.rng(seed))
+        inside, seen = member[allowed], [values[allowed] for values in scores]
+        drawn = Purpose.AUDITED_SUBSET.rng_beside(inside, seed, *seen)
+        allowed = _as_coins(allowed, inside, drawn)
     return Purpose.AUDITED_ORDER.rng(seed).permutation(allowed)
 
 
