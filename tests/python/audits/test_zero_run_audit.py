@@ -47,9 +47,9 @@ def test_one_seed_is_as_good_as_another(correction: Any, seed: int, games: int) 
     """Rows in the order of their odds, and every membership that may be with one seed.
 
     Were a row's uniform a matter of its place, 60 and 30 of these 100 games that leak nothing would
-    be refuted at a nominal 10 %; and about 80 of 400 with members stored first, if membership in
-    that order were all that names the stream. More than 21 of 100, or 63 of 400, has a probability of at
-    most 2e-4 (binomial).
+    be refuted at a nominal 10 %; and about 80 of 400 with members stored first, if the stream had
+    its name from membership in that order alone. More than 21 of 100, or 63 of 400, has a
+    probability of at most 2e-4 (binomial).
     """
     odds = np.linspace(2.0, -2.0, 400)
     chances = 1 / (1 + np.exp(-odds))

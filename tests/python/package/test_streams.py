@@ -229,5 +229,5 @@ def test_what_is_seen_beside_coins_names_their_stream_by_its_order_alone() -> No
         return float(Purpose.PAIRS.rng_beside(coins, 0, *seen).random())
 
     assert drawn(values) == drawn(3 * values + 7) == drawn(np.array([np.inf, -np.inf, np.inf]))
-    others = [(), (-values,), (values + [0, 0, 1],), (values, values), (values, -values)]
+    others = [(), (-values,), (np.array([0.5, -1.0, 1.5]),), (values, values), (values, -values)]
     assert len({drawn(values), *(drawn(*one) for one in others)}) == 6
