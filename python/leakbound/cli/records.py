@@ -13,7 +13,7 @@ import numpy as np
 from leakbound._base.validation import shown
 from leakbound.cli.layouts import GROUPED, Layout, decimal_sign
 from leakbound.cli.tables import read_records, separates
-from leakbound.errors import FeaturesError
+from leakbound.errors import FeaturesError, InputFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +61,15 @@ def _sign(
         for sign in ".,"
     }
     if all(seen.values()):  # what a point does not explain stays words, and the result says so
+        for column in columns:
+            word = _grouped(column)
+            if word:
+                message = (
+                    f"{called}: {word!r} may have a decimal point or stand for thousands, as other "
+                    f"columns have decimal commas ({seen[','][0]!r}): say --decimal with the sign "
+                    "that is the decimal one"
+                )
+                raise InputFileError(message)
         return "."
     separator = ";" if ";" in separators else separators[0]
     return decimal_sign(seen["."] + seen[","], separator, called, layout)
@@ -93,7 +102,7 @@ def typed(
         distinct, which = distincts[name]
         read: NDArray[Any] | None = _numbers(distinct, sign)
         if read is None and sign == ",":
-            read = _plain(distinct)
+            read = _plain(distinct, name)
         read = _dates(distinct, name) if read is None else read
         if read is None:
             if len(words) == 2:
@@ -114,10 +123,30 @@ def _together(
     return held if all(column.dtype.kind == "U" for column in held) else None
 
 
-def _plain(words: NDArray[np.str_]) -> NDArray[Any] | None:
-    """Return numbers with a decimal point, unless each may stand between thousands."""
+def _plain(words: NDArray[np.str_], name: str) -> NDArray[Any] | None:
+    """Return numbers with a decimal point; FeaturesError where each may be between thousands."""
+    word = _grouped(words)
+    if word:
+        message = (
+            f"column {name!r} has points before three digits, such as {word!r}, where the decimal "
+            "sign is a comma: write it with nothing between thousands, with a comma if the point "
+            "is its decimal sign, or with a letter in front if it is a code"
+        )
+        raise FeaturesError(message)
+    return _numbers(words, ".")
+
+
+def _grouped(words: NDArray[np.str_]) -> str:
+    """Return one of those numbers whose points may all stand between thousands; "" if none do."""
     points = [word for word in words.tolist() if "." in word]
-    return None if all(GROUPED.fullmatch(word) for word in points) else _numbers(words, ".")
+    grouped = points and all(GROUPED.fullmatch(word) for word in points)
+    return points[0] if grouped and _whole_or_grouped(words) else ""
+
+
+def _whole_or_grouped(words: NDArray[np.str_]) -> bool:
+    """Whether all words are numbers once nothing stands between thousands."""
+    bare = [word.replace(".", "") if GROUPED.fullmatch(word) else word for word in words.tolist()]
+    return _numbers(np.array(bare), ".") is not None
 
 
 def _check_alike(first: NDArray[np.str_], second: NDArray[np.str_], name: str) -> None:

@@ -37,8 +37,9 @@ _EPSILON = 1.5
 _MU = 1.0
 _DELTA = 0.01
 _MISSES = 0.05
-_UNLUCKY = 7
-"""A seed whose places of members, were they those of every split, had higher scores than others."""
+_UNLUCKY = {False: 7, True: 6}
+"""Seeds whose places of members, were they those of every split, had higher scores than others:
+where rows are in the order of scores, and where members are stored first."""
 
 Mechanism: TypeAlias = Literal["noise", "response", "tied", "failing", "gaussian"]
 Design: TypeAlias = Literal["plain", "stratified", "grouped"]
@@ -164,10 +165,27 @@ def _across_strata(seed: int, *, declared: bool) -> AuditResult:
     return _audited(scores, member, seed, strata=strata if declared else None)
 
 
-def _one_seed(seed: int) -> AuditResult:
-    """Audit rows in the order of their scores, which know nothing, with one seed for all splits."""
-    member = _rng(seed).permutation(1000) < 800
-    return _audited(np.exp(0.0066 * np.arange(1000)), member, _UNLUCKY)
+def _one_seed(seed: int, *, first: bool) -> AuditResult:
+    """Audit rows in the order of their scores, which know nothing, with one seed for all splits.
+
+    Members may be stored first, so that all splits look alike but for scores.
+    """
+    member, scores = _rng(seed).permutation(1000) < 800, np.exp(0.0066 * np.arange(1000))
+    rows = np.argsort(~member, kind="stable") if first else np.arange(1000)
+    return _audited(scores[rows], member[rows], _UNLUCKY[first])
+
+
+def _stored_otherwise(seed: int) -> AuditResult:
+    """Audit groups whose rows are sorted upwards for members and downwards for others.
+
+    Nine in ten groups hold the same scores, whose sum rounds as its terms are ordered.
+    """
+    rng = _rng(seed)
+    member = rng.permutation(300) < 150
+    scores = np.tile([0.1, 0.2, 0.3], (300, 1)) + 0.1 * (rng.random((300, 1)) < 0.1)
+    scores = np.where(member[:, None], scores, scores[:, ::-1])
+    groups = np.repeat(np.arange(300), 3)
+    return _audited(scores.ravel(), np.repeat(member, 3), seed, groups=groups)
 
 
 def _sorted(seed: int, *, features: bool) -> AuditResult:
@@ -307,7 +325,10 @@ def split_cases() -> Iterator[Case]:
     across = partial(_across_strata, declared=False)
     yield trap(truth="pairs-across-strata", trial=_Claims(across))
     yield sound(truth="pairs-within-strata", trial=_Claims(partial(_across_strata, declared=True)))
-    yield sound(truth="rows-by-score-one-seed", trial=_Claims(_one_seed))
+    for first, order in ((False, "rows-by-score"), (True, "members-first")):
+        trial = _Claims(partial(_one_seed, first=first))
+        yield sound(truth=f"{order}-one-seed", trial=trial)
+    yield sound(truth="groups-stored-otherwise", trial=_Claims(_stored_otherwise))
     yield trap(truth="split-by-time", trial=_Claims(partial(_sorted, features=False)))
     yield trap(
         truth="best-of-20-checkpoints",

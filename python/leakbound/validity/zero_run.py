@@ -103,15 +103,17 @@ class _Sorted:
     claim: Claim
     correction: Correction
     audit_seed: int
+    first: bool = False
 
     def __call__(self, seed: int) -> bool:
-        """Play the game of a seed and audit it."""
+        """Play the game of a seed and audit it, perhaps with members stored first."""
         odds = np.linspace(2.0, -2.0, 400)
-        chances = expit(odds)
+        member = Purpose.SORTED_GAME.rng(seed).random(400) < expit(odds)
+        rows = np.argsort(~member, kind="stable") if self.first else np.arange(400)
         result = audit_zero_run(
-            odds,
-            Purpose.SORTED_GAME.rng(seed).random(400) < chances,
-            chances,
+            odds[rows],
+            member[rows],
+            expit(odds[rows]),
             claim=self.claim,
             correction=self.correction,
             adversary="raw",
@@ -139,6 +141,17 @@ def _one_seed() -> Iterator[Case]:
                 quick=40,
                 long=FUTILE,
             )
+    yield Case(
+        audit="zero-run",
+        claim=PureDP().name,
+        cuts="tamper",
+        sides="member",
+        truth="members-first-one-seed",
+        error=ERROR,
+        trial=_Sorted(PureDP(), "tamper", 25, first=True),
+        quick=200,
+        long=FUTILE,
+    )
 
 
 def _fixed_numbers() -> Iterator[Case]:

@@ -134,6 +134,24 @@ def test_a_comma_that_may_be_something_else_is_said_or_refused(
     assert leakbound("synthetic", *quoted, "--decimal", ",").code == 0
 
 
+@pytest.mark.parametrize("said", [(), ("--decimal", ",")])
+@pytest.mark.parametrize("thousands", ["1.100", "250"])
+def test_a_point_beside_decimal_commas_may_stand_between_thousands(
+    said: tuple[str, ...], thousands: str, tmp_path: Path
+) -> None:
+    """1.100 is eleven hundred here, as 250 beside it shows: it must not be read as 1.1."""
+    rng = np.random.default_rng(5)
+    options: list[object] = ["--attacks", "attribution", "--sep", ";"]
+    for name in FILES:
+        pay = [f"{k % 8 + 1}.{k % 900 + 100}" for k in range(99)] + [thousands]
+        frame = pd.DataFrame({"pay": pay, "height": rng.normal(size=100)})
+        frame.to_csv(tmp_path / f"{name}.csv", index=False, sep=";", decimal=",")
+        options += [f"--{name}", tmp_path / f"{name}.csv"]
+    refusal = leakbound("synthetic", *options, *said).refusal
+    assert ("where the decimal sign is a comma" if said else "say --decimal") in refusal
+    assert leakbound("synthetic", *options, "--decimal", ".").code == 0
+
+
 def test_archives_of_arrays(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     records = rng.normal(size=(200, 2))

@@ -222,12 +222,12 @@ def test_what_is_drawn_beside_coins_is_named_by_them_and_the_seed() -> None:
     assert drawn[0] == Purpose.MATCHING.rng_beside(coins, 0).random(4).tolist()
 
 
-def test_streams_beside_coins_are_named_by_the_order_of_what_is_seen_and_not_its_scale() -> None:
-    coins, seen = np.array([True, True, False]), np.array([0.5, 2.0, 1.0])
+def test_what_is_seen_beside_coins_names_their_stream_by_its_order_alone() -> None:
+    coins, values = np.array([True, False, True]), np.array([0.5, -1.0, 0.5])
 
-    def drawn(*values: np.ndarray) -> float:
-        return float(Purpose.MATCHING.rng_beside(coins, 0, *values).random())
+    def drawn(*seen: np.ndarray) -> float:
+        return float(Purpose.PAIRS.rng_beside(coins, 0, *seen).random())
 
-    assert drawn(seen) == drawn(3 * seen - 1) == drawn(np.exp(seen))
-    others = (seen[::-1], np.ones(3), np.array([0.5, 2.0, 2.0]))
-    assert len({drawn(), drawn(seen), drawn(seen, seen), *map(drawn, others)}) == 6
+    assert drawn(values) == drawn(3 * values + 7) == drawn(np.array([np.inf, -np.inf, np.inf]))
+    others = [(), (-values,), (np.array([0.5, -1.0, 1.5]),), (values, values), (values, -values)]
+    assert len({drawn(values), *(drawn(*one) for one in others)}) == 6

@@ -232,7 +232,8 @@ def stretched(values: FloatArray) -> FloatArray:
 
     Membership has no part in it. Near the median differences count as they are, and in the tails
     for more, where a score that stands out says more than one that is merely larger. Infinite
-    scores come just beyond all others, and what is beyond 10^100 deviations counts as there.
+    scores come just beyond all others, and what is beyond 10^100 deviations counts as there. The
+    order of storage has no part in it either, not even by rounding: means are of sorted values.
     """
     finite = np.isfinite(values)
     if not finite.any():
@@ -240,7 +241,9 @@ def stretched(values: FloatArray) -> FloatArray:
     largest = float(np.abs(values[finite]).max()) or 1.0
     shares = values[finite] / largest
     apart = shares - np.median(shares)
-    spread = _NORMAL * float(np.median(np.abs(apart))) or float(np.abs(apart).mean()) or 1.0
+    spread = (
+        _NORMAL * float(np.median(np.abs(apart))) or float(np.sort(np.abs(apart)).mean()) or 1.0
+    )
     z = np.empty(values.size)
     with np.errstate(over="ignore"):
         z[finite] = np.clip(apart / spread, -_FARTHEST, _FARTHEST)

@@ -157,8 +157,8 @@ def _assumptions(request: OneRunRequest, words: SplitWords, others: str) -> tupl
         options_before(others),
         Assumption(
             "order from scores alone",
-            "Pairs were matched by the seed, within each side of the split and without a look at "
-            "scores; cuts and order of the guesses depend on the sizes of differences only.",
+            "Given the split and the scores, pairs were matched at random, from the seed; cuts and "
+            "order of the guesses depend on the sizes of differences only.",
             "checked",
         ),
         *family_assumption(claim),

@@ -406,8 +406,8 @@ def _assumptions(
         Assumption(
             "order from scores alone",
             (
-                "Shown examples were matched by the seed, within each side and without a look at "
-                "scores; cuts and order of the guesses depend on the sizes of differences only."
+                "Given membership and scores, examples shown were matched at random, from the "
+                "seed; cuts and order of the guesses depend on the sizes of differences only."
                 if real_nonmembers
                 else "Cuts and order of the guesses depend on scores only; "
                 + ("ties are broken by the seed." if relaxed.together else "ties stay together.")
