@@ -172,8 +172,8 @@ def audit_synthetic(
     >>> members, nonmembers = records[order[:200]], records[order[200:]]
     >>> copies = members + rng.normal(0, 0.1, members.shape)
     >>> result = audit_synthetic(members, nonmembers, copies, seed=1)
-    >>> result.bound > 3, result.attack, result.check(epsilon=1.0, relation="replace")
-    (True, 'attribution', 'refuted')
+    >>> result.bound > 3, result.check(epsilon=1.0, relation="replace")
+    (True, 'refuted')
     """
     seed = integer(seed, "seed", least=0)
     flag(progress, "progress")
