@@ -45,7 +45,8 @@ def play(
         max_steps=family.steps,
         seed=seed,
     )
-    recorder, rng, dots = Recorder(design), np.random.default_rng([seed, 77]), np.zeros(canaries)
+    recorder = Recorder(design, noise)
+    rng, dots = np.random.default_rng([seed, 77]), np.zeros(canaries)
     for _ in range(family.steps):
         values = noise * rng.normal(size=design.size)
         values[recorder.included()] += 1

@@ -35,7 +35,8 @@ def play(
         max_steps=steps,
         seed=seed,
     )
-    recorder, rng = Recorder(design), np.random.default_rng([seed, 77])
+    planned = stated(0) if callable(stated) else stated
+    recorder, rng = Recorder(design, planned), np.random.default_rng([seed, 77])
     same = rng.normal(size=design.size)
     for step in range(steps):
         values = noise * (same if repeated else rng.normal(size=design.size))

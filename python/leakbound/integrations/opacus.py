@@ -95,7 +95,8 @@ class WatchedOptimizer:
         model = list(optimizer.params)
         like = model[0]
         _check_memory(design, model, like.device)
-        self.optimizer, self.recorder = optimizer, Recorder(design)
+        self.optimizer = optimizer
+        self.recorder = Recorder(design, float(optimizer.noise_multiplier))
         self.leads = getattr(optimizer, "rank", 0) == 0
         """Whether canaries ride on this process: in distributed training, on the first."""
         self._waiting: IntArray | None = None

@@ -45,8 +45,8 @@ def watch_dp_sgd(
         Logical steps of the run, at least 1 and at most 10^6. Declare it before training. A run
         may end earlier; steps beyond are not watched.
     step_canaries : int, optional
-        Canaries with a coin for every step, at least 2; as many as give 200,000 coins, and no more
-        than 500, if None.
+        Canaries with a coin for every step, at least 2. If None, as many as give 200,000 coins,
+        and no more than 200; runs of fewer than 100 steps have up to 500, for 20,000 coins.
     examples : int, optional
         Training examples N, without canaries, for the audit of batch sizes. If None, what the
         optimizer's expected batch size, ⌊N q⌋, leaves possible.

@@ -36,7 +36,7 @@ def test_the_score_of_membership_is_the_log_likelihood_ratio() -> None:
     design = CanaryDesign.create(
         canaries=50, step_canaries=10, sampling_rate=rate, max_steps=4, seed=0
     )
-    recorder, noise = Recorder(design), [0.7, 0.7, 1.3, 2.0]
+    recorder, noise = Recorder(design, 0.7), [0.7, 0.7, 1.3, 2.0]
     for row, sigma in zip(values, noise, strict=True):
         recorder.included()
         recorder.record(row, sigma, 1)
@@ -55,7 +55,7 @@ def test_far_values_neither_overflow_nor_tie() -> None:
     design = CanaryDesign.create(
         canaries=3, step_canaries=2, sampling_rate=0.01, max_steps=1, seed=0
     )
-    recorder = Recorder(design)
+    recorder = Recorder(design, 0.1)
     recorder.included()
     recorder.record(np.array([-1e6, 1e6, 2e6, 1e6, 0.0]), 0.1, 1)
     log_odds = recorder.observed().log_odds
@@ -77,7 +77,7 @@ def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
         CanaryDesign.create(canaries=40, step_canaries=size, sampling_rate=0.5, max_steps=6, seed=3)
         for size in (2, 90)
     )
-    first, second = Recorder(few), Recorder(many)
+    first, second = Recorder(few, 1.0), Recorder(many, 1.0)
     for _ in range(6):
         rows, others = first.included(), second.included()
         assert rows[rows < 40].tolist() == others[others < 40].tolist()
@@ -139,9 +139,22 @@ def test_membership_alone_refutes_a_run_that_leaks_in_it_alone() -> None:
         log_odds=more,
         released=seen.released,
         noise_multipliers=seen.noise_multipliers,
+        planned_noise=seen.planned_noise,
         batch_sizes=seen.batch_sizes,
     )
     assert quick(leaky).refuted_by == ("membership",)
+
+
+def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
+    """The noise of the first step may have been set by code that had seen its batch."""
+    seen = play(3, noise=2.0, stated=2.0, steps=60)
+    changed = seen.noise_multipliers.copy()
+    changed[0] = 9.0
+    first, second = (
+        quick(one).steps for one in (seen, Observed(**vars(seen) | {"noise_multipliers": changed}))
+    )
+    assert first.betting == second.betting
+    assert first.game.guesses == second.game.guesses
 
 
 def test_noise_that_repeats_is_found_across_steps() -> None:
@@ -347,7 +360,7 @@ def test_the_accountants_rate_is_a_probability(rate: float) -> None:
 
 
 def test_a_run_without_steps_has_no_audit() -> None:
-    nothing = Recorder(play(1).design).observed()
+    nothing = Recorder(play(1).design, 1.0).observed()
     with pytest.raises(errors.AbstentionError, match="no step was watched"):
         quick(nothing)
 

@@ -82,6 +82,7 @@ def all_or_nothing(seed: int, mu: float, *, steps: int, coins: int, guesses: int
         log_odds=np.zeros(2),
         released=values.astype(np.float32),
         noise_multipliers=np.full(steps, 1 / mu),
+        planned_noise=1 / mu,
         batch_sizes=rng.binomial(EXAMPLES, 0.1, size=steps),
     )
 

@@ -141,7 +141,7 @@ class _Run:
     def __init__(self, observed: Observed, accounted: Accounted | None) -> None:
         self.observed, self.design, self.accounted = observed, observed.design, accounted
         self.noise = observed.noise_multipliers
-        self.least_noise, self.first_noise = float(self.noise.min()), float(self.noise[0])
+        self.least_noise, self.planned_noise = float(self.noise.min()), observed.planned_noise
         self.varies = bool(np.ptp(self.noise) > 0)
         self.member = self.design.member()
         self.rankings, self.coins = _rankings(observed)
@@ -176,15 +176,15 @@ class _Run:
 
     def steps_games(self, level: float) -> tuple[BettingResult, AuditResult]:
         """Audit the coins of steps by bets and as one game; the one planned to prove more first."""
-        design, mu = self.design, 1 / self.first_noise
+        design, mu = self.design, 1 / self.planned_noise
         bets_prove = plan_bet(mu, design.step_canaries, design.max_steps, level).proves
-        game_proves = _step_plan(design.coins, level, self.first_noise)[1]
+        game_proves = _step_plan(design.coins, level, self.planned_noise)[1]
         share = _FAVOURED if bets_prove > game_proves else 1 - _FAVOURED
         return self.bets(share * level), self.one_game((1 - share) * level)
 
     def bets(self, level: float) -> BettingResult:
         """Bet on the coins of each step, the bets planned from what was declared."""
-        design, mu = self.design, 1 / self.first_noise
+        design, mu = self.design, 1 / self.planned_noise
         bets = []
         for ranking, weight, quieter in _BETS:
             plan = plan_bet(mu * quieter, design.step_canaries, design.max_steps, weight * level)
@@ -210,20 +210,19 @@ class _Run:
 
     def one_game(self, level: float) -> AuditResult:
         """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ, by the best ranking."""
-        games = {
-            name: audit_one_run(
+        games = {}
+        for name, one in _TRIED.items():
+            if one.ranking not in self.rankings:
+                continue
+            noise, share = self.planned_noise / one.quieter, one.share * level
+            games[name] = audit_one_run(
                 self.rankings[one.ranking],
                 self.coins,
                 claim=GaussianDP(),
-                confidence=1 - one.share * level,
-                cuts=_step_plan(self.coins.size, one.share * level, self.first_noise / one.quieter)[
-                    0
-                ],
+                confidence=1 - share,
+                cuts=_step_plan(self.coins.size, share, noise)[0],
                 seed=self.design.seed,
             )
-            for name, one in _TRIED.items()
-            if one.ranking in self.rankings
-        }
         best = max(games, key=lambda name: games[name].bound)
         tried = {
             name: {"bound": game.bound, "level": 1 - game.confidence}
@@ -287,7 +286,7 @@ class _Run:
 
     def _membership_cut(self, level: float) -> Fixed:
         """Plan the number of guesses from what was declared, before any coin is looked at."""
-        curve = _shares(self.family.attained(self.first_noise, "member"))
+        curve = _shares(self.family.attained(self.planned_noise, "member"))
         return best_fixed(self.design.canaries, level, GaussianDP(), "both", curve)[0]
 
     def warnings(self, sampling: SamplingResult) -> list[str]:

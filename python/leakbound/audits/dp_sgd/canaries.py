@@ -131,6 +131,9 @@ class Observed:
         What each step released about each step canary, in units of the clipping norm.
     noise_multipliers : ndarray of float64, shape (steps,)
         The noise multiplier that the optimizer stated at each step.
+    planned_noise : float
+        The one that it stated before training: what is planned is planned from it, as no coin
+        has a part in it.
     batch_sizes : ndarray of int64, shape (steps,)
         Examples of the user's own in each batch.
     steps_beyond : int
@@ -143,6 +146,7 @@ class Observed:
     log_odds: FloatArray
     released: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     noise_multipliers: FloatArray
+    planned_noise: float
     batch_sizes: IntArray
     steps_beyond: int = 0
     accumulated: int = 1
@@ -156,8 +160,8 @@ class Observed:
 class Recorder:
     """Says which canaries are in a batch, and keeps what the batch's noisy gradient shows."""
 
-    def __init__(self, design: CanaryDesign) -> None:
-        self.design = design
+    def __init__(self, design: CanaryDesign, planned_noise: float) -> None:
+        self.design, self.planned_noise = design, planned_noise
         self._member, self._coins = design.member(), design.step_coins()
         self._sampling = Purpose.DP_SGD_SAMPLING.rng(design.seed)
         self._log_odds = np.zeros(design.canaries)
@@ -216,6 +220,7 @@ class Recorder:
                 self.steps, self.design.step_canaries
             ),
             noise_multipliers=np.array(self._noise),
+            planned_noise=self.planned_noise,
             batch_sizes=np.array(self._sizes, dtype=np.int64),
             steps_beyond=self.beyond,
             accumulated=self.accumulated,
