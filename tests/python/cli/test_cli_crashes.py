@@ -185,3 +185,10 @@ def test_usage_errors_and_the_module_say_what_the_program_says() -> None:
     assert "requires an argument" in by_program.err
     assert spawn().code == shell('"$0" -m leakbound').returncode == 2
     assert spawn("--version").code == spawn("one-run", "--help").code == 0
+
+
+def test_a_choice_that_is_none_is_refused_in_words_of_the_command_line_alone() -> None:
+    refused = spawn("plan", "--truth", "3", "--claim", "eps=2")
+    words = " ".join(refused.err.replace("│", " ").split())
+    assert refused.code == 2
+    assert "Invalid value for '--claim': 'eps=2' is not one of 'dp', 'gdp'." in words
