@@ -130,7 +130,7 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
         (("--claim", "eps"), "needs a number of at least 0"),
         (("--claim", "eps=-1"), "needs a number of at least 0"),
         (("--claim", "eps=nan"), "needs a number of at least 0"),
-        (("--claim", "rho=1"), "'rho' which is not known here; give eps=…"),
+        (("--claim", "rho=1"), "'rho' which is not known here; give --claim eps=…"),
         (("--claim", "c=1,eps=1"), "'c' which is not known here"),
         (("--claim", "eps=1,eps=2"), "twice"),
         (("--claim", "delta=0"), "lacks eps"),

@@ -25,7 +25,7 @@ _DRAWS = (51, 201)
 """Fewest and most draws of what matching keeps, of which the middle bound counts."""
 _COINS = 10**6
 """Coins of all draws together, within these limits."""
-_LOOKED_AT = (48, 800)
+_LOOKED_AT = (48, 1600)
 """Fewest and most members of the set that the search looks at beside those it set out from."""
 _VISITS = 720_000
 """Their number times the examples, within these limits: of many, one guess is worth less."""
