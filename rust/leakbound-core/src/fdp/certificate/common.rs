@@ -9,10 +9,12 @@ use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
 use crate::interrupt::Interrupt;
 
-/// Prices and κ are raised by this share, then by ever larger ones, until the inequalities hold.
+/// Prices and κ are raised by this share, then by ever larger ones, until the inequalities hold, and
+/// then by less again, to within a share.
 const FIRST_RAISE: f64 = 1e-6;
-const RAISE_GROWTH: f64 = 4.0;
+const RAISE_GROWTH: f64 = 8.0;
 const MOST_RAISE: f64 = 1.0;
+const LEAST_RAISE: f64 = 2e-4;
 
 /// A proof that P(W ≥ v_L) ≤ κ + ∫ D(λ(A)) dA, whatever the number of guesses chosen.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,25 +36,39 @@ impl CommonProof {
         levels: &[Counts],
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, AuditError> {
-        let mut raise = FIRST_RAISE;
-        while raise <= MOST_RAISE {
-            interrupt.check()?;
+        let raised = |raise: f64| {
             let scale = (1.0 + raise) / force;
             let kappa = kappa * scale;
             let scaled = starts.iter().map(|&(slope, from)| (slope, from * scale));
             let segments = segments_of(scaled);
-            if kappa < 1.0
-                && let Some(highest) = highest(&segments, kappa, levels)
-            {
-                return Ok(Some(Self {
-                    segments,
-                    kappa,
-                    highest,
-                }));
+            let highest = (kappa < 1.0).then(|| highest(&segments, kappa, levels))??;
+            Some(Self {
+                segments,
+                kappa,
+                highest,
+            })
+        };
+        let (mut low, mut high) = (0.0, FIRST_RAISE);
+        let mut proof = loop {
+            interrupt.check()?;
+            if let Some(proof) = raised(high) {
+                break proof;
             }
-            raise *= RAISE_GROWTH;
+            (low, high) = (high, high * RAISE_GROWTH);
+            if high > MOST_RAISE {
+                return Ok(None);
+            }
+        };
+        while high - low > LEAST_RAISE {
+            interrupt.check()?;
+            let middle = 0.5 * (low + high);
+            if let Some(closer) = raised(middle) {
+                (proof, high) = (closer, middle);
+            } else {
+                low = middle;
+            }
         }
-        Ok(None)
+        Ok(Some(proof))
     }
 
     /// κ + ∫ D(λ(A)) dA for a curve, rounded up.

@@ -1,10 +1,10 @@
 //! The search for slopes that cost least, for several numbers of guesses together.
 
-use leakbound_math::{Binomial, Probability};
 use rayon::prelude::*;
 
 use super::common::CommonProof;
-use super::shooting::{Cost, Rung, cost};
+use super::shooting::{Rung, cost};
+use super::single::Single;
 use crate::error::AuditError;
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
@@ -26,20 +26,19 @@ const ENOUGH: f64 = 2e-3;
 const FEW: usize = 10;
 const FOLLOWED: usize = 3;
 const FIRST_STEPS: usize = 6;
-/// Steps with all levels, in the end.
-const LAST_STEPS: usize = 12;
+/// So many more are searched with where all levels cost more by such a share after all, and so often.
+const MISSED: f64 = 6e-3;
+const ADDED: usize = 4;
+const ROUNDS: usize = 5;
 /// A κ so small costs nothing.
 const LEAST_KAPPA: f64 = 1e-6;
-/// The slope of a single level is looked for on a grid down from the odds at c, and finer ones.
-const WIDEST: f64 = 4.0;
-const GRID: usize = 36;
-const REFINED: usize = 3;
 /// Steps of one search.
 const STEPS: usize = 50;
 /// A step moves no logarithm by more.
 const LONGEST: f64 = 0.7;
-/// Three steps in a row that gain less than this share end the search.
-const IDLE: f64 = 1e-4;
+/// Three steps in a row that gain less than this share end the search; more with more levels.
+const IDLE: f64 = 3e-5;
+
 /// A point of the search.
 #[derive(Clone)]
 struct Point {
@@ -52,33 +51,68 @@ struct Point {
 }
 
 struct Search<'a> {
+    /// All levels, and the few that slopes are looked for with.
+    all: Vec<Rung>,
     rungs: Vec<Rung>,
+    /// Which those few are.
+    few: Vec<usize>,
     from: Vec<f64>,
     curve: &'a dyn TradeOff,
 }
 
+/// The cost at a point, if something is proved, and the forces of levels, 0 where one has none.
+fn point(
+    rungs: &mut [Rung],
+    from: &[f64],
+    logs: Vec<f64>,
+    curve: &dyn TradeOff,
+) -> (Option<Point>, Vec<f64>) {
+    let mut found = match cost(rungs, from, &logs, curve) {
+        Ok(found) => found,
+        Err(forces) => return (None, forces),
+    };
+    // The last slope is a wall.
+    found.gradient[from.len() - 1] = 0.0;
+    let sound = found.value > 0.0
+        && found.value.is_finite()
+        && found.gradient.iter().all(|x| x.is_finite());
+    let point = sound.then_some(Point {
+        logs,
+        gradient: found.gradient,
+        height: found.value.ln(),
+        force: found.force,
+        highest: found.highest,
+    });
+    (point, found.forces)
+}
+
 impl Search<'_> {
     fn at(&mut self, logs: Vec<f64>) -> Option<Point> {
-        let (slopes, kappa) = logs.split_at(self.from.len());
-        let kappa = kappa[0].exp();
-        let Cost {
-            value,
-            mut gradient,
-            force,
-            highest,
-        } = cost(&mut self.rungs, &self.from, slopes, kappa, self.curve)?;
-        if !(value > 0.0 && value.is_finite()) {
-            return None;
+        point(&mut self.rungs, &self.from, logs, self.curve).0
+    }
+
+    /// The same with all levels, and their forces.
+    fn at_all(&mut self, logs: Vec<f64>) -> (Option<Point>, Vec<f64>) {
+        point(&mut self.all, &self.from, logs, self.curve)
+    }
+
+    /// Other knots from here on; returned are those before.
+    fn replace_knots(&mut self, from: Vec<f64>) -> Vec<f64> {
+        let rungs = self.rungs.iter_mut().chain(&mut self.all);
+        rungs.for_each(Rung::forget);
+        std::mem::replace(&mut self.from, from)
+    }
+
+    /// Search with more levels from here on: of those left out, the ones whose forces are least.
+    fn add(&mut self, forces: &[f64]) {
+        let mut others: Vec<usize> = (0..forces.len()).collect();
+        others.retain(|i| !self.few.contains(i));
+        others.sort_by(|&a, &b| forces[a].total_cmp(&forces[b]));
+        others.truncate(ADDED);
+        for &i in &others {
+            self.rungs.push(self.all[i].clone());
         }
-        // The last slope is a wall.
-        gradient[self.from.len() - 1] = 0.0;
-        gradient.iter().all(|x| x.is_finite()).then_some(Point {
-            logs,
-            gradient,
-            height: value.ln(),
-            force,
-            highest,
-        })
+        self.few.extend(others);
     }
 
     /// Broyden, Fletcher, Goldfarb and Shanno's method, from one point.
@@ -91,6 +125,7 @@ impl Search<'_> {
         let n = point.logs.len();
         let mut inverse = Matrix::identity(n);
         let (mut fresh, mut idle) = (true, 0);
+        let least = IDLE * (self.rungs.len() as f64 / FEW as f64).max(1.0);
         for _ in 0..steps {
             interrupt.check()?;
             let mut direction = inverse.times(&point.gradient);
@@ -148,7 +183,7 @@ impl Search<'_> {
             fresh = false;
             let gained = point.height - next.height;
             point = next;
-            idle = if gained < IDLE { idle + 1 } else { 0 };
+            idle = if gained < least { idle + 1 } else { 0 };
             if idle >= 3 {
                 break;
             }
@@ -163,16 +198,19 @@ pub(super) struct Found {
     pub(super) proof: CommonProof,
     from: Vec<f64>,
     logs: Vec<f64>,
+    few: Vec<usize>,
 }
 
 impl<'a> Search<'a> {
     /// A search with a few of the levels.
-    fn of_few(levels: &[Counts], from: Vec<f64>, curve: &'a dyn TradeOff) -> Self {
-        let last = levels.len() - 1;
-        let few = levels.len().min(FEW);
-        let each = (0..few).map(|i| i * last / (few - 1).max(1));
-        let rungs = each.map(|i| Rung::new(&levels[i])).collect();
-        Self { rungs, from, curve }
+    fn new(levels: &[Counts], few: Vec<usize>, from: Vec<f64>, curve: &'a dyn TradeOff) -> Self {
+        Self {
+            all: levels.iter().map(Rung::new).collect(),
+            rungs: few.iter().map(|&i| Rung::new(&levels[i])).collect(),
+            few,
+            from,
+            curve,
+        }
     }
 
     /// Search on from a point with other knots, and prove what is found for all levels.
@@ -190,14 +228,6 @@ impl<'a> Search<'a> {
                 break;
             }
         }
-        self.rungs = levels.iter().map(Rung::new).collect();
-        let few = best.height;
-        let Some(mut best) = self.at(best.logs) else {
-            return Ok(None);
-        };
-        if best.height > few + ENOUGH {
-            best = self.descend(best, LAST_STEPS, interrupt)?;
-        }
         let from = self.from.iter().copied();
         let starts: Vec<(f64, f64)> = best.logs.iter().map(|log| log.exp()).zip(from).collect();
         let kappa = best.logs[SEGMENTS].exp();
@@ -206,27 +236,64 @@ impl<'a> Search<'a> {
             proof,
             from: self.from,
             logs: best.logs,
+            few: self.few,
         }))
     }
 }
 
 impl Search<'_> {
+    /// The best point found from one, as all levels see it. Those that cost more than the few
+    /// searched with are added to these.
+    fn descend_all(
+        &mut self,
+        start: &Point,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Point>, AuditError> {
+        let mut best: Option<Point> = None;
+        let mut from = start.clone();
+        for _ in 0..ROUNDS {
+            let found = self.descend(from, STEPS, interrupt)?;
+            let (whole, forces) = self.at_all(found.logs.clone());
+            let enough = found.height + MISSED;
+            let done = whole.as_ref().is_some_and(|whole| whole.height <= enough);
+            best = lower(best, whole);
+            if done || self.few.len() == self.all.len() {
+                break;
+            }
+            self.add(&forces);
+            let logs = [start, &found].into_iter().chain(&best);
+            let logs: Vec<Vec<f64>> = logs.map(|point| point.logs.clone()).collect();
+            let seen = logs.into_iter().filter_map(|logs| self.at(logs));
+            let Some(next) = seen.min_by(|a, b| a.height.total_cmp(&b.height)) else {
+                break;
+            };
+            from = next;
+        }
+        Ok(best)
+    }
+
     /// Search on with knots where the prices of a point are, and keep the better one.
     fn again(&mut self, point: Point, interrupt: &Interrupt) -> Result<Point, AuditError> {
         let next = knots(self.from[1], 1.01 * point.highest);
         let mut moved = carried(&self.from, &point.logs, &next);
         moved[SEGMENTS - 1] = moved[SEGMENTS - 2] + WALL;
         moved.extend(&point.logs[self.from.len()..]);
-        let before = std::mem::replace(&mut self.from, next);
-        if let Some(start) = self.at(moved) {
-            let found = self.descend(start, STEPS, interrupt)?;
-            if found.height < point.height {
-                return Ok(found);
-            }
+        let before = self.replace_knots(next);
+        if let Some(start) = self.at(moved)
+            && let Some(found) = self.descend_all(&start, interrupt)?
+            && found.height < point.height
+        {
+            return Ok(found);
         }
-        self.from = before;
+        self.replace_knots(before);
         Ok(point)
     }
+}
+
+/// The lower one of two points, or the one there is.
+fn lower(a: Option<Point>, b: Option<Point>) -> Option<Point> {
+    let points = [a, b].into_iter().flatten();
+    points.min_by(|a, b| a.height.total_cmp(&b.height))
 }
 
 /// A square matrix: the inverse of the second derivatives, about.
@@ -287,56 +354,6 @@ fn carried(from: &[f64], logs: &[f64], next: &[f64]) -> Vec<f64> {
     next.iter().map(|&knot| read(knot)).collect()
 }
 
-/// The one slope that costs least for a level: with one slope, κ is a tail T of a binomial law and
-/// the highest price m T (1 − T)/(c P(W = c)).
-#[derive(Clone, Copy)]
-struct Single {
-    cost: f64,
-    /// ln λ.
-    log: f64,
-    highest: f64,
-    tail: f64,
-}
-
-impl Single {
-    fn new(level: &Counts, curve: &dyn TradeOff) -> Option<Self> {
-        let (guesses, correct) = (level.guesses(), level.correct());
-        let centre = (correct as f64 / (guesses - correct + 1) as f64).ln();
-        let mut best: Option<(f64, Self)> = None;
-        let (mut from, mut step) = (centre - WIDEST, WIDEST / (GRID - 4) as f64);
-        for _ in 0..REFINED {
-            for i in 0..GRID {
-                let at = from + step * i as f64;
-                if let Some(found) = Self::at(level, curve, at)
-                    && best.is_none_or(|(_, best)| found.cost < best.cost)
-                {
-                    best = Some((at, found));
-                }
-            }
-            from = best?.0 - step;
-            step *= 2.0 / (GRID - 1) as f64;
-        }
-        best.map(|(_, best)| best)
-    }
-
-    fn at(level: &Counts, curve: &dyn TradeOff, log_odds: f64) -> Option<Self> {
-        let (guesses, correct) = (level.guesses(), level.correct());
-        let law = Binomial::new(guesses, Probability::from_logit(log_odds).ok()?);
-        let ln_tail = law.ln_upper_tail(correct);
-        let ratio = ln_tail + law.ln_lower_tail(correct - 1) - law.ln_pmf(correct);
-        let highest = level.examples() * ratio.exp() / correct as f64;
-        let log = log_odds + level.others().ln();
-        let tail = ln_tail.exp();
-        let cost = tail + highest * curve.delta(log);
-        Some(Self {
-            cost,
-            log,
-            highest,
-            tail,
-        })
-    }
-}
-
 /// The best proof found for several numbers of guesses together; none if no slopes are found.
 pub(super) fn common_proof(
     levels: &[Counts],
@@ -364,7 +381,9 @@ pub(super) fn common_proof(
             above.map(|one| one.log).fold(steepest, f64::min)
         })
         .collect();
-    let mut search = Search::of_few(levels, from, curve);
+    let few = levels.len().min(FEW);
+    let few = (0..few).map(|i| i * (levels.len() - 1) / (few - 1).max(1));
+    let mut search = Search::new(levels, few.collect(), from, curve);
     let kappa = of(|one| one.tail).fold(LEAST_KAPPA, f64::max);
     let mut starts: Vec<Point> = Vec::new();
     for low in LOWERED {
@@ -383,14 +402,14 @@ pub(super) fn common_proof(
     let mut best: Option<Point> = None;
     for start in starts {
         let found = search.descend(start, FIRST_STEPS, interrupt)?;
-        if best.as_ref().is_none_or(|best| found.height < best.height) {
-            best = Some(found);
-        }
+        best = lower(best, Some(found));
     }
     let Some(best) = best else {
         return Ok(None);
     };
-    let best = search.descend(best, STEPS, interrupt)?;
+    let Some(best) = search.descend_all(&best, interrupt)? else {
+        return Ok(None);
+    };
     search.settle(best, levels, interrupt)
 }
 
@@ -401,16 +420,20 @@ pub(super) fn common_proof_from(
     curve: &dyn TradeOff,
     interrupt: &Interrupt,
 ) -> Result<Option<Found>, AuditError> {
-    let mut search = Search::of_few(levels, found.from.clone(), curve);
+    let mut search = Search::new(levels, found.few.clone(), found.from.clone(), curve);
     let Some(start) = search.at(found.logs.clone()) else {
         return Ok(None);
     };
-    let best = search.descend(start, STEPS, interrupt)?;
+    let Some(best) = search.descend_all(&start, interrupt)? else {
+        return Ok(None);
+    };
     search.settle(best, levels, interrupt)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::inequalities::{highest_price, segments_of};
+    use super::super::window::edges_above;
     use super::*;
     use crate::fdp::tradeoff::gaussian::Gaussian;
 
@@ -430,28 +453,29 @@ mod tests {
         counts.collect::<Result<_, _>>().unwrap()
     }
 
+    /// Slopes that increase, about where a search begins.
+    fn beginning(levels: &[Counts], curve: &Gaussian) -> (Vec<f64>, Vec<f64>) {
+        let singles = levels.iter().filter_map(|level| Single::new(level, curve));
+        let singles: Vec<Single> = singles.collect();
+        let highest = singles.iter().map(|one| one.highest).fold(0.0, f64::max);
+        let least = singles.iter().map(|one| one.log).fold(9.0, f64::min);
+        let tail = singles.iter().map(|one| one.tail).fold(1e-6, f64::max);
+        let mut logs: Vec<f64> = (0..SEGMENTS)
+            .map(|i| least - 0.2 + 0.01 * i as f64)
+            .collect();
+        logs[SEGMENTS - 1] += WALL;
+        logs.push(tail.ln());
+        (knots(0.03 * highest, 1.05 * highest), logs)
+    }
+
     #[test]
     fn gradients_are_differences() {
         for (m, mu, pairs) in CASES {
             let curve = Gaussian::new(mu, 0.0).unwrap();
             let levels = levels_of(m, pairs);
-            let singles: Vec<Single> = levels
-                .iter()
-                .filter_map(|level| Single::new(level, &curve))
-                .collect();
-            let highest = singles.iter().map(|one| one.highest).fold(0.0, f64::max);
-            let least = singles.iter().map(|one| one.log).fold(9.0, f64::min);
-            let tail = singles.iter().map(|one| one.tail).fold(1e-6, f64::max);
-            let mut logs: Vec<f64> = (0..SEGMENTS)
-                .map(|i| least - 0.2 + 0.01 * i as f64)
-                .collect();
-            logs[SEGMENTS - 1] += WALL;
-            logs.push(tail.ln());
-            let mut search = Search {
-                rungs: levels.iter().map(Rung::new).collect(),
-                from: knots(0.03 * highest, 1.05 * highest),
-                curve: &curve,
-            };
+            let (from, logs) = beginning(&levels, &curve);
+            let few = (0..levels.len()).collect();
+            let mut search = Search::new(&levels, few, from, &curve);
             let gradient = search.at(logs.clone()).unwrap().gradient;
             // The wall is held fixed.
             for i in (0..logs.len()).filter(|&i| i != SEGMENTS - 1) {
@@ -467,6 +491,34 @@ mod tests {
                     gradient[i]
                 );
             }
+        }
+    }
+
+    /// Forces are those that the inequalities allow, here where few guesses are wrong: slopes within
+    /// reach differ by e², and prices come from far below c.
+    #[test]
+    fn forces_are_those_that_inequalities_allow() {
+        let m = 1e5;
+        let pairs = [(1172, 1172), (1461, 1460), (1819, 1817), (6800, 6783)];
+        let levels = levels_of(m, &pairs);
+        let from = knots(0.1, 90.0);
+        let rise = |i: usize| 4.15 + 2.05 * (i as f64 / SEGMENTS as f64).sqrt();
+        let mut logs: Vec<f64> = (0..SEGMENTS).map(rise).collect();
+        logs[SEGMENTS - 1] += WALL;
+        let kappa: f64 = 3e-4;
+        logs.push(kappa.ln());
+        let mut rungs: Vec<Rung> = levels.iter().map(Rung::new).collect();
+        let curve = Gaussian::new(1.444, 0.0).unwrap();
+        let forces = cost(&mut rungs, &from, &logs, &curve).map(|cost| cost.forces);
+        for (level, force) in levels.iter().zip(forces.unwrap()) {
+            let allows = |force: f64| {
+                let starts = logs.iter().map(|log| log.exp()).zip(&from);
+                let segments = segments_of(starts.map(|(slope, at)| (slope, at / force)));
+                let above = edges_above(level) as u64;
+                highest_price(level, &segments, m, kappa / force, above).is_some()
+            };
+            let (below, above) = (0.999 * force, 1.001 * force);
+            assert!(allows(below) && !allows(above), "{level:?}: {force}");
         }
     }
 

@@ -41,6 +41,7 @@
 //! nested sets are λ. Where two edges should enter together, or where κ is below the rounding of
 //! Σ p, it may not settle, and the best bound met stands.
 
+mod adjoint;
 mod bound;
 mod bracket;
 mod common;
@@ -48,12 +49,15 @@ mod critical;
 mod decision;
 mod descent;
 mod envelope;
+mod flow;
 mod inequalities;
 mod joint;
 mod law;
 mod prices;
 mod proof;
 mod shooting;
+mod single;
+mod slopes;
 mod window;
 mod worst;
 

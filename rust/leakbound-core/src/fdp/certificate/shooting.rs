@@ -1,520 +1,191 @@
 //! What slopes common to several numbers of guesses cost, nearly, and how that changes with them.
 //!
 //! A search for slopes need not be exact: whatever it ends with is proved by
-//! [`common`](super::common). So prices of thousands of counts are followed in a few dozen steps.
-//! With x = A and the inequalities of [`joint`](super::joint) tight, from one count to the one
-//! below x ↦ G x + b, G = (c'−j) λ/((k−1) j); h such maps in a row are the flow of
-//! dx/dt = ((G−1) x + b) ln G/(G−1) over a time h, integrated by the midpoint rule. Down where all
-//! prices lie in the first segment, the law behind κ is binomial, and the least κ that will do is
-//! (c'−J) Ψ(A_J) P(W = J)/(m (k−1) P(W ≤ J)).
+//! [`common`](super::common).
 //!
 //! Where dependence matters more than chance, κ is next to nothing and turns to 1 all at once as
 //! slopes grow. So κ is given, and the largest *force* F is looked for that inequalities with F 1{j ≥
 //! c} in the place of 1{j ≥ c} allow: it changes smoothly, and prices and κ divided by F satisfy the
-//! original ones. Derivatives by slopes are propagated backwards through the steps.
+//! original ones.
+//!
+//! Below c the inequalities know of κ alone. So prices are followed up ([`flow`](super::flow)) to the
+//! price of c − 1, the highest, which is the largest that κ allows; F is the force whose prices,
+//! followed down from far above c, meet it there. Prices followed down below c would leave the ones
+//! looked for faster and faster. Above c inequalities know of F − κ alone, which is what is looked for:
+//! where κ is a tail near 1, F − κ is too small a part of F to be told from it. Prices there are about
+//! proportional to it, so one whose own force is F_l has about the highest price
+//! A_{l,c−1} (F − κ)/(F_l − κ) at the force F of all.
 
-use leakbound_math::{Binomial, Probability};
 use rayon::prelude::*;
 
+use super::adjoint::propagate;
+use super::flow::{Climb, Flow, Moved};
+use super::slopes::Slopes;
 use crate::fdp::counts::Counts;
 use crate::fdp::tradeoff::function::TradeOff;
 
-/// How far from c prices are followed at most, in deviations.
-const ABOVE: f64 = 5.5;
-const BELOW: f64 = 7.0;
-/// And from the mean under the first slope.
-const BELOW_LAW: f64 = 4.0;
-/// Distances from c, in counts, of which the first is taken from which on the start is forgotten:
-/// that shrinks by e to the minus this.
-const NEAREST: f64 = 16.0;
-const FORGOTTEN: f64 = 14.0;
-/// A step is at most this share of the distance from c, and of a deviation.
-const SHARE_OF_DISTANCE: f64 = 1.0 / 16.0;
-const SHARE_OF_DEVIATION: f64 = 1.0 / 8.0;
-/// Nor does a difference of prices grow or shrink by more in one step, in logarithm.
-const TURN: f64 = 0.4;
-/// So many steps say that prices stand still.
-const MOST_STEPS: usize = 600;
-/// Trials for the largest force of one number of guesses, how close it is found, and the first step.
+/// Trials for the force of one number of guesses, and how close prices are to meet before the last
+/// step of Newton's method.
 const TRIALS: usize = 60;
-const CLOSE: f64 = 1e-5;
-const FIRST_STEP: f64 = 1e-3;
+const CLOSE: f64 = 1e-4;
+/// Nor are forces told apart that differ by so small a share.
+const JUMP: f64 = 1e-6;
+/// A force is not trusted to move by more from one shot to the next, in logarithm.
+const FARTHEST: f64 = 0.7;
 /// The power of the mean that stands for the least force.
 const POWER: f64 = 60.0;
-/// Prices beyond this share of m are out of hand.
-const OUT_OF_HAND: f64 = 1e6;
 
-/// Slopes e^{`logs[i]`} from A = `from[i]` on, the first from 0.
-pub(super) struct Slopes<'a> {
-    from: &'a [f64],
-    values: Vec<f64>,
-    areas: Vec<f64>,
-    /// Middles of all segments but the last.
-    middles: Vec<f64>,
-}
-
-impl<'a> Slopes<'a> {
-    pub(super) fn new(from: &'a [f64], logs: &[f64]) -> Self {
-        let values: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-        let mut areas = vec![0.0; values.len()];
-        for i in 1..values.len() {
-            areas[i] = areas[i - 1] + values[i - 1] * (from[i] - from[i - 1]);
-        }
-        let middles = from.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
-        Self {
-            from,
-            values,
-            areas,
-            middles: middles.collect(),
-        }
-    }
-
-    /// The segment of a price, starting the search at another one.
-    fn segment(&self, price: f64, mut at: usize) -> usize {
-        while self.from.get(at + 1).is_some_and(|&next| next <= price) {
-            at += 1;
-        }
-        while at > 0 && self.from[at] > price {
-            at -= 1;
-        }
-        at
-    }
-
-    /// Ψ(A); linear below 0.
-    fn area(&self, price: f64, at: usize) -> f64 {
-        self.areas[at] + self.values[at] * (price - self.from[at])
-    }
-
-    /// A slope that does not jump: linear between the middles of segments.
-    fn smooth(&self, price: f64, at: usize) -> f64 {
-        let last = self.values.len() - 1;
-        if at == last {
-            return self.values[last];
-        }
-        let (a, b) = if price < self.middles[at] {
-            if at == 0 {
-                return self.values[0];
-            }
-            (at - 1, at)
-        } else if at + 1 == last {
-            return self.values[at];
-        } else {
-            (at, at + 1)
-        };
-        let share = (price - self.middles[a]) / (self.middles[b] - self.middles[a]);
-        self.values[a] + share * (self.values[b] - self.values[a])
-    }
-}
-
-/// A place where Ψ was read, and by how much its value moves the next price.
-#[derive(Clone, Copy, Default)]
-struct Read {
+/// The last shot of a rung, from which the next one begins.
+#[derive(Clone)]
+struct Last {
+    left: f64,
     price: f64,
-    segment: usize,
-    weight: f64,
-    /// The derivative of the change by the price itself.
-    growth: f64,
-}
-
-/// One step: a midpoint (if `half` is above 0), and the next price from there.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    half: f64,
-    first: Read,
-    second: Read,
+    /// ln λ and ln κ, and the derivatives of ln `left` by them; nothing if knots have moved.
+    logs: Vec<f64>,
+    by_log: Vec<f64>,
 }
 
 /// One number of guesses and the count whose tail is bounded.
+#[derive(Clone)]
 pub(super) struct Rung {
-    guesses: f64,
-    correct: f64,
-    others: f64,
-    examples: f64,
-    deviation: f64,
-    force: f64,
-    steps: Vec<Step>,
+    flow: Flow,
+    last: Last,
 }
 
-/// A number, and its derivatives by the force and by κ.
-#[derive(Clone, Copy)]
-struct Dual {
-    value: f64,
-    by_force: f64,
-    by_kappa: f64,
+/// Where prices from above and below meet.
+struct Meeting {
+    /// F − κ, and its derivative by the price.
+    left: f64,
+    by_price: f64,
+    climb: Climb,
 }
 
-/// Prices followed down.
-struct Descent {
-    last: Dual,
-    /// The count of the last price.
-    count: f64,
-    highest: Dual,
-    /// After so many steps the price was highest.
-    highest_at: usize,
-}
-
-/// The largest force of one rung, its highest price, and what derivatives need.
+/// The force of one rung less κ, its highest price, and their derivatives by ln λ and, last, ln κ.
 struct Shot {
-    force: f64,
-    highest: Dual,
-    highest_at: usize,
-    bottom: Read,
-    /// Minus the derivative of the force by Ψ at the bottom, and by κ and ln λ of the first segment.
-    gain: f64,
-    by_kappa: f64,
-    direct: f64,
+    left: f64,
+    left_by: Vec<f64>,
+    price: f64,
+    price_by: Vec<f64>,
 }
 
 impl Rung {
     pub(super) fn new(counts: &Counts) -> Self {
-        let (guesses, correct) = (counts.guesses() as f64, counts.correct() as f64);
+        let last = Last {
+            left: 1.0,
+            // That of c − 1 if the others were nothing.
+            price: counts.examples() / counts.correct() as f64,
+            logs: Vec::new(),
+            by_log: Vec::new(),
+        };
         Self {
-            guesses,
-            correct,
-            others: counts.others(),
-            examples: counts.examples(),
-            // Not 0 where all guesses are right.
-            deviation: ((guesses - correct + 3.0) * correct / guesses).sqrt(),
-            force: 1.0,
-            steps: Vec::new(),
+            flow: Flow::new(counts),
+            last,
         }
     }
 
-    /// How a price changes within one count, at about count j, whose share is known.
-    fn change(
-        &self,
-        slopes: &Slopes<'_>,
-        j: f64,
-        share: f64,
-        price: f64,
-        gained: f64,
-        at: usize,
-    ) -> (f64, Read) {
-        let area = slopes.area(price, at);
-        let change = share * area + self.examples * gained / j - price;
-        let read = Read {
-            price,
-            segment: at,
-            weight: share,
-            growth: share * slopes.values[at] - 1.0,
-        };
-        (change, read)
+    /// Knots have moved: derivatives by slopes between others tell nothing.
+    pub(super) fn forget(&mut self) {
+        self.last.logs.clear();
+        self.last.by_log.clear();
     }
 
-    /// Prices from far above c down to where they lie in the first segment; none if they get out of
-    /// hand.
-    fn follow(&mut self, slopes: &Slopes<'_>, force: f64, kappa: f64) -> Option<Descent> {
-        self.steps.clear();
-        let limit = OUT_OF_HAND * self.examples;
-        let first = slopes.from[1];
-        let bottom = self.bottom(slopes);
-        let mut at = slopes.values.len() - 1;
-        let (top, mut now) = self.start(slopes, force, kappa, &mut at)?;
-        let (mut highest, mut highest_at) = (now, 0);
-        // The price of count j is known; the first inequality read next is that of j.
-        let mut j = top - 1.0;
-        loop {
-            let above = j >= self.correct;
-            if j <= bottom || (!above && now.value <= first) {
-                break;
-            }
-            let (end, gained, forced) = if above {
-                (self.correct - 1.0, force - kappa, 1.0)
-            } else {
-                (bottom, -kappa, 0.0)
-            };
-            at = slopes.segment(now.value, at);
-            let share = self.share(j);
-            let growth = share * slopes.smooth(now.value, at) - 1.0;
-            let distance = (j + 1.0 - self.correct).abs();
-            let width = (distance * SHARE_OF_DISTANCE)
-                .min(((self.guesses - j).max(1.0) * j / self.guesses).sqrt() * SHARE_OF_DEVIATION)
-                .min(TURN / growth.abs())
-                .floor()
-                .clamp(1.0, j - end);
-            if width > 1.0 {
-                let half = 0.5 * width;
-                let slow = half * pace(growth);
-                let (change, mut first) = self.change(slopes, j, share, now.value, gained, at);
-                first.weight *= slow;
-                first.growth *= slow;
-                let by = slow * self.examples / j;
-                let middle = Dual {
-                    value: now.value + slow * change,
-                    by_force: now.by_force * (1.0 + first.growth) + by * forced,
-                    by_kappa: now.by_kappa * (1.0 + first.growth) - by,
-                };
-                let between = j - half + 0.5;
-                let at_middle = slopes.segment(middle.value, at);
-                let share = self.share(between);
-                let growth = share * slopes.smooth(middle.value, at_middle) - 1.0;
-                let slow = width * pace(growth);
-                let (change, mut second) =
-                    self.change(slopes, between, share, middle.value, gained, at_middle);
-                second.weight *= slow;
-                second.growth *= slow;
-                let by = slow * self.examples / between;
-                now.value += slow * change;
-                now.by_force += second.growth * middle.by_force + by * forced;
-                now.by_kappa += second.growth * middle.by_kappa - by;
-                self.steps.push(Step {
-                    half,
-                    first,
-                    second,
-                });
-            } else {
-                let (change, second) = self.change(slopes, j, share, now.value, gained, at);
-                let by = self.examples / j;
-                now.value += change;
-                now.by_force += second.growth * now.by_force + by * forced;
-                now.by_kappa += second.growth * now.by_kappa - by;
-                self.steps.push(Step {
-                    half: 0.0,
-                    first: Read::default(),
-                    second,
-                });
-            }
-            let wild = now.value.is_nan()
-                || now.value.abs() >= limit
-                || (!above && now.value > highest.value);
-            if wild || self.steps.len() > MOST_STEPS {
-                return None;
-            }
-            j -= width;
-            if now.value > highest.value {
-                (highest, highest_at) = (now, self.steps.len());
-            }
-        }
-        Some(Descent {
-            last: now,
-            count: j,
-            highest,
-            highest_at,
-        })
-    }
-
-    /// The count where prices are left at the latest: far below c, and below most of the law that
-    /// the first slope would lead to.
-    fn bottom(&self, slopes: &Slopes<'_>) -> f64 {
-        let odds = slopes.values[0] / self.others;
-        let mean = self.guesses * odds / (1.0 + odds);
-        let law = mean - BELOW_LAW * (mean / (1.0 + odds)).sqrt();
-        let far = self.correct - BELOW * self.deviation - 4.0;
-        far.min(law).floor().max(0.0)
-    }
-
-    /// (c'−j)/(j (k−1)).
-    fn share(&self, j: f64) -> f64 {
-        (self.guesses - j) / (j * self.others)
-    }
-
-    /// A count above c whose price is that of a constant, nearly, or where all guesses are right;
-    /// the price below it, and its derivatives.
-    fn start(
-        &self,
-        slopes: &Slopes<'_>,
-        force: f64,
-        kappa: f64,
-        at: &mut usize,
-    ) -> Option<(f64, Dual)> {
-        let farthest = (ABOVE * self.deviation + 6.0)
-            .ceil()
-            .min(self.guesses - self.correct);
-        let mut distance = NEAREST.min(farthest);
-        loop {
-            let top = self.correct + distance;
-            let base = self.examples * (force - kappa) / top;
-            let share = self.share(top);
-            let mut price = base;
-            let mut settled = share == 0.0;
-            for _ in 0..60 {
-                *at = slopes.segment(price, *at);
-                // Newton's method, from below: Ψ is convex.
-                let excess = base + share * slopes.area(price, *at) - price;
-                let growth = share * slopes.values[*at] - 1.0;
-                if excess <= 1e-9 * price {
-                    settled = true;
-                    break;
-                }
-                if growth >= 0.0 {
-                    break;
-                }
-                price -= excess / growth;
-                if price.is_nan() || price >= OUT_OF_HAND * self.examples {
-                    break;
-                }
-            }
-            let growth = share * slopes.values[*at] - 1.0;
-            if settled && (distance >= farthest || distance * -growth > FORGOTTEN) {
-                let by = -self.examples / top / growth;
-                return Some((
-                    top,
-                    Dual {
-                        value: price,
-                        by_force: by,
-                        by_kappa: -by,
-                    },
-                ));
-            }
-            if distance >= farthest {
-                return None;
-            }
-            distance = (4.0 * distance).min(farthest);
-        }
-    }
-
-    /// The largest force at which the inequalities can be satisfied with this κ.
-    fn shoot(&mut self, slopes: &Slopes<'_>, kappa: f64) -> Option<Shot> {
-        let odds = slopes.values[0] / self.others;
-        let law = Binomial::new(
-            self.guesses as u64,
-            Probability::from_logit(odds.ln()).ok()?,
-        );
-        // (c' − J) P(W = J)/(P(W ≤ J) m (k−1)), and P(W = J)/P(W ≤ J).
-        let scaled = |count: f64, guesses: f64, per: f64| {
-            let density = (law.ln_pmf(count as u64) - law.ln_lower_tail(count as u64)).exp();
-            ((guesses - count) / per * density, density)
-        };
-        let (guesses, per) = (self.guesses, self.others * self.examples);
-        let (mut low, mut high) = (kappa, f64::INFINITY);
-        let (mut force, mut step) = (self.force.max(2.0 * kappa), FIRST_STEP);
-        let mut kept: Option<f64> = None;
-        // That of the force kept, as long as it is the last one followed.
-        let mut last: Option<Descent> = None;
+    /// The largest force at which the inequalities can be satisfied, less κ; none if prices get out of
+    /// hand, or κ is a tail of 1 but for less than can be told.
+    fn shoot(&mut self, slopes: &Slopes<'_>, logs: &[f64]) -> Option<Meeting> {
+        let kappa = logs.last()?.exp();
+        let climb = self.flow.climb(slopes, kappa)?;
+        let (mut low, mut high) = (0.0, f64::INFINITY);
+        let mut left = self.last.guess(logs, climb.price);
         for _ in 0..TRIALS {
             let mut next = f64::NAN;
-            last = None;
-            if let Some(found) = self.follow(slopes, force, kappa) {
-                let (scale, _) = scaled(found.count, guesses, per);
-                let segment = slopes.segment(found.last.value, 0);
-                let excess = scale * slopes.area(found.last.value, segment) - kappa;
-                next = force - excess / (scale * slopes.values[segment] * found.last.by_force);
-                if excess <= 0.0 {
-                    low = force;
-                    kept = Some(force);
-                    last = Some(found);
-                    if excess > -CLOSE * kappa {
-                        break;
-                    }
+            if let Some(found) = self.flow.fall(slopes, left) {
+                let ratio = climb.price / found.price;
+                // Newton's method for logarithms.
+                let growth = (left * found.by_gained / found.price).max(1.0);
+                next = left * ratio.powf(growth.recip());
+                if (found.price - climb.price).abs() <= CLOSE * climb.price {
+                    return self.met(climb, next, found);
+                }
+                if ratio > 1.0 {
+                    low = left;
                 } else {
-                    high = force;
+                    high = left;
                 }
             } else {
-                high = force;
+                high = left;
             }
-            if high.is_finite() && high - low <= CLOSE * high {
+            if high.is_finite() && high - low <= JUMP * high {
                 break;
             }
-            let wide = high.is_infinite() || kept.is_none();
-            if wide {
-                let farther = if high.is_infinite() {
-                    force * (1.0 + step)
-                } else {
-                    (force / (1.0 + step)).max(0.5 * (low + force))
-                };
-                step *= 3.0;
-                force = if next > low && next < high && (next / force).ln().abs() < step {
-                    next
-                } else {
-                    farther
-                };
+            left = if next > low && next < high {
+                next
+            } else if low == 0.0 {
+                0.1 * high
+            } else if high.is_finite() {
+                0.5 * (low + high)
             } else {
-                force = if next > low && next < high {
-                    next
-                } else {
-                    0.5 * (low + high)
-                };
-            }
+                2.0 * left
+            };
         }
-        let force = kept?;
-        self.force = force;
-        let found = match last {
-            Some(found) => found,
-            None => self.follow(slopes, force, kappa)?,
-        };
-        let (scale, density) = scaled(found.count, guesses, per);
-        let segment = slopes.segment(found.last.value, 0);
-        let area = slopes.area(found.last.value, segment);
-        let gain = 1.0 / (slopes.values[segment] * found.last.by_force);
-        let bound = (scale * area - kappa).abs() < 1e-2 * kappa;
-        let target = if bound { kappa / scale } else { 0.0 };
-        let mean = guesses * odds / (1.0 + odds);
-        let below = mean - (guesses - found.count) * odds / (1.0 + odds) * density;
-        Some(Shot {
-            force,
-            highest: found.highest,
-            highest_at: found.highest_at,
-            bottom: Read {
-                price: found.last.value,
-                segment,
-                weight: 1.0,
-                growth: slopes.values[segment],
-            },
-            gain,
-            by_kappa: gain * (slopes.values[segment] * found.last.by_kappa - target / kappa),
-            direct: gain * target * (found.count - below),
+        // Other steps are taken on either side of a force, and prices jump there.
+        if low == 0.0 {
+            return None;
+        }
+        let found = self.flow.fall(slopes, low)?;
+        self.met(climb, low, found)
+    }
+
+    fn met(&mut self, climb: Climb, left: f64, found: Moved) -> Option<Meeting> {
+        if left.is_nan() || left <= 0.0 {
+            return None;
+        }
+        (self.last.left, self.last.price) = (left, climb.price);
+        Some(Meeting {
+            left,
+            by_price: found.by_gained.recip(),
+            climb,
         })
     }
 
-    /// Add `weight` times the derivative of the price after so many steps to `sums`.
-    fn propagate(&self, upto: usize, weight: f64, sums: &mut Sums) {
-        let mut adjoint = weight;
-        for step in self.steps[..upto].iter().rev() {
-            sums.add(&step.second, adjoint);
-            let middle = adjoint * step.second.growth;
-            if step.half > 0.0 {
-                sums.add(&step.first, middle);
-                adjoint += middle * (1.0 + step.first.growth);
-            } else {
-                adjoint += middle;
-            }
-        }
+    /// The same with derivatives.
+    fn shot(&mut self, slopes: &Slopes<'_>, logs: &[f64]) -> Option<Shot> {
+        let Meeting {
+            left,
+            by_price,
+            climb,
+        } = self.shoot(slopes, logs)?;
+        let kappa = logs.last()?.exp();
+        let (mut price_by, first) = propagate(&self.flow.below, Some(&climb.foot.bottom), slopes);
+        price_by[0] += first * climb.foot.direct;
+        price_by.push(climb.by_kappa * kappa);
+        let (mut above_by, _) = propagate(&self.flow.above, None, slopes);
+        above_by.push(0.0);
+        let pairs = price_by.iter().zip(&above_by);
+        let left_by: Vec<f64> = pairs
+            .map(|(below, above)| by_price * (below - above))
+            .collect();
+        self.last.logs.clear();
+        self.last.logs.extend(logs);
+        self.last.by_log.clear();
+        self.last.by_log.extend(left_by.iter().map(|by| by / left));
+        Some(Shot {
+            left,
+            left_by,
+            price: climb.price,
+            price_by,
+        })
     }
 }
 
-/// ln G/(G − 1), by which a step of several counts is slower than so many single ones; G − 1 given.
-fn pace(growth: f64) -> f64 {
-    if growth.abs() < 1e-4 {
-        1.0 - 0.5 * growth
-    } else {
-        growth.max(-0.999).ln_1p() / growth
-    }
-}
-
-/// Derivatives by Ψ at prices, to be turned into derivatives by slopes.
-struct Sums {
-    partial: Vec<f64>,
-    whole: Vec<f64>,
-    from: Vec<f64>,
-}
-
-impl Sums {
-    fn new(from: &[f64]) -> Self {
-        let zeros = vec![0.0; from.len()];
-        Self {
-            partial: zeros.clone(),
-            whole: zeros,
-            from: from.to_vec(),
+impl Last {
+    /// What the force less κ may be: by derivatives, or else prices are about proportional to it.
+    fn guess(&self, logs: &[f64], price: f64) -> f64 {
+        if self.logs.is_empty() {
+            return self.left * price / self.price;
         }
-    }
-
-    fn add(&mut self, read: &Read, adjoint: f64) {
-        let weight = adjoint * read.weight;
-        self.partial[read.segment] += weight * (read.price - self.from[read.segment]);
-        self.whole[read.segment] += weight;
-    }
-
-    /// Derivatives by the slopes.
-    fn by_slope(&self) -> Vec<f64> {
-        let mut found = self.partial.clone();
-        let mut later = 0.0;
-        for i in (0..found.len()).rev() {
-            if i + 1 < found.len() {
-                found[i] += later * (self.from[i + 1] - self.from[i]);
-            }
-            later += self.whole[i];
-        }
-        found
+        let moved = logs.iter().zip(&self.logs).map(|(now, then)| now - then);
+        let by: f64 = moved.zip(&self.by_log).map(|(by, slope)| by * slope).sum();
+        self.left * by.clamp(-FARTHEST, FARTHEST).exp()
     }
 }
 
@@ -525,65 +196,70 @@ pub(super) struct Cost {
     /// By how much prices and κ are to be divided.
     pub(super) force: f64,
     pub(super) highest: f64,
+    /// The force of each rung.
+    pub(super) forces: Vec<f64>,
 }
 
-/// The shots of all rungs, on all threads; none if one has none.
-///
-/// Rungs after the first that has none are as if they had not been asked.
-fn shots(rungs: &mut [Rung], slopes: &Slopes<'_>, kappa: f64) -> Option<Vec<Shot>> {
-    let forces: Vec<f64> = rungs.iter().map(|rung| rung.force).collect();
+/// The shots of all rungs, on all threads; else their forces, 0 where one has none.
+fn shots(
+    rungs: &mut [Rung],
+    slopes: &Slopes<'_>,
+    logs: &[f64],
+    kappa: f64,
+) -> Result<Vec<Shot>, Vec<f64>> {
     let found: Vec<Option<Shot>> = rungs
         .par_iter_mut()
-        .map(|rung| rung.shoot(slopes, kappa))
+        .map(|rung| rung.shot(slopes, logs))
         .collect();
-    if let Some(failed) = found.iter().position(Option::is_none) {
-        for (rung, force) in rungs.iter_mut().zip(forces).skip(failed) {
-            rung.force = force;
-        }
-    }
-    found.into_iter().collect()
+    let force = |shot: &Option<Shot>| shot.as_ref().map_or(0.0, |shot| kappa + shot.left);
+    let forces: Vec<f64> = found.iter().map(force).collect();
+    let shots: Option<Vec<Shot>> = found.into_iter().collect();
+    shots.ok_or(forces)
 }
 
 /// (κ + ∫ D(λ(A)) dA)/F, F the largest number that all rungs allow in the place of 1{j ≥ c}: prices
-/// and κ divided by F prove so much. None if nothing is proved.
+/// and κ divided by F prove so much. Given are ln λ and, last, ln κ. Where nothing is proved, the forces.
 pub(super) fn cost(
     rungs: &mut [Rung],
     from: &[f64],
     logs: &[f64],
-    kappa: f64,
     curve: &dyn TradeOff,
-) -> Option<Cost> {
-    let slopes = Slopes::new(from, logs);
-    let shots = shots(rungs, &slopes, kappa)?;
-    let least = shots
-        .iter()
-        .map(|shot| shot.force)
-        .fold(f64::INFINITY, f64::min);
-    let total: f64 = shots
-        .iter()
-        .map(|shot| (least / shot.force).powf(POWER))
-        .sum();
+) -> Result<Cost, Vec<f64>> {
+    let n = from.len();
+    let slopes = Slopes::new(from, &logs[..n]);
+    let kappa = logs[n].exp();
+    let shots = shots(rungs, &slopes, logs, kappa)?;
+    let forces: Vec<f64> = shots.iter().map(|shot| kappa + shot.left).collect();
+    let least = forces.iter().copied().fold(f64::INFINITY, f64::min);
+    let total: f64 = forces.iter().map(|one| (least / one).powf(POWER)).sum();
     let force = least * total.powf(-1.0 / POWER);
-    let (top, highest) = shots
-        .iter()
-        .map(|shot| shot.highest.value)
-        .enumerate()
-        .fold(
-            (0, 0.0),
-            |best, one| {
-                if one.1 > best.1 { one } else { best }
-            },
-        );
+    let left = force - kappa;
+    if left <= 0.0 {
+        return Err(forces);
+    }
+    // d ln F.
+    let mut force_by = vec![0.0; n + 1];
+    for (shot, one) in shots.iter().zip(&forces) {
+        let weight = (force / one).powf(POWER) / one;
+        for (slot, by) in force_by.iter_mut().zip(&shot.left_by) {
+            *slot += weight * by;
+        }
+        force_by[n] += weight * kappa;
+    }
+    // The highest price at the common force.
+    let lowered = |shot: &Shot| shot.price * (left / shot.left);
+    let by_price = |a: &&Shot, b: &&Shot| lowered(a).total_cmp(&lowered(b));
+    let Some(top) = shots.iter().max_by(by_price) else {
+        return Err(forces);
+    };
+    let highest = lowered(top);
     let mut price = kappa;
-    let mut gradient = vec![0.0; logs.len()];
+    let mut gradient = vec![0.0; n + 1];
+    gradient[n] = kappa;
     let mut last = 0.0;
-    for i in 0..logs.len() {
-        let end = from
-            .get(i + 1)
-            .copied()
-            .unwrap_or(f64::INFINITY)
-            .min(highest);
-        let length = end - from[i];
+    for i in 0..n {
+        let end = from.get(i + 1).copied().unwrap_or(f64::INFINITY);
+        let length = end.min(highest) - from[i];
         if length <= 0.0 {
             break;
         }
@@ -591,39 +267,18 @@ pub(super) fn cost(
         price += length * last;
         gradient[i] -= length * curve.tangent(logs[i]) * slopes.values[i];
     }
-    for x in &mut gradient {
-        *x /= price;
+    let share = last * highest / price;
+    for (i, slot) in gradient.iter_mut().enumerate() {
+        let own = if i == n { kappa } else { 0.0 };
+        let left_by = (force * force_by[i] - own) / left;
+        let highest_by = top.price_by[i] / top.price + left_by - top.left_by[i] / top.left;
+        *slot = *slot / price + share * highest_by - force_by[i];
     }
-    let mut by_kappa = kappa / price;
-    let mut sums = Sums::new(from);
-    let mut direct = 0.0;
-    for (index, (rung, shot)) in rungs.iter().zip(&shots).enumerate() {
-        // d ln cost = d ln price − d ln force.
-        let mut weight = -(force / shot.force).powf(POWER) / shot.force;
-        if index == top {
-            rung.propagate(shot.highest_at, last / price, &mut sums);
-            weight += last / price * shot.highest.by_force;
-            by_kappa += last / price * shot.highest.by_kappa * kappa;
-        }
-        // The force falls by `gain` for each unit that Ψ at the bottom is raised.
-        let gain = -weight * shot.gain;
-        sums.add(&shot.bottom, gain);
-        rung.propagate(rung.steps.len(), gain * shot.bottom.growth, &mut sums);
-        by_kappa -= weight * shot.by_kappa * kappa;
-        direct -= weight * shot.direct;
-    }
-    for (slot, (by_slope, slope)) in gradient
-        .iter_mut()
-        .zip(sums.by_slope().iter().zip(&slopes.values))
-    {
-        *slot += by_slope * slope;
-    }
-    gradient[0] += direct;
-    gradient.push(by_kappa);
-    Some(Cost {
+    Ok(Cost {
         value: price / force,
         gradient,
         force,
         highest,
+        forces,
     })
 }
