@@ -37,7 +37,11 @@ def test_what_passes() -> None:
         (LEAKY, {"epsilon": 0.5}, "The claimed ε = 0.5 is refuted"),
         (GAUSSIAN, {"parameter": 0.5}, "The claimed μ = 0.5 is refuted"),
         (GAUSSIAN, {"epsilon": 0.5, "delta": 1e-5}, "with δ = 1e-05 is refuted"),
-        (PANORAMIA, {"epsilon": 0.1, "c": 0.1}, "c = 0.1 with ε = 0.1 for replacing one example is refuted"),
+        (
+            PANORAMIA,
+            {"epsilon": 0.1, "c": 0.1},
+            "c = 0.1 with ε = 0.1 for replacing one example is refuted",
+        ),
     ],
 )
 def test_what_fails(result: Any, claimed: dict[str, Any], words: str) -> None:
