@@ -180,7 +180,7 @@ def point_tolerances(log: mpf, *, ends: bool) -> tuple[float, float]:
     if log == 0 or mpmath.isinf(log):
         return 0.0, 0.0
     size = abs(float(log))
-    return promise(size), 1e-15 if ends else promise(size) / size
+    return held_to(size), 1e-15 if ends else held_to(size) / size
 
 
 def tolerances(value: mpf, other: mpf) -> tuple[float, float]:
@@ -189,12 +189,12 @@ def tolerances(value: mpf, other: mpf) -> tuple[float, float]:
         return 0.0, 0.0
     if value < mpf(1) / 2:
         size = abs(float(mpmath.log(value)))
-        return promise(size), promise(size) / size
-    return 2e-14, 2.0 * promise(abs(float(mpmath.log(other))))
+        return held_to(size), held_to(size) / size
+    return 2e-14, 2.0 * held_to(abs(float(mpmath.log(other))))
 
 
-def promise(size: float) -> float:
-    """Return `binomial::relative_error` at a logarithm of this size."""
+def held_to(size: float) -> float:
+    """Return what these cases are held to: a little less than `binomial::relative_error`."""
     return 2e-14 + 6.5e-16 * size
 
 
