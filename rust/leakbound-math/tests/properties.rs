@@ -214,6 +214,24 @@ proptest! {
     }
 
     #[test]
+    fn a_divergence_lies_within_its_bounds(
+        r in 1_u32..10_000_000, share in 0.0..=1.0, p in probability(), deviations in prop::option::of(-9.0..9.0),
+    ) {
+        let r = f64::from(r);
+        // Anywhere, or within a few deviations of the mean.
+        let near = |z: f64| r * p.p() + z * (r * p.p() * p.q()).sqrt();
+        let w = deviations.map_or(share * r, near).round().clamp(0.0, r) + 0.0;
+        let exact = deviance::binomial_divergence(w, r, p);
+        let (low, high) = deviance::binomial_divergence_bounds(w, r, p);
+        prop_assert!(low <= exact && exact <= high, "{low} {exact} {high}");
+        // And near the mean they are close.
+        let gap = (w / r - p.p()) / (p.p() * p.q());
+        if gap.abs() < 0.3 && w > 0.0 && w < r {
+            prop_assert!(high <= low * (1.0 + gap * gap / 2.0 + 1e-13), "{low} {high}");
+        }
+    }
+
+    #[test]
     fn a_divergence_is_a_sum_of_two_deviances(r in 1.0..1e7, share in 0.0..=1.0, p in probability()) {
         let w = share * r;
         let sum = deviance::deviance(w, r * p.p()) + deviance::deviance(r - w, r * p.q());
@@ -459,6 +477,10 @@ fn certain_outcomes_are_exact() {
                 let divergence = |p| deviance::binomial_divergence(v as f64, n as f64, p);
                 assert_eq!(divergence(never), if v == 0 { 0.0 } else { f64::INFINITY });
                 assert_eq!(divergence(always), if v == n { 0.0 } else { f64::INFINITY });
+                for p in [never, always] {
+                    let (low, high) = deviance::binomial_divergence_bounds(v as f64, n as f64, p);
+                    assert!(low <= divergence(p) && divergence(p) <= high, "{v} of {n}");
+                }
             }
         }
     }

@@ -14,8 +14,12 @@ use crate::interrupt::Interrupt;
 const CALIBRATION_LOSS: f64 = 1e-14;
 /// The same for the rough calibration that finds where to start the fine one.
 const ROUGH_LOSS: f64 = 1e-5;
-/// Where cuts lie apart, the rough calibration looks at one in so many.
-const ROUGH_STRIDE: usize = 8;
+/// The rough calibration looks at every cut up to here, and then at those that lie apart by this share
+/// of what is beyond.
+const ROUGH_FROM: u32 = 512;
+const ROUGH_SPACING: f64 = 1.0 / 32.0;
+/// −ζ(½)/√(2π), the mean overshoot of a Gaussian walk, in deviations of a step.
+const OVERSHOOT: f64 = 0.582_597_157_939_010_7;
 /// How far a solution may lie from the base of its walk at most, in standard deviations of the
 /// logit at the longest cut.
 const REACH: f64 = 0.5;
@@ -135,7 +139,9 @@ impl Boundary {
             return Ok(None);
         }
         let start = start.clamp(-FirstCrossing::MAX_LOGIT, FirstCrossing::MAX_LOGIT);
-        let rough = self.every_few_cuts();
+        let longest = self.guesses.last().copied().unwrap_or(1);
+        let deviation = family.at(start)?.deviation(longest);
+        let rough = self.every_few_cuts(1.0 / (deviation * f64::from(longest).sqrt()));
         let base = rough.follow(family, beta, start, ROUGH_LOSS, interrupt)?;
         let base = if base.is_finite() { base } else { start };
         let solution = self.follow(family, beta, base, CALIBRATION_LOSS, interrupt)?;
@@ -284,24 +290,30 @@ impl Boundary {
         Ok(low)
     }
 
-    /// The first cut, every cut one guess after another, and one in [`ROUGH_STRIDE`] of the rest,
-    /// the last among them.
-    fn every_few_cuts(&self) -> Self {
+    /// Cuts that lie ever farther apart, with lower thresholds where some are left out, so that they
+    /// are crossed about as often as all together.
+    ///
+    /// A walk looked at every s guesses crosses a line as one looked at always crosses one that is
+    /// higher by [`OVERSHOOT`] of the `deviation` of s guesses (Siegmund 1985, chapter X).
+    fn every_few_cuts(&self, deviation: f64) -> Self {
         let last = self.guesses.len() - 1;
-        let is_kept = |index: usize| {
-            let follows = index == 0 || self.guesses[index] == self.guesses[index - 1] + 1;
-            follows || (last - index).is_multiple_of(ROUGH_STRIDE)
-        };
-        let thin = |values: &[u32]| {
-            let kept = values
-                .iter()
-                .enumerate()
-                .filter(|&(index, _)| is_kept(index));
-            kept.map(|(_, &value)| value).collect()
-        };
+        let (mut kept, mut before, mut next) = (0, 0, 0);
+        let (mut guesses, mut thresholds) = (Vec::new(), Vec::new());
+        for (index, (&cut, &threshold)) in self.guesses.iter().zip(&self.thresholds).enumerate() {
+            if cut >= next || index == last {
+                let wider = f64::from(cut - kept).sqrt() - f64::from(cut - before).sqrt();
+                let lower = (OVERSHOOT * deviation * wider).round() as u32;
+                guesses.push(cut);
+                thresholds.push(threshold.saturating_sub(lower).max(1));
+                let beyond = f64::from(cut.saturating_sub(ROUGH_FROM));
+                next = cut.saturating_add((beyond * ROUGH_SPACING).ceil() as u32);
+                kept = cut;
+            }
+            before = cut;
+        }
         Self {
-            guesses: thin(&self.guesses),
-            thresholds: thin(&self.thresholds),
+            guesses,
+            thresholds,
         }
     }
 

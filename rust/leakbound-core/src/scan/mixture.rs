@@ -5,7 +5,7 @@ use leakbound_math::{Binomial, Probability, binomial};
 use crate::error::{AuditError, check_level};
 use crate::guesses::path::Cut;
 use crate::interrupt::Interrupt;
-use crate::scan::statistic::{CutStatistic, divergence, divergence_bound, is_above};
+use crate::scan::statistic::{CutStatistic, divergence_bounds, is_above};
 
 /// Limits by Ville's inequality: refute p at a cut if M(p) ≥ 1/β, where
 ///
@@ -106,8 +106,7 @@ impl CutStatistic for VilleMixture {
 
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
         is_above(cut, level)
-            && divergence_bound(cut, level) > self.strength
-            && divergence(cut, level) > self.strength
+            && divergence_bounds(cut, level).1 > self.strength
             && Mixture::new(cut, level).ln > self.strength
     }
 }
@@ -175,11 +174,8 @@ impl MeanMixture {
 
     /// Could the limit exceed `level` at this moment? Says yes when in doubt, quickly.
     fn may_exceed(&self, moment: &[Cut], level: Probability) -> bool {
-        let stands_out = |&cut: &Cut| {
-            is_above(cut, level)
-                && divergence_bound(cut, level) > self.strength
-                && divergence(cut, level) > self.strength
-        };
+        let stands_out =
+            |&cut: &Cut| is_above(cut, level) && divergence_bounds(cut, level).1 > self.strength;
         moment.iter().any(stands_out) && self.refutes(moment, level)
     }
 

@@ -11,7 +11,7 @@ use crate::guesses::grid::Grid;
 use crate::guesses::path::{Cut, Path};
 use crate::interrupt::Interrupt;
 use crate::scan::statistic::{
-    KlDivergence, divergence, divergence_bound, is_above, walk_thresholds,
+    KlDivergence, divergence, divergence_bounds, is_above, walk_thresholds,
 };
 use crate::sum::CompensatedSum;
 
@@ -271,14 +271,14 @@ impl Bracket {
             epsilon + (target - deviation.root) / deviation.slope
         });
         let middle = 0.5 * (self.low + self.high);
-        let next = if newton > self.low && newton < self.high {
-            newton
-        } else {
-            middle
-        };
         let hair = TOLERANCE * epsilon.abs().max(1.0);
-        if (next - epsilon).abs() > hair {
-            return Some(next);
+        let stays = (newton - epsilon).abs() <= hair;
+        if !stays {
+            let is_inside = newton > self.low && newton < self.high;
+            let next = if is_inside { newton } else { middle };
+            if (next - epsilon).abs() > hair {
+                return Some(next);
+            }
         }
         if epsilon == self.low || self.high - self.low <= hair {
             return None;
@@ -412,7 +412,7 @@ impl PrefixSums<'_> {
 fn is_below(cut: Cut, mean: Probability, root: f64) -> bool {
     root > 1e-3
         && mean.p().min(mean.q()) > 1e-6
-        && divergence_bound(cut, mean) * (1.0 + 1e-4) < 0.5 * root * root
+        && divergence_bounds(cut, mean).1 * (1.0 + 1e-4) < 0.5 * root * root
 }
 
 #[cfg(test)]
@@ -463,6 +463,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn newton_ends_where_it_arrives(
+            solution in -9.0_f64..9.0, slope in 1.0_f64..300.0, bend in -0.3_f64..0.3,
+        ) {
+            let target = 3.0;
+            let cut = Cut { guesses: 2, correct: 2 };
+            let (mut bracket, mut epsilon, mut steps) = (Bracket::default(), 0.0, 0);
+            loop {
+                let (above, turn) = (solution - epsilon, bend / (1.0 + slope.abs()));
+                let root = target + slope * above * (1.0 + turn * above).max(0.1);
+                let deviation = Deviation { root, slope: -slope, cut };
+                steps += 1;
+                match bracket.next(epsilon, Some(deviation), target) {
+                    Some(next) => epsilon = next,
+                    None => break,
+                }
+            }
+            prop_assert!(steps < 30, "{steps}");
+            prop_assert!((bracket.low - solution).abs() < 1e-13, "{}", bracket.low);
+        }
+
         #[test]
         fn what_is_skipped_changes_no_bit(
             guesses in prop::collection::vec((any::<bool>(), -3.0_f64..3.0), 1..400),

@@ -30,16 +30,10 @@ pub trait ScanStatistic: CutStatistic {
     fn thresholds(&self, level: Probability, guesses: &[u32]) -> Result<Vec<u32>, AuditError>;
 }
 
-/// Upper bound on r·KL(w/r ‖ p) without a logarithm.
-///
-/// KL(x‖p) = ∫ (x−t)/(t(1−t)) dt from p to x, at most (x−p)²/2 over the smallest t(1−t) on the
-/// way, which concavity puts at an end, and at most the χ² divergence (x−p)²/(p(1−p)).
-pub(crate) fn divergence_bound(cut: Cut, level: Probability) -> f64 {
-    let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
-    let excess = w - r * level.p();
-    let at_level = level.p() * level.q();
-    let at_cut = w * (r - w) / (r * r);
-    excess * excess / (r * at_level.max(2.0 * at_level.min(at_cut)))
+/// Bounds of r·KL(w/r ‖ p), without a logarithm.
+pub(crate) fn divergence_bounds(cut: Cut, level: Probability) -> (f64, f64) {
+    let (successes, trials) = (f64::from(cut.correct), f64::from(cut.guesses));
+    deviance::binomial_divergence_bounds(successes, trials, level)
 }
 
 /// r·KL(w/r ‖ p).
@@ -97,7 +91,12 @@ impl KlDivergence {
 
     /// Does the cut refute this probability?
     pub(crate) fn reaches(self, cut: Cut, level: Probability) -> bool {
-        is_above(cut, level) && divergence(cut, level) >= self.kappa * (1.0 - Self::SLACK)
+        if !is_above(cut, level) {
+            return false;
+        }
+        let needed = self.kappa * (1.0 - Self::SLACK);
+        let (low, high) = divergence_bounds(cut, level);
+        high >= needed && (low >= needed || divergence(cut, level) >= needed)
     }
 }
 
@@ -146,7 +145,7 @@ impl CutStatistic for KlDivergence {
 
     fn may_exceed(&self, cut: Cut, level: Probability) -> bool {
         is_above(cut, level)
-            && divergence_bound(cut, level) > self.kappa
+            && divergence_bounds(cut, level).1 > self.kappa
             && divergence(cut, level) > self.kappa
     }
 }
@@ -218,9 +217,7 @@ impl CutStatistic for EqualLevel {
         let (r, w) = (f64::from(cut.guesses), f64::from(cut.correct));
         let prefactor = (8.0 * w * (r - w) / r).max(1.0);
         let needed = self.strength - 0.5 * prefactor.ln();
-        divergence_bound(cut, level) > needed
-            && divergence(cut, level) > needed
-            && self.reaches(cut, level)
+        divergence_bounds(cut, level).1 > needed && self.reaches(cut, level)
     }
 }
 
