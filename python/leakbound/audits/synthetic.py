@@ -33,7 +33,7 @@ from leakbound.errors import (
 )
 from leakbound.results import Assumption
 from leakbound.results.synthetic import SyntheticResult
-from leakbound.stats import binomial_tail
+from leakbound.stats import poisson_binomial_tail
 
 __all__ = ["audit_synthetic"]
 
@@ -190,7 +190,7 @@ def audit_synthetic(
         read["the reference"] = _read(reference, "the reference", groups)
     tables = Tables.of_columns(read, categorical=tuple(categorical), seed=seed, progress=progress)
     if reference is not None:
-        _check_reference(tables, audited.member)
+        _check_reference(tables, audited)
     if isinstance(attacks, Mapping):
         rows = ExampleOrder.of_tables([members, nonmembers], "the index of members and non-members")
         scores = {
@@ -348,20 +348,34 @@ def _telling(values: FloatArray, tables: Tables) -> FloatArray:
     return tables.at_records(noise.astype(np.float64))
 
 
-def _check_reference(tables: Tables, member: BoolArray) -> None:
-    """Check that the reference holds members and non-members alike, if it holds any."""
+def _check_reference(tables: Tables, records: _Records) -> None:
+    """Check that the reference holds members and non-members alike, if it holds any.
+
+    Counted is what the split moved as one, each with the share of members of its stratum: records
+    of a group are on one side together, and strata may have shares of their own.
+    """
     audited = np.bincount(tables.place, minlength=len(tables.points))
-    there = (tables.counts > audited)[tables.place]
-    held, inside = int(there.sum()), int((there & member).sum())
-    share = float(member.mean())
+    rows = np.arange(records.size) if records.groups is None else records.groups
+    _, first, unit = np.unique(rows, return_index=True, return_inverse=True)
+    held = np.zeros(first.size, dtype=np.bool_)
+    held[unit[(tables.counts > audited)[tables.place]]] = True
+    if not held.any():
+        return
+    member = records.member[first]
+    strata = np.zeros(records.size) if records.strata is None else records.strata
+    within = np.unique(strata[first], return_inverse=True)[1]
+    share = (np.bincount(within, member) / np.bincount(within))[within[held]]
+    inside, outside = int(member[held].sum()), int((~member[held]).sum())
     tails = (
-        binomial_tail(inside, held, share),
-        binomial_tail(held - inside, held, 1 - share),
+        poisson_binomial_tail(inside, share),
+        poisson_binomial_tail(outside, 1 - share),
     )
-    if held and 2 * float(min(tails)) < _IMPLAUSIBLE:
+    if 2 * float(min(tails)) < _IMPLAUSIBLE:
+        of = "" if records.groups is None else "records of "
+        groups = "" if records.groups is None else "groups of "
         message = (
-            f"the reference holds {inside:,} of {int(member.sum()):,} members and "
-            f"{held - inside:,} of {int((~member).sum()):,} non-members: it was chosen by "
+            f"the reference holds {of}{inside:,} of {int(member.sum()):,} {groups}members and "
+            f"{of}{outside:,} of {int((~member).sum()):,} {groups}non-members: it was chosen by "
             "membership, and attacks would see the labels through it. Give a third set, or none: "
             "then records are compared with each other"
         )

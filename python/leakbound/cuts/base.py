@@ -40,7 +40,6 @@ __all__ = [
     "counted_quantile",
     "part_names",
     "path_of",
-    "untied",
 ]
 
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
@@ -194,16 +193,14 @@ class ScoreGame(Game):
     def parts(self, size: int) -> tuple[Self, Self]:
         """See `Game.parts`."""
         chosen = np.zeros(self.examples, dtype=np.bool_)
-        rows = Purpose.SPLIT.rng(self.seed).choice(
-            self.examples, size, replace=False, shuffle=False
-        )
-        chosen[rows] = True
+        rng = Purpose.SPLIT.rng_beside(self.member, self.seed, self.scores)
+        chosen[rng.choice(self.examples, size, replace=False, shuffle=False)] = True
         names = part_names(self.name)
         return self.part(chosen, names[0]), self.part(~chosen, names[1])
 
     def without_ties(self) -> Self:
         """See `Game.without_ties`."""
-        return replace(self, scores=untied(self.scores, self.seed))
+        return replace(self, scores=self._untied(self.scores))
 
     def ranked(self) -> _core.Ranking:
         """See `Game.ranked`."""
@@ -214,9 +211,24 @@ class ScoreGame(Game):
         """Sorted once, however many policies ask."""
         return _core.Ranking(self.scores, self.member)
 
+    def _untied(self, scores: FloatArray) -> FloatArray:
+        """Return the ranks of scores, ties broken at random whoever is a member.
+
+        A permutation of the seed alone would be one of places: where members are stored first, a
+        seed could be lucky.
+        """
+        order = np.argsort(scores, kind="stable")
+        increasing = scores[order]
+        if (increasing[1:] == increasing[:-1]).any():
+            ties = Purpose.TIES.rng_beside(self.member, self.seed, scores)
+            order = np.lexsort((ties.permutation(scores.size), scores))
+        ranks = np.empty(scores.size)
+        ranks[order] = np.arange(scores.size)
+        return ranks
+
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """See `Game.labelled`."""
-        return untied(self.scores, self.seed), self.member
+        return self._untied(self.scores), self.member
 
     def outlying(self) -> int:
         """See `Game.outlying`."""
@@ -247,14 +259,6 @@ def counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
 def part_names(name: str) -> tuple[str, str]:
     """Return what messages call the scores of the two parts of a split."""
     return f"{name} that choose the cut", f"{name} that test the cut"
-
-
-def untied(scores: FloatArray, seed: int) -> FloatArray:
-    """Return the ranks of scores, ties broken by a permutation that membership has no part in."""
-    draw = Purpose.TIES.rng(seed).permutation(scores.size)
-    ranks = np.empty(scores.size)
-    ranks[np.lexsort((draw, scores))] = np.arange(scores.size)
-    return ranks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

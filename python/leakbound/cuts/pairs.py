@@ -7,7 +7,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, Sides
-from leakbound.cuts.base import ScoreGame, Shown, untied
+from leakbound.cuts.base import ScoreGame, Shown
 from leakbound.cuts.warnings import tied_share
 
 __all__ = ["PairGame"]
@@ -42,7 +42,7 @@ class PairGame(ScoreGame):
 
     def without_ties(self) -> Self:
         """Return the game with ties of size broken from the seed; of two equal ones, the first."""
-        ranks = untied(np.abs(self.scores), self.seed) + 1
+        ranks = self._untied(np.abs(self.scores)) + 1
         return replace(self, scores=np.where(self.scores < 0, -ranks, ranks))
 
     def ranking(self) -> _core.Ranking:

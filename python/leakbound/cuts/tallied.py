@@ -1,6 +1,7 @@
 """A game of examples that are counted: audits of any size, in the memory of their counts."""
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Self
 
 import numpy as np
@@ -41,7 +42,7 @@ class TallyGame(Game):
 
     def parts(self, size: int) -> tuple[Self, Self]:
         """See `Game.parts`: at every score the numbers have the law that a random part has."""
-        seed = Purpose.TALLY_SPLIT.derived(self.seed)
+        seed = Purpose.TALLY_SPLIT.derived(self.seed, self._fell())
         taken, inside = _core.draw_part(self.counts, self.members, size=size, seed=seed)
         rest = (self.counts - taken, self.members - inside)
         names = part_names(self.name)
@@ -59,8 +60,15 @@ class TallyGame(Game):
 
     def ranked(self) -> _core.Ranking:
         """See `Game.ranked`."""
-        seed = Purpose.TALLY_TIES.derived(self.seed, self.subset) if self.shuffled else None
+        seed = None
+        if self.shuffled:
+            seed = Purpose.TALLY_TIES.derived(self.seed, self.subset, self._fell())
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
+
+    def _fell(self) -> int:
+        """Return a digest of how the coins fell, so that no seed is lucky for all counts."""
+        counted = np.stack([self.counts, self.members]).astype("<i8")
+        return int.from_bytes(sha256(counted.tobytes()).digest(), "little")
 
     def check_labels(self) -> None:
         """Raise OptionError if there are too many examples to tell from each other."""

@@ -177,6 +177,43 @@ def test_a_reference_chosen_by_membership_is_refused() -> None:
     assert result.assumptions[-1].name == "reference chosen without membership"
 
 
+def test_an_honest_reference_may_resemble_one_stratum_or_the_records_of_few_groups() -> None:
+    """It is told from a dishonest one by what the split moved, in each stratum by its own share.
+
+    Record by record, and at one share, both references held too many members for chance.
+    """
+    rng = np.random.default_rng(2)
+    stratum = np.repeat(["north", "south"], 200)
+    member = np.concatenate([rng.permutation(200) < 160, rng.permutation(200) < 40])
+    value = np.where(stratum == "north", rng.integers(0, 30, 400), 100 + rng.normal(size=400))
+    third = {"value": rng.integers(0, 30, 100), "stratum": np.repeat("north", 100)}
+
+    def part(rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {"value": value[rows], "stratum": stratum[rows]}
+
+    made = {"value": value + rng.normal(size=400), "stratum": stratum}
+    how = {"reference": third, "attacks": "nearest_synthetic", "challenge": False}
+    result = audit(part(member), part(~member), made, strata="stratum", **how)
+    assert result.assumptions[-1].name == "reference chosen without membership"
+
+    person = np.repeat(np.arange(60), 40)
+    profile, inside = rng.integers(0, 60, 60), rng.permutation(60) < 30
+    seen = np.flatnonzero(inside)[:9]  # of one side, as 9 of 9 people may be
+
+    def people(side: np.ndarray) -> dict[str, np.ndarray]:
+        rows = side[person]
+        return {"profile": profile[person][rows], "person": person[rows]}
+
+    profile[seen] = 1000 + np.arange(9)
+    how |= {"reference": {"profile": profile[seen]}, "groups": "person"}
+    audit(people(inside), people(~inside), {"profile": profile[:40]}, **how)
+    how["reference"] = {"profile": np.unique(profile[inside])}
+    profile[~inside] = -np.arange(1, 31)
+    words = "holds records of 30 of 30 groups of members and records of 0 of 30 groups of non-m"
+    with pytest.raises(errors.ReferenceTableError, match=words):
+        audit(people(inside), people(~inside), {"profile": profile[:40]}, **how)
+
+
 WRITTEN: list[tuple[list[str], str]] = [
     (["1,5", "-0,25", "3", ",5", "1.234,5"], "numbers with a decimal comma, such as ',5'"),
     (["1.5", "2.25", "3"], "numbers with a decimal point, such as '1.5', as text"),
@@ -225,7 +262,7 @@ WINE = load_wine(return_X_y=True)[0][:40, :3]
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"nonmembers": WINE[:0]}, errors.ShapeError, "non-members must be a table with at least one"),
     ({"synthetic": "made.csv"}, errors.FeaturesError, "got a path: read the file first"),
-    ({"nonmembers": WINE[:, :2]}, errors.FeaturesError, "the non-members has no column '2'"),
+    ({"nonmembers": WINE[:, :2]}, errors.FeaturesError, "the non-members have no column '2'"),
     ({"synthetic": WINE[:, :2]}, errors.FeaturesError, "the synthetic table has no column '2'"),
     ({"reference": WINE[:, :2]}, errors.FeaturesError, "the reference has no column '2'"),
     ({"nonmembers": WINE.astype(str)}, errors.FeaturesError, "numbers for members and words"),

@@ -193,7 +193,7 @@ def test_what_is_refused_in_one_line(tables: dict[str, pd.DataFrame], tmp_path: 
     less = tables | {"synthetic": tables["synthetic"].drop(columns="pay")}
     refusals = [
         (less, "the synthetic table has no column 'pay'"),
-        (change(tables, "nonmembers", more=1), "the members has no column 'more'"),
+        (change(tables, "nonmembers", more=1), "the members have no column 'more'"),
         (change(tables, "members", pay=np.inf), "column 'pay' of the members is infinite"),
         (tables | {"nonmembers": tables["nonmembers"][:0]}, "a header and no rows"),
     ]

@@ -106,8 +106,7 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
         lacking, extra = columns.keys() - other.keys(), other.keys() - columns.keys()
         if lacking or extra:
             parts = [
-                f"{table} {'have' if table == 'the records' else 'has'} no column "
-                f"{_listed(missing)}"
+                f"{table} {'have' if table.endswith('s') else 'has'} no column {_listed(missing)}"
                 for table, missing in ((name, lacking), (first, extra))
                 if missing
             ]

@@ -239,8 +239,8 @@ def audit_one_run(
     on, has the whole probability of error. `docs/random-splits.md` has theorem and proof.
 
     For pure DP tied scores are never split, so nothing about membership can order them; for other
-    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. But for
-    random splits, the result is the same for any increasing transformation of the scores and,
+    claims cuts must not depend on scores, and a random permutation from `seed` orders ties. Except
+    for random splits, the result is the same for any increasing transformation of the scores and,
     without ties, any order of the examples.
 
     References
