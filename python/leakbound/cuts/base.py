@@ -193,7 +193,8 @@ class ScoreGame(Game):
     def parts(self, size: int) -> tuple[Self, Self]:
         """See `Game.parts`."""
         chosen = np.zeros(self.examples, dtype=np.bool_)
-        rng = Purpose.SPLIT.rng_beside(self.member, self.seed, self.scores)
+        # not by scores: two rankings of the same examples are tested on the same part
+        rng = Purpose.SPLIT.rng_beside(self.member, self.seed)
         chosen[rng.choice(self.examples, size, replace=False, shuffle=False)] = True
         names = part_names(self.name)
         return self.part(chosen, names[0]), self.part(~chosen, names[1])

@@ -214,6 +214,22 @@ def test_an_honest_reference_may_resemble_one_stratum_or_the_records_of_few_grou
         audit(people(inside), people(~inside), {"profile": profile[:40]}, **how)
 
 
+@pytest.mark.parametrize("coarse", [np.float16, np.float32])
+def test_numbers_that_went_through_a_coarser_type_do_not_tell_their_side(coarse: type) -> None:
+    """0.1 here and 0.10000000149 there, both of them doubles: as scores of a noise generator."""
+    rng = np.random.default_rng(0)
+    records, made = np.round(rng.normal(size=(2, 200, 3)), 1)
+    members, others = records[:100], records[100:]
+    through = others.astype(coarse)
+    assert (through.astype(float) != others).any()
+    declared = audit(members, through, made, seed=1)
+    for first, second in ((members, through.astype(float)), (members, through)):
+        silent = audit(first, second, made, seed=1)
+        assert (silent.bound, silent.correct) == (declared.bound, declared.correct)
+    whole = audit(np.round(members), others, made, attacks="attribution")  # few, by chance or not
+    assert whole.m == 200
+
+
 WRITTEN: list[tuple[list[str], str]] = [
     (["1,5", "-0,25", "3", ",5", "1.234,5"], "numbers with a decimal comma, such as ',5'"),
     (["1.5", "2.25", "3"], "numbers with a decimal point, such as '1.5', as text"),

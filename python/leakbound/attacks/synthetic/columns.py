@@ -1,6 +1,7 @@
 """Columns of tables as people keep them: numbers, dates and words, some of them missing."""
 
 import datetime as dt
+import math
 import numbers
 import os
 import re
@@ -45,6 +46,9 @@ _FRACTIONS = {
 _DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d{2}|\d{4})( .*)?|\d{4}([./])\d{1,2}\4\d{1,2}( .*)?")
 """Dates in words, in another order than 2024-05-31 or with other signs."""
 _DOUBLE = np.dtype(np.float64)
+_COARSE = (np.dtype(np.float16), np.dtype(np.float32))
+_BY_CHANCE = 1e-6
+"""A difference between tables that a random split makes less often is one of how they write."""
 _KINDS: dict[ColumnKind, str] = {
     "number": "numbers",
     "date": "dates",
@@ -137,12 +141,32 @@ def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
         raise FeaturesError(message)
     column = joined([members, nonmembers])
     coarse = min(members.precision, nonmembers.precision, key=lambda one: one.itemsize)
+    if coarse == _DOUBLE and column.kind == "number":
+        coarse = _once(members, nonmembers)
     if coarse != _DOUBLE and column.kind == "number":
         with np.errstate(over="ignore"):
             rounded = column.values.astype(coarse).astype(np.float64)
         values = np.where(np.isfinite(rounded), rounded, column.values)
         return RawColumn(values, column.missing, "number", coarse)
     return column
+
+
+def _once(members: RawColumn, nonmembers: RawColumn) -> np.dtype[Any]:
+    """Return the precision that all numbers of one of the tables were once held in."""
+    sides = [one.values[~one.missing] for one in (members, nonmembers) if one.kind == "number"]
+    for coarse in _COARSE if len(sides) == 2 else ():
+        with np.errstate(over="ignore"):
+            finer = [int((one.astype(coarse) != one).sum()) for one in sides]
+        if min(finer) == 0 < max(finer):
+            size, odd = sides[int(np.argmax(finer))].size, max(finer)
+            if 2 * math.exp(_chosen(size, odd) - _chosen(sum(map(len, sides)), odd)) < _BY_CHANCE:
+                return coarse
+    return _DOUBLE
+
+
+def _chosen(size: int, count: int) -> float:
+    """Return the logarithm of the binomial coefficient."""
+    return math.lgamma(size + 1) - math.lgamma(count + 1) - math.lgamma(size - count + 1)
 
 
 def joined(columns: list[RawColumn]) -> RawColumn:
