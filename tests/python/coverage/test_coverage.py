@@ -18,6 +18,7 @@ from leakbound import validity
 from leakbound._base.odds import logit
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.errors import AbstentionError
 from leakbound.validity.catalogue import pure_policies
 
 Sides = Literal["both", "member"]
@@ -53,12 +54,17 @@ SMALL_SCORES = {
 def error_curve(cuts: Any, sides: Sides, scores: np.ndarray, truths: np.ndarray) -> np.ndarray:
     """Exact probability that the bound exceeds each truth, summed over all memberships."""
     everyone = memberships(SMALL)
-    bounds = np.array(
-        [
-            lb.audit_one_run(scores, m, cuts=cuts, sides=sides, confidence=0.8, seed=3).bound
-            for m in everyone
-        ]
-    )
+
+    def bound(member: np.ndarray) -> float:
+        try:
+            result = lb.audit_one_run(
+                scores, member, cuts=cuts, sides=sides, confidence=0.8, seed=3
+            )
+        except AbstentionError:  # the scores of a part are all equal: nothing is claimed
+            return 0.0
+        return result.bound
+
+    bounds = np.array([bound(member) for member in everyone])
     upper = np.full(SMALL, fill_value=True)
     if sides == "both":  # the tied-block end nearest to the middle parts the roles
         ends = np.flatnonzero(np.diff(scores)) + 1

@@ -228,7 +228,7 @@ def study_of(
         test=test,
         guesses=number,
         planned=np.zeros(values.size) if planned is None else planned,
-        ties=Purpose.SET_TIES.rng_beside(found.member, seed, values).permutation(values.size),
+        ties=Purpose.SET_TIES.rng(seed).permutation(values.size),
         uniforms=Purpose.SET_MATCHING.rng_beside(found.member, seed, values).random(
             (draws_of(values.size), values.size)
         ),

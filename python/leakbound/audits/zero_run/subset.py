@@ -31,8 +31,8 @@ def audited_rows(
 ) -> IntArray:
     """Return the rows that are audited, in an order that says nothing about membership.
 
-    `largest` has the largest |λ| of each example. What is drawn is named by membership and by the
-    order of scores, so that no seed is lucky where members are stored first.
+    `largest` has the largest |λ| of each example. With fixed numbers, how many of each kind are
+    drawn depends on membership, and which are is named by it and by the order of scores.
     NoOverlapError or AbstentionError where nothing can be compared.
     """
     allowed = np.flatnonzero(largest <= (np.inf if limit is None else limit))
@@ -51,8 +51,7 @@ def audited_rows(
         inside, seen = member[allowed], [values[allowed] for values in scores]
         drawn = Purpose.AUDITED_SUBSET.rng_beside(inside, seed, *seen)
         allowed = _as_coins(allowed, inside, drawn)
-    kept = [values[allowed] for values in scores]
-    return Purpose.AUDITED_ORDER.rng_beside(member[allowed], seed, *kept).permutation(allowed)
+    return Purpose.AUDITED_ORDER.rng(seed).permutation(allowed)
 
 
 def _as_coins(rows: IntArray, member: BoolArray, rng: np.random.Generator) -> IntArray:
