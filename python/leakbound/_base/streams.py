@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["SCHEME", "Purpose", "in_pieces", "permutation"]
+__all__ = ["SCHEME", "Purpose", "dense_ranks", "in_pieces", "name_of", "permutation"]
 
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
@@ -182,17 +182,17 @@ class Purpose(Enum):
         """Return the generator of a seed and further numbers."""
         return np.random.Generator(np.random.PCG64(self._sequence(seed, *further)))
 
-    def rng_beside(self, coins: BoolArray, seed: int, *seen: FloatArray) -> np.random.Generator:
+    def rng_beside(self, coins: BoolArray, seed: int, *seen: IntArray) -> np.random.Generator:
         """Return a generator for what must be random given how coins fell, whatever the seed.
 
         The coins are part of the stream's name, so that for one seed each way that they may fall
         has random numbers of its own. Were the seed the whole name, an example's numbers would be
         those of its place, and a file sorted by what decides the scores would make a seed lucky.
-        Where heads are stored first, coins look alike however they fell: so the order of what else
-        is `seen` of each example, such as its score, is part of the name too.
+        Where heads are stored first, coins look alike however they fell: so what else is `seen` of
+        each example, such as the rank of its score, is part of the name too.
         """
         fell = int.from_bytes(np.packbits(coins).tobytes(), "big")
-        return self.rng(seed, coins.size, fell, *map(_order, seen))
+        return self.rng(seed, coins.size, fell, *map(name_of, seen))
 
     def philox(self, seed: int) -> np.random.Philox:
         """Return the counter-based bit generator of a seed."""
@@ -215,10 +215,21 @@ class Purpose(Enum):
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
 
 
-def _order(values: FloatArray) -> int:
-    """Return a digest of how values are ordered, which their unit and scale have no part in."""
-    ranks = np.unique(values, return_inverse=True)[1].astype("<i8")
-    return int.from_bytes(sha256(ranks.tobytes()).digest(), "little")
+def name_of(*numbers: IntArray) -> int:
+    """Return a digest of arrays of one length, to be part of a stream's name."""
+    words = np.stack(numbers).astype("<i8")
+    return int.from_bytes(sha256(words.tobytes()).digest(), "little")
+
+
+def dense_ranks(values: FloatArray | IntArray) -> IntArray:
+    """Return how many distinct values are smaller than each."""
+    order = np.argsort(values)
+    increasing = values[order]
+    further = np.zeros(values.size, np.int64)
+    further[1:] = increasing[1:] != increasing[:-1]
+    ranks = np.empty(values.size, np.int64)
+    ranks[order] = np.cumsum(further)
+    return ranks
 
 
 def in_pieces(

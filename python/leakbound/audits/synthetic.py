@@ -20,6 +20,7 @@ from leakbound.attacks.synthetic.columns import (
     same_columns,
 )
 from leakbound.attacks.synthetic.scores import DEFAULT
+from leakbound.audits.engine.coins import IMPOSSIBLE
 from leakbound.audits.one_run.random_split import SplitWords, audit_split
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.claims import Claim, PureDP
@@ -40,8 +41,6 @@ __all__ = ["audit_synthetic"]
 _PURE_DP = PureDP()
 _CHALLENGED = 20_000
 """Up to so many records, bets on membership from records alone are made unless told otherwise."""
-_IMPLAUSIBLE = 1e-6
-"""p-value below which the reference was not chosen without a look at membership."""
 
 _WORDS = SplitWords(unit="record", output="synthetic table")
 _LABEL_FREE = Assumption(
@@ -370,7 +369,7 @@ def _check_reference(tables: Tables, records: _Records) -> None:
         poisson_binomial_tail(inside, share),
         poisson_binomial_tail(outside, 1 - share),
     )
-    if 2 * float(min(tails)) < _IMPLAUSIBLE:
+    if 2 * float(min(tails)) < IMPOSSIBLE:
         of = "" if records.groups is None else "records of "
         groups = "" if records.groups is None else "groups of "
         message = (

@@ -11,7 +11,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import Lazy
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, dense_ranks, permutation
 from leakbound._base.types import (
     BoolArray,
     FloatArray,
@@ -218,14 +218,11 @@ class ScoreGame(Game):
         A permutation of the seed alone would be one of places: where members are stored first, a
         seed could be lucky.
         """
-        order = np.argsort(scores, kind="stable")
-        increasing = scores[order]
-        if (increasing[1:] == increasing[:-1]).any():
-            ties = Purpose.TIES.rng_beside(self.member, self.seed, scores)
-            order = np.lexsort((ties.permutation(scores.size), scores))
-        ranks = np.empty(scores.size)
-        ranks[order] = np.arange(scores.size)
-        return ranks
+        ranks = dense_ranks(scores)
+        if scores.size and ranks.max() + 1 < scores.size:
+            rng = Purpose.TIES.rng_beside(self.member, self.seed, ranks)
+            ranks = dense_ranks(ranks * scores.size + permutation(rng, scores.size))
+        return ranks.astype(np.float64)
 
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """See `Game.labelled`."""

@@ -1,13 +1,12 @@
 """A game of examples that are counted: audits of any size, in the memory of their counts."""
 
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Self
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, name_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts.base import OUTLYING, Game, Shown, counted_quantile, part_names
 from leakbound.errors import OptionError
@@ -66,9 +65,8 @@ class TallyGame(Game):
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
 
     def _fell(self) -> int:
-        """Return a digest of how the coins fell, so that no seed is lucky for all counts."""
-        counted = np.stack([self.counts, self.members]).astype("<i8")
-        return int.from_bytes(sha256(counted.tobytes()).digest(), "little")
+        """Name how the coins fell, so that no seed is lucky for all counts."""
+        return name_of(self.counts, self.members)
 
     def check_labels(self) -> None:
         """Raise OptionError if there are too many examples to tell from each other."""

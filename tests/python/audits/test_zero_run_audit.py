@@ -10,7 +10,7 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, dense_ranks
 from leakbound.audits.zero_run.propensities import read_shift
 from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.propensity import LogisticPropensity
@@ -36,7 +36,7 @@ def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
 def drawn(game: NoisySum, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The order of the rows and the uniforms of an audit of 1,500 examples."""
     rows = Purpose.AUDITED_ORDER.rng(seed).permutation(1500)
-    seen = game.scores[rows], game.log_odds[rows]
+    seen = dense_ranks(game.scores[rows]), dense_ranks(game.log_odds[rows])
     return rows, Purpose.MATCHING.rng_beside(game.member[rows], seed, *seen).random(1500)
 
 
@@ -561,3 +561,35 @@ def test_matching_that_keeps_nothing(game: NoisySum) -> None:
     certain = np.where(game.member, 1 - 1e-9, 1e-9)
     with pytest.raises(errors.NoOverlapError, match="matching keeps"):
         _call(game, propensity=certain)
+
+
+@pytest.mark.parametrize(("correction", "seed"), [("tamper", 3), ("match", 3)])
+def test_ties_part_no_seed_from_another_where_members_are_stored_first(
+    correction: Any, seed: int
+) -> None:
+    """Two values in the order of their scores within each side: only the order of ties is drawn.
+
+    Named by the seed alone, tampering refuted 47 of these 200 games that leak nothing with seed 3.
+    At a nominal 10 % more than 36 have a probability below 2e-4 (binomial).
+    """
+    false = 0
+    for number in range(200):
+        rng = np.random.default_rng([number, 7])
+        member = np.arange(200) < rng.binomial(200, 0.5)
+        scores = np.zeros(200)
+        scores[rng.permutation(200)[:40]] = 1
+        order = np.lexsort((scores, ~member))
+        result = lb.audit_zero_run(
+            scores[order],
+            member[order],
+            np.full(200, 0.5),
+            claim=lb.GaussianDP(),
+            correction=correction,
+            cuts=lb.Fixed(60),
+            sides="member",
+            confidence=0.9,
+            falsify=False,
+            seed=seed,
+        )
+        false += result.bound > 0
+    assert false <= 36

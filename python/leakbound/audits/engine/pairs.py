@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, dense_ranks
 from leakbound._base.validation import check_length, vector
 from leakbound.cuts.pairs import PairGame
 from leakbound.errors import AbstentionError, ArrayTypeError, MembershipError, NoPairsError
@@ -175,7 +175,7 @@ class Pairs:
         every split: for one seed they could be better or worse than the others. So would one of
         seed and split where members are stored first, as all splits then look alike.
         """
-        rng = Purpose.PAIRS.rng_beside(units.member, seed, *scores)
+        rng = Purpose.PAIRS.rng_beside(units.member, seed, *map(dense_ranks, scores))
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1

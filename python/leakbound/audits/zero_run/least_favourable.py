@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, dense_ranks
 from leakbound._base.types import CorrectionChoice, FdpTest, SidesChoice
 from leakbound._base.validation import (
     check_length,
@@ -216,6 +216,7 @@ def study_of(
     choice(sides, "sides", SidesChoice)
     choice(test, "test", FdpTest)
     seed = integer(seed, "seed", least=0)
+    seen = dense_ranks(values)
     number = None
     if guesses is not None:
         number = integer(guesses, "guesses", least=1, most=found.audited)
@@ -228,8 +229,8 @@ def study_of(
         test=test,
         guesses=number,
         planned=np.zeros(values.size) if planned is None else planned,
-        ties=Purpose.SET_TIES.rng(seed).permutation(values.size),
-        uniforms=Purpose.SET_MATCHING.rng_beside(found.member, seed, values).random(
+        ties=Purpose.SET_TIES.rng_beside(found.member, seed, seen).permutation(values.size),
+        uniforms=Purpose.SET_MATCHING.rng_beside(found.member, seed, seen).random(
             (draws_of(values.size), values.size)
         ),
         seed=seed,

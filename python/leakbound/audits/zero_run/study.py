@@ -52,7 +52,7 @@ _NEAR = 0.9
 class Study:
     """The examples of a Zero-Run audit, and how they are audited.
 
-    Their order is random and says nothing about membership, so ties may be broken by it.
+    Their order is random given membership and scores, so ties may be broken by it.
     """
 
     scores: FloatArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, dense_ranks
 from leakbound.audits.zero_run.propensities import no_overlap
 from leakbound.errors import AbstentionError
 
@@ -48,7 +48,7 @@ def audited_rows(
         )
         raise AbstentionError(message)
     if design == "fixed_size":
-        inside, seen = member[allowed], [values[allowed] for values in scores]
+        inside, seen = member[allowed], [dense_ranks(values[allowed]) for values in scores]
         drawn = Purpose.AUDITED_SUBSET.rng_beside(inside, seed, *seen)
         allowed = _as_coins(allowed, inside, drawn)
     return Purpose.AUDITED_ORDER.rng(seed).permutation(allowed)

@@ -273,12 +273,10 @@ impl Bracket {
         let middle = 0.5 * (self.low + self.high);
         let hair = TOLERANCE * epsilon.abs().max(1.0);
         let stays = (newton - epsilon).abs() <= hair;
-        if !stays {
-            let is_inside = newton > self.low && newton < self.high;
-            let next = if is_inside { newton } else { middle };
-            if (next - epsilon).abs() > hair {
-                return Some(next);
-            }
+        let is_inside = newton > self.low && newton < self.high;
+        let next = if stays || is_inside { newton } else { middle };
+        if (next - epsilon).abs() > hair {
+            return Some(next);
         }
         if epsilon == self.low || self.high - self.low <= hair {
             return None;
