@@ -122,7 +122,7 @@ else:
         },
     )
 
-__path__.append(f"{__path__[0]}/_former")  # modules that have moved: plan, plots, tradeoff
+__path__.append(f"{__path__[0]}/_base/former")  # modules that have moved: plan, plots, tradeoff
 
 __all__ = [
     "ApproxDP",

@@ -5,6 +5,7 @@ As a plugin of pytest (``pytest_plugins = ["leakbound.testing"]`` in the topmost
 fails the run; in JUnit's XML they have the property ``leakbound`` of value ``inconclusive``.
 """
 
+from inspect import Parameter, signature
 from typing import Any, Literal
 
 import pytest
@@ -80,13 +81,15 @@ def assert_not_refuted(
     given = {"delta": delta, "parameter": parameter, "relation": relation, "c": c}
     claimed: dict[str, Any] = {"epsilon": epsilon}
     claimed |= {name: one for name, one in given.items() if one is not None}
-    foreign = ("parameter", "relation") if isinstance(result, PanoramiaResult) else ("c",)
-    for name in foreign:
-        if name in claimed:
+    known = signature(result.with_check).parameters
+    for name in claimed:
+        if name not in known:
             message = f"{name}= says nothing of a {type(result).__name__}: leave it out"
             raise IncompatibleOptionsError(message)
-    if epsilon is None and isinstance(result, PanoramiaResult):
-        message = "epsilon= is missing: a PanoramiaResult is about ε, alone or together with c"
+    if epsilon is None and known["epsilon"].default is Parameter.empty:
+        message = (
+            f"epsilon= is missing: a {type(result).__name__} is about ε, alone or together with c"
+        )
         raise IncompatibleOptionsError(message)
     checked = result.with_check(**claimed)
     if checked.checked is not None and checked.checked.verdict == "refuted":

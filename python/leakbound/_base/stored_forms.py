@@ -93,7 +93,7 @@ def read(kind: type[T], data: Any) -> T:
 class _Untitled(GenerateJsonSchema):
     """Schemas without titles of fields, which would repeat their names."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, _schema: Any) -> bool:
         return False
 
 

@@ -54,7 +54,7 @@ COMMANDS = {
 class _Commands(TyperGroup):
     """Commands that are loaded when they are called, and listed as plain text, which is fast."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (Click calls it so)
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """Write the first line of each command's help, whole."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])

@@ -260,6 +260,11 @@ class Result(Record, ABC):
         -------
         str
             The verdict and what it means.
+
+        Raises
+        ------
+        OptionError, OptionTypeError, IncompatibleOptionsError
+            If there is no such guarantee, or the audit says nothing about it.
         """
         return self._said(*self._judged(epsilon, c))
 

@@ -565,7 +565,10 @@ class AuditResult(Result, ScoreAudit):
             )
         return (f"This is not evidence of privacy: audit more {self._units}.",)
 
-    def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:  # noqa: ARG002 (none here)
+    def _judged(self, epsilon: float, c: float | None) -> tuple[Verdict, str]:
+        if c is not None:
+            message = f"c= says nothing of {type(self).__name__}: leave it out"
+            raise IncompatibleOptionsError(message)
         delta = DELTA if self.is_family else self.claim.delta
         at = f" with δ = {delta:g}" if delta else ""
         verdict = self.check(epsilon=epsilon, delta=delta, relation=self.relation)

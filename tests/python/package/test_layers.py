@@ -34,8 +34,8 @@ RANK = {room: -floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 FACES = {"leakbound", "leakbound.__main__"}
 """What may see everything, besides the command line on the top floor."""
-FORMER = {f"leakbound._former.{name}" for name in ("plan", "plots", "tradeoff")}
-"""Former places of public names, importable without `_former`, which import their new ones."""
+FORMER = {f"leakbound._base.former.{name}" for name in ("plan", "plots", "tradeoff")}
+"""Former places of public names, importable without `_base.former`, which import their new ones."""
 
 HEAVY = {
     *("torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"),
@@ -177,7 +177,7 @@ def test_using_the_package_loads_numpy_only() -> None:
 
 @pytest.mark.parametrize("former", sorted(FORMER))
 def test_former_places_still_have_their_names(former: str) -> None:
-    name = former.replace("._former", "")
+    name = former.replace("._base.former", "")
     code = f"import {name} as former; print(all(hasattr(former, n) for n in former.__all__))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"

@@ -123,6 +123,11 @@ def test_claims_that_make_no_sense() -> None:
         PANORAMIA.with_check(epsilon=1, delta=0.5)
 
 
+def test_closeness_says_nothing_of_an_audit_without_a_generator() -> None:
+    with pytest.raises(IncompatibleOptionsError, match="c= says nothing of AuditResult"):
+        PURE.answer(epsilon=1, c=0.5)
+
+
 def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
     split = lb.audit_one_run(SCORE, MEMBER, design="random_split")
     for relation, words in (("add_remove", "adding or removing"), ("replace", "replacing")):
