@@ -2,7 +2,8 @@
 
 As a plugin of pytest (``pytest_plugins = ["leakbound.testing"]`` in the topmost ``conftest.py``, or
 ``-p leakbound.testing``) it reports tests that are inconclusive as an outcome of their own, which
-fails the run, and says at its end why they are; in JUnit's XML they have the property ``leakbound`` of value ``inconclusive``.
+fails the run, and says at its end why they are; in JUnit's XML they have the property
+``leakbound`` of value ``inconclusive``.
 """
 
 from inspect import Parameter, signature
