@@ -141,6 +141,12 @@ def people(setting: Setting, rng: np.random.Generator) -> People:
     )
 
 
+def _game(setting: Setting, seed: int) -> tuple[People, np.random.Generator]:
+    """Play the game of a seed, and return its stream."""
+    rng = Purpose.NUISANCE.rng(seed)
+    return people(setting, rng), rng
+
+
 def learnt(setting: Setting, game: People) -> PropensityFit | LogisticPropensity:
     """Return a model of D', or one to be learnt from audited labels where D' gives none."""
     plain = LogisticPropensity(calibration=None)
@@ -197,8 +203,7 @@ class NuisanceTrial:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed."""
-        rng = Purpose.NUISANCE.rng(seed)
-        game = people(self.setting, rng)
+        game, rng = _game(self.setting, seed)
         model = learnt(self.setting, game)
         estimate = model.log_odds(game.features) if isinstance(model, PropensityFit) else None
         attacks = [knowing(game, rng, what, estimate) for what in KNOWLEDGE]
@@ -229,7 +234,7 @@ class FormTrial:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed."""
-        game = people(self.setting, Purpose.NUISANCE.rng(seed))
+        game, _ = _game(self.setting, seed)
         reference = game.reference if self.setting.reference else None
         try:
             found = ConfidenceSet.fit(
