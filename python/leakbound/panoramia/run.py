@@ -147,8 +147,9 @@ class Panoramia(Settings):
         Notes
         -----
         All of a run is random by its seeds alone: members for the generator and samples are the
-        same for all `seeds`, drawn by the first; splits, training of baseline and attack and coins are not. Coins are
-        tossed when everything that scores is trained, and no part that trains is ever audited.
+        same for all `seeds`, drawn by the first; splits, training of baseline and attack and coins
+        are not. Coins are tossed when everything that scores is trained, and no part that trains is
+        ever audited.
         """
         run = Run.of(
             self,
