@@ -140,13 +140,15 @@ class _AnyClaim:
         """Play the game of a seed and audit it under every claim."""
         rng = _rng(seed)
         scores, member = rng.normal(size=100), rng.random(100) < 0.5
-        audit = partial(audit_one_run, scores, member, confidence=_CONFIDENCE, seed=seed)
+        how: dict[str, Any] = {"confidence": _CONFIDENCE, "seed": seed}
         results: Sequence[AuditResult]
         if self.together:
-            claims = list(_EVERY_CLAIM)
-            results = audit(claim=claims)
+            results = audit_one_run(scores, member, claim=list(_EVERY_CLAIM), **how)
         else:
-            results = [audit(claim=claim, cuts=cuts) for claim, cuts in _EVERY_CLAIM.items()]
+            results = [
+                audit_one_run(scores, member, claim=claim, cuts=cuts, **how)
+                for claim, cuts in _EVERY_CLAIM.items()
+            ]
         return any(result.bound > 0 for result in results)
 
 
