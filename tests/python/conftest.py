@@ -1,7 +1,6 @@
 """What all tests share: reproducible property tests and inputs with a known shape."""
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,12 @@ settings.load_profile("leakbound")
 Game = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
-@pytest.fixture(autouse=True)
-def _entropy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a test that passes no seed draw the same seeds in every run, each another one."""
-    fresh = count()
-    monkeypatch.setattr("leakbound._base.streams.secrets.randbits", lambda _bits: next(fresh))
+@pytest.fixture(autouse=True, scope="session")
+def _seed() -> Iterator[None]:
+    """Give every audit of a test that passes no seed the seed 0, as tests of seeds do not."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("leakbound._base.streams.secrets.randbits", lambda _bits: 0)
+        yield
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ class OneRunRequest:
 
     claim: Claim
     confidence: float
-    seed: int
     cuts: CutPolicy | None = None
     sides: SidesChoice = "both"
     bound: ApproxBound = "auto"
@@ -39,6 +38,7 @@ class OneRunRequest:
     features: ArrayInput | None = None
     assume: str | None = None
     ids: ArrayInput | None = None
+    seed: int
     level: float = field(init=False)
 
     def __post_init__(self) -> None:
