@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests and inputs with a known shape."""
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,19 @@ def _seed() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("leakbound._base.streams.secrets.randbits", lambda _bits: 0)
         yield
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Seeds that were drawn in a test, each another one, as from the system's entropy."""
+    drawn: list[int] = []
+
+    def randbits(bits: int) -> int:
+        drawn.append(secrets.SystemRandom().getrandbits(bits))
+        return drawn[-1]
+
+    monkeypatch.setattr("leakbound._base.streams.secrets.randbits", randbits)
+    return drawn
 
 
 @pytest.fixture

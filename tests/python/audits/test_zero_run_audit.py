@@ -268,7 +268,7 @@ class TestUncertainPropensities:
                 game.scores, game.member, fit, checkpoint=tmp_path, **(options | {"seed": 4})
             )
         with pytest.raises(errors.IncompatibleOptionsError, match="refits of a fitted model"):
-            audit(game, checkpoint=tmp_path)
+            audit(game, checkpoint=tmp_path, seed=3)
 
     def test_refuted_propensities_withhold_the_bound(self) -> None:
         game = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
