@@ -144,7 +144,7 @@ def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
 @every_policy
 @every_side
 def test_no_attack_exceeds_the_ceiling(game: Game, cuts: Any, sides: Any) -> None:
-    result = lb.audit_one_run(*game, cuts=cuts, sides=sides, seed=1)
+    result = lb.audit_one_run(*game, cuts=cuts, sides=sides, seed=4)
     assert result.bound < result.ceiling
     crowded = np.arange(60) >= 14  # many more members than half
     result = lb.audit_one_run(np.arange(60.0), crowded, cuts=lb.KLScan(), sides="member")
