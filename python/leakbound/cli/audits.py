@@ -170,9 +170,7 @@ Decimal = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        help="Seed of what the audit draws, if it is to be repeated; a new one if none is given, "
-        "which result.json records.",
-        min=0,
+        help="Seed of what the audit draws; by default a new one, which the result records.", min=0
     ),
 ]
 Out = Annotated[
