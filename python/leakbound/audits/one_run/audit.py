@@ -456,7 +456,7 @@ def _assumptions(
             "independent fair coins" if chances is None else "independent coins of known odds",
             count.statement(
                 f"Each example was in the training set if its own {coins} said so; the bound is "
-                "over these coins and whatever training draws, given everything else."
+                "over these coins and whatever training and audit draw, given everything else."
             ),
             count.status("declared"),
         ),
