@@ -197,7 +197,7 @@ def every_policy() -> Iterator[Case]:
         data = game()
         yield audit(
             f"one_run/{claim}/{policy}/{sides}",
-            lb.audit_one_run,
+            partial(lb.audit_one_run, seed=0),
             fine(expit(data.scores)) if policy == "weighted" else data.scores,
             data.member,
             claim=named,
@@ -283,16 +283,15 @@ def _one_run(
     scores: Any, member: Any, name: str, claim: str | tuple[str, ...] = "pure", **options: Any
 ) -> Case:
     named = CLAIMS[claim] if isinstance(claim, str) else [CLAIMS[one] for one in claim]
-    return audit(
-        f"one_run/options/{name}", lb.audit_one_run, scores, member, claim=named, **options
-    )
+    asked: dict[str, Any] = {"claim": named, "seed": 0} | options
+    return audit(f"one_run/options/{name}", lb.audit_one_run, scores, member, **asked)
 
 
 def dp_sgd() -> Iterator[Case]:
     """Yield an audit of DP-SGD's own curves, each of which takes a while."""
     claim = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10)
     data = game(120, leak=2.5)
-    yield audit("one_run/dp-sgd", lb.audit_one_run, data.scores, data.member, claim=claim)
+    yield audit("one_run/dp-sgd", lb.audit_one_run, data.scores, data.member, claim=claim, seed=0)
 
 
 def streams() -> Iterator[Case]:
@@ -401,9 +400,8 @@ def _against_generated(
         table = np.column_stack([table, fine(2.0 * member * table[:, 1] + rng.normal(size=400))])
     if weigh:
         known, attack = fine(expit(known)), fine(expit(attack))
-    return lb.audit_panoramia(
-        known, attack, member, features=table if features else None, **options
-    )
+    asked: dict[str, Any] = {"features": table if features else None, "seed": 0} | options
+    return lb.audit_panoramia(known, attack, member, **asked)
 
 
 def panoramia_reports() -> Iterator[Case]:
@@ -414,11 +412,10 @@ def panoramia_reports() -> Iterator[Case]:
 def _panoramia_report() -> Texts:
     rng = np.random.default_rng(31)
     games = [game(400, leak=leak, seed=seed) for leak, seed in product((3.0, 0.5), (1, 2))]
-    audits = [lb.audit_panoramia(data.baseline, data.scores, data.member) for data in games]
+    audits = [lb.audit_panoramia(one.baseline, one.scores, one.member, seed=0) for one in games]
     shifted = game(300, leak=3.0, shift=1.0)
-    corrected = lb.audit_zero_run(
-        shifted.scores, shifted.member, shifted.propensity, claim=lb.PureDP(), correction="match"
-    )
+    given = shifted.scores, shifted.member, shifted.propensity
+    corrected = lb.audit_zero_run(*given, claim=lb.PureDP(), correction="match", seed=0)
     rows = (
         panoramia.PanoramiaRow(target="much", audit="PANORAMIA", results=tuple(audits[:2])),
         panoramia.PanoramiaRow(
@@ -568,13 +565,14 @@ def _given_examples(
     elif given == "fitted":
         others = game(400, shift=SHIFTED["shift"], seed=1)
         model = propensity.LogisticPropensity()
-        chances = model.fit(others.features, others.member)
+        chances = model.fit(others.features, others.member, seed=0)
     elif given == "crossed":
-        chances = propensity.cross_fit(propensity.LogisticPropensity(), data.features, data.member)
+        logistic = propensity.LogisticPropensity()
+        chances = propensity.cross_fit(logistic, data.features, data.member, seed=0)
     scores = {"strong": data.scores, "weak": data.weak} if attacks else data.scores
     if features:
         options["features"] = data.features
-    return lb.audit_zero_run(scores, data.member, chances, **options)
+    return lb.audit_zero_run(scores, data.member, chances, **({"seed": 0} | options))
 
 
 # --- beyond single results ------------------------------------------------------------------------
@@ -619,7 +617,8 @@ def _page(
 def model(name: str) -> Result:
     """Return a result that pages compare with others."""
     data, weak, shifted = game(), game(leak=0.3, seed=1), game(240, leak=2.5, shift=0.75)
-    one, panoramia, zero = lb.audit_one_run, lb.audit_panoramia, lb.audit_zero_run
+    one, panoramia = partial(lb.audit_one_run, seed=0), partial(lb.audit_panoramia, seed=0)
+    zero = partial(lb.audit_zero_run, seed=0)
     make: dict[str, Callable[[], Result]] = {
         "leaks": lambda: one(data.scores, data.member),
         "surer": lambda: one(data.scores, data.member, confidence=0.975),
@@ -641,7 +640,7 @@ def _verdicts() -> Texts:
     data = game()
     lines = []
     for name, claim in CLAIMS.items():
-        result = lb.audit_one_run(data.scores, data.member, claim=claim)
+        result = lb.audit_one_run(data.scores, data.member, claim=claim, seed=0)
         for epsilon, delta in product((0.5, 3.0, 9.0), (0.0, 1e-5)):
             lines.append(f"{name} {epsilon} {delta}: {_verdict(result, epsilon, delta)}")
     return {"verdicts.txt": "\n".join(lines)}

@@ -12,7 +12,7 @@ Examples
 >>> member = rng.random(3000) < 0.5
 >>> features = rng.normal(size=(3000, 4)) + 0.3 * member[:, None]
 >>> learn, audit = hold_out(np.arange(3000), size=1500, seed=0)
->>> fit = LogisticPropensity().fit(features[learn], member[learn], ids=learn)
+>>> fit = LogisticPropensity().fit(features[learn], member[learn], ids=learn, seed=0)
 >>> fit.check_disjoint(audit)
 >>> fit.overlap(features[audit], member[audit])
 Overlap(m=1500, m_eff=1170, effective members 717 of 777, non-members 662 of 723)
