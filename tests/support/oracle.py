@@ -10,7 +10,6 @@ import math
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from oracle_calls import (
     synthetic,
     tails,
     tally,
+    values,
     zero_run,
 )
 
@@ -46,13 +46,13 @@ CASES: dict[str, Callable[[], Values]] = {}
 """Every case by its name, which says what it is: a design and what it is called with."""
 
 
-def add(design: Callable[..., Values], *given: Any, **options: Any) -> None:
+def add(design: Callable[..., Any], *given: Any, **options: Any) -> None:
     """Add a case."""
     told = [*given, *(f"{name}={value}" for name, value in options.items())]
     name = "/".join([design.__name__.replace("_", "-"), *map(str, told)])
     if name in CASES:
         raise ValueError(name)
-    CASES[name] = partial(design, *given, **options)
+    CASES[name] = lambda: values(design(*given, **options))
 
 
 def add_coins() -> None:

@@ -1,4 +1,4 @@
-"""How the oracle calls the package: what is audited, and one function a design.
+"""How the oracle and the snapshots call the package: what is audited, one function a design.
 
 Where a name or an option of the package changes, its function here changes, and neither names nor
 numbers of cases. All seeds and sides are passed, so that no default of theirs is in a number.
@@ -35,6 +35,7 @@ __all__ = [
     "synthetic",
     "tails",
     "tally",
+    "values",
     "zero_run",
 ]
 
@@ -148,15 +149,41 @@ def learnt(name: str) -> Any:
 # --- how the package is called --------------------------------------------------------------------
 
 
-def values(result: Any) -> Values:
-    """Return the numbers that every result has; of DP-SGD's claim it is a noise multiplier."""
-    return {
-        "bound": float(result.bound),
-        "ceiling": float(result.ceiling),
-        "guesses": int(result.guesses),
-        "correct": int(result.correct),
-        "kind": str(result.kind),
+def values(found: Any) -> Values:
+    """Return the numbers of a result; the bound of DP-SGD's claim is a noise multiplier."""
+    if isinstance(found, dict):
+        return found
+    if isinstance(found, planning.Power):
+        counted = ("probability", "mean", "median", "low", "high", "ceiling", "guesses")
+        return {name: getattr(found, name) for name in counted}
+    if isinstance(found, lb.DPSGDAudit):
+        return values(found.membership) | {
+            "noise of a step": found.steps.bound,
+            "guesses of the steps": int(found.steps.game.guesses),
+            "sampling rate": found.steps.sampling_rate,
+            "p of the mean": found.sampling.p_mean,
+            "p of the variance": found.sampling.p_variance,
+            "attainable": str(None) if found.attainable is None else found.attainable,
+            "refuted by": ", ".join(found.refuted_by),
+        }
+    every: Values = {
+        "bound": float(found.bound),
+        "ceiling": float(found.ceiling),
+        "guesses": int(found.guesses),
+        "correct": int(found.correct),
+        "kind": str(found.kind),
     }
+    if isinstance(found, lb.ZeroRunResult):
+        every["naive"] = float(found.naive.bound)
+    if isinstance(found, lb.PanoramiaResult):
+        every |= {"c": found.c_lb, "c + ε": found.c_plus_epsilon_lb, "ε̃": found.epsilon_tilde}
+        every["guesses of the baseline"] = int(found.baseline.guesses)
+        every["correct of the baseline"] = int(found.baseline.correct)
+        parts = {"conditional": found.conditional, "by match": found.conditional_by_match}
+        for part, one in parts.items():
+            if one is not None:
+                every |= {f"{part} {name}": value for name, value in values(one).items()}
+    return every
 
 
 one_run: Any = lb.audit_one_run
@@ -169,39 +196,39 @@ def named(claim: str, cuts: str, sides: str) -> dict[str, Any]:
 
 def coins(
     data: str, claim: str = "pure", cuts: str = "default", sides: str = "both", **options: Any
-) -> Values:
+) -> Any:
     """Audit fair coins."""
-    return values(one_run(*scored(data), **named(claim, cuts, sides), **options))
+    return one_run(*scored(data), **named(claim, cuts, sides), **options)
 
 
-def prior(data: str, cuts: str, sides: str) -> Values:
+def prior(data: str, cuts: str, sides: str) -> Any:
     """Audit biased coins."""
     scores, member, chances = biased(data)
-    return values(one_run(scores, member, prior=chances, **named("pure", cuts, sides)))
+    return one_run(scores, member, prior=chances, **named("pure", cuts, sides))
 
 
 def split(
     data: str, claim: str = "pure", cuts: str = "default", *units: str, **options: Any
-) -> Values:
+) -> Any:
     """Audit a random split, of strata, of groups, or with features."""
     rows = np.arange(400)
     given = {"strata": rows % 3, "groups": rows // 2, "features": game().features}
     how = named(claim, cuts, "both") | options | {name: given[name] for name in units}
-    return values(one_run(*scored(data), design="random_split", **how))
+    return one_run(*scored(data), design="random_split", **how)
 
 
-def tally(data: str, claim: str = "pure", sides: str = "both", *, bits: int = 20) -> Values:
+def tally(data: str, claim: str = "pure", sides: str = "both", *, bits: int = 20) -> Any:
     """Audit counts of examples by their scores."""
     counts = lb.Tally.of(*scored(data), bits=bits)
-    return values(one_run(counts, **named(claim, "default", sides)))
+    return one_run(counts, **named(claim, "default", sides))
 
 
-def stream(sides: Any, **options: Any) -> Values:
+def stream(sides: Any, **options: Any) -> Any:
     """Audit a stream of coins after its last batch."""
     data, found = game(600), lb.OneRunStream(sides=sides, **options)
     for rows in np.split(np.arange(600), 6):
         found = found.update(data.scores[rows], data.member[rows])
-    return values(found.result())
+    return found.result()
 
 
 def panoramia(
@@ -212,8 +239,8 @@ def panoramia(
     shift: float = 0.0,
     features: bool = False,
     **options: Any,
-) -> Values:
-    """Audit members against generated points: c, c + ε, ε̃, and the conditional bounds."""
+) -> Any:
+    """Audit members against generated points."""
     data, rng = game(400, leak=leak, shift=shift), np.random.default_rng(21)
     attack, known = data.scores, data.baseline
     if baseline != "baseline":
@@ -223,19 +250,7 @@ def panoramia(
         known, attack = expit(known), expit(attack)
     if features:
         options["features"] = data.features
-    result = lb.audit_panoramia(known, attack, data.member, cuts=CUTS[cuts], seed=SEED, **options)
-    found: Values = {
-        "c": result.c_lb,
-        "c + ε": result.c_plus_epsilon_lb,
-        "ε̃": result.epsilon_tilde,
-        "guesses of the baseline": int(result.baseline.guesses),
-        "correct of the baseline": int(result.baseline.correct),
-    }
-    conditional = {"conditional": result.conditional, "by match": result.conditional_by_match}
-    for part, one in conditional.items():
-        if one is not None:
-            found |= {f"{part} {name}": value for name, value in values(one).items()}
-    return values(result) | found
+    return lb.audit_panoramia(known, attack, data.member, cuts=CUTS[cuts], seed=SEED, **options)
 
 
 def zero_run(
@@ -250,41 +265,31 @@ def zero_run(
     features: bool = False,
     attacks: bool = False,
     **options: Any,
-) -> Values:
-    """Audit observed members and non-members, and what no correction would say."""
+) -> Any:
+    """Audit observed members and non-members."""
     data = game(240, leak=leak, shift=shift)
     scores: Any = {"strong": data.scores, "weak": data.weak} if attacks else data.scores
     chances = data.propensity if given == "known" else learnt(given)
     how = named(claim, cuts, sides) | {"correction": correction} | options
     if features:
         how["features"] = data.features
-    result = lb.audit_zero_run(scores, data.member, chances, **how)
-    return values(result) | {"naive": float(result.naive.bound)}
+    return lb.audit_zero_run(scores, data.member, chances, **how)
 
 
-def synthetic(made: str, claim: str, **options: Any) -> Values:
+def synthetic(made: str, claim: str, **options: Any) -> Any:
     """Audit a synthetic table by the attacks of the package."""
     rng = np.random.default_rng(71)
     table, noise = fine(rng.normal(size=(160, 4))), fine(rng.normal(size=(80, 4)))
     released = fine(table[:80] + 0.02 * noise) if made == "copies" else noise
     how: dict[str, Any] = {"claim": CLAIMS[claim], "seed": SEED, "progress": False} | options
-    return values(lb.audit_synthetic(table[:80], table[80:], released, **how))
+    return lb.audit_synthetic(table[:80], table[80:], released, **how)
 
 
-def dp_sgd(claim: str, *, accounted: Any = None, **run: Any) -> Values:
+def dp_sgd(claim: str, *, accounted: Any = None, **run: Any) -> Any:
     """Audit training with DP-SGD: membership, noise of the steps, sizes of batches."""
     seen = noisy_steps.play(1, **run)
     known = (noisy_steps.EXAMPLES, noisy_steps.EXAMPLES)
-    result = audit_dp_sgd(seen, accounted=accounted, claim=CLAIMS[claim], examples=known)
-    return values(result.membership) | {
-        "noise of a step": result.steps.bound,
-        "guesses of the steps": int(result.steps.game.guesses),
-        "sampling rate": result.steps.sampling_rate,
-        "p of the mean": result.sampling.p_mean,
-        "p of the variance": result.sampling.p_variance,
-        "attainable": str(None) if result.attainable is None else result.attainable,
-        "refuted by": ", ".join(result.refuted_by),
-    }
+    return audit_dp_sgd(seen, accounted=accounted, claim=CLAIMS[claim], examples=known)
 
 
 TRUTHS: dict[str, Any] = {
@@ -294,12 +299,10 @@ TRUTHS: dict[str, Any] = {
 }
 
 
-def power(claim: str, cuts: str, sides: str, truth: str = "two") -> Values:
+def power(claim: str, cuts: str, sides: str, truth: str = "two") -> Any:
     """Forecast an audit of fair coins."""
     how = named(claim, cuts, sides) | {"target": 0.5, "simulations": 20}
-    found = planning.power(200, TRUTHS[truth], **how)
-    counted = ("probability", "mean", "median", "low", "high", "ceiling", "guesses")
-    return {name: getattr(found, name) for name in counted}
+    return planning.power(200, TRUTHS[truth], **how)
 
 
 def canaries(target: float, claim: str, truth: str) -> Values:
