@@ -148,6 +148,7 @@ def searched(seed: int, claim: Any) -> tuple[float, float]:
     options: dict[str, Any] = {
         "claim": claim,
         "level": 0.04,
+        "seed": 0,
         "sides": "member" if seed % 3 == 2 else "both",
         "planned": None if reference is None else planning_log_odds(reference, found, 0),
     }
