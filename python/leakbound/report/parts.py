@@ -27,7 +27,7 @@ class Assumption:
 
     name: str
     statement: str
-    status: Status = field(metadata={"former": {"refuted": "contradicted"}})
+    status: Status
 
 
 @dataclass(frozen=True)
