@@ -108,8 +108,6 @@ class Purpose(Enum):
     PRINCIPAL_COMPONENTS = "generators/principal-components"
     MIXTURE_FIT = "generators/mixture-fit"
     MIXTURE_SAMPLES = "generators/mixture-samples"
-    DENOISER = "generators/denoiser"
-    DIFFUSION_SAMPLES = "generators/diffusion-samples"
     FOLDER_SAMPLES = "generators/folder-samples"
     LABELS = "generators/labels"
     FILTER_LESSON = "generators/filter-lesson"

@@ -124,15 +124,7 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class FittedSequentialCART(SeededSampler):
-    """What `SequentialCART.fit` returns.
-
-    Parameters
-    ----------
-    columns : Columns
-        What the columns hold.
-    steps : tuple
-        How each is drawn from those before.
-    """
+    """What `SequentialCART.fit` returns."""
 
     columns: Columns
     steps: tuple[_Step, ...]

@@ -128,19 +128,7 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class FittedChowLiuTree(SeededSampler):
-    """What `ChowLiuTree.fit` returns.
-
-    Parameters
-    ----------
-    columns : Columns
-        What the columns hold.
-    order : tuple of int
-        Columns, each after its parent.
-    parents : tuple of int
-        The column that each depends on, -1 for none. The labels, if any, are the last column.
-    steps : tuple
-        How each is drawn from its parent.
-    """
+    """What `ChowLiuTree.fit` returns."""
 
     columns: Columns
     order: tuple[int, ...]

@@ -126,17 +126,7 @@ class _Stratum:
 
 @dataclass(frozen=True, eq=False)
 class FittedGaussianCopula(SeededSampler):
-    """What `GaussianCopula.fit` returns.
-
-    Parameters
-    ----------
-    strata : mapping
-        The copula of each label.
-    shares : mapping
-        The share of members with each label.
-    dtype : dtype
-        Of the members, and so of the samples.
-    """
+    """What `GaussianCopula.fit` returns."""
 
     strata: Mapping[Any, _Stratum]
     shares: Mapping[Any, float]

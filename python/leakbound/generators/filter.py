@@ -111,19 +111,7 @@ class Filtered:
 
 @dataclass(frozen=True, eq=False)
 class FittedFiltered:
-    """What `Filtered.fit` returns.
-
-    Parameters
-    ----------
-    sampler : Sampler
-        What makes the samples.
-    judge : object
-        The classifier that tells members from samples.
-    least : float
-        Smallest probability of being real that is kept.
-    names : ndarray or None
-        Distinct labels.
-    """
+    """What `Filtered.fit` returns."""
 
     sampler: Sampler
     judge: Any
@@ -131,43 +119,12 @@ class FittedFiltered:
     names: NDArray[Any] | None
 
     def realness(self, samples: Samples) -> FloatArray:
-        """Return the judge's probability that each sample is real.
-
-        Parameters
-        ----------
-        samples : Samples
-            Any samples.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            In [0, 1].
-        """
+        """Return the judge's probability that each sample is real."""
         found: FloatArray = self.judge.predict_proba(_rows(samples, self.names))[:, 1]
         return found
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples that pass the filter.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same samples.
-
-        Returns
-        -------
-        Samples
-            Exactly `n`.
-
-        Raises
-        ------
-        TooFewSamplesError
-            If the filter drops nearly all.
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw new examples that pass the filter: see `Sampler.sample`."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         seed = integer(seed, "seed", least=0)
         values, labels, kept = [], [], 0

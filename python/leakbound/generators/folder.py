@@ -102,42 +102,13 @@ class FolderOfSamples:
 
 @dataclass(frozen=True, eq=False)
 class FittedFolderOfSamples:
-    """What `FolderOfSamples.fit` returns.
-
-    Parameters
-    ----------
-    pool : Samples
-        All samples, in the order of the files.
-    labeler : FittedLabeler or None
-        What labels them, if the files do not and the members have labels.
-    """
+    """What `FolderOfSamples.fit` returns."""
 
     pool: Samples
     labeler: FittedLabeler | None
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw samples from the pool, each at most once.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same samples in the same order. Another seed gives others of
-            the same pool: draw all that are needed in one call.
-
-        Returns
-        -------
-        Samples
-            The samples.
-
-        Raises
-        ------
-        TooFewSamplesError
-            If there are fewer.
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw samples from the pool, each at most once; another seed draws from the same pool."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.FOLDER_SAMPLES.rng(integer(seed, "seed", least=0))
         if n > len(self.pool):

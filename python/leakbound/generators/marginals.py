@@ -137,19 +137,7 @@ class NoisyMarginals:
 
 @dataclass(frozen=True, eq=False)
 class FittedNoisyMarginals(SeededSampler):
-    """What `NoisyMarginals.fit` returns.
-
-    Parameters
-    ----------
-    edges : tuple of ndarray
-        Limits of the intervals of each column.
-    categorical : tuple of int
-        Columns of whole numbers.
-    centre : int
-        The column drawn first.
-    counts : dict of int to ndarray
-        Noisy counts of (centre, column) for each other column, at least 0.
-    """
+    """What `NoisyMarginals.fit` returns."""
 
     edges: tuple[FloatArray, ...]
     categorical: tuple[int, ...]

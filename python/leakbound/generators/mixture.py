@@ -108,23 +108,7 @@ class PCAMixture:
 
 @dataclass(frozen=True, eq=False)
 class FittedPCAMixture(SeededSampler):
-    """What `PCAMixture.fit` returns.
-
-    Parameters
-    ----------
-    shape : Shape
-        Shape, dtype and range of the images.
-    principal : Principal
-        The components.
-    weights : ndarray of float64, shape (mixtures,)
-        Probability of each normal distribution.
-    centres : ndarray of float64, shape (mixtures, components)
-        Their means.
-    roots : ndarray of float64, shape (mixtures, components, components)
-        Square roots of their covariances.
-    labeler : FittedLabeler or None
-        What labels samples.
-    """
+    """What `PCAMixture.fit` returns."""
 
     shape: Shape
     principal: Principal

@@ -12,25 +12,7 @@ class SeededSampler(ABC):
     """A fitted generator whose samples depend on their number and the seed alone."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same examples.
-
-        Returns
-        -------
-        Samples
-            The examples, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw new examples: see `Sampler.sample`."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         return self._draw(n, integer(seed, "seed", least=0))
 

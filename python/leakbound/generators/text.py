@@ -241,44 +241,14 @@ class LanguageModel:
 
 @dataclass(frozen=True, eq=False)
 class FittedLanguageModel:
-    """What `LanguageModel.fit` returns.
-
-    Parameters
-    ----------
-    network : transformers.PreTrainedModel
-        The trained model.
-    prompts : ndarray of int, shape (prompts, length)
-        Members that it was not trained on.
-    options : LanguageModel
-        How it draws.
-    """
+    """What `LanguageModel.fit` returns."""
 
     network: "PreTrainedModel"
     prompts: NDArray[Any]
     options: LanguageModel
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new chunks.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same chunks.
-
-        Returns
-        -------
-        Samples
-            Tokens of shape (n, length), in a random order.
-
-        Raises
-        ------
-        TooFewSamplesError
-            If there are more than `samples_per_prompt` for each prompt.
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw new chunks."""
         from leakbound.generators.causal import continue_prompts
         from leakbound.torch.placement import reproducible
 
