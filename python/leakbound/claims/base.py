@@ -69,34 +69,11 @@ class Guarantee(ABC):
         return self
 
     def strength(self, bound: float) -> float:
-        """Return a bound as a number that is larger the more is proved.
-
-        Parameters
-        ----------
-        bound : float
-            A value of the parameter.
-
-        Returns
-        -------
-        float
-            The bound, or its inverse where smaller parameters are the less private; 0 for
-            `nothing`.
-        """
+        """Return a bound as a number that is larger the more is proved."""
         return bound if self.order == "increasing" else 1 / bound
 
     def at_strength(self, strength: float) -> float:
-        """Return the value of the parameter that has a strength.
-
-        Parameters
-        ----------
-        strength : float
-            At least 0; 0 stands for nothing.
-
-        Returns
-        -------
-        float
-            The parameter.
-        """
+        """Return the value of the parameter that has a strength."""
         if not strength:
             return self.nothing
         return strength if self.order == "increasing" else 1 / strength
