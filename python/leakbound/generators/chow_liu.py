@@ -57,30 +57,9 @@ class ChowLiuTree:
         integer(self.intervals, "intervals", least=2)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedChowLiuTree":
-        """Find the tree and the tables of its edges.
+        """Find the tree and the tables of its edges; labels are one more column of it.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, and 20 of each label.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings. They are one more column of the tree.
-
-        Returns
-        -------
-        FittedChowLiuTree
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        OptionError
-            If `categorical` names a column that there is not.
-        MissingExtraError
-            If SciPy is not installed.
+        At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
         columns, codes = Columns.fit(read_table(members, labels), self.categorical)
         bins = np.column_stack(

@@ -69,28 +69,9 @@ class GaussianCopula:
     categorical: tuple[int, ...] = ()
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedGaussianCopula":
-        """Learn columns and correlations.
+        """Learn columns and correlations, from at least 20 rows and 20 of each label.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, and 20 of each label.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedGaussianCopula
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        OptionError
-            If `categorical` names a column that there is not.
+        See `Generator.fit`.
         """
         table = read_table(members, labels)
         categorical = table.categorical(self.categorical)

@@ -70,27 +70,7 @@ class Filtered:
         integer(self.seed, "seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFiltered":
-        """Fit the generator, then the filter, to the same members.
-
-        Parameters
-        ----------
-        members : array-like, shape (n, ...)
-            At least 20 rows of finite numbers.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedFiltered
-            What draws samples.
-
-        Raises
-        ------
-        LeakboundError
-            As the generator does.
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Fit the generator, then the filter, to the same members: see `Generator.fit`."""
         with needs("ml", "Filtered"):
             from sklearn.ensemble import HistGradientBoostingClassifier
             from sklearn.model_selection import cross_val_predict

@@ -62,28 +62,9 @@ class FolderOfSamples:
             instance(self.labeler, "labeler", Labeler)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFolderOfSamples":
-        """Read the files, in the members' dtype.
+        """Read the files, in the dtype of the members that the external generator learnt from.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, ...)
-            At least 20 members, which the external generator was trained on.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedFolderOfSamples
-            What draws samples.
-
-        Raises
-        ------
-        InputFileError
-            If there are no files, one cannot be read, or its shape is not that of the members.
-        ArrayTypeError, MembersError, TooFewMembersError, ShapeError, LengthMismatchError
-            If the members are not numbers of one shape with a label each.
-        MissingExtraError
-            If images are to be read and Pillow is not installed.
+        See `Generator.fit`; an InputFileError says what is wrong with a file.
         """
         array = read_array(members)
         classes = read_labels(labels, len(array))

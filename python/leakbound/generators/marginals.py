@@ -80,26 +80,10 @@ class NoisyMarginals:
                 raise OptionError(message)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedNoisyMarginals":
-        """Count, and add noise.
+        """Count, and add noise: all that is kept of the members is noisy.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, a column for each of `domain`.
-        labels : None
-            Labels are columns like others here.
-
-        Returns
-        -------
-        FittedNoisyMarginals
-            What draws samples: all that is kept of the members is noisy.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        OptionError
-            If the domain is of other columns, or labels are given.
+        At least 20 rows are needed, with a column for each of `domain`; labels are columns like
+        others here, and refused beside them. See `Generator.fit`.
         """
         table = read_table(members)
         if labels is not None or table.values.shape[1] != len(self.domain):

@@ -60,29 +60,7 @@ class PCAMixture:
         integer(self.seed, "seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedPCAMixture":
-        """Find components and mixture.
-
-        Parameters
-        ----------
-        members : array-like, shape (n, ...)
-            At least 20 images, in any layout: finite numbers.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedPCAMixture
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such images.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Find components and mixture, from at least 20 images: see `Generator.fit`."""
         array = read_array(members)
         classes = read_labels(labels, len(array))
         with needs("ml", "PCAMixture"):

@@ -182,30 +182,8 @@ class LanguageModel:
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedLanguageModel":
         """Train the model on the first members, and keep the last for prompts.
 
-        Parameters
-        ----------
-        members : array-like of int, shape (n, length)
-            At least 20 chunks of tokens.
-        labels : None
-            Texts have none.
-
-        Returns
-        -------
-        FittedLanguageModel
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such chunks.
-        IncompatibleOptionsError
-            If there are labels.
-        OptionError
-            If the model does not take two chunks, or not all of the tokens.
-        MissingExtraError
-            If PyTorch or transformers is not installed.
-        OSError
-            If there is no such model.
+        Members are at least 20 chunks of tokens, of shape (n, length), without labels: see
+        `Generator.fit`.
         """
         chunks = read_array(members)
         if chunks.ndim != 2 or chunks.dtype.kind not in "iu" or chunks.min() < 0:
