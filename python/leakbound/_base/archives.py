@@ -10,8 +10,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Archive", "DamagedFileError", "open_archive", "read_array_file"]
-
 _PLAIN, _RATIO = 1 << 28, 100
 """Bytes that an array may unpack to whatever it was packed from, and how often its packed size a
 larger one may be: scores and memberships pack less well."""

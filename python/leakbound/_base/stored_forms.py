@@ -40,8 +40,6 @@ from typing_extensions import TypeAliasType, TypedDict
 from leakbound._base.lazy import Lazy, stored_fields
 from leakbound.errors import LeakboundError, ResultFormatError
 
-__all__ = ["json_schema", "read"]
-
 T = TypeVar("T")
 
 _MOST_BITS = 128

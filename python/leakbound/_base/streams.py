@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["SCHEME", "Purpose", "dense_ranks", "in_pieces", "name_of", "permutation"]
-
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
 

@@ -6,42 +6,6 @@ from typing import Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Adversary",
-    "Aggregate",
-    "ApproxBound",
-    "ArrayInput",
-    "BoolArray",
-    "BootstrapMethod",
-    "Correction",
-    "CorrectionChoice",
-    "CountOptions",
-    "Design",
-    "FdpTest",
-    "FloatArray",
-    "HasMember",
-    "IntArray",
-    "JsonValue",
-    "Kind",
-    "Order",
-    "PathName",
-    "PathOrder",
-    "Relation",
-    "Relaxation",
-    "Sides",
-    "SidesChoice",
-    "Status",
-    "Tail",
-    "TailBound",
-    "TailOptions",
-    "TamperVariant",
-    "Uncertainty",
-    "Unit",
-    "Verdict",
-    "ZeroRunDesign",
-    "ZeroRunVariant",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]

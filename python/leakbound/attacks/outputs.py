@@ -12,8 +12,6 @@ from leakbound.attacks.inputs import as_scores
 from leakbound.attacks.thresholds import loss_threshold, margin_threshold
 from leakbound.errors import OptionTypeError, ShapeError, TargetError
 
-__all__ = ["Answers", "score"]
-
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
 """What is measured on the answers of a classifier."""
 

@@ -8,8 +8,6 @@ from leakbound._base.validation import check_length, check_scores, numbers
 from leakbound.attacks.inputs import as_scores, table
 from leakbound.errors import ShapeError
 
-__all__ = ["loss_threshold", "margin_threshold"]
-
 
 def loss_threshold(losses: ArrayInput, *, ids: ArrayInput | None = None) -> Scores:
     r"""Score examples by minus their loss: :math:`-\ell(\theta,x)`.

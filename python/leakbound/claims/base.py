@@ -9,8 +9,6 @@ from typing import ClassVar
 from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
 from leakbound._base.validation import choice, flag, integer, real
 
-__all__ = ["Guarantee", "Observation", "counts_of", "unexplained"]
-
 _SMALLEST = 1e-300
 """The smallest level of a Clopper-Pearson limit."""
 

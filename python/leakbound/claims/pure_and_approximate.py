@@ -11,8 +11,6 @@ from leakbound._base.types import Order
 from leakbound._base.validation import integer, real
 from leakbound.claims.base import Guarantee, Observation
 
-__all__ = ["ApproxDP", "PureDP"]
-
 _MOST = 2**32 - 1
 """The core counts the guesses of a tail bound in 32 bits."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-__all__ = ["model_index"]
-
 
 def model_index(
     result: Result, *, model: str, dataset: str, dataset_type: str = "canaries"

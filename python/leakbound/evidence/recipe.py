@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-__all__ = ["RESULTS", "Recipe", "recipe_of", "rejoined", "revived"]
-
 AUDITS: dict[str, Callable[..., Any]] = {
     "audit_one_run": audit_one_run,
     "audit_panoramia": audit_panoramia,

@@ -18,8 +18,6 @@ from leakbound.generators.protocol import Samples
 from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
-__all__ = ["FittedSequentialCART", "SequentialCART"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialCART:

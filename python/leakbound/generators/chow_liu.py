@@ -21,8 +21,6 @@ from leakbound.generators.protocol import Samples
 from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
-__all__ = ["ChowLiuTree", "FittedChowLiuTree"]
-
 PRIOR = 1.0
 """How many members' worth of independence is added to each row of a conditional table."""
 

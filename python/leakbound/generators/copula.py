@@ -30,8 +30,6 @@ from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Marginal, read_table
 from leakbound.stats import normal_cdf, normal_quantile
 
-__all__ = ["FittedGaussianCopula", "GaussianCopula"]
-
 DEGREE = 40
 """Terms of the series; what is left out is at most the share of variance beyond them."""
 HALVINGS = 40

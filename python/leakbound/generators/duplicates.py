@@ -11,8 +11,6 @@ from leakbound._base.types import ArrayInput, BoolArray
 from leakbound._base.validation import numbers
 from leakbound.errors import GeneratedDuplicatesError, ShapeError
 
-__all__ = ["check_duplicates"]
-
 DEVIATIONS = 5
 """How many standard deviations chance is allowed."""
 NAMED = 5

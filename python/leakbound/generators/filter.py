@@ -15,8 +15,6 @@ from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.protocol import Generator, Sampler, Samples
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["Filtered", "FittedFiltered"]
-
 FOLDS = 3
 ATTEMPTS = 20
 """Batches drawn before a filter that keeps next to nothing is an error."""

@@ -18,8 +18,6 @@ from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.protocol import Samples
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["FittedFolderOfSamples", "FolderOfSamples"]
-
 IMAGES = (".png", ".jpg", ".jpeg")
 ARRAYS = (".npy", ".npz")
 

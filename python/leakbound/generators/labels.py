@@ -13,8 +13,6 @@ from leakbound._base.validation import integer
 from leakbound.errors import MembersError, OptionTypeError
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["FittedLabeler", "Labeler"]
-
 
 @dataclass(frozen=True)
 class Labeler:

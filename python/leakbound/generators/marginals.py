@@ -27,8 +27,6 @@ from leakbound.generators.protocol import Samples
 from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import read_table
 
-__all__ = ["FittedNoisyMarginals", "NoisyMarginals"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMarginals:

@@ -15,8 +15,6 @@ from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.shapes import Shape
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["FittedPCAMixture", "PCAMixture"]
-
 RIDGE = 1e-3
 """Variance added to every component, as a share of the mean variance of the principal ones."""
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput
 
-__all__ = ["Generator", "Sampler", "Samples"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples:

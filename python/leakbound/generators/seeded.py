@@ -5,8 +5,6 @@ from abc import ABC, abstractmethod
 from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.generators.protocol import Samples
 
-__all__ = ["SeededSampler"]
-
 
 class SeededSampler(ABC):
     """A fitted generator whose samples depend on their number and the seed alone."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from transformers import PretrainedConfig, PreTrainedModel
 
-__all__ = ["Chunks", "FittedLanguageModel", "LanguageModel", "chunk_texts"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chunks:

@@ -24,8 +24,6 @@ from leakbound.errors import (
     OptionTypeError,
 )
 
-__all__ = ["WatchedOptimizer", "check_optimizer"]
-
 PARAMETERS = 4
 """Parameters that a canary's gradient is spread over, so that clipping each by itself shows."""
 _FAR = 1e3

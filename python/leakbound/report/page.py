@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from leakbound.report.contents import Metric, Reportable, Section, Summary
     from leakbound.report.parts import Assumption
 
-__all__ = ["cited", "environment", "render", "write"]
-
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from leakbound.report.contents import Reportable, Terms
 
-__all__ = ["headline_of_many", "joint_confidence", "subject_of"]
-
 
 def subject_of(results: Iterable[Reportable]) -> str:
     """Return what the results are of: of models, where they are not all of the same."""

@@ -13,12 +13,6 @@ from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound._base.validation import flag, numbers, real, vector
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
 
-__all__ = [
-    "poisson_binomial_epsilon",
-    "poisson_binomial_tail",
-    "poisson_binomial_tail_offsets",
-]
-
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
 

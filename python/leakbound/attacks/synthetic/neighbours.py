@@ -8,8 +8,6 @@ from leakbound._base.extras import needs
 from leakbound._base.progress import track
 from leakbound._base.types import FloatArray, IntArray
 
-__all__ = ["Neighbours", "nearest"]
-
 FEW_DIMENSIONS = 5
 """Up to here a k-d tree is faster than products of matrices."""
 SPARE = 4
