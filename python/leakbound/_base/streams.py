@@ -168,6 +168,7 @@ class Purpose(Enum):
     KNOWING_ATTACKER = "validity/knowing-attacker"
     COARSE_REPORTS = "validity/coarse-reports"
     COARSE_PAIRS = "validity/coarse-pairs"
+    POISSON_BATCHES = "validity/poisson-batches"
     SPLIT_GAME = "validity/split"
     WRONG_DESIGNS = "validity/wrong-designs"
     TIES_BY_LABEL = "validity/ties-by-label"

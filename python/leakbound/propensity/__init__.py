@@ -26,7 +26,7 @@ False
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.fit import PropensityFit
-from leakbound.propensity.form import FormTest, bet_against_set, products_missing
+from leakbound.propensity.form import FormTest, bet_against_set, link_bent, products_missing
 from leakbound.propensity.models import LogisticPropensity, Propensity, SklearnPropensity
 from leakbound.propensity.overlap import Overlap
 from leakbound.propensity.splits import CrossFit, cross_fit, hold_out
@@ -45,5 +45,6 @@ __all__ = [
     "cross_fit",
     "falsify",
     "hold_out",
+    "link_bent",
     "products_missing",
 ]

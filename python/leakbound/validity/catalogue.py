@@ -33,6 +33,7 @@ from leakbound.stats import kl_scan
 from leakbound.validity.asymmetric import asymmetric_cases
 from leakbound.validity.attackers import attacker_cases
 from leakbound.validity.designs import design_cases
+from leakbound.validity.dp_sgd import dp_sgd_cases
 from leakbound.validity.games import (
     Attack,
     Attacks,
@@ -375,6 +376,7 @@ _TABLES = (
     nuisance_cases,
     synthetic_cases,
     implied_cases,
+    dp_sgd_cases,
     _traps,
 )
 

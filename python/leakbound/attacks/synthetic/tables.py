@@ -63,6 +63,8 @@ class Tables:
         The synthetic records.
     columns : tuple of str
         Names of the columns.
+    sources : tuple of str
+        The column that each dimension comes from.
     notes : tuple of str
         Columns that are not compared, or only as words, and why.
     seed : int
@@ -84,6 +86,7 @@ class Tables:
     place: IntArray
     synthetic: FloatArray
     columns: tuple[str, ...]
+    sources: tuple[str, ...]
     notes: tuple[str, ...] = ()
     seed: int = 0
     progress: bool = False
@@ -159,7 +162,7 @@ class Tables:
             raise OptionError(message)
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
-        blocks, notes = list[FloatArray](), list[str]()
+        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             if name not in categorical:
@@ -177,6 +180,7 @@ class Tables:
                 notes.append(f"column {name!r} {why}: ignored")
             else:
                 blocks.append(block)
+                sources += [name] * block.shape[1]
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise FeaturesError(message)
@@ -189,6 +193,7 @@ class Tables:
             place=place_of[: ends[0]],
             synthetic=rows[ends[0] : ends[1]],
             columns=names,
+            sources=tuple(sources),
             notes=tuple(notes),
             seed=seed,
             progress=progress,

@@ -346,6 +346,7 @@ def audit_coins(
         options={"sides": request.sides, "prior": describe(chances)},
         warnings=(
             *(count.warnings() if declared else ()),
+            *(count.halved() if declared and getattr(member, "seed", None) is None else ()),
             *delta_warnings(request.claim.delta, attacks.examples),
         ),
         inputs={**attacks.digested, "member": included, **_digested(chances)},
@@ -382,7 +383,11 @@ def audit_tally(tally: Tally, request: OneRunRequest) -> AuditResult:
             _COUNTED,
         ),
         options={"sides": request.sides, "prior": describe(chances), "tally": counted},
-        warnings=(*count.warnings(), *delta_warnings(request.claim.delta, tally.m)),
+        warnings=(
+            *count.warnings(),
+            *count.halved(),
+            *delta_warnings(request.claim.delta, tally.m),
+        ),
         inputs={
             "tally keys": tally.keys,
             "tally examples": tally.examples_at,
