@@ -22,8 +22,6 @@ from leakbound._base.scalars import integer
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["SCHEME", "Purpose", "in_pieces", "permutation", "seed_of"]
-
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
 
@@ -111,8 +109,6 @@ class Purpose(Enum):
     PRINCIPAL_COMPONENTS = "generators/principal-components"
     MIXTURE_FIT = "generators/mixture-fit"
     MIXTURE_SAMPLES = "generators/mixture-samples"
-    DENOISER = "generators/denoiser"
-    DIFFUSION_SAMPLES = "generators/diffusion-samples"
     FOLDER_SAMPLES = "generators/folder-samples"
     LABELS = "generators/labels"
     FILTER_LESSON = "generators/filter-lesson"

@@ -26,8 +26,6 @@ from leakbound.errors import (
     OptionTypeError,
 )
 
-__all__ = ["WatchedOptimizer", "check_optimizer", "number_of_examples"]
-
 PARAMETERS = 4
 """Parameters that a canary's gradient is spread over, so that clipping each by itself shows."""
 _FAR = 1e3

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from leakbound.integrations.opacus import WatchedOptimizer
     from leakbound.results.dp_sgd import Accounted, DPSGDAudit
 
-__all__ = ["DPSGDWatch", "watch_dp_sgd"]
-
 
 def watch_dp_sgd(
     optimizer: Any,

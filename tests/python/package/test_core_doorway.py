@@ -134,7 +134,6 @@ for m in (20, 333, 4000):
         weights = np.arange(m) % 7 + 1
         bounds.append(stats.poisson_binomial_epsilon(m, offsets, beta=beta, weights=weights))
     bounds.append(stats.poisson_binomial_tail(m // 2, shares, log=True))
-    bounds.extend(stats.poisson_binomial_prefix_tails(np.arange(m) // 2, odds, 0.3, log=True))
     bounds.append(stats.poisson_binomial_tail_offsets(m // 3, 250 * np.sign(odds), 380.0, log=True))
 print(json.dumps([_core.simd(), [float(bound) for bound in bounds]]))
 """

@@ -49,7 +49,6 @@ PLANNING = [planning.best_guesses, planning.canaries_needed, planning.ceiling, p
 MEMBERS = [
     generators.chunk_texts,
     generators.feature_extremes,
-    generators.find_duplicates,
 ]
 AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_synthetic, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
@@ -97,10 +96,6 @@ SIGNATURES = {
     simulate.gaussian: "(m, mu, *, seed, k=2)",
     simulate.randomized_response: "(m, epsilon, *, fraction=1.0, delta=0.0, seed)",
     generators.ChowLiuTree: "(*, categorical=(), intervals=24)",
-    generators.Diffusion: (
-        "(*, steps=2000, width=256, blocks=3, components=128, labeler=<factory>, seed=0, "
-        "device='cpu')"
-    ),
     generators.Filtered: "(generator, *, share=0.01, seed=0)",
     generators.FolderOfSamples: "(path, *, labeler=None)",
     generators.GaussianCopula: "(*, categorical=())",
@@ -146,7 +141,6 @@ SIGNATURES = {
     stats.ville_mixture: "(successes, *, beta)",
     stats.equal_level_scan: "(successes, *, beta, alpha0=0.001)",
     stats.union_bound: "(successes, *, beta, grid='all', ratio=1.5)",
-    stats.crossing_probability: "(boundary, p)",
     lb.audit_zero_run: (
         "(scores, member, propensity, *, claim=GaussianDP(delta=0.0), correction='conditional', "
         "confidence=0.95, cuts=None, sides='both', adversary=None, variant='directional', "

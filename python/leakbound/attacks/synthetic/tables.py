@@ -36,8 +36,6 @@ from leakbound.attacks.synthetic.columns import (
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
 from leakbound.errors import FeaturesError, OptionError
 
-__all__ = ["NEIGHBOURS", "Tables"]
-
 NEIGHBOURS = 10
 """Nearest records that attacks look at."""
 ONE_HOT = 8
