@@ -18,7 +18,7 @@ from leakbound.errors import (
 )
 from leakbound.propensity.confidence import ConfidenceSet, balanced
 from leakbound.propensity.form import bet_against_set, products_missing
-from leakbound.validity.nuisance import People, Setting, people
+from validity.nuisance import People, Setting, people
 
 SMALL = Setting(100, 200, 2, 1.0)
 

@@ -11,14 +11,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_zero_run
 from leakbound.claims import Claim, GaussianDP, PureDP
 from leakbound.errors import ClassMissingError, ShapeError
 from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.validity.suite import Case
-from leakbound.validity.trials import ERROR
+from leakbound.validity import Case
+from validity.streams import stream
+from validity.trials import ERROR
 
 __all__ = [
     "KNOWLEDGE",
@@ -167,7 +167,7 @@ class NuisanceTrial:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed."""
-        rng = Purpose.NUISANCE.rng(seed)
+        rng = stream("nuisance", seed)
         game = people(self.setting, rng)
         model = learnt(self.setting, game)
         estimate = model.log_odds(game.features) if isinstance(model, PropensityFit) else None
@@ -228,7 +228,7 @@ _TRUTHS: tuple[tuple[Claim, float, str], ...] = (
 
 
 def nuisance_cases() -> Iterator[Case]:
-    """Yield the cases, 100 games each in long runs, and some in quick ones."""
+    """Yield the cases."""
     for setting in _SETTINGS:
         yield from _of(setting, "both")
     for setting in _VARIED:
@@ -250,6 +250,5 @@ def _of(setting: Setting, sides: SidesChoice, *, together: bool = False) -> Iter
             truth=f"{word}{' together' if together else ''} {setting}",
             error=ERROR,
             trial=trial,
-            quick=4 if setting == Setting(60, 1500, 6, 1.5) and not together else 0,
             long=100,
         )

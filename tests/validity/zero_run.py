@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import Correction, SidesChoice
 from leakbound.audits import audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
-from leakbound.validity.shifted import Leak, Shifted, ShiftedPlay
-from leakbound.validity.suite import COSTLY, DEAR, FUTILE, Case
-from leakbound.validity.trials import ERROR, Cautious, ZeroRun
+from leakbound.validity import Case
+from validity.lengths import COSTLY, DEAR, FUTILE
+from validity.shifted import Leak, Shifted, ShiftedPlay
+from validity.streams import stream
+from validity.trials import ERROR, Cautious, ZeroRun
 
 __all__ = ["FIXED", "FORMS", "OUTSIDE_IN", "M", "leak_of", "zero_run_case", "zero_run_cases"]
 
@@ -31,6 +33,9 @@ FORMS: tuple[tuple[str, Claim, dict[str, Any]], ...] = (
     ("match", GaussianDP(), FIXED),
     ("poisson_binomial", PureDP(), {}),
     ("untampered", ApproxDP(delta=_RARE), FIXED),
+    ("paper", PureDP(), FIXED | {"adversary": "raw"}),
+    ("paper", ApproxDP(delta=_FAILURE), FIXED),
+    ("paper", GaussianDP(), FIXED | {"adversary": "paper_aware"}),
     ("tamper", PureDP(), FIXED),
     ("tamper", ApproxDP(delta=_FAILURE), FIXED),
     ("tamper", GaussianDP(), FIXED),
@@ -46,11 +51,12 @@ def zero_run_cases() -> Iterator[Case]:
     for form in FORMS:
         for sides in ("both", "member"):
             for kind in ("nothing", leak_of(form[1])):
-                game = Shifted(m=M, kind=kind, failure=form[1].delta)
-                yield zero_run_case(form, game, f"shifted-{kind}", sides, quick=40, long=DEAR)
-    yield from _fixed_numbers()
+                game = partial(Shifted, m=M, kind=kind, failure=form[1].delta)
+                for shift, word in ((1.0, ""), (2.0, "-2")):
+                    play, truth = game(shift=shift), f"shifted-{kind}{word}"
+                    yield zero_run_case(form, play, truth, sides, long=DEAR)
     yield from _levels()
-    yield from _one_seed()
+    yield from _in_order()
 
 
 def leak_of(claim: Claim) -> Leak:
@@ -65,14 +71,16 @@ def zero_run_case(
     sides: SidesChoice = "both",
     *,
     cuts: str = "",
-    design: str = "coins",
     over_set: bool = False,
-    quick: int,
+    replicates: int = 0,
     long: int,
 ) -> Case:
     """Return the case of a form of audit on a game."""
     name, claim, options = form
-    asked = {"variant": name} if name == "untampered" else {"correction": name}
+    asked = {
+        "untampered": {"variant": "untampered"},
+        "paper": {"correction": "tamper", "variant": "paper"},
+    }.get(name, {"correction": name})
     return Case(
         audit="zero-run",
         claim=claim.name,
@@ -84,31 +92,27 @@ def zero_run_case(
             ZeroRun(
                 game,
                 claim,
-                asked | {"sides": sides, "design": design} | options,
+                asked | {"sides": sides} | options,
+                replicates,
                 over_set=over_set,
             )
         ),
-        quick=quick,
         long=long,
     )
 
 
 @dataclass(frozen=True)
 class _Sorted:
-    """Whether an audit of rows in the order of their odds, which leak nothing, claims anything.
-
-    One seed serves all games: it must be as good as another.
-    """
+    """Whether an audit of rows in the order of their odds, which leak nothing, claims anything."""
 
     claim: Claim
     correction: Correction
-    audit_seed: int
     first: bool = False
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it, perhaps with members stored first."""
         odds = np.linspace(2.0, -2.0, 400)
-        member = Purpose.SORTED_GAME.rng(seed).random(400) < expit(odds)
+        member = stream("sorted-game", seed).random(400) < expit(odds)
         rows = np.argsort(~member, kind="stable") if self.first else np.arange(400)
         result = audit_zero_run(
             odds[rows],
@@ -120,25 +124,24 @@ class _Sorted:
             cuts=Fixed(100),
             sides="member",
             confidence=1 - ERROR,
-            seed=self.audit_seed,
+            seed=seed,
         )
         return result.bound > 0
 
 
-def _one_seed() -> Iterator[Case]:
-    """Yield cases of one seed for all games, where rows are in the order of their odds."""
-    unlucky: tuple[tuple[Correction, int], ...] = (("match", 17), ("tamper", 10))
-    for correction, seed in unlucky:
+def _in_order() -> Iterator[Case]:
+    """Yield cases where rows are in the order of their odds."""
+    corrections: tuple[Correction, ...] = ("match", "tamper")
+    for correction in corrections:
         for claim in (PureDP(), GaussianDP()):
             yield Case(
                 audit="zero-run",
                 claim=claim.name,
                 cuts=correction,
                 sides="member",
-                truth="rows-by-odds-one-seed",
+                truth="rows-by-odds",
                 error=ERROR,
-                trial=_Sorted(claim, correction, seed),
-                quick=40,
+                trial=_Sorted(claim, correction),
                 long=FUTILE,
             )
     yield Case(
@@ -146,22 +149,11 @@ def _one_seed() -> Iterator[Case]:
         claim=PureDP().name,
         cuts="tamper",
         sides="member",
-        truth="members-first-one-seed",
+        truth="members-first",
         error=ERROR,
-        trial=_Sorted(PureDP(), "tamper", 25, first=True),
-        quick=200,
+        trial=_Sorted(PureDP(), "tamper", first=True),
         long=FUTILE,
     )
-
-
-def _fixed_numbers() -> Iterator[Case]:
-    """Yield cases of as many members as non-members, whose claim is about replacing one."""
-    for form in FORMS:
-        for kind in ("nothing", leak_of(form[1])):
-            game = Shifted(m=2 * M, kind=kind, failure=form[1].delta, design="fixed_size")
-            yield zero_run_case(
-                form, game, f"fixed-size-{kind}", design="fixed_size", quick=20, long=DEAR
-            )
 
 
 def _levels() -> Iterator[Case]:
@@ -177,14 +169,5 @@ def _levels() -> Iterator[Case]:
                     f"shifted-{kind}",
                     sides,
                     cuts=OUTSIDE_IN,
-                    quick=20,
                     long=COSTLY,
                 )
-            yield zero_run_case(
-                ("match", claim, {"derandomize": True}),
-                game,
-                f"shifted-{kind}-of-draws",
-                cuts=OUTSIDE_IN,
-                quick=0,
-                long=FUTILE,
-            )
