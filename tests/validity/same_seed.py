@@ -52,8 +52,8 @@ class Replayed:
 class FewTables:
     """Whether an audit claims leakage of scores in two values that know nothing.
 
-    Members are stored first, and the larger score before the other, so that there are few tables:
-    audits with one seed for all would err on the same ones, and the likeliest may be among them.
+    All that a table can tell is how many members have the larger score. Audits with one seed for
+    all would err on the same tables, and the likeliest may be among them.
     """
 
     audit: Literal["random-split", "one-run", "zero-run"]
