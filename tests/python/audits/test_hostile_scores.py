@@ -7,7 +7,7 @@ import leakbound as lb
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.propensity import LogisticPropensity
 from leakbound.stats import binomial_tail
-from leakbound.validity import cases
+from validity.catalogue import cases
 
 
 def people(

@@ -18,7 +18,8 @@ from leakbound.audits.zero_run.residuals import beyond_features
 from leakbound.audits.zero_run.set_matching import Matching
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.validity.nuisance import (
+from set_search import missed_by_matching, missed_by_offsets
+from validity.nuisance import (
     KNOWLEDGE,
     People,
     Setting,
@@ -27,7 +28,6 @@ from leakbound.validity.nuisance import (
     people,
     response,
 )
-from set_search import missed_by_matching, missed_by_offsets
 
 QUICK = Setting(100, 600, 6, 1.5)
 SEARCHED = (

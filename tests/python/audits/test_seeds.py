@@ -21,8 +21,8 @@ from leakbound.propensity import (
     falsify,
     hold_out,
 )
-from leakbound.validity.same_seed import FEW_TABLES, FewTables
 from leakbound.validity.suite import most_errors
+from validity.same_seed import FEW_TABLES, FewTables
 
 RNG = np.random.default_rng(3)
 MEMBER = RNG.random(300) < 0.5

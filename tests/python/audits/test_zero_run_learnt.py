@@ -26,7 +26,7 @@ from leakbound.propensity import (
     cross_fit,
     products_missing,
 )
-from leakbound.validity.nuisance import (
+from validity.nuisance import (
     CAUCHIT,
     KNOWLEDGE,
     People,

@@ -19,7 +19,7 @@ from leakbound.errors import (
 from leakbound.propensity.confidence import ConfidenceSet, balanced
 from leakbound.propensity.falsification import REFUTED_BELOW
 from leakbound.propensity.form import bet_against_set, link_bent, products_missing
-from leakbound.validity.nuisance import (
+from validity.nuisance import (
     CAUCHIT,
     RIGHT_FORMS,
     FormTrial,

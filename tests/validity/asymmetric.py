@@ -7,16 +7,18 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_one_run, audit_zero_run
 from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import Fixed, ScoreAdaptive, UnionBound
-from leakbound.validity.games import Boundary, Played
-from leakbound.validity.shifted import Shifted
-from leakbound.validity.suite import Case
-from leakbound.validity.trials import ERROR, Stream, ZeroRun
+from leakbound.cuts import Fixed
+from leakbound.validity import Case
+from leakbound.validity.truth import Played
+from validity.games import Boundary
+from validity.lengths import COSTLY, DEAR
+from validity.shifted import Shifted
+from validity.streams import stream
+from validity.trials import ERROR, Stream, ZeroRun
 
 __all__ = ["SHARE", "GivenAway", "Told", "asymmetric_cases", "share_family"]
 
@@ -27,12 +29,7 @@ SHARE = 0.4
 _M = 200
 _FAILURE = 0.02
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
-_FORMS: dict[str, dict[str, Any]] = {
-    "fixed": {"cuts": Fixed(60)},
-    "fixed-recursion": {"cuts": Fixed(60), "test": "recursion"},
-    "geometric": {"cuts": UnionBound(grid="geometric"), "test": "recursion"},
-    "adaptive": {"cuts": ScoreAdaptive([30, 60])},
-}
+_FIXED: dict[str, Any] = {"cuts": Fixed(60)}
 _CORRECTIONS: dict[str, dict[str, Any]] = {
     "match": {"correction": "match", "adversary": "raw"},
     "tamper": {"correction": "tamper", "adversary": "raw"},
@@ -72,7 +69,7 @@ class GivenAway:
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed; its ε is infinite."""
-        rng = Purpose.GIVEN_AWAY.rng(seed)
+        rng = stream("given-away", seed)
         member = rng.random(self.m) < 0.5
         return Played(_scores(self.told, member, rng), member, math.inf)
 
@@ -92,7 +89,7 @@ class _Asymmetric:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
-        rng = Purpose.ASYMMETRIC.rng(seed)
+        rng = stream("asymmetric", seed)
         propensity = 0.3 + 0.4 * rng.random(_M) if self.shift else np.full(_M, 0.5)
         member = rng.random(_M) < propensity
         scores = _scores(self.told, member, rng)
@@ -114,13 +111,11 @@ def asymmetric_cases() -> Iterator[Case]:
     for told in ("members", "non-members"):
         for sides in _SIDES:
             row: dict[str, Any] = {"claim": "share", "sides": sides, "truth": f"{told}-told"}
-            counts: dict[str, Any] = {"error": ERROR, "quick": 40, "long": 2000}
-            for cuts, options in _FORMS.items():
-                trial = _Asymmetric(told, sides, options=options)
-                yield Case(audit="one-run", cuts=cuts, trial=trial, **row, **counts)
+            counts: dict[str, Any] = {"error": ERROR, "long": COSTLY}
+            trial = _Asymmetric(told, sides, options=_FIXED)
+            yield Case(audit="one-run", cuts="fixed", trial=trial, **row, **counts)
             for cuts, options in _CORRECTIONS.items():
-                fixed = {"cuts": Fixed(60), "test": "recursion"}
-                trial = _Asymmetric(told, sides, shift=True, options=options | fixed)
+                trial = _Asymmetric(told, sides, shift=True, options=options | _FIXED)
                 yield Case(audit="zero-run", cuts=cuts, trial=trial, **row, **counts)
     yield from _failing()
     yield from _tied()
@@ -128,21 +123,19 @@ def asymmetric_cases() -> Iterator[Case]:
 
 def _failing() -> Iterator[Case]:
     claim = ApproxDP(delta=_FAILURE)
-    for variant in ("directional", "symmetric"):
-        for sides in _SIDES:
-            options = {"correction": "tamper", "variant": variant, "sides": sides}
-            game = Shifted(m=_M, kind="response", shift=1.5, failure=_FAILURE)
-            yield Case(
-                audit="zero-run",
-                claim=claim.name,
-                cuts=f"tamper-{variant}",
-                sides=sides,
-                truth="shifted-failures",
-                error=ERROR,
-                trial=ZeroRun(game, claim, options | {"cuts": Fixed(60)}),
-                quick=40,
-                long=2000,
-            )
+    for sides in _SIDES:
+        options = {"correction": "tamper", "sides": sides, "cuts": Fixed(60)}
+        game = Shifted(m=_M, kind="response", shift=1.5, failure=_FAILURE)
+        yield Case(
+            audit="zero-run",
+            claim=claim.name,
+            cuts="tamper",
+            sides=sides,
+            truth="shifted-failures",
+            error=ERROR,
+            trial=ZeroRun(game, claim, options),
+            long=DEAR,
+        )
 
 
 def _tied() -> Iterator[Case]:
@@ -156,6 +149,5 @@ def _tied() -> Iterator[Case]:
                 truth=f"p={p:g},tied",
                 error=ERROR,
                 trial=Stream(Boundary(m=30, p=p, tied=True), sides),
-                quick=100,
-                long=5000,
+                long=COSTLY,
             )

@@ -7,17 +7,18 @@ from functools import partial
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.attacks.synthetic import Tables, density_ratio
 from leakbound.audits import audit_one_run, audit_synthetic
 from leakbound.errors import AbstentionError
 from leakbound.results import AuditResult
-from leakbound.validity.designs import Missed
-from leakbound.validity.suite import COSTLY, FUTILE, Case
-from leakbound.validity.trials import ERROR
+from leakbound.validity import Case
+from validity.designs import Missed
+from validity.lengths import COSTLY, FUTILE
+from validity.streams import stream
+from validity.trials import ERROR
 
-__all__ = ["synthetic_cases"]
+__all__ = ["Innocent", "Responses", "synthetic_cases"]
 
 _CONFIDENCE = 1 - ERROR
 _ATTACKS = ("attribution", "local_likelihood", "density_ratio")
@@ -26,11 +27,11 @@ _MISSES = 0.05
 
 
 def _rng(seed: int) -> np.random.Generator:
-    return Purpose.SYNTHETIC_GAME.rng(seed)
+    return stream("synthetic-game", seed)
 
 
 @dataclass(frozen=True)
-class _Responses:
+class Responses:
     """A generator that shows one record of each public pair: the member's, as ε allows.
 
     Of each pair one record is trained on. To replace it by the other changes the odds of what is
@@ -40,6 +41,7 @@ class _Responses:
     epsilon: float
     pairs: int = 60
     blur: float = 0.0
+    error: float = ERROR
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed, and say whether the audit claims more than ε."""
@@ -59,7 +61,7 @@ class _Responses:
                 _with_pair(made, pair[shown]),
                 attacks=_ATTACKS,
                 strata="pair",
-                confidence=_CONFIDENCE,
+                confidence=1 - self.error,
                 seed=seed,
                 challenge=False,
                 progress=False,
@@ -75,11 +77,12 @@ def _with_pair(values: FloatArray, pair: FloatArray) -> dict[str, FloatArray]:
 
 
 @dataclass(frozen=True)
-class _Innocent:
+class Innocent:
     """A generator that never saw the records, which were split at random."""
 
     share: float
     ties: bool = False
+    error: float = ERROR
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed, and say whether the audit claims leakage."""
@@ -90,7 +93,7 @@ class _Innocent:
                 records[~member],
                 made,
                 attacks=_ATTACKS,
-                confidence=_CONFIDENCE,
+                confidence=1 - self.error,
                 seed=seed,
                 challenge=False,
                 progress=False,
@@ -138,15 +141,13 @@ def _holdout_declared(seed: int) -> AuditResult:
 
 def synthetic_cases() -> Iterator[Case]:
     """Yield the rows of synthetic data."""
-    row = partial(
-        Case, audit="synthetic", claim="pure DP", cuts="kl", sides="pairs", error=ERROR, quick=100
-    )
+    row = partial(Case, audit="synthetic", claim="pure DP", cuts="kl", sides="pairs", error=ERROR)
     for epsilon in (0.0, 1.0, 2.0):
-        yield row(truth=f"responses,ε={epsilon:g}", trial=_Responses(epsilon), long=COSTLY)
-    yield row(truth="blurred,ε=1", trial=_Responses(1.0, blur=0.05), long=COSTLY)
+        yield row(truth=f"responses,ε={epsilon:g}", trial=Responses(epsilon), long=COSTLY)
+    yield row(truth="blurred,ε=1", trial=Responses(1.0, blur=0.05), long=COSTLY)
     for share in (0.5, 0.8):
-        yield row(truth=f"innocent,{share:g}", trial=_Innocent(share), long=COSTLY)
-    yield row(truth="innocent,ties", trial=_Innocent(0.5, ties=True), long=COSTLY)
+        yield row(truth=f"innocent,{share:g}", trial=Innocent(share), long=COSTLY)
+    yield row(truth="innocent,ties", trial=Innocent(0.5, ties=True), long=COSTLY)
     yield Case(
         audit="wrong design",
         claim="pure DP",
@@ -154,7 +155,6 @@ def synthetic_cases() -> Iterator[Case]:
         sides="pairs",
         truth="holdout-as-reference",
         error=_MISSES,
-        counted="misses",
         trial=Missed(_holdout_declared, "ReferenceTableError"),
         quick=20,
         long=COSTLY,

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples
-from leakbound.validity.suite import COSTLY, Case
-from leakbound.validity.trials import ERROR
+from leakbound.validity import Case
+from validity.lengths import COSTLY
+from validity.streams import stream
+from validity.trials import ERROR
 
 __all__ = ["PoissonBatches", "dp_sgd_cases"]
 
@@ -40,7 +41,7 @@ class PoissonBatches:
             released=np.zeros((steps, 2), dtype=np.float32),
             noise_multipliers=np.ones(steps),
             planned_noise=1.0,
-            batch_sizes=Purpose.POISSON_BATCHES.rng(seed).binomial(size, self.rate, size=steps),
+            batch_sizes=stream("poisson-batches", seed).binomial(size, self.rate, size=steps),
         )
         inferred = possible_examples(int(size * self.rate), self.stated)
         examples = (size, size) if self.known else inferred
@@ -67,6 +68,5 @@ def dp_sgd_cases() -> Iterator[Case]:
             truth=f"N={trial.examples},q={trial.rate:g},T={trial.batches},{known}",
             error=ERROR,
             trial=trial,
-            quick=20,
             long=COSTLY,
         )

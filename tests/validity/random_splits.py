@@ -3,13 +3,12 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import audit_one_run
 from leakbound.audits.engine.pairs import Pairs
@@ -17,20 +16,18 @@ from leakbound.audits.engine.ranking import audit_scores
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
-    EqualLevelScan,
     Fixed,
     KLScan,
-    ScoreAdaptive,
-    Split,
     UnionBound,
-    VilleMixture,
 )
 from leakbound.results import AuditResult
-from leakbound.validity.designs import Missed
-from leakbound.validity.suite import COSTLY, DEAR, FUTILE, MODERATE, Case
-from leakbound.validity.trials import ERROR
+from leakbound.validity import Case
+from validity.designs import Missed
+from validity.lengths import COSTLY, DEAR, FUTILE, MODERATE
+from validity.streams import stream
+from validity.trials import ERROR
 
-__all__ = ["SplitGame", "split_cases"]
+__all__ = ["Split", "SplitGame", "split_cases"]
 
 _CONFIDENCE = 1 - ERROR
 _EPSILON = 1.5
@@ -43,7 +40,7 @@ Design: TypeAlias = Literal["plain", "stratified", "grouped"]
 
 
 def _rng(seed: int) -> np.random.Generator:
-    return Purpose.SPLIT_GAME.rng(seed)
+    return stream("split-game", seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +107,13 @@ class SplitGame:
 
 
 @dataclass(frozen=True)
-class _FalseClaim:
+class Split:
     """Whether an audit of a random split claims more than the truth."""
 
     game: SplitGame
     claim: Claim
     cuts: CutPolicy | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    error: float = ERROR
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
@@ -126,11 +123,10 @@ class _FalseClaim:
             member,
             claim=self.claim,
             cuts=self.cuts,
-            confidence=_CONFIDENCE,
+            confidence=1 - self.error,
             design="random_split",
             seed=2 * seed + 1,
             **design,
-            **self.options,
         )
         return result.bound > self.game.truth(self.claim)
 
@@ -235,11 +231,8 @@ def _nearest(scores: FloatArray, members: IntArray, others: IntArray) -> tuple[I
 def _policies(pairs: int) -> dict[str, CutPolicy | None]:
     return {
         "planned": None,
-        "equal-level": EqualLevelScan(),
         "union": UnionBound(),
         "fixed": Fixed(pairs // 2),
-        "split": Split(),
-        "ville": VilleMixture(),
     }
 
 
@@ -248,25 +241,25 @@ _SHARES = {"50/50": (80, 80), "80/20": (320, 80), "93/7": (930, 70), "20/80": (8
 
 def _valid() -> Iterator[Case]:
     """Yield the rows of valid audits at the boundary."""
-    row = partial(Case, audit="random-split", sides="pairs", error=ERROR, quick=40, long=MODERATE)
+    row = partial(Case, audit="random-split", sides="pairs", error=ERROR, long=MODERATE)
     pure: tuple[Mechanism, ...] = ("noise", "response", "tied")
     for shares, (members, others) in _SHARES.items():
         for mechanism in pure:
             game = SplitGame(members=members, others=others, mechanism=mechanism)
-            trial = _FalseClaim(game, PureDP())
+            trial = Split(game, PureDP())
             yield row(claim="pure DP", cuts="planned", truth=f"{mechanism}-{shares}", trial=trial)
     for cuts, policy in list(_policies(80).items())[1:]:
         for mechanism in ("response", "tied"):
             game = SplitGame(members=320, others=80, mechanism=mechanism)
-            trial = _FalseClaim(game, PureDP(), policy)
+            trial = Split(game, PureDP(), policy)
             yield row(claim="pure DP", cuts=cuts, truth=f"{mechanism}-80/20", trial=trial)
     designs: tuple[Design, ...] = ("stratified", "grouped")
     for design in designs:
         for mechanism in pure:
             game = SplitGame(members=200, others=90, mechanism=mechanism, design=design)
-            trial = _FalseClaim(game, PureDP())
+            trial = Split(game, PureDP())
             yield row(claim="pure DP", cuts="planned", truth=f"{mechanism}-{design}", trial=trial)
-    fixed, kl, adaptive = Fixed(30), KLScan(min_guesses=20), ScoreAdaptive([20, 60])
+    fixed, kl = Fixed(30), KLScan(min_guesses=20)
     rows: tuple[tuple[str, Claim, Mechanism, dict[str, CutPolicy | None]], ...] = (
         (
             "approx DP",
@@ -278,7 +271,7 @@ def _valid() -> Iterator[Case]:
             "gaussian DP",
             GaussianDP(),
             "gaussian",
-            {"planned": None, "fixed": fixed, "adaptive": adaptive},
+            {"planned": None, "fixed": fixed},
         ),
         ("laplace DP", LaplaceDP(), "tied", {"fixed": fixed}),
     )
@@ -286,7 +279,7 @@ def _valid() -> Iterator[Case]:
         for (cuts, policy), share in itertools.product(policies.items(), ("50/50", "80/20")):
             members, others = {"50/50": (120, 120), "80/20": (480, 120)}[share]
             game = SplitGame(members=members, others=others, mechanism=mechanism)
-            trial = _FalseClaim(game, claim, policy)
+            trial = Split(game, claim, policy)
             yield row(claim=name, cuts=cuts, truth=f"{mechanism}-{share}", trial=trial, long=DEAR)
 
 
@@ -311,7 +304,6 @@ def split_cases() -> Iterator[Case]:
         cuts="planned",
         sides="pairs",
         error=ERROR,
-        quick=40,
         long=FUTILE,
     )
     across = partial(_across_strata, declared=False)
@@ -323,14 +315,14 @@ def split_cases() -> Iterator[Case]:
     yield trap(
         truth="best-of-20-checkpoints",
         trial=_Claims(partial(_selected, untouched=False)),
-        quick=200,
+        quick=0,
     )
     yield sound(
         truth="best-of-20-checkpoints-untouched",
         trial=_Claims(partial(_selected, untouched=True)),
     )
     yield trap(truth="pairs-by-rank", trial=_Matched("rank"))
-    yield trap(truth="pairs-nearest", trial=_Matched("nearest"))
+    yield trap(truth="pairs-nearest", trial=_Matched("nearest"), quick=0)
     yield sound(truth="pairs-at-random", trial=_Matched("random"))
     yield Case(
         audit="wrong design",
@@ -340,7 +332,6 @@ def split_cases() -> Iterator[Case]:
         truth="split-by-time-with-features",
         error=_MISSES,
         trial=Missed(partial(_sorted, features=True)),
-        counted="misses",
         quick=10,
         long=COSTLY,
     )

@@ -9,13 +9,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.claims import PureDP
 from leakbound.cuts import Fixed
-from leakbound.validity.shifted import Leak, ShiftedGame
-from leakbound.validity.suite import DEAR, Case
-from leakbound.validity.zero_run import FORMS, leak_of, zero_run_case
+from leakbound.validity import Case
+from validity.lengths import DEAR
+from validity.shifted import Leak, ShiftedGame
+from validity.streams import stream
+from validity.zero_run import FORMS, leak_of, zero_run_case
 
 __all__ = ["Informed", "attacker_cases"]
 
@@ -44,7 +45,7 @@ class Informed:
 
     def __call__(self, *, seed: int) -> ShiftedGame:
         """Play the game of a seed."""
-        rng = Purpose.KNOWING_ATTACKER.rng(seed)
+        rng = stream("knowing-attacker", seed)
         features = rng.normal(size=(self.m, self.d))
         odds = self._odds(features)
         member = rng.random(self.m) < expit(odds)
@@ -89,7 +90,7 @@ def attacker_cases() -> Iterator[Case]:
         knowing = partial(Informed, m=_M, kind="nothing", spread=2.0)
         best = partial(Informed, m=_M, knows="posterior", kind=leak_of(claim), failure=claim.delta)
         for sides in ("both", "member"):
-            row = partial(zero_run_case, sides=sides, quick=20, long=DEAR)
+            row = partial(zero_run_case, sides=sides, long=DEAR)
             for knows in ("odds", "noisy-odds", "minus-odds", "curved"):
                 yield row(form, knowing(knows=knows), f"knows-{knows}")
             yield row(raw, best(), "knows-posterior")
@@ -100,7 +101,7 @@ def attacker_cases() -> Iterator[Case]:
         if not claim.delta:
             for d in (1, 10, 100):
                 game = Informed(m=_M, knows="noisy-odds", kind="nothing", d=d)
-                yield zero_run_case(form, game, f"d={d}", quick=20, long=DEAR)
+                yield zero_run_case(form, game, f"d={d}", long=DEAR)
     fixed = "poisson_binomial", PureDP(), {"cuts": Fixed(25), "adversary": "raw"}
     certain = Informed(m=_M, knows="posterior", kind="response", odds="two", spread=10.0)
-    yield zero_run_case(fixed, certain, "λ=±10,fixed", quick=20, long=DEAR)
+    yield zero_run_case(fixed, certain, "λ=±10,fixed", long=DEAR)

@@ -1,70 +1,25 @@
 """Games at the boundary of a claim, and traps, beside those of `leakbound.simulate`."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from leakbound._base.odds import logit
-from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray
-from leakbound._base.validation import check_scores
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound.validity.truth import Audited, Play, Played
+from validity.streams import stream
 
 __all__ = [
-    "Attack",
     "Attacks",
-    "Audited",
     "Boundary",
     "LaplaceNoise",
     "Looks",
-    "Play",
-    "Played",
     "Rankings",
     "Response",
-    "UserGame",
     "reports",
     "two_rankings",
 ]
-
-Attack: TypeAlias = Callable[[BoolArray, int], ArrayInput]
-"""From membership and a seed to scores."""
-
-
-class Audited(Protocol):
-    """What a case needs of a game."""
-
-    @property
-    def scores(self) -> FloatArray:
-        """Scores of the examples."""
-
-    @property
-    def member(self) -> BoolArray:
-        """Membership of the examples."""
-
-    def epsilon(self, delta: float, /) -> float:
-        """Return the ε that no bound at δ may exceed."""
-
-
-class Play(Protocol):
-    """Something that plays the game of a seed."""
-
-    def __call__(self, *, seed: int) -> Audited:
-        """Play the game of a seed."""
-
-
-@dataclass(frozen=True)
-class Played:
-    """A game that was played, and the leakage it has."""
-
-    scores: FloatArray
-    member: BoolArray
-    truth: float
-
-    def epsilon(self, _delta: float, /) -> float:
-        """Return the truth at any δ."""
-        return self.truth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +36,7 @@ class Boundary:
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed."""
-        rng = Purpose.SIGNED_GUESSES.rng(seed)
+        rng = stream("signed-guesses", seed)
         size = np.ceil(6 * rng.random(self.m)) if self.tied else 1 - rng.random(self.m)
         right = rng.random(self.m) < self.p
         if self.wavering:
@@ -100,7 +55,7 @@ class Boundary:
 
 def _sureness(seed: int, attacks: int, examples: int) -> FloatArray:
     """Return how sure attacks are of their guesses: a number in (0, 1], by chance."""
-    return 1 - Purpose.SURENESS.rng(seed).random((attacks, examples))
+    return 1 - stream("sureness", seed).random((attacks, examples))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +114,7 @@ class Response:
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed."""
-        rng = Purpose.PRIOR_GAME.rng(seed)
+        rng = stream("prior-game", seed)
         member = rng.random(self.m) < self.prior
         return Played(reports(rng, member, self.epsilon), member, self.epsilon)
 
@@ -182,7 +137,7 @@ class LaplaceNoise:
 
     def __call__(self, *, seed: int) -> _Laplace:
         """Play the game of a seed."""
-        rng = Purpose.LAPLACE_GAME.rng(seed)
+        rng = stream("laplace-game", seed)
         member = rng.random(self.m) < 0.5
         return _Laplace(member + rng.laplace(size=self.m), member)
 
@@ -193,29 +148,13 @@ def reports(rng: np.random.Generator, member: BoolArray, epsilon: float) -> Floa
     return np.where(member == honest, 1, -1) * (1 - rng.random(member.size))
 
 
-@dataclass(frozen=True, kw_only=True)
-class UserGame:
-    """A game with a user's own attack, on coins that the suite tosses."""
-
-    attack: Attack
-    m: int
-    truth: float
-
-    def __call__(self, *, seed: int) -> Played:
-        """Play the game of a seed."""
-        rng = Purpose.USER_GAME.rng(seed)
-        member = rng.random(self.m) < 0.5
-        scores = check_scores(self.attack(member.copy(), int(rng.integers(2**32))), "attack(…)")
-        return Played(scores, member, self.truth)
-
-
 Rankings = tuple[FloatArray, FloatArray, BoolArray]
 """Scores of a baseline, scores of an attack, and who is a member."""
 
 
 def two_rankings(m: int, baseline: float, attack: float, seed: int) -> Rankings:
     """Draw a game whose c and c + ε are exactly the log-odds of two probabilities."""
-    rng = Purpose.TWO_RANKINGS.rng(seed)
+    rng = stream("two-rankings", seed)
     member = rng.random(m) < 0.5
 
     def scores(p: float) -> FloatArray:

@@ -8,14 +8,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.odds import logit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import OneRunStream, audit_panoramia
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, EqualLevelScan, Fixed, KLScan, Split, UnionBound, VilleMixture
-from leakbound.validity.games import Played
-from leakbound.validity.suite import COSTLY, DEAR, MODERATE, Case
-from leakbound.validity.trials import ERROR, Cautious, OneRun
+from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
+from leakbound.validity import Case
+from leakbound.validity.truth import Played
+from validity.lengths import COSTLY, DEAR, MODERATE
+from validity.streams import stream
+from validity.trials import ERROR, Cautious, OneRun
 
 __all__ = ["Coarse", "CoarsePairs", "CoarseStream", "coarse_cases"]
 
@@ -50,7 +51,7 @@ class Coarse:
 
     def __call__(self, *, seed: int) -> Played:
         """Play the game of a seed."""
-        rng = Purpose.COARSE_REPORTS.rng(seed)
+        rng = stream("coarse-reports", seed)
         member = rng.random(self.m) < self.prior
         right = rng.random(self.m) < 1 / (1 + np.exp(-self.epsilon))
         right |= rng.random(self.m) < self.told
@@ -73,7 +74,7 @@ class CoarsePairs:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
-        rng = Purpose.COARSE_PAIRS.rng(seed)
+        rng = stream("coarse-pairs", seed)
         member = rng.random(self.m) < 0.5
         missed = member & (rng.random(self.m) < self.missed)
         told = missed | (member & (rng.random(self.m) < self.failure))
@@ -139,20 +140,12 @@ def coarse_cases() -> Iterator[Case]:
 def _policies(m: int) -> Iterator[tuple[str, Claim, CutPolicy | None]]:
     half = Fixed((m + 1) // 2)
     yield "kl", PureDP(), KLScan()
-    yield "equal-level", PureDP(), EqualLevelScan()
     yield "union", PureDP(), UnionBound()
     yield "fixed", PureDP(), half
-    yield "ville", PureDP(), VilleMixture()
-    if m >= _LEAST_SPLIT:
-        yield "split", PureDP(), Split()
     yield "planned", ApproxDP(delta=_DELTA), None
     yield "union", ApproxDP(delta=_DELTA), UnionBound()
     yield "planned", GaussianDP(), None
     yield "fixed", GaussianDP(), half
-
-
-_LEAST_SPLIT = 4
-"""Examples that have two parts of two."""
 
 
 def _one_run(truth: str, m: int, values: Values, sides: SidesChoice) -> Iterator[Case]:
@@ -174,7 +167,7 @@ def _row(audit: str, claim: str, cuts: str, sides: str, truth: str, trial: Any, 
         truth=truth,
         error=ERROR,
         trial=trial,
-        **{"quick": 30, **how},
+        **how,
     )
 
 
@@ -195,7 +188,7 @@ def _streams(sides: SidesChoice) -> Iterator[Case]:
     for size, batches in ((1, 60), (2, 60), (5, 24), (30, 6)):
         game = Coarse(m=size, values="4", epsilon=1.0)
         truth, trial = f"batches-of-{size}", CoarseStream(game, sides, batches)
-        yield _row("stream", "pure DP", "ville", sides, truth, trial, quick=20, long=COSTLY)
+        yield _row("stream", "pure DP", "ville", sides, truth, trial, long=COSTLY)
 
 
 def _panoramia() -> Iterator[Case]:

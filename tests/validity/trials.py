@@ -1,29 +1,21 @@
-"""Trials: one game, one audit, and whether it claimed more than the truth.
-
-The public names are those of `leakbound.validity`.
-"""
+"""Trials: one game, one audit, and whether it claimed more than the truth."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, SidesChoice
-from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
-from leakbound.claims import FAMILIES, Claim
+from leakbound.audits import OneRunStream, audit_panoramia, audit_zero_run
+from leakbound.claims import Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-from leakbound.validity.games import Audited, Play, Rankings, two_rankings
-from leakbound.validity.shifted import ShiftedGame, ShiftedPlay
+from leakbound.results import PanoramiaResult, ZeroRunResult
+from leakbound.validity.truth import ERROR, OneRun, Play
+from validity.games import Rankings, two_rankings
+from validity.shifted import ShiftedGame, ShiftedPlay
 
-__all__ = ["ERROR", "Cautious", "OneRun", "OneRunClaims", "Panoramia", "Stream", "ZeroRun"]
-
-ERROR = 0.1
-"""Share of false claims that every audit here may make."""
-
-_SMALL_DELTA = 1e-5
-"""δ at which curves of a family are compared with the truth."""
+__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
 
 
 @dataclass(frozen=True)
@@ -40,62 +32,6 @@ class Cautious:
             return False
 
 
-def _exceeds(result: AuditResult, claim: Claim, game: Audited) -> bool:
-    """Return whether a bound is above the truth, at the claim's δ, for a family at a small one."""
-    delta = _SMALL_DELTA if isinstance(claim, FAMILIES) else claim.delta
-    return result.epsilon(delta) > game.epsilon(delta)
-
-
-@dataclass(frozen=True)
-class OneRun:
-    """Whether an audit of one run claims more than the truth."""
-
-    play: Play
-    claim: Claim
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __call__(self, seed: int) -> bool:
-        """Play the game of a seed and audit it."""
-        game, result = self.outcome(seed)
-        return _exceeds(result, self.claim, game)
-
-    def outcome(self, seed: int) -> tuple[Audited, AuditResult]:
-        """Return the game of a seed and the result of its audit."""
-        game = self.play(seed=2 * seed)
-        result = audit_one_run(
-            game.scores,
-            game.member,
-            claim=self.claim,
-            confidence=1 - ERROR,
-            seed=2 * seed + 1,
-            **self.options,
-        )
-        return game, result
-
-
-@dataclass(frozen=True)
-class OneRunClaims:
-    """Whether any of several claims about one run says more than the truth."""
-
-    play: Play
-    claims: tuple[Claim, ...]
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __call__(self, seed: int) -> bool:
-        """Play the game of a seed and audit it."""
-        game = self.play(seed=2 * seed)
-        results = audit_one_run(
-            game.scores,
-            game.member,
-            claim=self.claims,
-            confidence=1 - ERROR,
-            seed=2 * seed + 1,
-            **self.options,
-        )
-        pairs = zip(results, self.claims, strict=True)
-        return any(_exceeds(result, claim, game) for result, claim in pairs)
-
-
 @dataclass(frozen=True)
 class Stream:
     """Whether a stream's bound is above the truth at any time: after any of its batches."""
@@ -103,10 +39,11 @@ class Stream:
     play: Play
     sides: SidesChoice
     batches: int = 8
+    error: float = ERROR
 
     def __call__(self, seed: int) -> bool:
         """Play the batches of a seed, and look after each."""
-        stream = OneRunStream(confidence=1 - ERROR, sides=self.sides)
+        stream = OneRunStream(confidence=1 - self.error, sides=self.sides)
         for number in range(self.batches):
             batch = self.play(seed=self.batches * seed + number)
             if stream.update(batch.scores, batch.member).bound > batch.epsilon(0.0):
@@ -122,6 +59,7 @@ class Panoramia:
     attack: float
     epsilon: float | None
     options: dict[str, Any]
+    error: float = ERROR
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
@@ -135,7 +73,8 @@ class Panoramia:
     def outcome(self, seed: int) -> tuple[Rankings, PanoramiaResult]:
         """Return the rankings of a seed and the result of comparing them."""
         game = two_rankings(150, self.baseline, self.attack, 2 * seed)
-        result = audit_panoramia(*game, confidence=1 - ERROR, seed=2 * seed + 1, **self.options)
+        how = {"confidence": 1 - self.error, "seed": 2 * seed + 1, **self.options}
+        result = audit_panoramia(*game, **how)
         return game, result
 
 
@@ -149,6 +88,7 @@ class ZeroRun:
     replicates: int = 0
     platt: bool = True
     over_set: bool = False
+    error: float = ERROR
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
@@ -171,7 +111,7 @@ class ZeroRun:
             game.member,
             propensity,
             claim=self.claim,
-            confidence=1 - ERROR,
+            confidence=1 - self.error,
             seed=2 * seed + 1,
             **options,
         )

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from leakbound.claims import GaussianDP, PureDP
-from leakbound.validity.shifted import Leak, NoisySums, Shifted, ShiftedPlay
-from leakbound.validity.suite import COSTLY, Case
-from leakbound.validity.zero_run import FIXED, FORMS, OUTSIDE_IN, M, leak_of, zero_run_case
+from leakbound.validity import Case
+from validity.lengths import COSTLY
+from validity.shifted import Leak, NoisySums, Shifted, ShiftedPlay
+from validity.zero_run import FIXED, FORMS, OUTSIDE_IN, M, leak_of, zero_run_case
 
 __all__ = ["learnt_cases"]
 
@@ -20,15 +21,15 @@ _GAMES = 200
 
 
 def learnt_cases() -> Iterator[Case]:
-    """Yield cases of learnt log-odds: some quick, some at every shift."""
+    """Yield cases of learnt log-odds: at every shift."""
     for name, claim, _ in FORMS:
-        if name == "untampered":
+        if name in {"untampered", "paper"}:
             continue
         form = name, claim, FIXED
         game = partial(Shifted, m=M, failure=claim.delta, holdout=_HELD_OUT)
         kinds: dict[str, Leak] = {"nothing": "nothing", "leaks": leak_of(claim)}
         nothing = game(kind="nothing")
-        yield zero_run_case(form, nothing, "learnt-nothing", over_set=True, quick=25, long=COSTLY)
+        yield zero_run_case(form, nothing, "learnt-nothing", over_set=True, long=COSTLY)
         for shift, ratio in zip(_SHIFTS, _RATIOS, strict=True):
             plays: dict[str, ShiftedPlay] = {
                 f"learnt-{kind}-{shift:g}": game(kind=leak, shift=shift)
@@ -38,8 +39,9 @@ def learnt_cases() -> Iterator[Case]:
                 sums = NoisySums(m=M, ratio=ratio, holdout=_HELD_OUT)
                 plays[f"learnt-noisy-sum-{ratio:g}"] = sums
             for truth, play in plays.items():
-                yield zero_run_case(form, play, truth, over_set=True, quick=0, long=_GAMES)
+                yield zero_run_case(form, play, truth, over_set=True, long=_GAMES)
     yield from _levels()
+    yield from _bootstrapped()
 
 
 def _levels() -> Iterator[Case]:
@@ -57,6 +59,18 @@ def _levels() -> Iterator[Case]:
                     f"learnt-{kind}-{shift:g}",
                     cuts=OUTSIDE_IN,
                     over_set=True,
-                    quick=5 if shift == 1 else 0,
                     long=_GAMES,
                 )
+
+
+def _bootstrapped() -> Iterator[Case]:
+    """Yield cases of the bootstrap, which is there to explore, at the paper's K = 600."""
+    for form in (
+        ("match", GaussianDP(), FIXED),
+        ("tamper", GaussianDP(), FIXED),
+        ("poisson_binomial", PureDP(), FIXED),
+    ):
+        for kind in ("nothing", leak_of(form[1])):
+            game = Shifted(m=2 * M, kind=kind, holdout=2 * M)
+            truth = f"bootstrap-{kind}"
+            yield zero_run_case(form, game, truth, replicates=600, long=COSTLY)

@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.odds import expit, logit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_zero_run
 from leakbound.claims import Claim, GaussianDP, PureDP
@@ -26,8 +25,10 @@ from leakbound.propensity import (
     products_missing,
 )
 from leakbound.propensity.falsification import REFUTED_BELOW
-from leakbound.validity.suite import COSTLY, Case
-from leakbound.validity.trials import ERROR
+from leakbound.validity import Case
+from validity.lengths import COSTLY
+from validity.streams import stream
+from validity.trials import ERROR
 
 __all__ = [
     "CAUCHIT",
@@ -143,7 +144,7 @@ def people(setting: Setting, rng: np.random.Generator) -> People:
 
 def _game(setting: Setting, seed: int) -> tuple[People, np.random.Generator]:
     """Play the game of a seed, and return its stream."""
-    rng = Purpose.NUISANCE.rng(seed)
+    rng = stream("nuisance", seed)
     return people(setting, rng), rng
 
 
@@ -300,7 +301,7 @@ _TRUTHS: tuple[tuple[Claim, float, str], ...] = (
 
 
 def nuisance_cases() -> Iterator[Case]:
-    """Yield the cases, 100 games each in long runs, and some in quick ones."""
+    """Yield the cases."""
     for setting in _SETTINGS:
         yield from _of(setting, "both")
     for setting in _VARIED:
@@ -320,15 +321,12 @@ def _of_forms() -> Iterator[Case]:
                 truth=str(setting),
                 error=REFUTED_BELOW,
                 trial=FormTrial(setting=setting, test=test),
-                quick=20 if setting.audited < 10_000 else 0,
             )
     yield row(
         cuts="link_bent",
         truth=str(CAUCHIT),
         error=_UNSEEN,
         trial=FormTrial(setting=CAUCHIT, test=link_bent),
-        counted="misses",
-        quick=20,
     )
 
 
@@ -346,6 +344,5 @@ def _of(setting: Setting, sides: SidesChoice, *, together: bool = False) -> Iter
             truth=f"{word}{' together' if together else ''} {setting}",
             error=ERROR,
             trial=trial,
-            quick=4 if setting == Setting(60, 1500, 6, 1.5) and not together else 0,
             long=100,
         )

@@ -7,10 +7,10 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
-from leakbound._base.types import BoolArray, FloatArray, ZeroRunDesign
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.simulate import noisy_sum
-from leakbound.validity.games import reports
+from validity.games import reports
+from validity.streams import stream
 
 __all__ = ["Leak", "NoisySums", "Shifted", "ShiftedGame", "ShiftedPlay"]
 
@@ -19,8 +19,6 @@ Leak: TypeAlias = Literal["nothing", "response", "gaussian"]
 
 _DIRECTION = np.array([0.8, -0.5, 0.3]) / math.sqrt(0.98)
 """Which of three features tell of membership."""
-_CANDIDATES = 4
-"""Candidates for each place, where numbers are fixed; their kinds are about equally many."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +49,12 @@ class Shifted:
     kind: Leak
     shift: float = 1.0
     failure: float = 0.0
-    design: ZeroRunDesign = "coins"
     holdout: int = 0
 
     def __call__(self, *, seed: int) -> ShiftedGame:
         """Play the game of a seed."""
-        rng = Purpose.SHIFTED_GAME.rng(seed)
-        fixed = self.design == "fixed_size"
-        features, member = self._people(rng, _CANDIDATES * self.m if fixed else self.m)
-        if fixed:
-            half = self.m // 2
-            rows = [np.flatnonzero(member == kind)[:half] for kind in (True, False)]
-            chosen = rng.permutation(np.concatenate(rows))
-            features, member = features[chosen], member[chosen]
+        rng = stream("shifted-game", seed)
+        features, member = self._people(rng, self.m)
         others, joined = self._people(rng, self.holdout)
         odds = self.shift * (features @ _DIRECTION)
         scores, truth = odds, 0.0
@@ -73,10 +64,10 @@ class Shifted:
             seen = reports(rng, member, 1.0)
             told = rng.random(member.size) < self.failure
             seen[told] = np.where(member[told], 1, -1) * np.abs(seen[told])
-            scores, truth = 2 * seen + odds, 2.0 if fixed else 1.0
+            scores, truth = 2 * seen + odds, 1.0
         else:
             scores = member + rng.normal(size=member.size) + odds
-            truth = math.sqrt(2) if fixed else 1.0
+            truth = 1.0
         return ShiftedGame(scores, member, expit(odds), truth, features, others, joined)
 
     def _people(self, rng: np.random.Generator, size: int) -> tuple[FloatArray, BoolArray]:

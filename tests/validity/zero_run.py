@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
 from leakbound._base.types import Correction, SidesChoice
 from leakbound.audits import audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
-from leakbound.validity.shifted import Leak, Shifted, ShiftedPlay
-from leakbound.validity.suite import COSTLY, DEAR, FUTILE, Case
-from leakbound.validity.trials import ERROR, Cautious, ZeroRun
+from leakbound.validity import Case
+from validity.lengths import COSTLY, DEAR, FUTILE
+from validity.shifted import Leak, Shifted, ShiftedPlay
+from validity.streams import stream
+from validity.trials import ERROR, Cautious, ZeroRun
 
 __all__ = ["FIXED", "FORMS", "OUTSIDE_IN", "M", "leak_of", "zero_run_case", "zero_run_cases"]
 
@@ -31,6 +32,9 @@ FORMS: tuple[tuple[str, Claim, dict[str, Any]], ...] = (
     ("match", GaussianDP(), FIXED),
     ("poisson_binomial", PureDP(), {}),
     ("untampered", ApproxDP(delta=_RARE), FIXED),
+    ("paper", PureDP(), FIXED | {"adversary": "raw"}),
+    ("paper", ApproxDP(delta=_FAILURE), FIXED),
+    ("paper", GaussianDP(), FIXED | {"adversary": "paper_aware"}),
     ("tamper", PureDP(), FIXED),
     ("tamper", ApproxDP(delta=_FAILURE), FIXED),
     ("tamper", GaussianDP(), FIXED),
@@ -46,9 +50,10 @@ def zero_run_cases() -> Iterator[Case]:
     for form in FORMS:
         for sides in ("both", "member"):
             for kind in ("nothing", leak_of(form[1])):
-                game = Shifted(m=M, kind=kind, failure=form[1].delta)
-                yield zero_run_case(form, game, f"shifted-{kind}", sides, quick=40, long=DEAR)
-    yield from _fixed_numbers()
+                game = partial(Shifted, m=M, kind=kind, failure=form[1].delta)
+                for shift, word in ((1.0, ""), (2.0, "-2")):
+                    play, truth = game(shift=shift), f"shifted-{kind}{word}"
+                    yield zero_run_case(form, play, truth, sides, long=DEAR)
     yield from _levels()
     yield from _in_order()
 
@@ -65,14 +70,16 @@ def zero_run_case(
     sides: SidesChoice = "both",
     *,
     cuts: str = "",
-    design: str = "coins",
     over_set: bool = False,
-    quick: int,
+    replicates: int = 0,
     long: int,
 ) -> Case:
     """Return the case of a form of audit on a game."""
     name, claim, options = form
-    asked = {"variant": name} if name == "untampered" else {"correction": name}
+    asked = {
+        "untampered": {"variant": "untampered"},
+        "paper": {"correction": "tamper", "variant": "paper"},
+    }.get(name, {"correction": name})
     return Case(
         audit="zero-run",
         claim=claim.name,
@@ -84,11 +91,11 @@ def zero_run_case(
             ZeroRun(
                 game,
                 claim,
-                asked | {"sides": sides, "design": design} | options,
+                asked | {"sides": sides} | options,
+                replicates,
                 over_set=over_set,
             )
         ),
-        quick=quick,
         long=long,
     )
 
@@ -96,7 +103,7 @@ def zero_run_case(
 def _claims_by_odds(seed: int, *, claim: Claim, correction: Correction) -> bool:
     """Whether an audit of rows in the order of their odds, which leak nothing, claims anything."""
     odds = np.linspace(2.0, -2.0, 400)
-    member = Purpose.SORTED_GAME.rng(seed).random(400) < expit(odds)
+    member = stream("sorted-game", seed).random(400) < expit(odds)
     how: dict[str, Any] = {"adversary": "raw", "cuts": Fixed(100), "sides": "member", "seed": seed}
     how |= {"claim": claim, "correction": correction, "confidence": 1 - ERROR}
     return bool(audit_zero_run(odds, member, expit(odds), **how).bound > 0)
@@ -115,18 +122,7 @@ def _in_order() -> Iterator[Case]:
                 truth="rows-by-odds",
                 error=ERROR,
                 trial=partial(_claims_by_odds, claim=claim, correction=correction),
-                quick=40,
                 long=FUTILE,
-            )
-
-
-def _fixed_numbers() -> Iterator[Case]:
-    """Yield cases of as many members as non-members, whose claim is about replacing one."""
-    for form in FORMS:
-        for kind in ("nothing", leak_of(form[1])):
-            game = Shifted(m=2 * M, kind=kind, failure=form[1].delta, design="fixed_size")
-            yield zero_run_case(
-                form, game, f"fixed-size-{kind}", design="fixed_size", quick=20, long=DEAR
             )
 
 
@@ -143,14 +139,5 @@ def _levels() -> Iterator[Case]:
                     f"shifted-{kind}",
                     sides,
                     cuts=OUTSIDE_IN,
-                    quick=20,
                     long=COSTLY,
                 )
-            yield zero_run_case(
-                ("match", claim, {"derandomize": True}),
-                game,
-                f"shifted-{kind}-of-draws",
-                cuts=OUTSIDE_IN,
-                quick=0,
-                long=FUTILE,
-            )
