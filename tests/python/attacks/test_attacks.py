@@ -198,7 +198,7 @@ def regressions(seed: int) -> tuple[lb.InclusionPlan, Floats, Floats, NDArray[np
 def against_references(seed: int) -> dict[str, lb.AuditResult]:
     """Audit the models of one plan by the loss and by comparisons with references."""
     plan, losses, references, trained_on = regressions(seed)
-    attacks = {
+    attacks: dict[str, Any] = {
         "loss": -losses,
         "lira": offline_lira(-np.log(losses), -np.log(references), trained_on=trained_on),
         "lira, each": offline_lira(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from leakbound.validity import cases
+from validity.catalogue import cases
 
 PAGE = Path(__file__).parents[3] / "docs/validity-table.md"
 AUDITS = {"one-run", "random-split", "stream", "synthetic", "panoramia", "zero-run"}
