@@ -151,7 +151,7 @@ class CrossFit:
 
         Raises
         ------
-        OptionError, OptionTypeError, ClassMissingError, PropensityFitError, CheckpointError
+        LeakboundError
             As for `PropensityFit.bootstrap`.
         """
         draws = np.empty((integer(K, "K", least=1, most=MOST_REPLICATES), self.fold.size))
