@@ -736,7 +736,7 @@ def commands() -> Iterator[Case]:
     yield _command("plan", "plan", "--truth", "3", "-m", "200")
     yield _command("no-column", "one-run", "FILE", "--attacks", "nobody")
     yield _command("version", "--version")
-    for name in ("one-run", "panoramia", "zero-run", "plan", "reproduce", "validate", "demo"):
+    for name in ("one-run", "panoramia", "zero-run", "plan", "validate", "demo"):
         yield _command(f"help/{name}", name, "--help")
 
 
