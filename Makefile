@@ -61,7 +61,7 @@ bench: $(VENV)/.built
 
 # Ours beside the printed; `reproduce.py --full` takes the papers' sizes, NAME one table or figure.
 papers: $(VENV)/.built
-	$(BIN)/python benches/papers/reproduce.py --out leakbound-out/papers
+	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
 
 validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release

@@ -42,7 +42,7 @@ FULL: dict[str, Any] = {"epsilons": (1.0, 8.0, 20.0)}
 """Options of the run on a table."""
 QUICK_ORACLE: dict[str, Any] = {"epochs": (5, 40), "epsilons": (), "members": 6000, "seeds": 1}
 QUICK_GLYPHS: dict[str, Any] = {"epochs": (3, 30), "epsilons": (), "members": 6000, "seeds": 1}
-QUICK_TEXT: dict[str, Any] = {"epochs": (3, 12), "epsilons": (), "members": 1500, "seeds": 1}
+QUICK_TEXT: dict[str, Any] = {"epochs": (12,), "epsilons": (), "members": 1000, "seeds": 1}
 
 MIXTURE = PCAMixture(components=20)
 """Of 64 principal components, so that c is about what Kazmi et al. report of images."""

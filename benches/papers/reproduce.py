@@ -10,7 +10,9 @@ if there is a figure.
 import argparse
 import json
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 
 from dp_sgd_zoo import ZOO
@@ -44,18 +46,44 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--list", action="store_true", help="say what there is")
     parser.add_argument("--full", action="store_true", help="the sizes of the papers and pages")
     parser.add_argument("--out", type=Path, help="folder for NAME.json and NAME.svg")
+    parser.add_argument("--workers", type=int, default=1, help="processes, each a paper at a time")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in REPRODUCTIONS]
     if unknown:
         parser.error(f"NAME must be among {', '.join(REPRODUCTIONS)}, got {', '.join(unknown)}")
-    for name in given.names or REPRODUCTIONS:
-        chosen = REPRODUCTIONS[name]
-        write(f"{name}: {chosen.title} ({chosen.source})")
-        if not given.list:
-            outcome = chosen.compute(full=given.full)
-            write(table(outcome))
-            if given.out is not None:
-                store(outcome, given.out / name)
+    names = given.names or [*REPRODUCTIONS]
+    if given.list:
+        write("\n".join(map(heading, names)))
+    elif given.workers == 1:
+        compute(names, full=given.full, out=given.out)
+    else:
+        # What is shown of one run shares it within a process.
+        papers = groupby(sorted(names, key=paper), paper)
+        with ProcessPoolExecutor(given.workers) as pool:
+            futures = [
+                pool.submit(compute, [*some], full=given.full, out=given.out) for _, some in papers
+            ]
+            for future in futures:
+                future.result()
+
+
+def paper(name: str) -> str:
+    """Return the first word of a name."""
+    return name.split("-", maxsplit=1)[0]
+
+
+def heading(name: str) -> str:
+    """Return a name and what it stands for."""
+    return f"{name}: {REPRODUCTIONS[name].title} ({REPRODUCTIONS[name].source})"
+
+
+def compute(names: list[str], *, full: bool, out: Path | None) -> None:
+    """Compute some, one after the other."""
+    for name in names:
+        outcome = REPRODUCTIONS[name].compute(full=full)
+        write(f"{heading(name)}\n{table(outcome)}")
+        if out is not None:
+            store(outcome, out / name)
 
 
 def write(text: str) -> None:
