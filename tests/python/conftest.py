@@ -1,5 +1,6 @@
 """What all tests share: reproducible property tests and inputs with a known shape."""
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,34 @@ from command_line import BASELINE, MEMBER, SCORE, csv_text
 settings.register_profile("leakbound", deadline=None, derandomize=True, max_examples=100)
 settings.load_profile("leakbound")
 
+AUDIT_BITS = 53
+"""Of the seeds of audits; those of plans, which are secrets, have more."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give every audit that passes no seed the seed 0; coins of plans stay new."""
+    entropy, patched = secrets.randbits, pytest.MonkeyPatch()
+    patched.setattr(
+        "leakbound._base.streams.secrets.randbits",
+        lambda bits: 0 if bits == AUDIT_BITS else entropy(bits),
+    )
+    config.add_cleanup(patched.undo)
+
+
 Game = tuple[NDArray[np.float64], NDArray[np.bool_]]
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Seeds that were drawn in a test, each another one, as from the system's entropy."""
+    drawn: list[int] = []
+
+    def randbits(bits: int) -> int:
+        drawn.append(secrets.SystemRandom().getrandbits(bits))
+        return drawn[-1]
+
+    monkeypatch.setattr("leakbound._base.streams.secrets.randbits", randbits)
+    return drawn
 
 
 @pytest.fixture

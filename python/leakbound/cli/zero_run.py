@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from leakbound import audit_zero_run
+from leakbound._base.streams import seed_of
 from leakbound._base.validation import check_membership, real
 from leakbound.cli import output
 from leakbound.cli.audits import (
@@ -21,11 +22,12 @@ from leakbound.cli.audits import (
     File,
     Json,
     Kept,
+    Lenient,
     MemberColumn,
     MemberValues,
     Out,
+    Seed,
     Separator,
-    Strict,
     auditing,
     conclude,
     score_columns,
@@ -68,8 +70,8 @@ ZERO_RUN = (
     "[bold]audit[/], or --holdout how many.\n\n"
     "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
     "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
-    "70 a crash.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
+    "or in doubt, 70 a crash.[/]"
 )
 
 _DELTA = 1e-5
@@ -206,10 +208,10 @@ def zero_run(
         Literal["coins", "fixed_size"],
         typer.Option(help="How membership was assigned: independently, or to a fixed number."),
     ] = "coins",
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
+    seed: Seed = None,
     out: Out = None,
     json: Json = False,
-    strict: Strict = False,
+    lenient: Lenient = False,
     bundle: Bundle = None,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
@@ -243,6 +245,7 @@ def zero_run(
         optional = ("id", "split") if columns and not folds else ("id",)
         table = table_of(file, wanted, out, optional=optional, layout=layout)
         with auditing(file, table):
+            seed = seed_of(seed)
             fitting = _Fitting(columns, holdout, folds, seed, uncertainty)
             audited = _audited(table, names, fitting, propensity)
             result = audit_zero_run(
@@ -272,7 +275,7 @@ def zero_run(
                 **({} if audited.features is None else {"features": audited.features}),
             },
         )
-        conclude(result, file, goal, out, json=json, strict=strict, kept=kept)
+        conclude(result, file, goal, out, json=json, lenient=lenient, kept=kept)
 
 
 def _guarantee(goal: Mapping[str, float], family: str, delta: float | None) -> Claim:
@@ -303,7 +306,7 @@ def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | No
         learn, rest = hold_out(ids, size=round(fitting.held_out * member.size), seed=seed)
     else:
         learn, rest = _as_split(table.split)
-    fit = model.fit(features[learn], member[learn], ids=ids[learn])
+    fit = model.fit(features[learn], member[learn], ids=ids[learn], seed=seed)
     left = Table({name: table.scores[name][rest] for name in names}, member[rest], ids[rest])
     return _Audited(scores_of(left, names), left.member, ids[rest], fit, features[rest])
 

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.streams import Purpose, name_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts.base import OUTLYING, Game, Shown, counted_quantile, part_names
 from leakbound.errors import OptionError
@@ -41,7 +41,7 @@ class TallyGame(Game):
 
     def parts(self, size: int) -> tuple[Self, Self]:
         """See `Game.parts`: at every score the numbers have the law that a random part has."""
-        seed = Purpose.TALLY_SPLIT.derived(self.seed, self._fell())
+        seed = Purpose.TALLY_SPLIT.derived(self.seed)
         taken, inside = _core.draw_part(self.counts, self.members, size=size, seed=seed)
         rest = (self.counts - taken, self.members - inside)
         names = part_names(self.name)
@@ -61,12 +61,8 @@ class TallyGame(Game):
         """See `Game.ranked`."""
         seed = None
         if self.shuffled:
-            seed = Purpose.TALLY_TIES.derived(self.seed, self.subset, self._fell())
+            seed = Purpose.TALLY_TIES.derived(self.seed, self.subset)
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
-
-    def _fell(self) -> int:
-        """Name how the coins fell, so that no seed is lucky for all counts."""
-        return name_of(self.counts, self.members)
 
     def check_labels(self) -> None:
         """Raise OptionError if there are too many examples to tell from each other."""

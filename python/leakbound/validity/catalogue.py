@@ -33,6 +33,7 @@ from leakbound.stats import kl_scan
 from leakbound.validity.asymmetric import asymmetric_cases
 from leakbound.validity.attackers import attacker_cases
 from leakbound.validity.designs import design_cases
+from leakbound.validity.dp_sgd import dp_sgd_cases
 from leakbound.validity.games import (
     Attack,
     Attacks,
@@ -341,7 +342,7 @@ def _ties_by_label(seed: int) -> bool:
 def _half_of_six(seed: int) -> bool:
     """Whether six correct guesses of six count as leakage, if exactly three of them are members."""
     member = Purpose.HALF_OF_SIX.rng(seed).permutation(6) < 3
-    result = audit_one_run(np.arange(6.0), member, cuts=Fixed(6), confidence=0.98)
+    result = audit_one_run(np.arange(6.0), member, cuts=Fixed(6), confidence=0.98, seed=seed)
     return result.bound > 0
 
 
@@ -375,6 +376,7 @@ _TABLES = (
     nuisance_cases,
     synthetic_cases,
     implied_cases,
+    dp_sgd_cases,
     _traps,
 )
 

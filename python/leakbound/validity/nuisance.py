@@ -4,24 +4,36 @@ Scores that point along the error of an estimate make a number rise with that er
 resampling of the estimate shows, and a confidence set of log-odds covers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.odds import expit
+from leakbound._base.odds import expit, logit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_zero_run
 from leakbound.claims import Claim, GaussianDP, PureDP
-from leakbound.errors import ClassMissingError, ShapeError
-from leakbound.propensity import LogisticPropensity, PropensityFit
-from leakbound.validity.suite import Case
+from leakbound.errors import ClassMissingError, PropensityFitError, ShapeError
+from leakbound.propensity import (
+    ConfidenceSet,
+    FormTest,
+    LogisticPropensity,
+    PropensityFit,
+    link_bent,
+    products_missing,
+)
+from leakbound.propensity.falsification import REFUTED_BELOW
+from leakbound.validity.suite import COSTLY, Case
 from leakbound.validity.trials import ERROR
 
 __all__ = [
+    "CAUCHIT",
     "KNOWLEDGE",
+    "RIGHT_FORMS",
+    "FormTrial",
     "NuisanceTrial",
     "People",
     "Setting",
@@ -33,15 +45,16 @@ __all__ = [
     "response",
 ]
 
-Features: TypeAlias = Literal["normal", "binary", "heavy"]
-"""Standard normal, 0 and 1, or Student's t with three degrees of freedom."""
+Features: TypeAlias = Literal["normal", "binary", "heavy", "heaviest", "lognormal", "collinear"]
+"""Standard normal, 0 and 1, Student's t with three or with two degrees of freedom, of normal
+logarithms, or one number for all and a tenth of it apart."""
 Knowledge: TypeAlias = Literal["odds", "noisy", "bent", "error"]
 """What scores know: λ, λ + N(0, 1), a curved function of λ, or λ less its estimate."""
 
 KNOWLEDGE: tuple[Knowledge, ...] = ("odds", "noisy", "bent", "error")
 
-_OFTEN, _RATIO = 0.3, 4.0
-"""Chance that a binary feature is 1; odds by which D' is short of others, if it is."""
+_RATIO = 4.0
+"""Odds by which D' is short of others, if it is."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,8 @@ class Setting:
     """What makes log-odds hard to learn.
 
     Rows of D', rows audited, features and the standard deviation of the log-odds; the law of the
-    features; the intercept; and whether D' has another share of members, which nobody knows.
+    features; the intercept; whether D' has another share of members, which nobody knows; how often
+    a binary feature is 1; and whether Cauchy's law makes probabilities of what is linear.
     """
 
     reference: int
@@ -59,6 +73,8 @@ class Setting:
     law: Features = "normal"
     intercept: float = 0.0
     thinned: bool = False
+    share: float = 0.3
+    cauchit: bool = False
 
     def __str__(self) -> str:
         words = [f"n={self.reference}", f"m={self.audited}", f"d={self.features}"]
@@ -69,6 +85,10 @@ class Setting:
             words.append(f"intercept={self.intercept:g}")
         if self.thinned:
             words.append("thinned")
+        if self.share != Setting.share:
+            words.append(f"share={self.share:g}")
+        if self.cauchit:
+            words.append("cauchit")
         return ",".join(words)
 
 
@@ -84,20 +104,30 @@ class People:
 
 
 def people(setting: Setting, rng: np.random.Generator) -> People:
-    """Draw features, and memberships whose log-odds are linear in them."""
+    """Draw features, and memberships whose log-odds are linear in them, or whose cauchits are."""
     n, d = setting.reference, setting.features
     rows = n + setting.audited
     theta = rng.normal(size=d)
     theta *= setting.spread / np.linalg.norm(theta)
     if setting.law == "binary":
-        features = (rng.random((rows, d)) < _OFTEN).astype(np.float64)
-        theta /= np.sqrt(_OFTEN * (1 - _OFTEN))
+        features = (rng.random((rows, d)) < setting.share).astype(np.float64)
+        theta /= np.sqrt(setting.share * (1 - setting.share))
     elif setting.law == "heavy":
         features = rng.standard_t(3, size=(rows, d)) / np.sqrt(3)
+    elif setting.law == "heaviest":
+        features = rng.standard_t(2, size=(rows, d))
     else:
         features = rng.normal(size=(rows, d))
+        if setting.law == "lognormal":
+            features = np.exp(features)
+        if setting.law == "collinear":
+            features = rng.normal(size=(rows, 1)) + features / 10
     log_odds = features @ theta
-    log_odds += setting.intercept - (log_odds.mean() if setting.law == "binary" else 0.0)
+    if setting.law in ("binary", "lognormal"):
+        log_odds -= log_odds.mean()
+    log_odds += setting.intercept
+    if setting.cauchit:
+        log_odds = logit(0.5 + np.arctan(log_odds) / np.pi)
     member = rng.random(rows) < expit(log_odds)
     seen = np.arange(n)
     if setting.thinned:
@@ -109,6 +139,12 @@ def people(setting: Setting, rng: np.random.Generator) -> People:
         (features[seen], member[seen]),
         np.concatenate([[log_odds[0] - features[0] @ theta], theta]),
     )
+
+
+def _game(setting: Setting, seed: int) -> tuple[People, np.random.Generator]:
+    """Play the game of a seed, and return its stream."""
+    rng = Purpose.NUISANCE.rng(seed)
+    return people(setting, rng), rng
 
 
 def learnt(setting: Setting, game: People) -> PropensityFit | LogisticPropensity:
@@ -156,7 +192,7 @@ class NuisanceTrial:
     """Whether Zero-Run over a confidence set claims more than the truth.
 
     Where the truth is 0, the attacker is another one in each game, or all of them together.
-    Nothing is falsified: the bound has to hold by itself.
+    Nothing is falsified, since the bound has to hold by itself, but where the link is another one.
     """
 
     setting: Setting
@@ -167,8 +203,7 @@ class NuisanceTrial:
 
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed."""
-        rng = Purpose.NUISANCE.rng(seed)
-        game = people(self.setting, rng)
+        game, rng = _game(self.setting, seed)
         model = learnt(self.setting, game)
         estimate = model.log_odds(game.features) if isinstance(model, PropensityFit) else None
         attacks = [knowing(game, rng, what, estimate) for what in KNOWLEDGE]
@@ -183,11 +218,31 @@ class NuisanceTrial:
             claim=self.claim,
             features=game.features,
             sides=self.sides,
-            falsify=False,
+            falsify=self.setting.cauchit,
             confidence=1 - ERROR,
             seed=seed % 2**63,
         )
         return result.bound > self.truth
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormTrial:
+    """Whether a test of the form refutes a logistic model, or misses that it is none."""
+
+    setting: Setting
+    test: Callable[[ConfidenceSet], FormTest]
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed."""
+        game, _ = _game(self.setting, seed)
+        reference = game.reference if self.setting.reference else None
+        try:
+            found = ConfidenceSet.fit(
+                game.features, game.member, reference=reference, seed=seed % 2**63
+            )
+        except PropensityFitError:
+            return False
+        return self.test(found).refuted != self.setting.cauchit
 
 
 _SETTINGS = (
@@ -217,6 +272,23 @@ _SETTINGS = (
     Setting(240, 1500, 6, 1.5, thinned=True),
     Setting(600, 1500, 20, 2, thinned=True),
 )
+CAUCHIT = Setting(0, 1500, 4, 2.5, cauchit=True)
+RIGHT_FORMS = (
+    Setting(0, 800, 6, 1, law="binary", share=0.1),
+    Setting(0, 800, 12, 0.9, law="binary", share=0.03),
+    Setting(0, 3000, 12, 0.9, law="binary", share=0.03),
+    Setting(0, 3000, 12, 0.5, law="binary", share=0.01),
+    Setting(0, 10_000, 12, 0.5, law="binary", share=0.01),
+    Setting(1000, 2000, 6, 0.9, law="binary", share=0.03),
+    Setting(0, 800, 6, 1, law="heavy"),
+    Setting(0, 1500, 8, 0.7, law="heaviest"),
+    Setting(0, 1500, 8, 0.7, law="lognormal"),
+    Setting(0, 800, 6, 1, law="collinear"),
+    Setting(0, 1500, 4, 2.5),
+)
+"""Logistic models that tests of the form must not refute, however rare or heavy the features."""
+_UNSEEN = 0.15
+"""Share of models with Cauchy's link that the test of the link may pass."""
 _VARIED = (Setting(60, 1500, 6, 1.5), Setting(300, 1500, 30, 2))
 """Settings of one-sided guesses, and of several attacks."""
 _TRUTHS: tuple[tuple[Claim, float, str], ...] = (
@@ -234,6 +306,30 @@ def nuisance_cases() -> Iterator[Case]:
     for setting in _VARIED:
         yield from _of(setting, "member")
         yield from _of(setting, "both", together=True)
+    yield from _of(CAUCHIT, "both")
+    yield from _of_forms()
+
+
+def _of_forms() -> Iterator[Case]:
+    """Yield cases of tests of the form, of right ones and of another link."""
+    row = partial(Case, audit="form", claim="logistic", sides="both", long=COSTLY)
+    for setting in RIGHT_FORMS:
+        for test in (products_missing, link_bent):
+            yield row(
+                cuts=test.__name__,
+                truth=str(setting),
+                error=REFUTED_BELOW,
+                trial=FormTrial(setting=setting, test=test),
+                quick=20 if setting.audited < 10_000 else 0,
+            )
+    yield row(
+        cuts="link_bent",
+        truth=str(CAUCHIT),
+        error=_UNSEEN,
+        trial=FormTrial(setting=CAUCHIT, test=link_bent),
+        counted="misses",
+        quick=20,
+    )
 
 
 def _of(setting: Setting, sides: SidesChoice, *, together: bool = False) -> Iterator[Case]:

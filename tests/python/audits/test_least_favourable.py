@@ -61,7 +61,7 @@ def audited(game: People, scores: Any, claim: Any, **options: Any) -> LeastFavou
 def estimated(game: People) -> Any:
     """Log-odds that D' alone suggests."""
     found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
-    planned = planning_log_odds(game.reference, found)
+    planned = planning_log_odds(game.reference, found, 0)
     return np.zeros(game.member.size) if planned is None else planned
 
 
@@ -149,7 +149,7 @@ def searched(seed: int, claim: Any) -> tuple[float, float]:
         "claim": claim,
         "level": 0.04,
         "sides": "member" if seed % 3 == 2 else "both",
-        "planned": None if reference is None else planning_log_odds(reference, found),
+        "planned": None if reference is None else planning_log_odds(reference, found, 0),
     }
     if isinstance(claim, lb.PureDP):
         scores = response(game, 1.0, rng) if seed % 2 else gaussian(game, 2.5, rng)
@@ -217,11 +217,11 @@ def test_scores_beyond_features_forget_what_features_say() -> None:
     features = rng.normal(size=(3000, 4))
     own = rng.normal(size=3000)
     known = features[:, 0] - features[:, 1] * features[:, 2] + features[:, 3] ** 2
-    left = beyond_features(known + own, features)
+    left = beyond_features(known + own, features, seed=0)
     assert np.corrcoef(left, own)[0, 1] > 0.97
     assert abs(np.corrcoef(left, known)[0, 1]) < 0.1
     step = 2.0 * (features[:, 0] > 0.7)
-    plain, trees = (beyond_features(step + own, features, trees=t) for t in (False, True))
+    plain, trees = (beyond_features(step + own, features, trees=t, seed=0) for t in (False, True))
     assert np.var(trees - own) < 0.5 * np.var(plain - own)
 
 

