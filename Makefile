@@ -17,13 +17,14 @@ export CARGO_TERM_COLOR ?= never
 # Small models and exact tests: one thread per process is fastest and gives the same bits everywhere.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-rust test-python lint docs bench validity dist format dev clean
+.PHONY: help demo test test-rust test-python lint docs bench papers validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
 	@echo "make test      Rust and Python tests, rows of the validity suite included"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
 	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
+	@echo "make papers    tables and figures of the papers, at quick sizes: leakbound-out/papers"
 	@echo "make validity  the long validity suite, table in leakbound-out/validity.md"
 	@echo "make dist      wheel and source distribution, checked, and tried in empty environments"
 
@@ -57,6 +58,10 @@ docs: $(VENV)/.built $(VENV)/.docs
 bench: $(VENV)/.built
 	cargo bench --locked --package leakbound-benches
 	$(BIN)/python -m pytest benches/python --benchmark-enable --benchmark-only
+
+# Ours beside the printed; `reproduce.py --full` takes the papers' sizes, NAME one table or figure.
+papers: $(VENV)/.built
+	$(BIN)/python benches/papers/reproduce.py --workers $(WORKERS) --out leakbound-out/papers
 
 validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release
@@ -96,7 +101,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --upgrade pip
 	$(PIP) --group dev
 	$(PIP) $(TORCH_FROM) torch
-	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[demo]'
+	VIRTUAL_ENV=$(abspath $(VENV)) $(PIP) --editable '.[demo,hf,io]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed

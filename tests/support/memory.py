@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from leakbound.experiments.demos.census_data import features
+from census import features
 
 __all__ = ["Memory"]
 

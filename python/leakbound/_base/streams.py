@@ -136,26 +136,6 @@ class Purpose(Enum):
 
     DEMO_NETWORK = "demos/network"
     DIGITS = "demos/digits"
-    TEXT = "demos/text"
-    TEXT_MEMBERS = "demos/text-members"
-    PROCESS = "demos/process"
-    CENSUS = "demos/census"
-    GLYPHS = "demos/glyphs"
-    SHIFTED_PEOPLE = "demos/shifted-people"
-    SHIFTED_COINS = "demos/shifted-coins"
-    SHIFTED_NETWORK = "demos/shifted-network"
-    SHIFTED_GLYPHS = "demos/shifted-glyphs"
-    EMBEDDER = "demos/embedder"
-    SYNTHETIC_SPLIT = "demos/synthetic-split"
-    SYNTHETIC_COPIES = "demos/synthetic-copies"
-    DP_SGD_NETWORK = "demos/dp-sgd-network"
-    DP_SGD_DATA = "demos/dp-sgd-data"
-    DP_SGD_NOISE = "demos/dp-sgd-noise"
-    DP_SGD_LOADER = "demos/dp-sgd-loader"
-    DP_SGD_REPEATED = "demos/dp-sgd-repeated"
-
-    TEST_SETS = "reproduce/test-sets"
-    LOSS_TARGET = "reproduce/loss-target"
 
     USER_GAME = "validity/user"
 

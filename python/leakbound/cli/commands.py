@@ -38,15 +38,11 @@ COMMANDS = {
         "challenge",
         "Audit a trainer who does not trust the auditor, and the other way round.",
     ),
-    "reproduce": (
-        "reproduce",
-        "Compute a table or figure of a paper anew: ours beside the printed, and why they differ.",
-    ),
     "validate": (
         "validate",
         "Count how often audits claim more than the truth, on simulated games.",
     ),
-    "demo": ("synthetic", "Train real targets on the spot, without any download, and audit them."),
+    "demo": ("demo", "Train a real target on the spot, without any download, and audit it."),
 }
 """For each command its module, and the first line of its help, which is all that a list shows."""
 

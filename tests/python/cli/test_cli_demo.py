@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from command_line import Terminal
 from leakbound.cli import app, demo
-from leakbound.experiments.demos import digits, text
+from leakbound.demo import digits
 
 
 def leakbound(*arguments: object) -> Result:
@@ -69,31 +69,11 @@ def test_the_table_fits_a_terminal_of_80_columns(
     terminal = Terminal()
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", terminal)
-    demo._show(demo._DIGITS, found)
+    demo._show(found)
     shown = terminal.getvalue()
     assert "…" not in shown
     assert max(map(cell_len, re.sub(r"\x1b\[\d*m", "", shown).splitlines())) <= 80
     assert "nothing" in shown  # the verdict has two lines here
-
-
-def test_the_text_demo_prints_a_table_and_writes_a_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = partial(text.run, epochs=(1,), private_epochs=1, chunks=200)
-    monkeypatch.setattr(text, "run", short)
-    answer = leakbound("demo", "text", "--out", tmp_path, "--seed", 2)
-    assert answer.exit_code == 0
-    assert answer.stderr == ""
-    heading, *rows = answer.stdout.split("\n\n")[0].splitlines()
-    names = ("Model", "Test loss", "AUC", "Guesses", "Correct", "ε̂", "Ceiling", "Verdict")
-    assert [name for name in names if name not in heading] == []
-    assert [row.split("  ")[0] for row in rows] == ["1 epoch", "DP-SGD, ε = 8"]
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "A GPT with 470,528 parameters" in html
-    assert "Loss of unseen text, nats per byte" in html
-    stored = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    assert stored["chunks"] == 200
-    assert [row["name"] for row in stored["rows"]] == ["1 epoch", "DP-SGD, ε = 8"]
 
 
 def test_the_demo_shows_its_progress_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

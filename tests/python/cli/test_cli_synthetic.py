@@ -1,4 +1,4 @@
-"""`leakbound synthetic` and its demo: files of every kind, exit codes, and what is refused."""
+"""`leakbound synthetic`: files of every kind, exit codes, and what is refused."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,6 @@ import pytest
 from command_line import leakbound
 from leakbound import errors
 from leakbound.cli.records import typed
-from leakbound.experiments.demos import synthetic as demo
 
 FILES = ("members", "nonmembers", "synthetic")
 
@@ -251,20 +250,3 @@ def test_two_ways_of_writing_are_refused_where_they_tell_who_is_a_member(
     assert {table["d"].dtype.kind for table in typed(few)} == {"U"}  # as chance may have it
     mixed = {"d": np.append(column(other, range(10, 28))["d"], one.format(10))}
     assert {table["d"].dtype.kind for table in typed([mixed, column(one, range(10, 28))])} == {"U"}
-
-
-def test_the_demo_finds_what_it_should(tmp_path: Path) -> None:
-    found = demo.run(tmp_path, people=600)
-    copies, trees, copula, private = (row.result for row in found.rows)
-    assert copies.bound > 3
-    assert trees.bound > 2
-    assert copula.bound < 0.8
-    assert private.bound <= 1
-    assert private.check(epsilon=1.0, relation="replace") == "not refuted"
-    assert "ε = 1 for replacing one record is not refuted" in private.answered
-    assert not copies.answered
-    assert copies.similarity.copies_of_members == 0
-    folder = tmp_path / "tables"
-    names = ["members.csv", "nonmembers.csv", "copies-2-%-noise.csv"]
-    assert all((folder / name).exists() for name in names)
-    assert len(json.dumps(found.to_dict(), allow_nan=False)) > 1000

@@ -7,8 +7,8 @@ import pytest
 from torch import nn
 
 import leakbound as lb
+from census import Census, features
 from leakbound import stats
-from leakbound.experiments.demos.census_data import Census, features
 from leakbound.generators import GaussianCopula
 from leakbound.panoramia import Examples, Helper, Panoramia
 from leakbound.panoramia.models.target import train

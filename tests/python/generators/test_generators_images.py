@@ -8,6 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from census import Census
+from glyphs import Glyphs
 from leakbound.errors import (
     IncompatibleOptionsError,
     InputFileError,
@@ -18,8 +20,6 @@ from leakbound.errors import (
     TooFewMembersError,
     TooFewSamplesError,
 )
-from leakbound.experiments.demos.census_data import Census
-from leakbound.experiments.demos.glyphs_data import Glyphs
 from leakbound.generators import (
     Filtered,
     FolderOfSamples,

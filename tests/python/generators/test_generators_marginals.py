@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from census import Census
 from leakbound import errors
-from leakbound.experiments.demos.census_data import Census
-from leakbound.experiments.demos.synthetic import CODES, DOMAIN
 from leakbound.generators import NoisyMarginals
+from synthetic_tables import CODES, DOMAIN
 
 PEOPLE = Census().sample(600, seed=0)
 TABLE = np.column_stack([PEOPLE.values, np.asarray(PEOPLE.labels)])

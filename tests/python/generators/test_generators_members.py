@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from census import Census
 from leakbound.errors import (
     ArrayTypeError,
     DuplicateIdsError,
@@ -17,7 +18,6 @@ from leakbound.errors import (
     ReusedMembersError,
     ShapeError,
 )
-from leakbound.experiments.demos.census_data import Census
 from leakbound.generators import (
     FeatureExtreme,
     MemberSplit,

@@ -15,7 +15,6 @@ from leakbound import panoramia, planning, propensity, stats, validity
 from leakbound.attacks import synthetic
 from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.evidence import verify_bundle
-from leakbound.experiments.demos import census, glyphs
 from leakbound.generators import GaussianCopula
 from leakbound.torch import score, token_losses
 
@@ -61,9 +60,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
         for name in ("derandomize", "falsify", "release_refuted")
     },
     ("leakbound.evidence.verify_bundle", "page"): lambda **x: verify_bundle("nowhere", **x),
-    ("leakbound.experiments.demos.census.run", "heavy_tails"): census.run,
-    ("leakbound.experiments.demos.census.run", "conditional"): census.run,
-    ("leakbound.experiments.demos.glyphs.run", "conditional"): glyphs.run,
     ("leakbound.attacks.synthetic.Tables.of", "progress"): lambda **x: synthetic.Tables.of(
         X, X, **x
     ),
@@ -131,7 +127,6 @@ RETURNED = {
     propensity.FormTest,
     propensity.PropensityFit,
     validity.Rate,
-    importlib.import_module("leakbound.experiments.papers").Outcome,
 }
 """What the package makes and nobody else: their fields are not options."""
 

@@ -14,7 +14,7 @@ CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 FLOORS = (
     ("cli",),
-    ("experiments",),
+    ("demo",),
     ("integrations",),
     ("evidence", "testing"),
     ("panoramia", "planning", "validity"),

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from census import Census, features
 from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP
-from leakbound.experiments.demos.census_data import Census, features
 from leakbound.panoramia import Panoramia, PanoramiaReport
 from leakbound.panoramia.conditional import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.results import ZeroRunResult

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from census import Census, features
 from leakbound.errors import LengthMismatchError
-from leakbound.experiments.demos.census_data import Census, features
 from leakbound.panoramia import GameScores, Panoramia
 from leakbound.panoramia.report.extremes import ends_of, warnings_of_ends
 from memory import Memory

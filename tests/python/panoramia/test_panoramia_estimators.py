@@ -7,8 +7,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from census import Census, features
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.experiments.demos.census_data import Census, features
 from leakbound.panoramia import Helper, Panoramia
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.estimators import digest_of, margins_of, taught

@@ -14,6 +14,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 import leakbound as lb
+from census import Census, features
 from leakbound.cli import app
 from leakbound.errors import (
     CheckpointError,
@@ -26,7 +27,6 @@ from leakbound.errors import (
     OptionTypeError,
     ShapeError,
 )
-from leakbound.experiments.demos.census_data import Census, features
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
 from leakbound.panoramia.report.losses import losses_of
@@ -534,4 +534,4 @@ def test_the_stored_form_is_plain_data(report: PanoramiaReport) -> None:
     content = json.loads(report.to_json())
     assert content["rows"][0]["results"][0]["type"] == "PanoramiaResult"
     assert content["rows"][3]["results"][0]["type"] == "AuditResult"
-    assert content["options"]["inputs"] == "leakbound.experiments.demos.census_data.features"
+    assert content["options"]["inputs"] == "census.features"

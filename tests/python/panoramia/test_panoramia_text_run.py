@@ -10,8 +10,8 @@ import torch
 from transformers import GPT2Config
 
 import leakbound as lb
+from gpt import GPT
 from leakbound import stats
-from leakbound.experiments.demos.gpt import GPT
 from leakbound.generators import LanguageModel, MemberSplit, Samples, chunk_texts
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
 

@@ -1,0 +1,83 @@
+"""A small GPT: a causal language model over bytes, made of layers that opacus knows.
+
+Its shape is GPT-2's: learned positions, layer norms before attention and before a network of four
+times the width, residual sums. Where GPT-2 would get in the way of gradients of single examples it
+differs: projections are `nn.Linear`, the output has weights of its own (not those of the
+embedding), and positions are spread over the batch before they are embedded.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["BYTES", "GPT", "LENGTH"]
+
+LENGTH = 64
+"""Bytes of a chunk."""
+BYTES = 256
+HEADS = 4
+LAYERS = 2
+SPREAD = 0.02
+"""Standard deviation of initial weights, as in GPT-2."""
+
+
+class GPT(nn.Module):
+    """A causal language model over bytes."""
+
+    def __init__(self, length: int, width: int) -> None:
+        super().__init__()
+        self.bytes = nn.Embedding(BYTES, width)
+        self.positions = nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*(_Block(width) for _ in range(LAYERS)))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, BYTES, bias=False)
+        self.apply(_initialise)
+
+    def forward(self, text: Tensor) -> Tensor:
+        """Predict each next byte."""
+        positions = torch.arange(text.shape[1], device=text.device).expand(text.shape)
+        hidden = self.blocks(self.bytes(text) + self.positions(positions))
+        logits: Tensor = self.head(self.norm(hidden))
+        return logits
+
+
+class _Block(nn.Module):
+    """Attention and a network, each added to what it reads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(width), _Attention(width))
+        self.network = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, 4 * width),
+            nn.GELU(approximate="tanh"),
+            nn.Linear(4 * width, width),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(x)
+        output: Tensor = x + self.network(x)
+        return output
+
+
+class _Attention(nn.Module):
+    """Causal attention with several heads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(width, 3 * width)
+        self.merge = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads = self.project(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = heads.unbind()
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        output: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
+        return output
+
+
+def _initialise(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=SPREAD)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)

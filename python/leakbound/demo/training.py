@@ -1,0 +1,152 @@
+"""Training of small networks, reproducibly: ever longer without privacy, or with DP-SGD."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TypeAlias
+
+import torch
+from opacus import PrivacyEngine
+from torch import Tensor, nn
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
+
+from leakbound._base.streams import Purpose
+
+__all__ = ["DELTA", "Progress", "Recipe", "Ticks", "TrainedModel", "accuracy", "quiet_opacus"]
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Called with what is being done and the share of the work done so far, from 0 to 1."""
+Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]
+"""Takes a network and a batch, and returns the mean loss."""
+Batches: TypeAlias = DataLoader[tuple[Tensor, ...]]
+
+DELTA = 1e-5
+"""The δ of every model trained with DP-SGD."""
+GRADIENT_NORM = 1.0
+"""Where DP-SGD clips the gradient of an example."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A network at some moment of its training."""
+
+    name: str
+    network: nn.Module
+    epochs: int
+    epsilon: float | None
+    seconds: float
+
+
+class Ticks:
+    """Counts epochs and reports the share of them done."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def __call__(self, what: str) -> None:
+        """Count one more."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(what, self._done / self._total)
+
+
+def loss_of_labels(network: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """Return a classifier's mean cross-entropy."""
+    inputs, targets = batch
+    return nn.functional.cross_entropy(network(inputs), targets)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train a network."""
+
+    network: Callable[[], nn.Module]
+    batch_size: int
+    learning_rate: float
+    private_batch_size: int = 256
+    private_learning_rate: float = 0.5
+    loss: Loss = loss_of_labels
+    optimizer: type[torch.optim.Optimizer] = torch.optim.Adam
+    private_optimizer: type[torch.optim.Optimizer] = torch.optim.SGD
+
+    def new(self, seed: int) -> nn.Module:
+        """Return the network before training."""
+        torch.manual_seed(Purpose.DEMO_NETWORK.derived(seed))
+        return self.network()
+
+    def overfit(
+        self, data: TensorDataset, marks: list[int], seed: int, ticks: Ticks
+    ) -> Iterator[TrainedModel]:
+        """Train one network far past its best, and hand it out at each mark."""
+        network = self.new(seed)
+        optimizer = self.optimizer(network.parameters(), lr=self.learning_rate)  # type: ignore[call-arg]
+        batches = BatchSampler(RandomSampler(data), self.batch_size, drop_last=False)
+        loader: Batches = DataLoader(data, sampler=batches, batch_size=None)
+        seconds, last = 0.0, max(marks, default=0)
+        for epoch in range(1, last + 1):
+            began = perf_counter()
+            self._train_one_epoch(network, optimizer, loader)
+            seconds += perf_counter() - began
+            ticks(f"training, epoch {epoch} of {last}")
+            if epoch in marks:
+                name = "1 epoch" if epoch == 1 else f"{epoch} epochs"
+                yield TrainedModel(name, network, epoch, None, seconds)
+
+    def privately(
+        self, data: TensorDataset, epsilon: float, epochs: int, seed: int, ticks: Ticks
+    ) -> TrainedModel:
+        """Train a network with DP-SGD: Poisson batches, clipped gradients, calibrated noise."""
+        network = self.new(seed)
+        began = perf_counter()
+        with quiet_opacus():
+            private, optimizer, loader = PrivacyEngine().make_private_with_epsilon(
+                module=network,
+                optimizer=self.private_optimizer(
+                    network.parameters(),
+                    lr=self.private_learning_rate,  # type: ignore[call-arg]
+                ),
+                data_loader=DataLoader(data, batch_size=self.private_batch_size, shuffle=True),
+                target_epsilon=epsilon,
+                target_delta=DELTA,
+                epochs=epochs,
+                max_grad_norm=GRADIENT_NORM,
+            )
+            for epoch in range(1, epochs + 1):
+                self._train_one_epoch(private, optimizer, loader)
+                ticks(f"DP-SGD at ε = {epsilon:g}, epoch {epoch} of {epochs}")
+        trained = private.to_standard_module()
+        seconds = perf_counter() - began
+        return TrainedModel(f"DP-SGD, ε = {epsilon:g}", trained, epochs, epsilon, seconds)
+
+    def _train_one_epoch(
+        self, network: nn.Module, optimizer: torch.optim.Optimizer, loader: Batches
+    ) -> None:
+        network.train()
+        for batch in loader:
+            optimizer.zero_grad()
+            torch.autograd.backward(self.loss(network, tuple(batch)))
+            optimizer.step()
+
+
+def accuracy(network: nn.Module, data: TensorDataset) -> float:
+    """Return the share of right predictions."""
+    inputs, targets = data.tensors
+    network.eval()
+    with torch.no_grad():
+        right = network(inputs).argmax(1) == targets
+    return float(right.double().mean())
+
+
+@contextmanager
+def quiet_opacus() -> Iterator[None]:
+    """Silence what opacus warns of on every run and what does not matter here."""
+    with warnings.catch_warnings():
+        # A guarantee against an adversary who predicts the generator needs another package.
+        warnings.filterwarnings("ignore", "Secure RNG turned off", UserWarning)
+        # The inputs of a first layer need no gradient; per-example gradients are unaffected.
+        warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
+        # The noise is first bracketed with a coarse accountant, then found with an exact one.
+        warnings.filterwarnings("ignore", "Optimal order is the", UserWarning)
+        yield

@@ -1,1 +1,0 @@
-"""Demonstrations, and reproductions of the figures of the papers."""

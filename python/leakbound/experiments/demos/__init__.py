@@ -1,1 +1,0 @@
-"""Demonstrations: real targets trained on the spot and audited, without any download."""

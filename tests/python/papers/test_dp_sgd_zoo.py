@@ -1,0 +1,75 @@
+"""The zoo of DP-SGD: correct runs are not refuted, and each fault by the audit that can see it."""
+
+import pytest
+
+from dp_sgd_faults import FAULTS, Fault
+from dp_sgd_zoo import SHORT, Recipe, train
+from leakbound.validity import most_errors
+
+QUICK = (
+    "no noise",
+    "noise divided by the batch size twice",
+    "same noise in every step",
+    "no clipping",
+    "half the rate in the accountant",
+    "half the rate in accountant and watch",
+    "batches of fixed size",
+)
+NAMED = {fault.name: fault for fault in FAULTS}
+
+
+def test_a_fault_names_the_audit_that_refutes_it_or_why_none_does() -> None:
+    """A run that is refuted by another audit, as one in twenty correct runs is, shows nothing."""
+    for fault in FAULTS:
+        assert [fault.correct, fault.by is not None, bool(fault.unseen)].count(True) == 1
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_faults_are_refuted(name: str) -> None:
+    assert NAMED[name].by in train(NAMED[name], SHORT, 0).refuted_by
+
+
+@pytest.mark.parametrize("seed", [0, 2])  # of seed 1 the mean batch is one in 70, and refuted
+@pytest.mark.parametrize("name", [fault.name for fault in FAULTS if fault.correct])
+def test_correct_runs_are_not_refuted(name: str, seed: int) -> None:
+    audit = train(NAMED[name], SHORT, seed)
+    assert audit.refuted_by == ()
+    assert audit.steps.bound > 1.5
+    assert audit.proved < SHORT.epsilon
+
+
+@pytest.mark.parametrize("name", [fault.name for fault in FAULTS if fault.unseen])
+def test_faults_that_no_audit_here_sees_are_listed_with_the_reason(name: str) -> None:
+    """If one is refuted after all, it belongs among the others."""
+    assert NAMED[name].unseen
+    assert train(NAMED[name], SHORT, 0).refuted_by == ()
+
+
+def test_same_seed_same_audit() -> None:
+    first, second = (train(NAMED["correct"], SHORT, 3) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.validity
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.by], ids=lambda one: one.name)
+def test_every_fault_is_refuted_at_the_size_of_the_page(fault: Fault) -> None:
+    """By the audit that is to see it: any other may refute a correct run, too."""
+    found = {seed: train(fault, Recipe(), seed).refuted_by for seed in range(20)}
+    assert {seed: by for seed, by in found.items() if fault.by not in by} == {}
+
+
+@pytest.mark.validity
+def test_a_correct_run_is_refuted_no_more_often_than_stated() -> None:
+    """200 seeds at 5 %: more than `most_errors` have a probability below 1e-4, of ten tests."""
+    refuted = [seed for seed in range(200) if train(FAULTS[0], SHORT, seed).refuted_by]
+    assert len(refuted) <= most_errors(200, 0.05, 10)
+
+
+@pytest.mark.validity
+def test_a_correct_run_at_the_size_of_the_page_proves_as_much_as_is_stated() -> None:
+    """20 seeds; of so many no more than `most_errors` are refuted under a guarantee that holds."""
+    audits = [train(FAULTS[0], Recipe(), seed) for seed in range(20)]
+    assert sum(bool(audit.refuted_by) for audit in audits) <= most_errors(20, 0.05, 10)
+    assert all(audit.proved < Recipe().epsilon for audit in audits)
+    assert sum(audit.proved for audit in audits) / 20 > 4.5
+    assert sum(audit.steps.epsilon(1e-5) for audit in audits) / 20 > 6
