@@ -197,13 +197,6 @@ def test_what_a_baseline_proves_contradicts_limits_on_c() -> None:
     assert status_of(enough, "upper limit on c") == "declared"
 
 
-def test_results_of_earlier_versions_are_read() -> None:
-    result = lb.audit_one_run(NOISE, DOUBTED)
-    old = result.to_json().replace('"status": "contradicted"', '"status": "refuted"')
-    assert '"refuted"' in old
-    assert lb.AuditResult.from_json(old) == result
-
-
 def test_the_report_and_the_command_line_show_what_is_contradicted(tmp_path: Path) -> None:
     lb.audit_one_run(NOISE, DOUBTED).report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
