@@ -11,7 +11,7 @@ from collections import Counter
 from torch import nn
 
 from leakbound.experiments.demos.census import recipe
-from leakbound.experiments.demos.census_data import CATEGORICAL, COLUMNS, Census, features
+from leakbound.experiments.demos.census_data import CATEGORICAL, Census, features
 from leakbound.experiments.demos.panoramia import drawing
 from leakbound.experiments.demos.training import Ticks, reproducible
 from leakbound.generators import GaussianCopula
@@ -45,7 +45,6 @@ def game(network: nn.Module, seed: int) -> dict[str, float]:
         saturation=(),
         seeds=(seed,),
         conditional=True,
-        columns=COLUMNS,
     )
     found = audit.run(target=network, members=members)
     return {name: found.row("target", name).results[0].bound for name in CORRECTIONS}

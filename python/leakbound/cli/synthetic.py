@@ -294,7 +294,6 @@ def _show(made: TargetsReport[Any], words: _Words) -> None:
     output.say(table)
     output.say("")
     output.say(headline(made.found), "bold red")
-    for text in (made.found.note, *made.found.extreme_words):
-        output.say(text)
+    output.say(made.found.note)
     for text in made.found.warnings:
         output.say(f"warning: {text}", "yellow")

@@ -23,7 +23,6 @@ from leakbound.generators.cart import SequentialCART
 from leakbound.generators.chow_liu import ChowLiuTree
 from leakbound.generators.copula import GaussianCopula
 from leakbound.generators.duplicates import check_duplicates
-from leakbound.generators.extremes import FeatureExtreme, feature_extremes
 from leakbound.generators.filter import Filtered
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.labels import Labeler
@@ -36,7 +35,6 @@ from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
 __all__ = [
     "ChowLiuTree",
     "Chunks",
-    "FeatureExtreme",
     "Filtered",
     "FolderOfSamples",
     "GaussianCopula",
@@ -51,5 +49,4 @@ __all__ = [
     "SequentialCART",
     "check_duplicates",
     "chunk_texts",
-    "feature_extremes",
 ]

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from leakbound.panoramia.examples import Examples
     from leakbound.panoramia.game import Parts
 
-__all__ = ["LEAST", "check_alike", "check_columns", "check_parts"]
+__all__ = ["LEAST", "check_alike", "check_parts"]
 
 LEAST = 20
 """Fewest pairs in a part."""
@@ -31,16 +29,6 @@ def check_alike(members: Examples, others: Examples | None, name: str = "nonmemb
     if (members.y is None) != (others.y is None):
         message = f"{name} must have labels if and only if members have"
         raise IncompatibleOptionsError(message)
-
-
-def check_columns(members: Examples, names: Sequence[str] | None) -> None:
-    """Check that every column of a table has a name, if any has."""
-    if names is not None and (members.x.ndim != 2 or members.x.shape[1] != len(names)):
-        message = (
-            f"columns has {len(names)} names and members have examples of shape "
-            f"{members.x.shape[1:]}; name every column of a table, or leave columns out"
-        )
-        raise LengthMismatchError(message)
 
 
 def check_parts(parts: Parts) -> None:

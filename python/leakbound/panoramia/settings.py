@@ -41,7 +41,6 @@ class Settings:
     cuts: CutPolicy = field(default_factory=KLScan)
     union: bool = False
     conditional: bool = False
-    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (hasattr(self.generator, "fit") or hasattr(self.generator, "sample")):

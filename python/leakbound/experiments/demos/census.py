@@ -25,7 +25,7 @@ except ImportError as error:
     )
     raise MissingExtraError(message) from error
 
-from leakbound.experiments.demos.census_data import CATEGORICAL, COLUMNS, Census, features
+from leakbound.experiments.demos.census_data import CATEGORICAL, Census, features
 from leakbound.experiments.demos.training import Progress
 from leakbound.panoramia import Helper, Panoramia
 
@@ -78,7 +78,6 @@ def run(
         seeds=tuple(range(integer(seeds, "seeds", least=1))),
         union=True,
         conditional=conditional,
-        columns=COLUMNS,
     )
     return audit_targets(
         audit,

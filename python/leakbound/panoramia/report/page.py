@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from leakbound._base.files import write_text
-from leakbound._base.formatting import number
 from leakbound.panoramia.report.figures import loss_figure
 from leakbound.report import environment, svg
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from leakbound.panoramia.report.extremes import FeatureExtreme
     from leakbound.panoramia.report.losses import Losses
     from leakbound.report.contents import Figure, Meaning, Reportable, Section
 
@@ -45,7 +43,6 @@ def write(
     folded: Sequence[tuple[str, ...]],
     opening: Figure,
     figures: Sequence[Figure],
-    extremes: Sequence[FeatureExtreme],
     targets: Sequence[Target],
     meaning: Meaning,
     sections: Sequence[Section],
@@ -64,7 +61,6 @@ def write(
             folded=folded,
             opening=svg.draw([opening], "open", size=(8.6, 1.3 + 0.17 * len(table)))[0],
             shared=svg.draw(figures, "run"),
-            ends=[_end(end) for end in extremes],
             targets=drawn,
             meaning=meaning,
             sections=sections,
@@ -73,9 +69,3 @@ def write(
         )
     )
     write_text(path, text)
-
-
-def _end(end: FeatureExtreme) -> tuple[str, ...]:
-    sign = ">" if end.side == "high" else "<"
-    guesses = "-" if end.guesses is None else str(end.guesses)
-    return (f"{end.name} {sign} {end.limit:,g}", str(end.beyond), guesses, number(end.c_lb))

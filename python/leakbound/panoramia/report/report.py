@@ -10,7 +10,6 @@ from leakbound._base.formatting import number
 from leakbound._base.records import Record, unstored
 from leakbound.errors import OptionError
 from leakbound.panoramia.conditional import CORRECTIONS
-from leakbound.panoramia.report.extremes import FeatureExtreme
 from leakbound.panoramia.report.figures import (
     audits_figure,
     loss_figure,
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PanoramiaReport", "headline"]
 
-SHOWN = 3
-"""Extremes that are printed below the table; the page has more."""
 TRIFLE = 0.05
 """Mean of a bound below which it does not speak against a target that leaks little."""
 
@@ -73,9 +70,6 @@ class PanoramiaReport(Record):
         Every option in force.
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
-    extremes : tuple of FeatureExtreme
-        For a table, where columns of members are beyond all that was generated, in the first seed's
-        game: those that prove most first.
     losses : tuple of Losses
         Histograms of losses under each target, and under the helper if there is one.
     scores : tuple of GameScores
@@ -90,7 +84,6 @@ class PanoramiaReport(Record):
     options: dict[str, Any]
     warnings: tuple[str, ...]
     losses: tuple[Losses, ...]
-    extremes: tuple[FeatureExtreme, ...] = ()
     scores: tuple[GameScores, ...] = unstored()
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
@@ -250,14 +243,6 @@ class PanoramiaReport(Record):
         message = f"kind must be one of targets, audits, saturation, losses, got {kind!r}"
         raise OptionError(message)
 
-    @property
-    def extreme_words(self) -> tuple[str, ...]:
-        """Which ends of columns lie furthest beyond what was generated; empty but for tables."""
-        if not self.extremes:
-            return ()
-        listed = "; ".join(map(str, self.extremes[:SHOWN]))
-        return (f"Beyond everything generated, with seed {self.seeds[0]}: {listed}.",)
-
     def report(
         self,
         path: str | os.PathLike[str],
@@ -309,7 +294,6 @@ class PanoramiaReport(Record):
             figures=self.figures(),
             meaning=self.meaning(),
             none_for=", ".join(row.target for row in none) if len(self._estimated) > 1 else "",
-            extremes=self.extremes,
             targets=[
                 Target.of(row.target, row.estimates[0], losses.get(row.target))
                 for row in self._estimated
@@ -420,8 +404,7 @@ class PanoramiaReport(Record):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        notes = [*self.extreme_words, *(f"warning: {text}" for text in self.warnings)]
-        return "\n".join([*padded, "", self.note, *notes])
+        return "\n".join([*padded, "", self.note, *(f"warning: {text}" for text in self.warnings)])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
