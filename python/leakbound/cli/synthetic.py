@@ -283,7 +283,7 @@ def _write(made: TargetsReport[Any], out: Path, words: _Words) -> None:
 
 
 def _show(made: TargetsReport[Any], words: _Words) -> None:
-    from leakbound.panoramia import HEADINGS, headline
+    from leakbound.panoramia import HEADINGS
 
     table = output.grid([("Target, audit", False), *((name, True) for name in HEADINGS[2:])])
     values = {one.name: f"{words.value(one):.3f}" for one in made.targets}
@@ -293,7 +293,7 @@ def _show(made: TargetsReport[Any], words: _Words) -> None:
         table.add_row(f"  {audit}", *cells, style="bold" if audit == "PANORAMIA" else None)
     output.say(table)
     output.say("")
-    output.say(headline(made.found), "bold red")
+    output.say(made.found.headline(), "bold red")
     output.say(made.found.note)
     for text in made.found.warnings:
         output.say(f"warning: {text}", "yellow")

@@ -26,20 +26,19 @@ from leakbound.panoramia.checks import LEAST, check_alike, check_parts
 from leakbound.panoramia.conditional import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.game import Game, Parts, Side
+from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Helper, Trained, each_helper
-from leakbound.panoramia.report.losses import fallen, helper_name, losses_of
-from leakbound.panoramia.report.report import PanoramiaReport
-from leakbound.panoramia.report.table import Audit, PanoramiaRow, Saturation
-from leakbound.panoramia.report.warnings import warnings_of
+from leakbound.panoramia.report import PanoramiaReport
 from leakbound.panoramia.scores import GameScores
+from leakbound.panoramia.table import Audit, PanoramiaRow, Saturation, warnings_of
 from leakbound.results import ZeroRunResult
 
 if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
     from leakbound.audits.panoramia.conditional import Shown
     from leakbound.panoramia.options import Target
-    from leakbound.panoramia.report.table import Result
     from leakbound.panoramia.settings import Settings
+    from leakbound.panoramia.table import Result
     from leakbound.results import PanoramiaResult
 
 __all__ = ["Progress", "Run"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput
     from leakbound.panoramia.options import Target
     from leakbound.panoramia.phases import Progress
-    from leakbound.panoramia.report.report import PanoramiaReport
+    from leakbound.panoramia.report import PanoramiaReport
 
 __all__ = ["Panoramia"]
 

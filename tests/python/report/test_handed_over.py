@@ -25,7 +25,7 @@ from leakbound._base.formatting import number
 from leakbound.panoramia import PanoramiaRow, Saturation
 from leakbound.report import figures as plots
 from leakbound.report.contents import Series
-from leakbound.report.page import environment
+from leakbound.report.page import cited, environment
 from leakbound.report.parts import Curve, Histogram, Roc
 from leakbound.report.reference_lines import iso_bound_precision
 from leakbound.results.panoramia import PanoramiaResult
@@ -126,10 +126,10 @@ def test_papers_that_the_grounds_name_are_listed() -> None:
     stream = lb.OneRunStream()
     stream.update(GAME.scores, GAME.member)
     gaussian = audit(2.0, claim=lb.GaussianDP())
-    assert report.cited(audit(2.0).sections()) == set()
-    assert report.cited(gaussian.sections()) == {"Mahloujifar"}
-    assert report.cited(learnt.sections()) == {"Wasserman"}
-    assert report.cited(stream.result().sections()) == {"Ville"}
+    assert cited(audit(2.0).sections()) == set()
+    assert cited(gaussian.sections()) == {"Mahloujifar"}
+    assert cited(learnt.sections()) == {"Wasserman"}
+    assert cited(stream.result().sections()) == {"Ville"}
     template = environment().get_template("references.html.j2")
     for papers in (set(), {"Mahloujifar"}, {"Wasserman", "Ville"}):
         listed = template.render(papers=papers)

@@ -1,4 +1,4 @@
-"""The table of a run: every seed's result, their spread, and how the baseline grew."""
+"""The table of a run: every seed's result, their spread, how the baseline grew, and warnings."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,24 +11,9 @@ import numpy as np
 from leakbound._base.formatting import number
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, IntArray
+from leakbound.audits.engine.warnings import saturation_warnings
 from leakbound.panoramia.conditional import Conditional
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-
-__all__ = [
-    "CONDITION",
-    "DEFINITIONS",
-    "HEADINGS",
-    "NOTE",
-    "REAL",
-    "Audit",
-    "PanoramiaRow",
-    "Result",
-    "Saturation",
-    "Spread",
-    "estimate",
-    "folded",
-    "sums",
-]
 
 Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
 Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
@@ -52,6 +37,8 @@ CONDITION = (
     "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
     "refuted with any seed."
 )
+GROWTH = 0.05
+"""Gain of c_lb from the last doubling of the training data that is still growth."""
 
 
 @dataclass(frozen=True)
@@ -234,3 +221,55 @@ def sums(rows: Sequence[PanoramiaRow]) -> str:
                 "averaged, and rounded down by itself, so that columns need not add up."
             )
     return "ε̃ is c + ε less c."
+
+
+def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> tuple[str, ...]:
+    """Return what a reader should know of baseline and generator."""
+    return (*_growing(saturation), *_crowded(rows), *_contradicted(rows), *_refuted(rows))
+
+
+def _refuted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
+    """Say where tests found what the propensity model does not know."""
+    refuted = [result.refuted for row in rows for result in row.conditional]
+    if not any(refuted):
+        return ()
+    note = (
+        f"the propensity model was refuted in {sum(refuted)} of {len(refuted)} audits by Zero-Run, "
+        "and the bounds of all seeds are withheld: examples say more of their coin than the "
+        "baseline's score does, so that c_lb is not tight either"
+    )
+    return (note,)
+
+
+def _growing(saturation: Saturation) -> tuple[str, ...]:
+    if saturation.growth <= GROWTH:
+        return ()
+    before, last = saturation.examples[-2:]
+    note = (
+        f"the baseline's c_lb still grows with its training data: by {saturation.growth:.2f} from "
+        f"{before:,} to {last:,} examples; with more of it c_lb would be larger and ε̃ smaller"
+    )
+    return (note,)
+
+
+def _crowded(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
+    audits = [row for row in rows if row.audit == "PANORAMIA"]
+    pairs = [
+        (result.c_lb, result.baseline.ceiling) for row in audits[:1] for result in row.estimates
+    ]
+    c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
+    return saturation_warnings(c_lb, lambda: ceiling)
+
+
+def _contradicted(rows: tuple[PanoramiaRow, ...]) -> tuple[str, ...]:
+    """Say where a baseline tells real non-members from members, which it should not."""
+    audits = [row for row in rows if row.audit == "RM;RN"]
+    bounds = [result.baseline.bound for row in audits[:1] for result in row.estimates]
+    if not bounds or float(np.median(bounds)) <= 0:
+        return ()
+    note = (
+        "the real non-members are not like the members: a baseline without the model tells them "
+        f"apart (c >= {number(float(np.median(bounds)))} in the median over seeds), so that the "
+        "audits against them, RM;RN and O(1), overstate ε; draw both from one distribution"
+    )
+    return (note,)
