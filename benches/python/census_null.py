@@ -16,7 +16,7 @@ from leakbound.experiments.demos.panoramia import drawing
 from leakbound.experiments.demos.training import Ticks, reproducible
 from leakbound.generators import GaussianCopula
 from leakbound.panoramia import Helper, Panoramia
-from leakbound.panoramia.conditional import CORRECTIONS
+from leakbound.panoramia.scores import CORRECTIONS
 
 MEMBERS = 4800
 EPOCHS = 40

@@ -13,7 +13,8 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.models.attack import StackedAttack
+from leakbound.panoramia.models.stacking import FittedAttack
 from leakbound.panoramia.options import Helper
 from leakbound.panoramia.report import PanoramiaReport
 from leakbound.panoramia.run import Panoramia

@@ -22,14 +22,18 @@ from leakbound.errors import (
     OptionError,
 )
 from leakbound.generators import MemberSplit, check_duplicates
-from leakbound.panoramia.checks import LEAST, check_alike, check_parts
-from leakbound.panoramia.conditional import CORRECTIONS, Conditional, shown_of, withheld_together
-from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.game import Game, Parts, Side
+from leakbound.panoramia.examples import Examples, check_alike
+from leakbound.panoramia.game import LEAST, Game, Parts, Side
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Helper, Trained, each_helper
 from leakbound.panoramia.report import PanoramiaReport
-from leakbound.panoramia.scores import GameScores
+from leakbound.panoramia.scores import (
+    CORRECTIONS,
+    Conditional,
+    GameScores,
+    shown_of,
+    withheld_together,
+)
 from leakbound.panoramia.table import Audit, PanoramiaRow, Saturation, warnings_of
 from leakbound.results import ZeroRunResult
 
@@ -40,8 +44,6 @@ if TYPE_CHECKING:
     from leakbound.panoramia.settings import Settings
     from leakbound.panoramia.table import Result
     from leakbound.results import PanoramiaResult
-
-__all__ = ["Progress", "Run"]
 
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
@@ -107,7 +109,7 @@ class Run:
             Ticks(progress, steps),
         )
         for others in (run.audited.size, len(run.held_out or members)):
-            check_parts(run.parts.within(others))
+            run.parts.within(others).check()
         if run.helped_by("members") and run.teaching.size < LEAST:
             message = (
                 f"a helper trained on members of the generator needs at least {LEAST} of them, got "
@@ -295,7 +297,7 @@ class Run:
                 "test": parts.test,
             },
             options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
-            warnings=warnings_of(rows, saturation),
+            warnings=tuple(warnings_of(rows, saturation)),
             losses=tuple(losses_of(said, self.targets)),
             scores=tuple(game for scored in scores for game in scored.values()),
         )

@@ -11,19 +11,15 @@ from leakbound._base.records import Record, unstored
 from leakbound._base.types import Kind
 from leakbound._base.validation import choice
 from leakbound.errors import OptionError
-from leakbound.panoramia.conditional import CORRECTIONS
 from leakbound.panoramia.figures import (
     audits_figure,
     loss_figure,
-    plot_audits,
     plot_losses,
-    plot_saturation,
-    plot_targets,
     saturation_figure,
     target_figure,
 )
 from leakbound.panoramia.losses import Losses
-from leakbound.panoramia.scores import GameScores, NonMembers
+from leakbound.panoramia.scores import CORRECTIONS, GameScores, NonMembers
 from leakbound.panoramia.table import (
     CONDITION,
     DEFINITIONS,
@@ -34,7 +30,6 @@ from leakbound.panoramia.table import (
     PanoramiaRow,
     Saturation,
     estimate,
-    folded,
     sums,
 )
 from leakbound.report import write
@@ -239,12 +234,9 @@ class PanoramiaReport(Record):
             If matplotlib is not installed.
         """
         choice(kind, "kind", FigureName)
-        if kind == "targets":
-            return plot_targets(self._estimated, ax)
-        if kind == "audits":
-            return plot_audits(self.rows, ax)
-        if kind == "saturation":
-            return plot_saturation(self.saturation, ax)
+        if kind != "losses":
+            drawn = (audits_figure(self.rows), *self.figures())
+            return next(one for one in drawn if one.name == kind).draw(ax)
         models = {one.model: one for one in self.losses}
         if model is not None and model not in models:
             message = f"model must be one of {', '.join(map(repr, models))}, got {model!r}"
@@ -291,12 +283,7 @@ class PanoramiaReport(Record):
             about={**named(model=model, auditor=auditor, date=date), "Parts": parts},
             notes=notes,
             overview=Overview(
-                "All targets",
-                audits_figure(self.rows),
-                folded(self.rows),
-                self.note,
-                "Every audit of every target",
-                [HEADINGS, *self.table()],
+                "All targets", audits_figure(self.rows), [HEADINGS, *self.table()], self.note
             ),
         )
 
@@ -333,7 +320,8 @@ class PanoramiaReport(Record):
         """Return the largest estimate in a few values."""
         lead = self._lead.summary()
         papers = (*lead.papers, *(("Zero-Run",) if self._conditional else ()))
-        return replace(lead, epsilon=estimate(self._largest), papers=papers)
+        claim = f"{lead.claim}, each bound by itself"
+        return replace(lead, claim=claim, epsilon=estimate(self._largest), papers=papers)
 
     def levels(self) -> Levels:
         """Return what the bar from 0 to the ceiling shows."""

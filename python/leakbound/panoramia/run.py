@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from leakbound.panoramia.phases import Progress
     from leakbound.panoramia.report import PanoramiaReport
 
-__all__ = ["Panoramia"]
-
 
 @dataclass(frozen=True)
 class Panoramia(Settings):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Inputs
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True)
 class Settings:

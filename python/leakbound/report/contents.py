@@ -130,14 +130,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Overview:
-    """Several audits beside each other: a figure, a table with headings, and all of its rows."""
+    """Several audits beside each other: a figure, a table with its headings first, and a note."""
 
     title: str
     figure: Figure
     table: Sequence[tuple[str, ...]]
     note: str
-    whole_title: str
-    whole: Sequence[tuple[str, ...]]
 
 
 class Ranking(Protocol):

@@ -133,7 +133,7 @@ def _opening(overview: Overview | None) -> svg.Drawn | None:
     """Return the figure of an overview drawn, as high as its rows take."""
     if overview is None:
         return None
-    return svg.draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.whole)))[0]
+    return svg.draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.table)))[0]
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,9 @@ def test_the_command_prints_the_table_and_writes_the_report(
     for audit, row in zip(AUDITS, rows, strict=False):
         assert row.startswith(f"  {audit} ")
     assert max(map(len, (heading, first, *rows[: len(AUDITS)]))) < 100
-    assert "Beyond everything generated, with seed 0: " in answer.stdout
     assert "not a lower bound" in answer.stdout
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "A generator (oracle) learnt from 180" in html
-    assert "End of a column" in html
     stored = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert stored["found"]["options"]["helper"] == "None"
     answer = CliRunner().invoke(app, [*command, "--json"])
@@ -104,7 +102,6 @@ def test_the_glyphs_command_prints_the_table_and_writes_the_report(
     answer = CliRunner().invoke(app, command)
     assert answer.exit_code == 0
     assert answer.stdout.splitlines()[2].startswith("  PANORAMIA ")
-    assert "Beyond everything generated" not in answer.stdout
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "A generator (mixture) learnt from 240" in html
     files = {file.name for file in (tmp_path / "scores").iterdir()}
