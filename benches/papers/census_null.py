@@ -14,7 +14,7 @@ from census import CATEGORICAL, COLUMNS, Census, features
 from leakbound.demo.training import Ticks
 from leakbound.generators import GaussianCopula
 from leakbound.panoramia import Helper, Panoramia
-from leakbound.panoramia.conditional import CORRECTIONS
+from leakbound.panoramia.scores import CORRECTIONS
 from leakbound.torch.placement import reproducible
 from targets import drawn, table_classifier
 
@@ -43,7 +43,6 @@ def game(network: nn.Module, seed: int) -> dict[str, float]:
         saturation=(),
         seeds=(seed,),
         conditional=True,
-        columns=COLUMNS,
     )
     found = audit.run(target=network, members=members)
     return {name: found.row("target", name).results[0].bound for name in CORRECTIONS}

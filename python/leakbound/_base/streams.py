@@ -119,7 +119,6 @@ class Purpose(Enum):
     LANGUAGE_TRAINING = "generators/language-training"
     LANGUAGE_PROMPTS = "generators/language-prompts"
     LANGUAGE_SAMPLES = "generators/language-samples"
-    EXTREMES = "generators/extremes"
 
     RUN_SAMPLES = "panoramia/samples"
     HELPER = "panoramia/helper"

@@ -22,21 +22,18 @@ Samples(n=100, shape=(4,), labels=2)
 from leakbound.generators.cart import SequentialCART
 from leakbound.generators.chow_liu import ChowLiuTree
 from leakbound.generators.copula import GaussianCopula
-from leakbound.generators.duplicates import check_duplicates
-from leakbound.generators.extremes import FeatureExtreme, feature_extremes
 from leakbound.generators.filter import Filtered
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.labels import Labeler
 from leakbound.generators.marginals import NoisyMarginals
 from leakbound.generators.mixture import PCAMixture
 from leakbound.generators.protocol import Generator, Sampler, Samples
-from leakbound.generators.split import MemberSplit
+from leakbound.generators.split import MemberSplit, check_duplicates
 from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
 
 __all__ = [
     "ChowLiuTree",
     "Chunks",
-    "FeatureExtreme",
     "Filtered",
     "FolderOfSamples",
     "GaussianCopula",
@@ -51,5 +48,4 @@ __all__ = [
     "SequentialCART",
     "check_duplicates",
     "chunk_texts",
-    "feature_extremes",
 ]

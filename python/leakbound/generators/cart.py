@@ -14,8 +14,7 @@ from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound._base.validation import integer
-from leakbound.generators.protocol import Samples
-from leakbound.generators.seeded import SeededSampler
+from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
 

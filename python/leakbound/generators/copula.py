@@ -25,8 +25,7 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound.generators.protocol import Samples
-from leakbound.generators.seeded import SeededSampler
+from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import Marginal, read_table
 from leakbound.stats import normal_cdf, normal_quantile
 

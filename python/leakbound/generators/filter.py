@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import MOST_EXAMPLES, instance, integer, real
+from leakbound._base.validation import instance, integer, real
 from leakbound.errors import IncompatibleOptionsError, TooFewSamplesError
 from leakbound.generators.folder import FolderOfSamples
-from leakbound.generators.protocol import Generator, Sampler, Samples
+from leakbound.generators.protocol import Generator, Sampler, Samples, SeededSampler
 from leakbound.generators.tables import read_array, read_labels
 
 FOLDS = 3
@@ -88,7 +88,7 @@ class Filtered:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedFiltered:
+class FittedFiltered(SeededSampler):
     """What `Filtered.fit` returns."""
 
     sampler: Sampler
@@ -101,10 +101,7 @@ class FittedFiltered:
         found: FloatArray = self.judge.predict_proba(_rows(samples, self.names))[:, 1]
         return found
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples that pass the filter: see `Sampler.sample`."""
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        seed = integer(seed, "seed", least=0)
+    def _draw(self, n: int, seed: int) -> Samples:
         values, labels, kept = [], [], 0
         for attempt in range(ATTEMPTS):
             fresh = Purpose.FILTER_SAMPLES.derived(seed, attempt, bits=32)

@@ -12,10 +12,10 @@ from leakbound._base.archives import DamagedFileError, open_archive, read_array_
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import MOST_EXAMPLES, instance, integer
+from leakbound._base.validation import instance
 from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
 from leakbound.generators.labels import FittedLabeler, Labeler
-from leakbound.generators.protocol import Samples
+from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import read_array, read_labels
 
 IMAGES = (".png", ".jpg", ".jpeg")
@@ -80,16 +80,15 @@ class FolderOfSamples:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedFolderOfSamples:
+class FittedFolderOfSamples(SeededSampler):
     """What `FolderOfSamples.fit` returns."""
 
     pool: Samples
     labeler: FittedLabeler | None
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw samples from the pool, each at most once; another seed draws from the same pool."""
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.FOLDER_SAMPLES.rng(integer(seed, "seed", least=0))
+    def _draw(self, n: int, seed: int) -> Samples:
+        # Each at most once; another seed draws from the same pool.
+        rng = Purpose.FOLDER_SAMPLES.rng(seed)
         if n > len(self.pool):
             message = (
                 f"{n} samples are asked for and the files hold {len(self.pool)}; none may be used "

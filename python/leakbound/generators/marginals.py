@@ -23,8 +23,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound._base.validation import integer, real
 from leakbound.errors import OptionError
-from leakbound.generators.protocol import Samples
-from leakbound.generators.seeded import SeededSampler
+from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import read_table
 
 

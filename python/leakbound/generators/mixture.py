@@ -1,22 +1,84 @@
 """Images, or anything of fixed shape, as a mixture of normal distributions."""
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import instance, integer
 from leakbound.generators.labels import FittedLabeler, Labeler
-from leakbound.generators.principal import Principal
-from leakbound.generators.protocol import Samples
-from leakbound.generators.seeded import SeededSampler
-from leakbound.generators.shapes import Shape
+from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import read_array, read_labels
 
+ROUNDING = 1e-9
+"""Share of a variance that is 0 but for rounding."""
 RIDGE = 1e-3
 """Variance added to every component, as a share of the mean variance of the principal ones."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shape, dtype and range of the members."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, members: NDArray[Any]) -> "Shape":
+        """Describe members."""
+        return cls(members.shape[1:], members.dtype, float(members.min()), float(members.max()))
+
+    def samples(self, flat: NDArray[Any], labeler: FittedLabeler | None, seed: int) -> Samples:
+        """Return rows as samples: within the range, whole where members are, and labelled."""
+        rows = np.clip(flat, self.low, self.high)
+        if self.dtype.kind != "f":
+            rows = np.round(rows)
+        values = rows.astype(self.dtype).reshape(-1, *self.shape)
+        return Samples(values, None if labeler is None else labeler.sample(values, seed=seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Principal:
+    """Principal components, and what they leave over: noise in all other directions."""
+
+    mean: FloatArray
+    noise: FloatArray
+    directions: FloatArray
+
+    @classmethod
+    def fit(cls, flat: FloatArray, components: int, *, seed: int) -> tuple["Principal", FloatArray]:
+        """Find the components, and return the coordinates of the rows too."""
+        with needs("ml", "PCAMixture"):
+            from sklearn.decomposition import PCA
+        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
+            pca = PCA(
+                min(components, *flat.shape),
+                random_state=Purpose.PRINCIPAL_COMPONENTS.derived(seed, bits=32),
+            ).fit(flat)
+        reduced: FloatArray = pca.transform(flat)
+        left = flat - pca.inverse_transform(reduced)
+        return cls(pca.mean_, left.std(0), pca.components_), reduced
+
+    def restore(self, reduced: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return rows with these coordinates."""
+        noise = rng.standard_normal((len(reduced), self.mean.size)) * self.noise
+        noise -= (noise @ self.directions.T) @ self.directions
+        flat: FloatArray = self.mean + reduced @ self.directions + self._scale * noise
+        return flat
+
+    @property
+    def _scale(self) -> float:
+        """What gives noise the variance that the components leave over, once they take theirs."""
+        wanted = float((self.noise**2).sum())
+        left = wanted - float(((self.directions * self.noise) ** 2).sum())
+        return math.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +126,7 @@ class PCAMixture:
         with needs("ml", "PCAMixture"):
             from sklearn.mixture import GaussianMixture
         flat = array.reshape(len(array), -1).astype(np.float64)
-        principal, reduced = Principal.fit(flat, self.components, seed=self.seed, what="PCAMixture")
+        principal, reduced = Principal.fit(flat, self.components, seed=self.seed)
         mixture = GaussianMixture(
             min(self.mixtures, len(flat) // 20),
             reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),

@@ -1,5 +1,6 @@
 """What every generator is: something that is fitted to members and then sampled."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput
+from leakbound._base.validation import MOST_EXAMPLES, integer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,3 +113,16 @@ class Generator(Protocol):
         MissingExtraError, OSError
             If a package or a file that the generator needs is not there.
         """
+
+
+class SeededSampler(ABC):
+    """A fitted generator whose samples depend on their number and the seed alone."""
+
+    def sample(self, n: int, *, seed: int) -> Samples:
+        """Draw new examples: see `Sampler.sample`."""
+        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
+        return self._draw(n, integer(seed, "seed", least=0))
+
+    @abstractmethod
+    def _draw(self, n: int, seed: int) -> Samples:
+        """Return n samples; both numbers are checked."""

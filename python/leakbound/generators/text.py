@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
+from leakbound._base.validation import integer, real
 from leakbound.errors import (
     IncompatibleOptionsError,
     MembersError,
@@ -18,7 +18,7 @@ from leakbound.errors import (
     TooFewMembersError,
     TooFewSamplesError,
 )
-from leakbound.generators.protocol import Samples
+from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import read_array
 
 if TYPE_CHECKING:
@@ -216,20 +216,18 @@ class LanguageModel:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLanguageModel:
+class FittedLanguageModel(SeededSampler):
     """What `LanguageModel.fit` returns."""
 
     network: "PreTrainedModel"
     prompts: NDArray[Any]
     options: LanguageModel
 
-    def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new chunks."""
+    def _draw(self, n: int, seed: int) -> Samples:
         from leakbound.generators.causal import continue_prompts
         from leakbound.torch.placement import reproducible
 
-        n = integer(n, "n", least=1, most=MOST_EXAMPLES)
-        rng = Purpose.LANGUAGE_PROMPTS.rng(integer(seed, "seed", least=0))
+        rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
         count, each = len(self.prompts), self.options.samples_per_prompt
         if n > count * each:
             message = (

@@ -12,13 +12,14 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 """
 
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.losses import Losses
+from leakbound.panoramia.models.attack import StackedAttack
+from leakbound.panoramia.models.stacking import FittedAttack
 from leakbound.panoramia.options import Helper
-from leakbound.panoramia.report.losses import Losses
-from leakbound.panoramia.report.report import PanoramiaReport, headline
-from leakbound.panoramia.report.table import HEADINGS, NOTE, PanoramiaRow, Saturation, Spread
+from leakbound.panoramia.report import PanoramiaReport
 from leakbound.panoramia.run import Panoramia
 from leakbound.panoramia.scores import GameScores
+from leakbound.panoramia.table import HEADINGS, NOTE, PanoramiaRow, Saturation, Spread
 
 __all__ = [
     "HEADINGS",
@@ -35,5 +36,4 @@ __all__ = [
     "Saturation",
     "Spread",
     "StackedAttack",
-    "headline",
 ]

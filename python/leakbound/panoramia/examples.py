@@ -8,9 +8,12 @@ from numpy.typing import NDArray
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.validation import check_length
-from leakbound.errors import ArrayTypeError, ShapeError
-
-__all__ = ["Examples", "Sample"]
+from leakbound.errors import (
+    ArrayTypeError,
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    ShapeError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,21 @@ class Examples:
         labelled = self.y is not None and other.y is not None
         y = np.concatenate([self.y, other.y]) if labelled else None
         return replace(self, x=np.concatenate([self.x, other.x]), y=y)
+
+
+def check_alike(members: Examples, others: Examples | None, name: str = "nonmembers") -> None:
+    """Check that two sets of examples are of one kind."""
+    if others is None:
+        return
+    if members.x.shape[1:] != others.x.shape[1:]:
+        message = (
+            f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
+            f"{members.x.shape[1:]}; both must be of one kind"
+        )
+        raise LengthMismatchError(message)
+    if (members.y is None) != (others.y is None):
+        message = f"{name} must have labels if and only if members have"
+        raise IncompatibleOptionsError(message)
 
 
 @dataclass(frozen=True, eq=False)

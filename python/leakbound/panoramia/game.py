@@ -9,10 +9,13 @@ from leakbound._base.checkpoints import Arrays
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts import CutPolicy
+from leakbound.errors import IncompatibleOptionsError
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models.attack import FittedAttack, StackedAttack
+from leakbound.panoramia.models.attack import StackedAttack
+from leakbound.panoramia.models.stacking import FittedAttack
 
-__all__ = ["Game", "Parts", "Side"]
+LEAST = 20
+"""Fewest pairs in a part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,15 @@ class Parts:
             return self
         train, validation = (pairs * part // self.all for part in (self.train, self.validation))
         return Parts(train, validation, pairs - train - validation)
+
+    def check(self) -> None:
+        """Check that no part is too small."""
+        if min(self.train, self.validation, self.test) < LEAST:
+            message = (
+                f"every part needs at least {LEAST} pairs, got {self}; pass more members and "
+                "non-members, or other shares"
+            )
+            raise IncompatibleOptionsError(message)
 
 
 @dataclass(frozen=True, eq=False)

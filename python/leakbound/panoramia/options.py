@@ -11,8 +11,6 @@ from leakbound._base.validation import choice, instance, integer, real
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["Classifier", "Helper", "Inputs", "Target", "Trained", "each_helper"]
-
 Inputs: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 Trained: TypeAlias = Literal["generated", "members", "real"]
 

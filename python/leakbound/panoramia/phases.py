@@ -22,29 +22,28 @@ from leakbound.errors import (
     OptionError,
 )
 from leakbound.generators import MemberSplit, check_duplicates
-from leakbound.panoramia.checks import LEAST, check_alike, check_columns, check_parts
-from leakbound.panoramia.conditional import CORRECTIONS, Conditional, shown_of, withheld_together
-from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.game import Game, Parts, Side
+from leakbound.panoramia.examples import Examples, check_alike
+from leakbound.panoramia.game import LEAST, Game, Parts, Side
+from leakbound.panoramia.losses import fallen, helper_name, losses_of
 from leakbound.panoramia.options import Helper, Trained, each_helper
-from leakbound.panoramia.report.extremes import ends_of, warnings_of_ends
-from leakbound.panoramia.report.losses import fallen, helper_name, losses_of
-from leakbound.panoramia.report.report import PanoramiaReport
-from leakbound.panoramia.report.table import Audit, PanoramiaRow, Saturation
-from leakbound.panoramia.report.warnings import warnings_of
-from leakbound.panoramia.scores import GameScores
+from leakbound.panoramia.report import PanoramiaReport
+from leakbound.panoramia.scores import (
+    CORRECTIONS,
+    Conditional,
+    GameScores,
+    shown_of,
+    withheld_together,
+)
+from leakbound.panoramia.table import Audit, PanoramiaRow, Saturation, warnings_of
 from leakbound.results import ZeroRunResult
 
 if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
     from leakbound.audits.panoramia.conditional import Shown
     from leakbound.panoramia.options import Target
-    from leakbound.panoramia.report.extremes import FeatureExtreme
-    from leakbound.panoramia.report.table import Result
     from leakbound.panoramia.settings import Settings
+    from leakbound.panoramia.table import Result
     from leakbound.results import PanoramiaResult
-
-__all__ = ["Progress", "Run"]
 
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
@@ -97,7 +96,6 @@ class Run:
             message = "a helper trained on real non-members needs some: pass nonmembers"
             raise IncompatibleOptionsError(message)
         check_alike(members, nonmembers)
-        check_columns(members, options.columns)
         games = len(options.seeds) * (1 if nonmembers is None else 2) * (1 + len(targets))
         epochs = sum(helper.epochs for helper in helpers)
         steps = 2 + len(targets) + epochs + games + len(options.seeds) * len(options.saturation)
@@ -111,7 +109,7 @@ class Run:
             Ticks(progress, steps),
         )
         for others in (run.audited.size, len(run.held_out or members)):
-            check_parts(run.parts.within(others))
+            run.parts.within(others).check()
         if run.helped_by("members") and run.teaching.size < LEAST:
             message = (
                 f"a helper trained on members of the generator needs at least {LEAST} of them, got "
@@ -288,7 +286,6 @@ class Run:
         rows = self._rows(scores, [self._shown(one, seen) for one in games], seen)
         saturation = self._saturation(games)
         parts = self.parts
-        ends = self._ends(games[0], scores[0], seen)
         return PanoramiaReport(
             rows=rows,
             saturation=saturation,
@@ -300,11 +297,7 @@ class Run:
                 "test": parts.test,
             },
             options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
-            warnings=(
-                *warnings_of(rows, saturation),
-                *warnings_of_ends(ends, float(saturation.c_lb[0][-1])),
-            ),
-            extremes=ends,
+            warnings=tuple(warnings_of(rows, saturation)),
             losses=tuple(losses_of(said, self.targets)),
             scores=tuple(game for scored in scores for game in scored.values()),
         )
@@ -335,16 +328,6 @@ class Run:
             _visible(game, *(seen[name].table for name in ("members", "generated"))),
             seed=self.options.seeds[0],
         )
-
-    def _ends(
-        self, played: dict[str, Arrays], scores: dict[str, GameScores], seen: Mapping[str, Side]
-    ) -> tuple[FeatureExtreme, ...]:
-        """Return the extremes of a table's columns that give members away."""
-        tables = [seen[name].examples.x for name in ("members", "generated")]
-        if self.options.attack.modality != "tabular" or tables[0].ndim != 2:
-            return ()
-        values = _visible(played["generated"], *tables)
-        return ends_of(values, scores["generated"], self.options.columns)
 
     def _scores(
         self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], said: Arrays

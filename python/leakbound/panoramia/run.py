@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput
     from leakbound.panoramia.options import Target
     from leakbound.panoramia.phases import Progress
-    from leakbound.panoramia.report.report import PanoramiaReport
-
-__all__ = ["Panoramia"]
+    from leakbound.panoramia.report import PanoramiaReport
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,6 @@ class Panoramia(Settings):
         log-odds that an example is real are linear in the baseline's score, with any coefficients
         that the coins do not rule out; tests try to refute it. Not for text, of whose tokens
         sceptics could make nothing.
-    columns : sequence of str, optional
-        Names of a table's columns, by which the report names those whose extremes give members
-        away; "feature 0" and so on if None.
 
     Examples
     --------

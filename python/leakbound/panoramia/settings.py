@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from leakbound.generators import Generator, Sampler
     from leakbound.panoramia.options import Inputs
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -41,7 +39,6 @@ class Settings:
     cuts: CutPolicy = field(default_factory=KLScan)
     union: bool = False
     conditional: bool = False
-    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (hasattr(self.generator, "fit") or hasattr(self.generator, "sample")):

@@ -3,12 +3,10 @@
 Nothing here knows a type of result: results hand over what they say, in the parts of `contents`.
 """
 
-from leakbound.report.page import cited, environment, render, write
+from leakbound.report.page import render, write
 from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 
 __all__ = [
-    "cited",
-    "environment",
     "headline_of_many",
     "joint_confidence",
     "render",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
 
@@ -103,6 +103,8 @@ class Meaning:
     says: tuple[str, ...]
     does_not_say: tuple[str, ...]
     why_zero: tuple[str, ...] = ()
+    zero_for: str = ""
+    """Of which of several models it is 0."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,16 @@ class Section:
     paragraphs: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Several audits beside each other: a figure, a table with its headings first, and a note."""
+
+    title: str
+    figure: Figure
+    table: Sequence[tuple[str, ...]]
+    note: str
 
 
 class Ranking(Protocol):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from leakbound.report.contents import Metric, Reportable, Section, Summary
+    from leakbound.report.contents import Metric, Overview, Reportable, Section, Summary
     from leakbound.report.parts import Assumption
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -42,6 +42,7 @@ def write(
     c: float | None = None,
     about: Mapping[str, str] | None = None,
     notes: str = "",
+    overview: Overview | None = None,
 ) -> None:
     """Write the report of one or several audits, all of it or nothing."""
     text = render(
@@ -54,6 +55,7 @@ def write(
         c=c,
         about=about,
         notes=notes,
+        overview=overview,
     )
     write_text(path, text)
 
@@ -69,6 +71,7 @@ def render(
     c: float | None = None,
     about: Mapping[str, str] | None = None,
     notes: str = "",
+    overview: Overview | None = None,
 ) -> str:
     """Return the report of one or several audits as one HTML document that needs no other file.
 
@@ -76,7 +79,8 @@ def render(
     model. `simultaneous` are the same audits at higher confidence, 1 - 0.05/n for n models: the
     headline is about these, at 95 %, and else about `results`, at the confidence that all hold with
     together. `epsilon` and `c` are a claimed guarantee to check; `about` has names and values that
-    stand below the title, and `notes` a paragraph at the end.
+    stand below the title, `notes` a paragraph at the end, and `overview` a figure and a table of
+    several audits below the verdict.
     """
     named = dict(results) if isinstance(results, Mapping) else {"": results}
     if not named:
@@ -117,10 +121,19 @@ def render(
             subject=subject_of(named.values()),
             accounted=any(model.summary.beside for model in models),
             columns=columns or {},
+            overview=overview,
+            opening=_opening(overview),
             papers={paper for model in models for paper in model.summary.papers}
             | cited(part.section for model in models for part in model.grounds),
         )
     )
+
+
+def _opening(overview: Overview | None) -> svg.Drawn | None:
+    """Return the figure of an overview drawn, as high as its rows take."""
+    if overview is None:
+        return None
+    return svg.draw([overview.figure], "open", size=(8.6, 1.1 + 0.17 * len(overview.table)))[0]
 
 
 @dataclass(frozen=True)

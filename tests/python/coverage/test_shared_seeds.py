@@ -22,7 +22,6 @@ from scipy import stats
 import leakbound as lb
 from leakbound.cuts import Fixed, KLScan, ScoreAdaptive, Split
 from leakbound.errors import AbstentionError
-from leakbound.generators import feature_extremes
 from leakbound.propensity import LogisticPropensity, falsify
 
 Bools = NDArray[np.bool_]
@@ -247,12 +246,6 @@ def stream(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
     return any(audit.update(*part).bound > 0 for part in parts)
 
 
-def extremes(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-    del design
-    found = feature_extremes(scores[:, None], member, seed=seed)
-    return any(end.c_lb > 0 for end in found)
-
-
 def scepticism(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
     """Whether true propensities are refuted, at p < 0.01 if nothing is wrong."""
     del design
@@ -312,7 +305,6 @@ AUDITS: dict[str, Audit] = {
     "stream": stream,
     "panoramia": panoramia(),
     "panoramia, γ and δ": panoramia(gamma=1e-4, delta=1e-5),
-    "extremes": extremes,
     "sceptic": scepticism,
     **{
         f"zero run, {named}, {correction}": zero_run(

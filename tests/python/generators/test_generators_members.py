@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from census import Census
 from leakbound.errors import (
@@ -19,11 +18,9 @@ from leakbound.errors import (
     ShapeError,
 )
 from leakbound.generators import (
-    FeatureExtreme,
     MemberSplit,
     SequentialCART,
     check_duplicates,
-    feature_extremes,
 )
 
 # --- the split ----------------------------------------------------------------------------------
@@ -148,81 +145,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
         check_duplicates([[np.nan]], [[1.0]])
 
 
-# --- extremes -----------------------------------------------------------------------------------
-
-
-def heavy(m: int = 2000, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return members whose second column has a heavy tail, and samples that stop short of it."""
-    rng = np.random.default_rng(seed)
-    member = rng.random(m) < 0.5
-    tail = 1 + rng.pareto(1.2, m)
-    return np.column_stack([rng.normal(size=m), np.where(member, tail, tail.clip(1, 8))]), member
-
-
-def test_the_feature_that_gives_samples_away_comes_first() -> None:
-    values, member = heavy()
-    found = feature_extremes(values, member, names=["age", "gains"], baseline_scores=values[:, 1])
-    assert len(found) == 4
-    first = found[0]
-    assert (first.name, first.side, first.limit) == ("gains", "high", 8.0)
-    assert first.beyond == np.count_nonzero(values[:, 1] > 8) == first.guesses
-    assert first.c_lb > 1.5
-    assert str(first).startswith(f"gains > 8: {first.beyond} members, nothing generated; ")
-    assert all(end.c_lb == 0 for end in found[1:])
-
-
-def test_low_ends_count_too_and_a_perfect_generator_has_none() -> None:
-    values, member = heavy(seed=1)
-    first = feature_extremes(-values, member)[0]
-    assert (first.name, first.side, first.limit) == ("feature 1", "low", -8.0)
-    assert first.guesses is None
-    fresh = np.random.default_rng(2).pareto(1.2, (2000, 5))
-    assert all(end.c_lb == 0 for end in feature_extremes(fresh, member))
-
-
-def boundary_game(m: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return a game whose generator is exactly ln 2 close: it makes ones half as often."""
-    member = rng.random(m) < 0.5
-    ones = rng.random((m, 2)) < np.where(member, 0.5, 0.25)[:, None]
-    return ones.astype(np.int64), member
-
-
-@pytest.mark.parametrize(
-    "games", [400, pytest.param(20_000, marks=pytest.mark.validity)], ids=["quick", "long"]
-)
-def test_the_ends_prove_no_more_than_is_true(games: int) -> None:
-    rng = np.random.default_rng(20240214)
-    wrong = 0
-    for game in range(games):
-        values, member = boundary_game(300, rng)
-        first = feature_extremes(values, member, confidence=0.8, seed=game)[0]
-        wrong += first.c_lb > np.log(2)
-    # At the boundary a fifth may be wrong; more than this happens once in 10,000 times.
-    assert wrong <= binom.ppf(1 - 1e-4, games, 0.2)
-
-
 def test_fresh_records_are_not_taken_for_copies() -> None:
     for seed in range(8):
         people = Census().sample(4000, seed=seed).values
         for columns in ([0, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 4, 6]):
             check_duplicates(people[2000:, columns], people[:2000, columns])
-
-
-def test_equal_values_are_ordered_without_looking_at_membership() -> None:
-    member = np.arange(1000) < 500
-    assert all(end.c_lb == 0 for end in feature_extremes(np.zeros((1000, 2)), member))
-
-
-def test_bad_audit_sets_have_no_extremes() -> None:
-    values, member = heavy(50)
-    with pytest.raises(ShapeError, match="members and of generated"):
-        feature_extremes(values, np.ones(50))
-    with pytest.raises(ShapeError, match=r"shape \(50,\)"):
-        feature_extremes(values[:, 0], member)
-    with pytest.raises(LengthMismatchError, match="1 names for 2 features"):
-        feature_extremes(values, member, names=["age"])
-    with pytest.raises(LengthMismatchError, match="baseline_scores has 49"):
-        feature_extremes(values, member, baseline_scores=values[1:, 0])
-    with pytest.raises(LengthMismatchError, match="member has 50"):
-        feature_extremes(values[1:], member)
-    assert isinstance(feature_extremes(values, member)[0], FeatureExtreme)

@@ -48,7 +48,6 @@ SUITE = [validity.attack_cases, validity.run]
 PLANNING = [planning.best_guesses, planning.canaries_needed, planning.ceiling, planning.power]
 MEMBERS = [
     generators.chunk_texts,
-    generators.feature_extremes,
 ]
 AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_synthetic, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
@@ -113,9 +112,6 @@ SIGNATURES = {
     generators.SequentialCART: "(*, categorical=(), leaf=15)",
     generators.check_duplicates: "(samples, members)",
     generators.chunk_texts: "(texts, *, encode=None, length=64, most=50, seed=0)",
-    generators.feature_extremes: (
-        "(values, member, *, names=None, baseline_scores=None, confidence=0.95, seed=None)"
-    ),
     stats.normal_cdf: "(x)",
     stats.normal_quantile: "(p)",
     stats.log_normal_cdf: "(x)",

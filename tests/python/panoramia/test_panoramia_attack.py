@@ -55,7 +55,7 @@ def test_hyper_parameters_are_chosen_on_validation_data() -> None:
     other = StackedAttack().fit(train, game(150, 9), seed=1)
     assert fitted.options != other.options
     np.testing.assert_array_equal(
-        fitted.score(validation.examples, validation.signals), fitted.chosen.validation
+        fitted.score(validation.examples, validation.signals), fitted.validation
     )
 
 

@@ -11,7 +11,7 @@ from census import Census, features
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.panoramia import Helper, Panoramia
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.models.estimators import digest_of, margins_of, taught
+from leakbound.panoramia.models.target import digest_of, margins_of, taught
 
 MEMBERS = 1000
 

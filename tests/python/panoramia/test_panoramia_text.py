@@ -79,7 +79,7 @@ def test_same_seed_same_scores_and_a_process_left_as_it_was() -> None:
     np.testing.assert_array_equal(again.score(test.examples, test.signals), scores)
     assert not np.array_equal(other.score(test.examples, test.signals), scores)
     np.testing.assert_array_equal(
-        fitted.score(validation.examples, validation.signals), fitted.chosen.validation
+        fitted.score(validation.examples, validation.signals), fitted.validation
     )
 
 

@@ -1,52 +1,16 @@
 """Baseline and attack: a model of the example, and of what other models say of it, stacked."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from leakbound._base.types import FloatArray, JsonValue
 from leakbound._base.validation import choice, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import LengthMismatchError, MembershipError
-from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models.stacking import Candidate, choose
-
-__all__ = ["FittedAttack", "Modality", "StackedAttack"]
+from leakbound.panoramia.examples import Sample
+from leakbound.panoramia.models import stacking
+from leakbound.panoramia.models.stacking import FittedAttack, choose
 
 Modality: TypeAlias = Literal["tabular", "image", "text"]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedAttack:
-    """What `StackedAttack.fit` returns.
-
-    Parameters
-    ----------
-    options : dict
-        Hyper-parameters chosen on the validation data.
-    chosen : Candidate
-        The attack chosen.
-    """
-
-    options: dict[str, JsonValue]
-    chosen: Candidate
-
-    def score(self, examples: Examples, signals: FloatArray) -> FloatArray:
-        """Score examples by how much they look like members.
-
-        Parameters
-        ----------
-        examples : Examples
-            The examples.
-        signals : ndarray of float64, shape (n, models, values)
-            What the models say of them, in the order of the training data.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            Log-odds of membership.
-        """
-        return self.chosen.score(examples, signals)
 
 
 @dataclass(frozen=True)
@@ -75,6 +39,7 @@ class StackedAttack:
     Examples
     --------
     >>> import numpy as np
+    >>> from leakbound.panoramia import Examples, Sample, StackedAttack
     >>> rng = np.random.default_rng(0)
     >>> member = np.arange(600) % 2 == 0
     >>> table = rng.normal(size=(600, 2)) + member[:, None]
@@ -137,9 +102,10 @@ class StackedAttack:
         instance(policy, "cuts", CUT_POLICIES)
         for name, part in (("train", train), ("validation", validation)):
             _check(part, name, train)
-        candidates = self._candidates(train, validation, seed, prepared)
-        found = choose(candidates, validation.member, level=level, cuts=policy)
-        return FittedAttack(found.options, found)
+        models = self._models
+        ready = models.prepare(train, validation, seed) if prepared is None else prepared
+        candidates = models.candidates(train, validation, seed, ready)
+        return choose(candidates, validation.member, level=level, cuts=policy)
 
     def prepare(self, train: Sample, validation: Sample, *, seed: int = 0) -> Any:
         """Train what does not depend on signals, for several attacks on the same examples.
@@ -156,32 +122,20 @@ class StackedAttack:
         object
             To be passed to `fit`.
         """
+        return self._models.prepare(train, validation, seed)
+
+    @property
+    def _models(self) -> Any:
+        """What is trained; networks need torch."""
         if self.modality == "tabular":
-            return None
-        return _module(self.modality).prepare(train, validation, seed)
+            return stacking
+        if self.modality == "image":
+            from leakbound.panoramia.models import images
 
-    def _candidates(
-        self, train: Sample, validation: Sample, seed: int, prepared: Any
-    ) -> Iterator[Candidate]:
-        if self.modality == "tabular":
-            from leakbound.panoramia.models import boosting
+            return images
+        from leakbound.panoramia.models import text
 
-            return boosting.candidates(train, validation, seed)
-        module = _module(self.modality)
-        ready = module.prepare(train, validation, seed) if prepared is None else prepared
-        found: Iterator[Candidate] = module.candidates(train, validation, seed, ready)
-        return found
-
-
-def _module(modality: Literal["image", "text"]) -> Any:
-    """Return what trains networks; it needs torch."""
-    if modality == "image":
-        from leakbound.panoramia.models import images
-
-        return images
-    from leakbound.panoramia.models import text
-
-    return text
+        return text
 
 
 def _check(part: Sample, name: str, like: Sample) -> None:

@@ -14,8 +14,6 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.errors import ShapeError
 from leakbound.panoramia.examples import Examples, Sample
-from leakbound.panoramia.models.boosting import GRID, Trees, columns
-from leakbound.panoramia.models.boosting import STAGES as STAGES_OF_TREES
 from leakbound.panoramia.models.networks import (
     HIDDEN,
     Signals,
@@ -24,10 +22,9 @@ from leakbound.panoramia.models.networks import (
     optimizer_of,
     targets_of,
 )
-from leakbound.panoramia.models.stacking import Candidate, Stack
+from leakbound.panoramia.models.stacking import GRID, FittedAttack, Stack, Trees, columns
+from leakbound.panoramia.models.stacking import STAGES as STAGES_OF_TREES
 from leakbound.panoramia.models.target import quietly
-
-__all__ = ["CONVOLUTIONS", "DENSE", "Pictures", "Plan", "Prepared", "candidates", "prepare"]
 
 STAGES = (4, 8, 12)
 """Epochs of the convolutional network that compete: where its training might stop."""
@@ -62,7 +59,7 @@ def prepare(train: Sample, validation: Sample, seed: int) -> Prepared:
 
 def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Prepared
-) -> Iterator[Candidate]:
+) -> Iterator[FittedAttack]:
     """Stack the convolutional network at each of its stages with the others and one on signals."""
     signals = Signals.train(train, seed)
     for epochs, network in prepared.pictures.items():
@@ -70,7 +67,7 @@ def candidates(
         weights = Stack.fit(np.column_stack(parts), validation.member)
         attack = _Attack(network, prepared.dense, prepared.trees, signals, weights)
         on_validation = weights.logits(np.column_stack(parts))
-        yield Candidate({"epochs": epochs}, on_validation, attack.score)
+        yield FittedAttack({"epochs": epochs}, on_validation, attack.score)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,19 +11,8 @@ from torch import Tensor, nn
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.panoramia.examples import Sample
-from leakbound.panoramia.models.boosting import flat_signals
+from leakbound.panoramia.models.stacking import flat_signals
 from leakbound.panoramia.models.target import quietly, train_to_best
-
-__all__ = [
-    "HIDDEN",
-    "Signals",
-    "answers",
-    "loss_of",
-    "one_epoch",
-    "optimizer_of",
-    "step",
-    "targets_of",
-]
 
 HIDDEN = 64
 DECAY = 1e-3

@@ -24,10 +24,8 @@ from leakbound.panoramia.models.networks import (
     optimizer_of,
     targets_of,
 )
-from leakbound.panoramia.models.stacking import Candidate, Stack
+from leakbound.panoramia.models.stacking import FittedAttack, Stack
 from leakbound.panoramia.models.target import quietly, train_to_best
-
-__all__ = ["Reader", "candidates", "prepare"]
 
 WIDTH = 64
 HEADS = 4
@@ -91,7 +89,7 @@ def prepare(train: Sample, validation: Sample, seed: int) -> Reader:
 
 def candidates(
     train: Sample, validation: Sample, seed: int, prepared: Reader
-) -> Iterator[Candidate]:
+) -> Iterator[FittedAttack]:
     """Train a network on losses, then that and the transformer together, ever longer."""
     signals = Signals.train(train, seed, validation)
     for epochs, network in _trained_together(train, seed, prepared, signals):
@@ -99,7 +97,7 @@ def candidates(
         parts = attack.parts(validation.examples, validation.signals)
         weights = Stack.fit(parts, validation.member)
         fitted = _Attack(prepared, signals, network, weights)
-        yield Candidate({"epochs": epochs}, weights.logits(parts), fitted.score)
+        yield FittedAttack({"epochs": epochs}, weights.logits(parts), fitted.score)
 
 
 def _trained_together(

@@ -1,7 +1,7 @@
-"""The table of a run: every seed's result, their spread, and how the baseline grew."""
+"""The table of a run: every seed's result, their spread, how the baseline grew, and warnings."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
@@ -11,24 +11,9 @@ import numpy as np
 from leakbound._base.formatting import number
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.panoramia.conditional import Conditional
+from leakbound.audits.engine.warnings import saturation_warnings
+from leakbound.panoramia.scores import Conditional
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-
-__all__ = [
-    "CONDITION",
-    "DEFINITIONS",
-    "HEADINGS",
-    "NOTE",
-    "REAL",
-    "Audit",
-    "PanoramiaRow",
-    "Result",
-    "Saturation",
-    "Spread",
-    "estimate",
-    "folded",
-    "sums",
-]
 
 Audit: TypeAlias = Literal[Conditional, "PANORAMIA", "PANORAMIA, union", "RM;RN", "O(1)"]
 Result: TypeAlias = PanoramiaResult | ZeroRunResult | AuditResult
@@ -52,6 +37,8 @@ CONDITION = (
     "example says of its coin, whose log-odds are linear in it, and 0 is reported where that is "
     "refuted with any seed."
 )
+GROWTH = 0.05
+"""Gain of c_lb from the last doubling of the training data that is still growth."""
 
 
 @dataclass(frozen=True)
@@ -201,26 +188,6 @@ def estimate(row: PanoramiaRow) -> float:
     return 0.0 if row.epsilon_tilde is None else row.epsilon_tilde.mean
 
 
-def folded(rows: Sequence[PanoramiaRow]) -> list[tuple[str, ...]]:
-    """Return the table with one row for each target, the headings first.
-
-    Estimates by PANORAMIA come before the lower bounds on ε of all other audits.
-    """
-    lead = [row for row in rows if row.audit == "PANORAMIA"]
-    others = list(dict.fromkeys(row.audit for row in rows if row.epsilon is not None))
-    bounds = {(row.target, row.audit): str(row.epsilon) for row in rows}
-    headings = ("Target", "ε̃, estimate", "c ≥", "c + ε ≥", *(f"ε ≥, {name}" for name in others))
-    lines = [
-        (
-            row.target,
-            *(str(one) for one in (row.epsilon_tilde, row.c_lb, row.c_plus_epsilon_lb)),
-            *(bounds.get((row.target, name), "-") for name in others),
-        )
-        for row in lead
-    ]
-    return [headings, *lines]
-
-
 def sums(rows: Sequence[PanoramiaRow]) -> str:
     """Say why c and ε̃ do not add up to c + ε, if in some row they visibly do not."""
     for row in rows:
@@ -234,3 +201,33 @@ def sums(rows: Sequence[PanoramiaRow]) -> str:
                 "averaged, and rounded down by itself, so that columns need not add up."
             )
     return "ε̃ is c + ε less c."
+
+
+def warnings_of(rows: tuple[PanoramiaRow, ...], saturation: Saturation) -> Iterator[str]:
+    """Yield what a reader should know of baseline, generator, non-members and propensities."""
+    if saturation.growth > GROWTH:
+        before, last = saturation.examples[-2:]
+        yield (
+            f"the baseline's c_lb still grows with its training data: by {saturation.growth:.2f} "
+            f"from {before:,} to {last:,} examples; with more of it c_lb would be larger and ε̃ "
+            "smaller"
+        )
+    first = {row.audit: row.estimates for row in reversed(rows)}
+    pairs = [(result.c_lb, result.baseline.ceiling) for result in first["PANORAMIA"]]
+    c_lb, ceiling = (float(x) for x in np.mean(pairs, axis=0))
+    yield from saturation_warnings(c_lb, lambda: ceiling)
+    if "RM;RN" in first:
+        told = float(np.median([result.baseline.bound for result in first["RM;RN"]]))
+        if told > 0:
+            yield (
+                "the real non-members are not like the members: a baseline without the model "
+                f"tells them apart (c >= {number(told)} in the median over seeds), so that the "
+                "audits against them, RM;RN and O(1), overstate ε; draw both from one distribution"
+            )
+    refuted = [result.refuted for row in rows for result in row.conditional]
+    if any(refuted):
+        yield (
+            f"the propensity model was refuted in {sum(refuted)} of {len(refuted)} audits by "
+            "Zero-Run, and the bounds of all seeds are withheld: examples say more of their coin "
+            "than the baseline's score does, so that c_lb is not tight either"
+        )

@@ -8,8 +8,6 @@ import numpy as np
 
 from leakbound._base.types import FloatArray, IntArray
 
-__all__ = ["Losses", "fallen", "helper_name", "is_helper", "losses_of"]
-
 _HELPER = "helper"
 _SIDES = {"members": "members", "generated": "generated", "nonmembers": "real non-members"}
 """Sides of a run, and what figures call them."""

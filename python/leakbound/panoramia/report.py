@@ -2,28 +2,25 @@
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.records import Record, unstored
+from leakbound._base.types import Kind
+from leakbound._base.validation import choice
 from leakbound.errors import OptionError
-from leakbound.panoramia.conditional import CORRECTIONS
-from leakbound.panoramia.report.extremes import FeatureExtreme
-from leakbound.panoramia.report.figures import (
+from leakbound.panoramia.figures import (
     audits_figure,
     loss_figure,
-    plot_audits,
     plot_losses,
-    plot_saturation,
-    plot_targets,
     saturation_figure,
     target_figure,
 )
-from leakbound.panoramia.report.losses import Losses, is_helper
-from leakbound.panoramia.report.page import Target, write
-from leakbound.panoramia.report.table import (
+from leakbound.panoramia.losses import Losses
+from leakbound.panoramia.scores import CORRECTIONS, GameScores, NonMembers
+from leakbound.panoramia.table import (
     CONDITION,
     DEFINITIONS,
     HEADINGS,
@@ -33,12 +30,19 @@ from leakbound.panoramia.report.table import (
     PanoramiaRow,
     Saturation,
     estimate,
-    folded,
     sums,
 )
-from leakbound.panoramia.scores import GameScores, NonMembers
-from leakbound.report import cited
-from leakbound.report.contents import Figure, Meaning, Section
+from leakbound.report import write
+from leakbound.report.contents import (
+    Figure,
+    Levels,
+    Meaning,
+    Metric,
+    Overview,
+    Section,
+    Summary,
+)
+from leakbound.report.parts import Provenance
 from leakbound.results import PanoramiaResult, ZeroRunResult
 from leakbound.results.checks import named
 from leakbound.results.panoramia import why_zero
@@ -47,10 +51,8 @@ from leakbound.results.words import MEANINGS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PanoramiaReport", "headline"]
+FigureName: TypeAlias = Literal["targets", "audits", "saturation", "losses"]
 
-SHOWN = 3
-"""Extremes that are printed below the table; the page has more."""
 TRIFLE = 0.05
 """Mean of a bound below which it does not speak against a target that leaks little."""
 
@@ -73,9 +75,6 @@ class PanoramiaReport(Record):
         Every option in force.
     warnings : tuple of str
         What a reader should know; none of it changes a bound.
-    extremes : tuple of FeatureExtreme
-        For a table, where columns of members are beyond all that was generated, in the first seed's
-        game: those that prove most first.
     losses : tuple of Losses
         Histograms of losses under each target, and under the helper if there is one.
     scores : tuple of GameScores
@@ -90,7 +89,6 @@ class PanoramiaReport(Record):
     options: dict[str, Any]
     warnings: tuple[str, ...]
     losses: tuple[Losses, ...]
-    extremes: tuple[FeatureExtreme, ...] = ()
     scores: tuple[GameScores, ...] = unstored()
 
     def row(self, target: str, audit: Audit = "PANORAMIA") -> PanoramiaRow:
@@ -209,7 +207,7 @@ class PanoramiaReport(Record):
         return " ".join(filter(None, [NOTE, sums(self.rows), defined, CONDITION * conditional]))
 
     def plot(
-        self, kind: str = "targets", ax: "Axes | None" = None, *, model: str | None = None
+        self, kind: FigureName = "targets", ax: "Axes | None" = None, *, model: str | None = None
     ) -> "Axes":
         """Draw one figure of the run; those of each result are drawn by `PanoramiaResult.plot`.
 
@@ -235,28 +233,15 @@ class PanoramiaReport(Record):
         MissingExtraError
             If matplotlib is not installed.
         """
+        choice(kind, "kind", FigureName)
+        if kind != "losses":
+            drawn = (audits_figure(self.rows), *self.figures())
+            return next(one for one in drawn if one.name == kind).draw(ax)
         models = {one.model: one for one in self.losses}
-        if kind == "losses" and (model is None or model in models):
-            return plot_losses(models[model] if model else self.losses[0], ax)
-        if kind == "losses":
+        if model is not None and model not in models:
             message = f"model must be one of {', '.join(map(repr, models))}, got {model!r}"
             raise OptionError(message)
-        if kind == "targets":
-            return plot_targets(self._estimated, ax)
-        if kind == "audits":
-            return plot_audits(self.rows, ax)
-        if kind == "saturation":
-            return plot_saturation(self.saturation, ax)
-        message = f"kind must be one of targets, audits, saturation, losses, got {kind!r}"
-        raise OptionError(message)
-
-    @property
-    def extreme_words(self) -> tuple[str, ...]:
-        """Which ends of columns lie furthest beyond what was generated; empty but for tables."""
-        if not self.extremes:
-            return ()
-        listed = "; ".join(map(str, self.extremes[:SHOWN]))
-        return (f"Beyond everything generated, with seed {self.seeds[0]}: {listed}.",)
+        return plot_losses(models[model] if model else self.losses[0], ax)
 
     def report(
         self,
@@ -289,36 +274,76 @@ class PanoramiaReport(Record):
         OSError
             If the file cannot be written.
         """
-        losses = {one.model: one for one in self.losses}
-        none = self._without
+        parts = ", ".join(f"{count:,} {part}" for part, count in self.sizes.items())
         write(
             path,
+            self,
             title=title or "PANORAMIA",
             summary=summary,
-            confidence=self._lead.confidence,
-            headline=self.headline(),
-            evidence=self.evidence(),
-            warnings=self.warnings,
-            about={**named(model=model, auditor=auditor, date=date), "Design": self._lead.design},
+            about={**named(model=model, auditor=auditor, date=date), "Parts": parts},
             notes=notes,
-            headings=HEADINGS,
-            table=self.table(),
-            folded=folded(self.rows),
-            opening=audits_figure(self.rows),
-            note=self.note,
-            figures=self.figures(),
-            meaning=self.meaning(),
-            none_for=", ".join(row.target for row in none) if len(self._estimated) > 1 else "",
-            extremes=self.extremes,
-            targets=[
-                Target.of(row.target, row.estimates[0], losses.get(row.target))
-                for row in self._estimated
-            ],
-            sections=self.sections(),
-            papers={"PANORAMIA", *(("Zero-Run",) if self._conditional else ())}
-            | cited(self.sections()),
-            options={**self.sizes, **self.options},
-            version=self._lead.provenance.leakbound,
+            overview=Overview(
+                "All targets", audits_figure(self.rows), [HEADINGS, *self.table()], self.note
+            ),
+        )
+
+    kind: ClassVar[Kind] = "estimate"
+    """What the largest ε̃ is."""
+    answered: ClassVar[str] = ""
+    """No claimed guarantee is put to the test."""
+
+    @property
+    def confidence(self) -> float:
+        """Of every result by itself."""
+        return self._lead.confidence
+
+    @property
+    def design(self) -> str:
+        """How membership was assigned."""
+        return self._lead.design
+
+    @property
+    def provenance(self) -> Provenance:
+        """Versions, and the first seed; digests of inputs are with the results of each seed."""
+        return replace(self._lead.provenance, seed=self.seeds[0], sha256={})
+
+    @property
+    def epsilon_ceiling(self) -> float:
+        """Mean over seeds of the largest ε̃ that a perfect attack would have given."""
+        return float(np.mean([one.ceiling for one in self._largest.estimates]))
+
+    def answer(self, *, epsilon: float, c: float | None = None) -> str:
+        """Return what the first seed says about a claimed guarantee."""
+        return self._lead.answer(epsilon=epsilon, c=c)
+
+    def summary(self) -> Summary:
+        """Return the largest estimate in a few values."""
+        lead = self._lead.summary()
+        papers = (*lead.papers, *(("Zero-Run",) if self._conditional else ()))
+        claim = f"{lead.claim}, each bound by itself"
+        return replace(lead, claim=claim, epsilon=estimate(self._largest), papers=papers)
+
+    def levels(self) -> Levels:
+        """Return what the bar from 0 to the ceiling shows."""
+        row = self._largest
+        assert row.c_lb is not None
+        assert row.c_plus_epsilon_lb is not None
+        c, both = row.c_lb.mean, row.c_plus_epsilon_lb.mean
+        names = (
+            f"c of the generator: at least {row.c_lb}",
+            f"ε̃ = {row.epsilon_tilde}, an estimate; c + ε is at least {row.c_plus_epsilon_lb}",
+            "not shown by this audit",
+        )
+        return Levels(c, max(c, both), names)
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the key numbers of the target with the largest estimate."""
+        row = self._largest
+        return (
+            Metric("Estimate ε̃", str(row.epsilon_tilde), "estimate, not a lower bound"),
+            Metric("c + ε at least", str(row.c_plus_epsilon_lb), "attack, with the model"),
+            Metric("c at least", str(row.c_lb), "baseline, without the model"),
+            Metric("Examples", f"{row.m:,}", f"tested with each of {len(self.seeds)} seeds"),
         )
 
     @property
@@ -395,23 +420,28 @@ class PanoramiaReport(Record):
             for row in self.rows
             if row.target in targets and row.epsilon is not None and row.epsilon.mean > TRIFLE
         ]
-        return replace(found, why_zero=why_zero(c_lb, ceiling, "; ".join(proofs)))
+        return replace(
+            found,
+            why_zero=why_zero(c_lb, ceiling, "; ".join(proofs)),
+            zero_for=", ".join(row.target for row in rows) if len(self._estimated) > 1 else "",
+        )
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the figures about all targets, none of them drawn yet."""
-        helpers = (loss_figure(one) for one in self.losses if is_helper(one.model))
         return (
             saturation_figure(self.saturation),
             target_figure(self._estimated),
-            *helpers,
+            *(loss_figure(one, place) for place, one in enumerate(self.losses)),
         )
 
     def sections(self) -> tuple[Section, ...]:
         """Return the grounds: why the bounds hold, and what they assume."""
-        own, beside = self._lead.grounds("Grounds"), self._conditional
+        lead, beside = self._lead, self._conditional
+        own = Section("Why the bounds hold", (lead.theorem,), lead.assumptions)
         if beside is None:
             return (own,)
-        return (own, beside.grounds("Grounds of the conditional lower bounds"))
+        title = "Grounds of the conditional lower bounds"
+        return (own, Section(title, (beside.theorem,), beside.assumptions))
 
     def __str__(self) -> str:
         lines = [HEADINGS, *self.table()]
@@ -420,8 +450,7 @@ class PanoramiaReport(Record):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
-        notes = [*self.extreme_words, *(f"warning: {text}" for text in self.warnings)]
-        return "\n".join([*padded, "", self.note, *notes])
+        return "\n".join([*padded, "", self.note, *(f"warning: {text}" for text in self.warnings)])
 
     def __repr__(self) -> str:
         targets = len({row.target for row in self.rows})
@@ -431,19 +460,3 @@ class PanoramiaReport(Record):
 def _named(audit: Audit) -> str:
     """Return the name of an audit in a sentence, and whom it compares members with."""
     return f"{audit}, against real non-members," if audit in REAL else audit
-
-
-def headline(found: PanoramiaReport) -> str:
-    """Return what a run found in a sentence or two.
-
-    Parameters
-    ----------
-    found : PanoramiaReport
-        What was found.
-
-    Returns
-    -------
-    str
-        The largest estimate, and what it is not.
-    """
-    return found.headline()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound.panoramia.report.losses import helper_name, is_helper
+from leakbound.panoramia.losses import is_helper
 from leakbound.report import figures as plots
 from leakbound.report.contents import Figure
 from leakbound.report.style import house_style, name_axes, new_axes
@@ -16,19 +16,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from leakbound.panoramia.report.losses import Losses
-    from leakbound.panoramia.report.table import PanoramiaRow, Saturation
-
-__all__ = [
-    "audits_figure",
-    "loss_figure",
-    "plot_audits",
-    "plot_losses",
-    "plot_saturation",
-    "plot_targets",
-    "saturation_figure",
-    "target_figure",
-]
+    from leakbound.panoramia.losses import Losses
+    from leakbound.panoramia.table import PanoramiaRow, Saturation
 
 _MARKS = {
     "estimate": ("o", plots.MEMBER, False),
@@ -89,25 +78,24 @@ def _kind(row: PanoramiaRow) -> str:
     return "conditional lower bound" if row.conditional else "lower bound"
 
 
-def loss_figure(losses: Losses) -> Figure:
-    """Return the losses under a target, or under a helper, as a page shows them."""
+def loss_figure(losses: Losses, place: int) -> Figure:
+    """Return the losses under one of the models, as a page shows them."""
     medians = ", ".join(f"{side} {value:.3g}" for side, value in losses.medians.items())
-    name, of = "losses", "the model"
     caption = (
         "What the attack learns from: members whose losses are smaller than those of real "
         "non-members were learnt by heart. Where generated examples differ from real non-members, "
         "it is the generator that shows."
     )
+    of = f"“{losses.model}”"
     if is_helper(losses.model):
-        name = f"losses-{losses.model.replace(' ', '-')}"
-        of = "the helper" if losses.model == helper_name(0) else losses.model
+        of = f"the {losses.model}"
         caption = (
             "What the baseline learns from. The helper saw no member that is audited: where "
             "generated examples differ from the others, they can be told from real data, and c is "
             "large."
         )
     return Figure(
-        name,
+        f"losses-{place}",
         f"Losses under {of}",
         lambda ax: plot_losses(losses, ax),
         lambda: f"Histograms of losses under {of}; medians in nats: {medians}.",

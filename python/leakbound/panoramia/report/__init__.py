@@ -1,1 +1,0 @@
-"""Results of a PANORAMIA run as tables, figures and a page."""
