@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leakbound.planning import canaries
     from leakbound.planning.commitment import Commitment, Opening, read_protocol
-    from leakbound.planning.comparison import Choice, Comparison, compare
     from leakbound.planning.forecast import (
         CanariesNeeded,
         Gaussian,
@@ -26,7 +25,6 @@ else:
         {
             "leakbound.planning": "canaries",
             "leakbound.planning.commitment": "Commitment Opening read_protocol",
-            "leakbound.planning.comparison": "Choice Comparison compare",
             "leakbound.planning.forecast": (
                 "CanariesNeeded Gaussian Power Response best_guesses canaries_needed ceiling power"
             ),
@@ -37,9 +35,7 @@ else:
 
 __all__ = [
     "CanariesNeeded",
-    "Choice",
     "Commitment",
-    "Comparison",
     "Gaussian",
     "InclusionPlan",
     "Opening",
@@ -49,7 +45,6 @@ __all__ = [
     "canaries",
     "canaries_needed",
     "ceiling",
-    "compare",
     "load_opening",
     "power",
     "read_protocol",

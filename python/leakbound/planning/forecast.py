@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -39,17 +39,6 @@ from leakbound.cuts.policies import default_scan
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian, randomized_response
 from leakbound.stats import normal_quantile
-
-__all__ = [
-    "CanariesNeeded",
-    "Gaussian",
-    "Power",
-    "Response",
-    "best_guesses",
-    "canaries_needed",
-    "ceiling",
-    "power",
-]
 
 PlannedClaim: TypeAlias = PureDP | ApproxDP | GaussianDP
 _CLAIMS = (PureDP, ApproxDP, GaussianDP)
@@ -92,9 +81,6 @@ class Gaussian:
         # differences of a pair are N(±μ/2, 1): the reference has N(μ, 2) for single examples
         mu = self.mu / math.sqrt(2) if sides == "pairs" else self.mu
         return Reference(mu).curve(sides)
-
-    is_gaussian: ClassVar[bool] = True
-    """Whether the trade-off function is Gaussian."""
 
     def _parameter(self, claim: PlannedClaim) -> float:
         """Return the parameter of a claim that is true."""
@@ -153,9 +139,6 @@ class Response:
         share = np.array([_NONE, leaking / 2, 1 - leaking / 2, 1.0])
         return share, np.array([p * _NONE, top, top + tosses, 0.5])
 
-    is_gaussian: ClassVar[bool] = False
-    """Whether the trade-off function is Gaussian."""
-
     def _parameter(self, claim: PlannedClaim) -> float:
         """Return the parameter of a claim that is true."""
         if isinstance(claim, GaussianDP):  # the curve whose fixed point is that of the response
@@ -184,8 +167,6 @@ class Response:
 
 
 Truth: TypeAlias = Gaussian | Response
-PolicyAt: TypeAlias = Callable[[int], CutPolicy | None]
-"""A cut policy that depends on the number of examples."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -376,7 +357,7 @@ def best_guesses(
     integer(m, "m", least=1, most=_COUNTED)
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
-    assumed = Gaussian(REFERENCE.mu) if truth is None else as_truth(truth, claim)
+    assumed = Gaussian(REFERENCE.mu) if truth is None else _as_truth(truth, claim)
     curve = assumed._curve(sides)  # noqa: SLF001
     return best_fixed(m, complement(confidence), claim, sides, curve)[0].guesses
 
@@ -443,7 +424,7 @@ def power(
     integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
     goal = real(target, "target", least=0, below=math.inf)
-    assumed, beta = as_truth(truth, claim), complement(confidence)
+    assumed, beta = _as_truth(truth, claim), complement(confidence)
     plan = _Plan.of(m, beta, claim, cuts, sides)
     proved = [plan.prove(one) for one in _games(assumed, m, sides, simulations, seed)]
     bounds = np.array([bound for bound, _ in proved])
@@ -475,7 +456,7 @@ def canaries_needed(
     probability: float = 0.8,
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
-    cuts: CutPolicy | PolicyAt | None = None,
+    cuts: CutPolicy | None = None,
     sides: Sides = "both",
     simulations: int = 200,
     most: int = 100_000,
@@ -496,9 +477,8 @@ def canaries_needed(
         The claim.
     confidence : float
         Confidence of the bound, in (0, 1).
-    cuts : CutPolicy or callable, optional
-        Which cuts are tested, as for `power`; a function is asked for the policy of each number of
-        canaries.
+    cuts : CutPolicy, optional
+        Which cuts are tested, as for `power`.
     sides : {"both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then examples are pairs, and the truth is that of replacing one example.
@@ -539,7 +519,7 @@ def canaries_needed(
     flag(progress, "progress")
     limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
-    assumed = as_truth(truth, claim)
+    assumed = _as_truth(truth, claim)
     reason = beyond_truth(goal, assumed, claim, chance=enough, confidence=confidence)
     if reason:
         return CanariesNeeded(m=None, power=None, reason=reason)
@@ -551,19 +531,19 @@ def canaries_needed(
             target=goal,
             claim=claim,
             confidence=confidence,
-            cuts=cuts_at(cuts, m),
+            cuts=cuts,
             sides=sides,
             simulations=simulations,
             seed=seed,
         )
 
     def reached(m: int) -> float:
-        return ceiling(m, None, confidence, claim, cuts=cuts_at(cuts, m), sides=sides)
+        return ceiling(m, None, confidence, claim, cuts=cuts, sides=sides)
 
     sizes = [min(_FEWEST << i, limit) for i in range((limit // _FEWEST).bit_length() + 1)]
     start = next((i for i, m in enumerate(sizes) if reached(m) >= goal), None)
     if start is None:
-        reason = perfect_is_short(limit, reached(limit), sides)
+        reason = why_short(limit, reached(limit), sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
     low, found = sizes[max(0, start - 1)], at(sizes[start])
     for m in track(sizes[start + 1 :], "Trying numbers of canaries", total=None, shown=progress):
@@ -571,16 +551,11 @@ def canaries_needed(
             break
         low, found = found.m, at(m)
     if found.probability < enough:
-        return CanariesNeeded(m=None, power=found, reason=chance_is_short(found, sides))
+        return CanariesNeeded(m=None, power=found, reason=why_short(found.m, found, sides))
     while found.m - low > max(1.0, (_RATIO - 1) * found.m) and found.m > _FEWEST:
         middle = at((low + found.m) // 2)
         low, found = (low, middle) if middle.probability >= enough else (middle.m, found)
     return CanariesNeeded(m=found.m, power=found)
-
-
-def cuts_at(cuts: CutPolicy | PolicyAt | None, m: int) -> CutPolicy | None:
-    """Return the policy for a number of examples, where it depends on that."""
-    return cuts(m) if callable(cuts) else cuts
 
 
 def units(sides: Sides) -> str:
@@ -588,22 +563,13 @@ def units(sides: Sides) -> str:
     return "pairs" if sides == "pairs" else "canaries"
 
 
-def policy_name(
-    m: int, confidence: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
-) -> str:
-    """Return the policy in force, as a caller would name it."""
-    return _Plan.of(m, complement(confidence), claim, cuts, sides).name
-
-
-def perfect_is_short(m: int, reached: float, sides: Sides) -> str:
-    """Say that the ceiling is below the target."""
-    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(reached)} only"
-
-
-def chance_is_short(found: Power, sides: Sides) -> str:
-    """Say that the target is reached too rarely."""
-    chance = f"{100 * found.probability:.3g} %"
-    return f"{found.m:,} {units(sides)} prove {number(found.target)} with chance {chance} only"
+def why_short(m: int, found: Power | float, sides: Sides) -> str:
+    """Say that so many examples are too few: by the ceiling, or by what audits of them prove."""
+    if isinstance(found, Power) and found.ceiling >= found.target:
+        chance = f"{100 * found.probability:.3g} %"
+        return f"{m:,} {units(sides)} prove {number(found.target)} with chance {chance} only"
+    best = found.ceiling if isinstance(found, Power) else found
+    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"
 
 
 def beyond_truth(
@@ -622,7 +588,7 @@ def beyond_truth(
     )
 
 
-def as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
+def _as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
     """Return the truth that a number stands for."""
     if isinstance(truth, Gaussian | Response):
         return truth
@@ -630,11 +596,11 @@ def as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
     if isinstance(claim, PureDP):
         return Response(value)
     if isinstance(claim, ApproxDP):
-        return Gaussian(gaussian_mu(value, claim.delta))
+        return Gaussian(_gaussian_mu(value, claim.delta))
     return Gaussian(value)
 
 
-def gaussian_mu(epsilon: float, delta: float) -> float:
+def _gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ whose mechanism is (ε, δ)-DP."""
     low, high = 0.0, 1.0
     while gaussian(1, high, seed=0).delta(epsilon) <= delta:
