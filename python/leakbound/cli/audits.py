@@ -12,7 +12,6 @@ import typer
 
 from leakbound import audit_one_run
 from leakbound._base.ending import tell
-from leakbound._base.validation import check_membership
 from leakbound.claims import FamilyClaim
 from leakbound.cli import output
 from leakbound.cli.layouts import Layout, parse_layout
@@ -29,7 +28,7 @@ from leakbound.cli.options import (
 )
 from leakbound.cli.shards import are_shards, tally_of
 from leakbound.cli.splits import SPLITS, check_split
-from leakbound.cli.tables import Table, ids_like, joined, panoramia_columns, read
+from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
@@ -48,8 +47,6 @@ from leakbound.results.words import DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from leakbound._base.types import ArrayInput, Relation
     from leakbound.planning import Opening
@@ -155,16 +152,14 @@ Separator = Annotated[
     typer.Option(
         "--sep",
         metavar="SIGN",
-        help="What separates columns of text: , ; or tab. Found in the header if only one is "
-        "there.",
+        help="What separates columns of text: , ; or tab. A comma by default, a tab in a .tsv.",
     ),
 ]
 Decimal = Annotated[
     str,
     typer.Option(
         metavar="SIGN",
-        help="The decimal sign, . or , where columns are not separated by commas. Found in the "
-        "numbers if they leave no doubt.",
+        help="The decimal sign, . or , in text. A point by default; to be said with --sep ;.",
     ),
 ]
 Seed = Annotated[
@@ -364,7 +359,6 @@ def one_run(
         table = table_of(file, needed, out, words=columns, layout=layout, coins=coins)
         with auditing(file, table):
             scores = scores_of(table, names, named=opened is not None)
-            ids = table.ids if coins is None else ids_of(table, coins)
             chances = table.scores[chance] if isinstance(chance, str) else chance
             within = table.words[strata] if strata else None
             units = table.words[groups] if groups else None
@@ -382,11 +376,11 @@ def one_run(
                 groups=units,
                 aggregate=aggregate,
                 features=told,
-                ids=ids,
+                ids=table.ids,
                 seed=seed,
             )
         given = table.member if coins is None else coins
-        inputs = {"ids": ids, "strata": within, "groups": units, "features": told}
+        inputs = {"ids": table.ids, "strata": within, "groups": units, "features": told}
         inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
         members = {"plan": given if opened is None else None, "opening": opened}
         kept = Kept(bundle, {"scores": scores, **members, **inputs})
@@ -657,20 +651,6 @@ def table_of(
         return read(
             file, wanted, optional=optional, words=words, layout=layout or Layout(), coins=coins
         )
-
-
-def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
-    """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
-    ids = ids_like(table.ids, plan)
-    by_plan = joined(ids, plan, len(table.member))
-    differ = np.flatnonzero(by_plan != check_membership(table.member, len(table.member)))
-    if differ.size:
-        message = (
-            f"column member is not that of the plan, first in row {differ[0]}: the plan was "
-            "another one, or the rows have another order and no ids"
-        )
-        raise InputFileError(message)
-    return ids
 
 
 def scores_of(

@@ -55,7 +55,7 @@ def test_an_endless_quote_is_refused(table: Callable[[str], Path]) -> None:
         ({"score": SCORE[None], "member": MEMBER}, "has shape (1, 300)"),
         ({"score": SCORE.astype(str), "member": MEMBER}, "must hold real numbers"),
         ({"score": SCORE[:0], "member": MEMBER[:0]}, "no rows"),
-        ({"score": np.array([{}]), "member": MEMBER}, "other than plain arrays"),
+        ({"score": np.array([{}]), "member": MEMBER}, "Object arrays cannot be loaded"),
     ],
 )
 def test_bad_npz_is_refused(arrays: dict[str, np.ndarray], words: str, tmp_path: Path) -> None:
