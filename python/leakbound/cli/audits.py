@@ -27,7 +27,6 @@ from leakbound.cli.options import (
     parse_prior,
 )
 from leakbound.cli.shards import are_shards, tally_of
-from leakbound.cli.splits import SPLITS, check_split
 from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
     AbstentionError,
@@ -258,10 +257,6 @@ def one_run(
             "training and test set, of any shares; fixed_size is its former name."
         ),
     ] = "coins",
-    split: Annotated[
-        str,
-        typer.Option(metavar="NAME", help=f"What made the random split: {SPLITS}."),
-    ] = "random",
     strata: Annotated[
         str,
         typer.Option(metavar="COL", help="The column that the random split was stratified by."),
@@ -323,7 +318,7 @@ def one_run(
     """Audit the scores of one training run in a file."""
     with output.answering():
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
-        _check_design(design, split, strata, groups, features, untouched=untouched)
+        _check_design(design, strata, groups, features, untouched=untouched)
         if design == "fixed_size":
             tell("--design fixed_size is deprecated: it is now called random_split")
         compares = _compared(goal, relation, design)
@@ -448,20 +443,16 @@ def score_columns(attacks: str, score_col: str) -> list[str]:
     return [score_col.strip()]
 
 
-def _check_design(
-    design: str, split: str, strata: str, groups: str, features: str, *, untouched: bool
-) -> None:
+def _check_design(design: str, strata: str, groups: str, features: str, *, untouched: bool) -> None:
     """Raise where options do not suit a design, or a random split lacks what has to be declared."""
     if design == "coins":
         columns = {"--strata": strata, "--groups": groups, "--features": features}
         named = [name for name, value in columns.items() if value]
-        named += ["--split"] if split != "random" else []
         named += ["--untouched"] if untouched else []
         if named:
             message = f"{named[0]} is for --design random_split: name the design, or leave it out"
             raise IncompatibleOptionsError(message)
         return
-    check_split(split, strata=strata, groups=groups)
     if not untouched:
         message = (
             "an audit of a random split holds if the examples held out chose nothing about the "
