@@ -44,6 +44,7 @@ def in_its_words(text: str) -> str:
     >>> in_its_words('cuts=VilleMixture is not for Laplace DP: take Fixed, Split or UnionBound')
     '--cuts ville is not for Laplace DP: take fixed:R, split or union'
     """
+    text = re.sub(r": InclusionPlan\(plan\.member\[kept\].*", "", text)
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)
     text = re.sub(r"\bset (\w+)=False\b", r"leave out \1=True", text)
     text = re.sub(rf"\b({'|'.join(_WORDS)})\b(?:\([^()]*\))?", lambda found: _WORDS[found[1]], text)

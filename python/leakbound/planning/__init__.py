@@ -15,8 +15,7 @@ if TYPE_CHECKING:
         ceiling,
         power,
     )
-    from leakbound.planning.inclusion import InclusionPlan
-    from leakbound.planning.openings import load_opening
+    from leakbound.planning.inclusion import InclusionPlan, load_opening
 else:
     from leakbound._base.attributes import lazy_attributes
 
@@ -28,8 +27,7 @@ else:
             "leakbound.planning.forecast": (
                 "CanariesNeeded Gaussian Power Response best_guesses canaries_needed ceiling power"
             ),
-            "leakbound.planning.inclusion": "InclusionPlan",
-            "leakbound.planning.openings": "load_opening",
+            "leakbound.planning.inclusion": "InclusionPlan load_opening",
         },
     )
 

@@ -65,11 +65,6 @@ class Gaussian:
     ----------
     mu : float
         μ of Gaussian DP, at least 0.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If `mu` is outside its range.
     """
 
     mu: float
@@ -112,11 +107,6 @@ class Response:
         ε, at least 0.
     fraction : float
         Share of the examples that leak at all, in (0, 1]; the attack ranks them first.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an option is outside its range.
     """
 
     epsilon: float
@@ -336,8 +326,7 @@ def best_guesses(
     truth : float, Gaussian or Response, optional
         What is true, as for `power`; `Gaussian(1)`, what audits plan for, if None.
     sides : {"both", "member", "pairs"}
-        Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        As for `ceiling`.
 
     Returns
     -------
@@ -393,8 +382,7 @@ def power(
     cuts : CutPolicy, optional
         Which cuts are tested; if None, what `audit_one_run` takes for the claim.
     sides : {"both", "member", "pairs"}
-        Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        As for `ceiling`.
     simulations : int
         Audits to simulate, at least 1 and at most 10^6.
     seed : int
@@ -480,8 +468,7 @@ def canaries_needed(
     cuts : CutPolicy, optional
         Which cuts are tested, as for `power`.
     sides : {"both", "member", "pairs"}
-        Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        As for `ceiling`.
     simulations : int
         Audits to simulate for each number tried, at least 1 and at most 10^6.
     most : int

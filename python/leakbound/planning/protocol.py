@@ -18,8 +18,6 @@ from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
 
-__all__ = ["ARRAYS", "OPTIONS", "PROTOCOL", "Agreed", "checked_protocol", "made"]
-
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
 """What a protocol has to say."""
 OPTIONS = tuple(
@@ -113,13 +111,6 @@ class Agreed:
         ----------
         member : ndarray of bool, shape (m,)
             The coins.
-
-        Raises
-        ------
-        OptionError
-            If the audit, or the check of the guarantee, refuses the options with so many examples.
-        MissingExtraError
-            If the audit needs a package that is not installed.
         """
         options = dict(self.options)
         if "prior" in self.given:
