@@ -14,7 +14,6 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.formatting import number, percent
-from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, in_pieces
 from leakbound._base.types import BoolArray, FloatArray, Sides
@@ -22,7 +21,6 @@ from leakbound._base.validation import (
     MOST_EXAMPLES,
     choice,
     complement,
-    flag,
     instance,
     integer,
     real,
@@ -449,7 +447,6 @@ def canaries_needed(
     simulations: int = 200,
     most: int = 100_000,
     seed: int = 0,
-    progress: bool = False,
 ) -> CanariesNeeded:
     """Return how many canaries an audit needs to reach a bound if the truth is as assumed.
 
@@ -475,8 +472,6 @@ def canaries_needed(
         The largest number tried, at least 8 and at most 10^8.
     seed : int
         Seed of the simulations, at least 0.
-    progress : bool
-        Whether to show a bar, where standard error is a terminal.
 
     Returns
     -------
@@ -503,7 +498,6 @@ def canaries_needed(
     """
     goal = real(target, "target", above=0, below=math.inf)
     enough = real(probability, "probability", above=0, below=1)
-    flag(progress, "progress")
     limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
     assumed = _as_truth(truth, claim)
@@ -533,7 +527,7 @@ def canaries_needed(
         reason = why_short(limit, reached(limit), sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
     low, found = sizes[max(0, start - 1)], at(sizes[start])
-    for m in track(sizes[start + 1 :], "Trying numbers of canaries", total=None, shown=progress):
+    for m in sizes[start + 1 :]:
         if found.probability >= enough:
             break
         low, found = found.m, at(m)

@@ -242,13 +242,7 @@ class InclusionPlan:
             self.write(file)
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the plan to a binary file that is open, as `save` does.
-
-        Parameters
-        ----------
-        file : binary file
-            Where to write.
-        """
+        """Write the plan to a binary file that is open, as `save` does."""
         np.savez_compressed(
             file,
             inclusion_plan=np.int64(SCHEMA),

@@ -34,26 +34,15 @@ _RESERVED = {"id", "member", "split"}
 
 @dataclass(frozen=True)
 class Agreed:
-    """A protocol that was understood: all of it can be done.
-
-    Parameters
-    ----------
-    attacks : tuple of str
-        Names of the scores that will be audited.
-    options : mapping
-        Options of `audit_one_run`, the claim and the cuts as objects.
-    given : frozenset of str
-        Arguments that will be an array, which the protocol names by a word.
-    checked : mapping or None
-        The guarantee that will be put to the test.
-    canaries_sha256 : str or None
-        Digest of the canaries.
-    """
+    """A protocol that was understood: all of it can be done."""
 
     attacks: tuple[str, ...]
     options: Mapping[str, Any]
+    """Options of `audit_one_run`, the claim and the cuts as objects."""
     given: frozenset[str] = frozenset()
+    """Arguments that will be an array, which the protocol names by a word."""
     checked: Mapping[str, Any] | None = None
+    """The guarantee that will be put to the test."""
     canaries_sha256: str | None = None
     request: OneRunRequest = field(init=False, compare=False, repr=False)
 
@@ -107,10 +96,8 @@ class Agreed:
     def rehearse(self, member: BoolArray) -> None:
         """Audit scores that tell nothing, so that what cannot be done is known before training.
 
-        Parameters
-        ----------
-        member : ndarray of bool, shape (m,)
-            The coins.
+        Raise OptionError where the audit, or the check of the guarantee, refuses the options with
+        so many examples.
         """
         options = dict(self.options)
         if "prior" in self.given:
