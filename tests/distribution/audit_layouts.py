@@ -86,8 +86,10 @@ def layouts(folder: Path) -> Iterator[Layout]:
         packed = f"{name}.gz"
         yield Layout(packed, _bytes(packed, gzip.compress(text.encode())), (packed,))
     yield Layout("as Excel writes", _text("a.csv", table(), "utf-8-sig"), ("a.csv",))
-    yield Layout("semicolons", _text("b.csv", table(";")), ("b.csv",))
-    yield Layout("decimal commas", _text("c.csv", table(";", ",")), ("c.csv",))
+    points = ("b.csv", "--sep", ";", "--decimal", ".")
+    yield Layout("semicolons", _text("b.csv", table(";")), points)
+    commas = ("c.csv", "--sep", ";", "--decimal", ",")
+    yield Layout("decimal commas", _text("c.csv", table(";", ",")), commas)
     said = ("d.csv", "--sep", "tab", "--decimal", ",")
     yield Layout("signs that are said", _text("d.csv", table("\t", ",")), said)
     named = table(words=("in", "out"), columns=("loss", "label"))

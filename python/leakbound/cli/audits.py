@@ -12,7 +12,6 @@ import typer
 
 from leakbound import audit_one_run
 from leakbound._base.ending import tell
-from leakbound._base.validation import check_membership
 from leakbound.claims import FamilyClaim
 from leakbound.cli import output
 from leakbound.cli.layouts import Layout, parse_layout
@@ -28,8 +27,7 @@ from leakbound.cli.options import (
     parse_prior,
 )
 from leakbound.cli.shards import are_shards, tally_of
-from leakbound.cli.splits import SPLITS, check_split
-from leakbound.cli.tables import Table, ids_like, joined, panoramia_columns, read
+from leakbound.cli.tables import Table, panoramia_columns, read
 from leakbound.errors import (
     AbstentionError,
     ArrayTypeError,
@@ -48,8 +46,6 @@ from leakbound.results.words import DELTA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from leakbound._base.types import ArrayInput, Relation
     from leakbound.planning import Opening
@@ -155,16 +151,14 @@ Separator = Annotated[
     typer.Option(
         "--sep",
         metavar="SIGN",
-        help="What separates columns of text: , ; or tab. Found in the header if only one is "
-        "there.",
+        help="What separates columns of text: , ; or tab. A comma by default, a tab in a .tsv.",
     ),
 ]
 Decimal = Annotated[
     str,
     typer.Option(
         metavar="SIGN",
-        help="The decimal sign, . or , where columns are not separated by commas. Found in the "
-        "numbers if they leave no doubt.",
+        help="The decimal sign, . or , in text. A point by default; to be said with --sep ;.",
     ),
 ]
 Seed = Annotated[
@@ -263,10 +257,6 @@ def one_run(
             "training and test set, of any shares; fixed_size is its former name."
         ),
     ] = "coins",
-    split: Annotated[
-        str,
-        typer.Option(metavar="NAME", help=f"What made the random split: {SPLITS}."),
-    ] = "random",
     strata: Annotated[
         str,
         typer.Option(metavar="COL", help="The column that the random split was stratified by."),
@@ -328,7 +318,7 @@ def one_run(
     """Audit the scores of one training run in a file."""
     with output.answering():
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
-        _check_design(design, split, strata, groups, features, untouched=untouched)
+        _check_design(design, strata, groups, features, untouched=untouched)
         if design == "fixed_size":
             tell("--design fixed_size is deprecated: it is now called random_split")
         compares = _compared(goal, relation, design)
@@ -364,7 +354,6 @@ def one_run(
         table = table_of(file, needed, out, words=columns, layout=layout, coins=coins)
         with auditing(file, table):
             scores = scores_of(table, names, named=opened is not None)
-            ids = table.ids if coins is None else ids_of(table, coins)
             chances = table.scores[chance] if isinstance(chance, str) else chance
             within = table.words[strata] if strata else None
             units = table.words[groups] if groups else None
@@ -382,11 +371,11 @@ def one_run(
                 groups=units,
                 aggregate=aggregate,
                 features=told,
-                ids=ids,
+                ids=table.ids,
                 seed=seed,
             )
         given = table.member if coins is None else coins
-        inputs = {"ids": ids, "strata": within, "groups": units, "features": told}
+        inputs = {"ids": table.ids, "strata": within, "groups": units, "features": told}
         inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
         members = {"plan": given if opened is None else None, "opening": opened}
         kept = Kept(bundle, {"scores": scores, **members, **inputs})
@@ -454,20 +443,16 @@ def score_columns(attacks: str, score_col: str) -> list[str]:
     return [score_col.strip()]
 
 
-def _check_design(
-    design: str, split: str, strata: str, groups: str, features: str, *, untouched: bool
-) -> None:
+def _check_design(design: str, strata: str, groups: str, features: str, *, untouched: bool) -> None:
     """Raise where options do not suit a design, or a random split lacks what has to be declared."""
     if design == "coins":
         columns = {"--strata": strata, "--groups": groups, "--features": features}
         named = [name for name, value in columns.items() if value]
-        named += ["--split"] if split != "random" else []
         named += ["--untouched"] if untouched else []
         if named:
             message = f"{named[0]} is for --design random_split: name the design, or leave it out"
             raise IncompatibleOptionsError(message)
         return
-    check_split(split, strata=strata, groups=groups)
     if not untouched:
         message = (
             "an audit of a random split holds if the examples held out chose nothing about the "
@@ -657,20 +642,6 @@ def table_of(
         return read(
             file, wanted, optional=optional, words=words, layout=layout or Layout(), coins=coins
         )
-
-
-def ids_of(table: Table, plan: Coins) -> NDArray[Any] | None:
-    """Return the ids of a table in the type of a plan's, once both agree on who is a member."""
-    ids = ids_like(table.ids, plan)
-    by_plan = joined(ids, plan, len(table.member))
-    differ = np.flatnonzero(by_plan != check_membership(table.member, len(table.member)))
-    if differ.size:
-        message = (
-            f"column member is not that of the plan, first in row {differ[0]}: the plan was "
-            "another one, or the rows have another order and no ids"
-        )
-        raise InputFileError(message)
-    return ids
 
 
 def scores_of(

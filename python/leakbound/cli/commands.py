@@ -8,8 +8,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["COMMANDS", "app"]
-
 COMMANDS = {
     "one-run": ("audits", "Audit one training run: how much ε do the scores prove?"),
     "tally": ("tally", "Count shards of scores into one small file, a tally, that one-run audits."),

@@ -1,37 +1,28 @@
-"""How a table is laid out: which column says who was a member and in which words, and its signs.
+"""What was said about a table: the column of membership and its words, and signs in text.
 
-What a file leaves open is refused with the option that says it; nothing is guessed in silence.
+Text is split by commas, or by tabs in a .tsv, and numbers have a decimal point, unless options say
+otherwise: nothing is guessed. Where the option is missing, a refusal names it.
 """
 
 from __future__ import annotations
 
-import re
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leakbound.errors import IncompatibleOptionsError, InputFileError, OptionError
+from leakbound.errors import IncompatibleOptionsError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-__all__ = ["GROUPED", "Layout", "decimal_sign", "parse_layout", "separator_of"]
-
+IN_TEXT = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
+"""Suffixes of tables in text."""
 _SEPARATORS = {",": ",", ";": ";", "tab": "\t", "\\t": "\t", "\t": "\t"}
-_WORDS = {",": "comma", ";": "semicolon", "\t": "tab"}
-_MEMBERSHIP = {
-    "1": 1,
-    "+1": 1,
-    "1.0": 1,
-    "true": 1,
-    "0": 0,
-    "0.0": 0,
-    "false": 0,
-    "-1": -1,
-    "-1.0": -1,
-}
-GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+")
-"""A number whose comma or point may stand between thousands."""
+_MEMBERS = ("1", "+1", "1.0", "true")
+_NONMEMBERS = {"0": 0, "0.0": 0, "false": 0, "-1": -1, "-1.0": -1}
+_MEMBERSHIP = {**dict.fromkeys(_MEMBERS, 1), **_NONMEMBERS}
+_QUOTED = 60
+"""Most characters of a value that a message quotes: a cell may hold megabytes."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +41,53 @@ class Layout:
         """Whether nothing was said about how text is written."""
         return self.values is None and self.separator in {"", ","} and self.decimal in {"", "."}
 
-    @property
-    def membership(self) -> Mapping[str, int]:
-        """The numbers that words of membership stand for, in small letters."""
-        return _MEMBERSHIP if self.values is None else {self.values[0]: 1, self.values[1]: 0}
+    def separates(self, called: Path) -> str:
+        """Return what separates the columns of a file of this name."""
+        return self.separator or ("\t" if suffix_of(called) == ".tsv" else ",")
 
-    def membership_of(self, text: str) -> int | None:
-        """Return what a word says; None if it is not known."""
+    def number(self, text: str) -> float:
+        """Return what text stands for; ValueError says what is wrong with it."""
+        sign = self.decimal or "."
+        between = "_" in text or (sign == "," and "." in text)  # would stand between thousands
+        try:
+            value = math.nan if between else float(text.replace(sign, "."))
+        except ValueError:
+            value = math.nan
+        if math.isinf(value) and any(character.isdigit() for character in text):
+            message = f"is {quoted(text)}, which is beyond a double: write inf if it is meant"
+            raise ValueError(message)
+        if math.isnan(value) and text.strip().lower().lstrip("+-") != "nan":
+            other = "," if sign == "." else "."
+            hint = f" (--decimal {other} if that is the decimal sign)" if other in text else ""
+            message = f"must be a number, such as -0.5 or inf; it is {quoted(text)}{hint}"
+            raise ValueError(message)
+        return value
+
+    def membership(self, text: str) -> int:
+        """Return 1 for members and 0 or -1 for others; ValueError says what is wrong with text."""
         word = text.strip()
-        return self.membership.get(word.lower() if self.values is None else word)
+        if self.values is None:
+            found = _MEMBERSHIP.get(word.lower())
+            known = "0 or 1, -1 or 1, false or true, or what --member-values IN,OUT names"
+        else:
+            found = {self.values[0]: 1, self.values[1]: 0}.get(word)
+            known = f"{self.values[0]!r} or {self.values[1]!r}, as --member-values says"
+        if found is None:
+            message = f"must be {known}; it is {quoted(text)}"
+            raise ValueError(message)
+        return found
 
-    @property
-    def known(self) -> str:
-        """The words that are known, for messages."""
-        if self.values is not None:
-            return f"{self.values[0]!r} or {self.values[1]!r}, as --member-values says"
-        return "0 or 1, -1 or 1, false or true, or what --member-values IN,OUT names"
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says what a file is, in small letters, without that of gzip."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+def quoted(text: str) -> str:
+    """Return a value as messages quote it, cut off where it is long."""
+    if not text.strip():
+        return "empty"
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}…"
 
 
 def parse_layout(member: str, values: str, separator: str, decimal: str) -> Layout:
@@ -92,63 +114,12 @@ def parse_layout(member: str, values: str, separator: str, decimal: str) -> Layo
     if separator == decimal == ",":
         message = "--sep , and --decimal , cannot both be: a comma is one or the other"
         raise IncompatibleOptionsError(message)
+    if separator == ";" and not decimal:  # 1.234 may be a thousand and more there, and 1,234 too
+        message = "--sep ';' needs --decimal, . or ,: numbers between semicolons have either sign"
+        raise IncompatibleOptionsError(message)
     return Layout(
         member=member.strip() or "member",
         values=(names[0], names[1]) if names else None,
         separator=_SEPARATORS.get(separator, ""),
         decimal=decimal,
     )
-
-
-def separator_of(header: str, called: Path, layout: Layout) -> str:
-    """Return what separates columns: as said, by the suffix .tsv, or the only sign in the header.
-
-    Raise InputFileError where the header has several signs that may separate.
-    """
-    if layout.separator:
-        return layout.separator
-    if ".tsv" in [suffix.lower() for suffix in called.suffixes[-2:]]:
-        return "\t"
-    bare = re.sub(r'"[^"]*"', "", header)
-    found = [sign for sign in _WORDS if sign in bare]
-    if len(found) > 1:
-        listed = " or ".join(f"a {_WORDS[sign]}" for sign in found)
-        options = " or ".join(f"--sep {'tab' if s == chr(9) else repr(s)}" for s in found)
-        message = f"{called}: its columns may be separated by {listed}: say {options}"
-        raise InputFileError(message)
-    return found[0] if found else ","
-
-
-def decimal_sign(texts: Iterable[str], separator: str, called: Path, layout: Layout) -> str:
-    """Return the decimal sign of numbers in text, from all of them.
-
-    Raise InputFileError where it may be a comma or a point: a comma or point before three digits
-    may stand between thousands, and next to semicolons it often does.
-    """
-    if layout.decimal or separator == ",":
-        return layout.decimal or "."
-    signs = dict.fromkeys(",.", False)
-    plain = dict(signs)
-    example = dict.fromkeys(signs, "")
-    for text in texts:
-        for sign in signs:
-            if sign in text:
-                signs[sign] = True
-                example[sign] = example[sign] or text.strip()
-                plain[sign] |= GROUPED.fullmatch(text.strip()) is None
-    if all(signs.values()):
-        message = (
-            f"{called}: numbers have commas and points ({example[',']!r}, {example['.']!r}): save "
-            "them with one decimal sign and nothing between thousands"
-        )
-        raise InputFileError(message)
-    sign = "," if signs[","] else "."
-    open_to_doubt = sign == "," or separator == ";"
-    if signs[sign] and not plain[sign] and open_to_doubt:
-        message = (
-            f"{called}: {example[sign]!r} may have a decimal {'comma' if sign == ',' else 'point'} "
-            f"or stand for thousands: say --decimal {sign!r} if it is the decimal sign, or save "
-            "numbers with nothing between thousands"
-        )
-        raise InputFileError(message)
-    return sign

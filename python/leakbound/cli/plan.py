@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -14,24 +14,20 @@ from leakbound._base.formatting import number, percent
 from leakbound._base.scalars import real
 from leakbound.cli import output
 from leakbound.cli.options import guarantee_of, parse_claim, parse_cuts
-from leakbound.cli.wording import in_its_words
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.planning.comparison import FAMILY, FIXED
-from leakbound.planning.forecast import units
+from leakbound.planning.forecast import units, why_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from rich.table import Table
 
     from leakbound._base.types import Sides, SidesChoice
-    from leakbound.planning import Choice, Comparison, Power
+    from leakbound.planning import CanariesNeeded, Power
     from leakbound.planning.forecast import PlannedClaim, Truth
 
 app = typer.Typer()
 
-_SHORT = {FAMILY: "within the family", FIXED: "fits the assumed truth"}
-"""What choices cost, where a table has a column for it."""
 _PERFECT = 50.0
 """ε of randomised response that is right in every guess, as far as a double can tell."""
 _WEAKER = (4.0, 3.0, 2.0)
@@ -41,11 +37,9 @@ PLAN = (
     "Plan an audit: what it will prove, or how many canaries it takes.\n\n"
     "With [bold]-m[/] it simulates audits of so many canaries, without it looks for the number of "
     "canaries that reaches [bold]--target[/], or refutes [bold]--claim[/]: at a truth that you "
-    "assume, or for a perfect attack and three weaker ones. Either way it compares cuts, and "
-    "claims from which the target follows, and says which to use and what that costs. No scores "
-    "and no labels are needed.\n\n"
-    "[dim]Exit code: 0 something reaches the target, 2 bad input, 3 nothing does, 70 a crash.[/]"
+    "assume, or for a perfect attack and three weaker ones. No scores and no labels are needed."
     "\n\n"
+    "[dim]Exit code: 0 the target is reached, 2 bad input, 3 it is not, 70 a crash.[/]\n\n"
     "[dim]leakbound plan --target 2[/]\n"
     "[dim]leakbound plan --truth 3 --claim eps=2,delta=1e-5[/]\n"
     "[dim]leakbound plan --truth 3 -m 500[/]"
@@ -96,7 +90,7 @@ def plan(
     ] = 0.95,
     cuts: Annotated[
         str,
-        typer.Option(metavar="POLICY", help="A cut policy to compare with others, as for one-run."),
+        typer.Option(metavar="POLICY", help="The cut policy of the audit, as for one-run."),
     ] = "auto",
     sides: Annotated[
         Literal["both", "member"],
@@ -128,33 +122,40 @@ def plan(
         truth = None if truth is None else real(truth, "--truth", above=0)
         guessed = _guessed(design, sides)
         audited, goal = _claimed(claim, family, target, truth)
+        goal = real(goal, "--target", above=0, below=math.inf)
+        chance = real(probability, "--probability", above=0, below=1)
         policy, attacks = parse_cuts(cuts), _attacks(truth, goal, audited, fraction)
-        with output.waiting(f"Simulating {simulations:,} audits of each choice"):
-            found = {
-                words: planning.compare(
-                    goal,
-                    assumed,
-                    m=m,
-                    probability=probability,
-                    claim=audited,
-                    confidence=confidence,
-                    cuts=policy,
-                    sides=guessed,
-                    simulations=simulations,
-                    most=most,
-                    seed=seed,
+        options: dict[str, Any] = {
+            "claim": audited,
+            "confidence": confidence,
+            "cuts": policy,
+            "sides": guessed,
+            "simulations": simulations,
+            "seed": seed,
+        }
+
+        def needed(assumed: float | Truth) -> CanariesNeeded:
+            if m is None:
+                return planning.canaries_needed(
+                    goal, assumed, probability=chance, most=most, **options
                 )
-                for words, assumed in attacks.items()
-            }
-        first, *others = found.values()
+            found = planning.power(m, assumed, target=goal, **options)
+            if found.probability >= chance:
+                return planning.CanariesNeeded(m=m, power=found)
+            short = why_short(m, found, guessed)
+            return planning.CanariesNeeded(m=None, power=found, reason=short)
+
+        with output.waiting(f"Simulating {simulations:,} audits of each number"):
+            found = {words: needed(assumed) for words, assumed in attacks.items()}
+        first = next(iter(found.values()))
         if json:
             listed = ", ".join(one.to_json() for one in found.values())
-            typer.echo(f"[{listed}]" if others else listed)
-        elif others:
-            _show_attacks(found, guessed, m)
+            typer.echo(f"[{listed}]" if len(found) > 1 else listed)
         else:
-            _show(first, guessed, m)
-        raise typer.Exit(0 if first.best else INCONCLUSIVE)
+            goal_said = f"{_symbol(audited)} ≥ {number(goal)}"
+            command = _command(audited, goal, cuts if policy else "", guessed)
+            _show(found, f"{goal_said}, {audited.name}", command, guessed, m)
+        raise typer.Exit(INCONCLUSIVE if first.m is None else 0)
 
 
 def _guessed(design: str, sides: SidesChoice) -> Sides:
@@ -206,117 +207,64 @@ def _attacks(
     return found
 
 
-def _show_attacks(found: Mapping[str, Comparison], sides: Sides, m: int | None) -> None:
+def _show(
+    found: Mapping[str, CanariesNeeded], goal: str, command: str, sides: Sides, m: int | None
+) -> None:
     """Print what each attack takes, and the audit that does for the weakest that suffices."""
-    perfect = next(iter(found.values()))
-    if perfect.best is None:
-        for line in _refused(perfect, sides, m):
-            output.say(line, "bold")
-        return
-    words, weakest, best = [(words, one, one.best) for words, one in found.items() if one.best][-1]
-    output.say(f"A perfect attack: {_proves(perfect.best, sides, perfect.claim)}.", "bold")
-    output.say(f"The weakest here that does finds {words}:", "bold")
-    for line in _advised(weakest, best, sides):
-        output.say(line, "bold")
-    output.say("")
-    table = output.grid([("an attack that finds", False), *_columns(sides)])
-    for words, one in found.items():
-        table.add_row(words, *_row(one.best or one.choices[0], m))
-    output.say(table)
-
-
-def _columns(sides: Sides) -> tuple[tuple[str, bool], ...]:
-    columns = ("", False), (f"{units(sides)}", True), ("chance", True), ("bound, 5 % to 95 %", True)
-    return (*columns, ("guesses", True), ("costs", False))
-
-
-def _show(found: Comparison, sides: Sides, m: int | None) -> None:
-    """Print what to use and what it costs, then what was compared."""
-    best = found.best
-    for line in _refused(found, sides, m) if best is None else _advised(found, best, sides):
-        output.say(line, "bold")
-    if found.impossible:
-        return
-    output.say("")
-    table = output.grid(_columns(sides))
-    for one in found.choices:
-        table.add_row(*_row(one, m))
-    output.say(table)
-    shown = best or next((one for one in found.choices if one.power), None)
-    if shown is not None and shown.power is not None:
+    enough = [(words, one.power) for words, one in found.items() if one.m is not None and one.power]
+    if not enough:
+        first = next(iter(found.values()))
+        output.say(f"Out of reach: {goal}: {first.reason}.", "bold")
+        more = "allow for more by --most" if m is None else "leave out -m to find how many do"
+        output.say(f"Take a smaller --target, or {more}.")
+    else:
+        words, power = enough[-1]
+        weakest = f", for an attack that finds {words}" if len(found) > 1 else ""
+        output.say(
+            f"{power.m:,} {units(sides)} prove {goal}, with chance {_chance(power)}{weakest}.",
+            "bold",
+        )
+        output.say(f"Then: {command}", "bold")
+    shown = {words: one.power for words, one in found.items() if one.power}
+    if shown and len(found) == 1:
         output.say("")
-        output.say(_details(shown.power))
+        output.say(_details(*shown.values()))
+    if len(found) > 1:
+        output.say("")
+        headings = ("chance", "bound, 5 % to 95 %", "guesses")
+        table = output.grid([("an attack that finds", False), (units(sides), True)])
+        for heading in headings:
+            table.add_column(heading, justify="right")
+        for words, one in found.items():
+            table.add_row(words, *_row(one, m))
+        output.say(table)
 
 
-def _advised(found: Comparison, best: Choice, sides: Sides) -> Iterator[str]:
-    """Yield what to use, what it costs, and what goes without the cost."""
-    yield f"{_proves(best, sides, found.claim)}, {_words(best)}."
-    if best.costs:
-        yield f"It costs: {'; '.join(best.costs)}."
-        plain = found.without_costs
-        if plain is not None:
-            yield f"Without that: {_proves(plain, sides, found.claim)}, {_words(plain)}."
-    yield f"Then: {_command(best, sides)}"
-
-
-def _proves(one: Choice, sides: Sides, asked: PlannedClaim) -> str:
-    chance = "" if one.power is None else f" with chance {_chance(one.power)}"
-    goal = f"{_symbol(one.claim)} ≥ {number(one.target)}"
-    if isinstance(one.claim, GaussianDP) and isinstance(asked, ApproxDP):
-        goal += f" (the ε asked for, at δ = {asked.delta:g})"
-    return f"{one.m or 0:,} {units(sides)} prove {goal}{chance}"
-
-
-def _refused(found: Comparison, sides: Sides, m: int | None) -> Iterator[str]:
-    """Yield why nothing reaches the target, and the command that would."""
-    goal = f"{_symbol(found.claim)} ≥ {number(found.target)}"
-    if found.impossible:
-        yield f"Impossible: {found.impossible}."
-        yield "Take a --target below the truth, or leave it out: then it is half the truth."
-        return
-    yield f"Out of reach: {goal}. For {_words(found.asked)}, {found.asked.reason}."
-    if m is not None:
-        yield f"No other choice reaches it; leave out -m to find how many {units(sides)} do."
-    else:
-        yield "No other choice does better: take a smaller --target, or allow for more by --most."
-
-
-def _words(one: Choice) -> str:
-    """Return a choice in the words of the command line."""
-    return f"{one.claim.name}, {in_its_words(f'cuts={one.cuts}')}"
-
-
-def _command(one: Choice, sides: Sides) -> str:
+def _command(claim: PlannedClaim, goal: float, cuts: str, sides: Sides) -> str:
     """Return the command that audits so."""
-    claim = one.claim
     if isinstance(claim, GaussianDP):
-        said = f"--claim mu={one.target:.6g}"
+        said = f"--claim mu={goal:.6g}"
     else:
-        said = f"--claim eps={one.target:g}" + (f",delta={claim.delta:g}" if claim.delta else "")
-    said += " " + in_its_words(f"cuts={one.cuts}")
-    if sides == "member":
-        said += " --sides member"
+        said = f"--claim eps={goal:g}" + (f",delta={claim.delta:g}" if claim.delta else "")
+    said += f" --cuts {cuts}" if cuts else ""
+    said += " --sides member" if sides == "member" else ""
     if sides == "pairs":
         said += " --design random_split --relation replace --untouched"
     return f"leakbound one-run scores.csv {said}"
 
 
-def _row(one: Choice, m: int | None) -> tuple[str, ...]:
-    found = one.power
-    costs = "; ".join(_SHORT.get(cost, cost) for cost in one.costs) or "-"
+def _row(needed: CanariesNeeded, m: int | None) -> tuple[str, ...]:
+    found = needed.power
     if found is None:
-        return _words(one), "-", "-", "out of reach", "-", costs
-    guesses = f"{found.guesses:,}"
-    if len(found.levels) > 1:
-        guesses += f" of {found.levels[0]:,}…{found.levels[-1]:,}"
-    return (
-        _words(one),
-        f"{found.m:,}" if one.m or m else f"> {found.m:,}",
-        _chance(found),
-        f"{_symbol(one.claim)} {number(found.low)} to {number(found.high)}",
-        guesses,
-        costs,
-    )
+        return "out of reach", "-", "-", "-"
+    few = "" if needed.m or m else "> "
+    between = f"{number(found.low)} to {number(found.high)}"
+    return f"{few}{found.m:,}", _chance(found), between, _guesses(found)
+
+
+def _guesses(found: Power) -> str:
+    levels = f" of {found.levels[0]:,}…{found.levels[-1]:,}" if len(found.levels) > 1 else ""
+    return f"{found.guesses:,}{levels}"
 
 
 def _details(found: Power) -> Table:
@@ -327,6 +275,8 @@ def _details(found: Power) -> Table:
         ("assumed truth", repr(found.truth), ""),
         ("confidence", percent(found.confidence), ""),
         ("bound, median", number(found.median), f"mean {number(found.mean)}"),
+        ("bound, 5 % to 95 %", f"{number(found.low)} to {number(found.high)}", ""),
+        ("guesses", _guesses(found), ""),
         ("ceiling", f"{symbol} = {number(found.ceiling)}", "a perfect attack"),
         ("simulated audits", f"{found.simulations:,}", f"seed {found.seed}"),
     ]

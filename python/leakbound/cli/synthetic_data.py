@@ -33,8 +33,6 @@ from leakbound.cli.options import (
 )
 from leakbound.cli.records import read_tables
 
-__all__ = ["SYNTHETIC", "synthetic"]
-
 app = typer.Typer()
 
 SYNTHETIC = (

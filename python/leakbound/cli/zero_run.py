@@ -10,6 +10,9 @@ import numpy as np
 import typer
 
 from leakbound import audit_zero_run
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.archives import DamagedFileError, read_array_file
+from leakbound._base.scores import Scores
 from leakbound._base.streams import seed_of
 from leakbound._base.validation import check_membership, real
 from leakbound.cli import output
@@ -43,12 +46,13 @@ from leakbound.cli.options import (
     parse_columns,
     parse_cuts,
 )
-from leakbound.cli.tables import Table, read_propensities
+from leakbound.cli.tables import Table, read_columns
 from leakbound.errors import IncompatibleOptionsError, InputFileError
 from leakbound.propensity import LogisticPropensity, cross_fit, hold_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -292,7 +296,7 @@ def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | No
     """Return what is audited, with propensities read or fitted to rows of the table."""
     member = check_membership(table.member, len(table.member))
     if not fitting.columns:
-        given = table.scores["propensity"] if draws is None else read_propensities(draws, table.ids)
+        given = table.scores["propensity"] if draws is None else _propensities(draws, table.ids)
         return _Audited(scores_of(table, names), member, table.ids, given, None)
     features = np.column_stack([table.scores[name] for name in fitting.columns]).astype(np.float64)
     model, seed = LogisticPropensity(), fitting.seed
@@ -326,3 +330,31 @@ def _as_split(words: NDArray[np.generic]) -> tuple[NDArray[np.intp], NDArray[np.
         message = f"split must name rows of both kinds: {learn.size} holdout, {rest.size} audit"
         raise InputFileError(message)
     return learn, rest
+
+
+def _propensities(path: Path, ids: NDArray[Any] | None) -> NDArray[Any]:
+    """Read propensities from a file of their own, in the order of the scores."""
+    if path.suffix.lower() == ".npy" and path.is_file():
+        return _array(path)
+    columns = read_columns(path, {"propensity": ("propensity",)}, optional=("id",))
+    if "id" not in columns or ids is None:
+        return columns["propensity"]
+    # Ids are text in a csv file and may be numbers elsewhere.
+    listed = Scores(columns["propensity"], _words(columns["id"]), "propensity")
+    return np.asarray(ExampleOrder(_words(ids)).placed(listed, str(path)))
+
+
+def _words(ids: NDArray[Any]) -> NDArray[np.str_]:
+    return np.char.strip(ids.astype(np.str_))
+
+
+def _array(path: Path) -> NDArray[Any]:
+    try:
+        array = read_array_file(path)
+    except DamagedFileError as error:
+        message = f"{path} is not an .npy array of numbers: write it with numpy.save ({error})"
+        raise InputFileError(message) from error
+    if array.ndim not in {1, 2}:
+        message = f"{path} must hold one array of one or two dimensions: write it with numpy.save"
+        raise InputFileError(message)
+    return array

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leakbound.planning import canaries
     from leakbound.planning.commitment import Commitment, Opening, read_protocol
-    from leakbound.planning.comparison import Choice, Comparison, compare
     from leakbound.planning.forecast import (
         CanariesNeeded,
         Gaussian,
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
         ceiling,
         power,
     )
-    from leakbound.planning.inclusion import InclusionPlan
-    from leakbound.planning.openings import load_opening
+    from leakbound.planning.inclusion import InclusionPlan, load_opening
 else:
     from leakbound._base.attributes import lazy_attributes
 
@@ -26,20 +24,16 @@ else:
         {
             "leakbound.planning": "canaries",
             "leakbound.planning.commitment": "Commitment Opening read_protocol",
-            "leakbound.planning.comparison": "Choice Comparison compare",
             "leakbound.planning.forecast": (
                 "CanariesNeeded Gaussian Power Response best_guesses canaries_needed ceiling power"
             ),
-            "leakbound.planning.inclusion": "InclusionPlan",
-            "leakbound.planning.openings": "load_opening",
+            "leakbound.planning.inclusion": "InclusionPlan load_opening",
         },
     )
 
 __all__ = [
     "CanariesNeeded",
-    "Choice",
     "Commitment",
-    "Comparison",
     "Gaussian",
     "InclusionPlan",
     "Opening",
@@ -49,7 +43,6 @@ __all__ = [
     "canaries",
     "canaries_needed",
     "ceiling",
-    "compare",
     "load_opening",
     "power",
     "read_protocol",

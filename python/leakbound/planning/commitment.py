@@ -20,8 +20,6 @@ from leakbound._base.types import BoolArray, JsonValue
 from leakbound.errors import CommitmentError, OptionError, ResultFormatError
 from leakbound.planning.protocol import Agreed, checked_protocol
 
-__all__ = ["Commitment", "Opening", "read_protocol"]
-
 SCHEME = "leakbound commitment 1"
 """Names how a digest is computed: raised whenever the same content would give another one."""
 _NONCE = 32
@@ -74,11 +72,6 @@ class Commitment:
         Number of coins.
     scheme : str
         How the digest is computed.
-
-    Raises
-    ------
-    CommitmentError
-        If the scheme is not that of this version, or the digest is none.
     """
 
     sha256: str
@@ -94,17 +87,12 @@ class Commitment:
             raise CommitmentError(message)
 
     def check(self, opening: "Opening") -> None:
-        """Raise unless an opening is the one that was committed to.
+        """Raise CommitmentError unless an opening is the one that was committed to.
 
         Parameters
         ----------
         opening : Opening
             Nonce, coins and protocol.
-
-        Raises
-        ------
-        CommitmentError
-            If it opens another commitment.
         """
         found = opening.commitment
         if found != self:
@@ -127,11 +115,6 @@ class Commitment:
         -------
         str
             The JSON text.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
         """
         content = {"scheme": self.scheme, "sha256": self.sha256, "examples": self.examples}
         text = json.dumps(content, indent=1)
@@ -141,7 +124,7 @@ class Commitment:
 
     @classmethod
     def from_json(cls, source: str | bytes | os.PathLike[str]) -> Self:
-        """Read a commitment.
+        """Read a commitment; raise CommitmentError if it is none of this version.
 
         Parameters
         ----------
@@ -153,13 +136,6 @@ class Commitment:
         -------
         Commitment
             The commitment.
-
-        Raises
-        ------
-        CommitmentError
-            If it is none.
-        OSError
-            If the file cannot be read.
         """
         content = _object(source, {"scheme", "sha256", "examples"}, "a commitment")
         return cls(**cast("dict[str, Any]", content))
@@ -177,14 +153,6 @@ class Opening:
         What the audit will be: see `read_protocol`.
     nonce : str
         256 random bits as 64 hexadecimal digits.
-
-    Raises
-    ------
-    CommitmentError
-        If the nonce has another length.
-    OptionError, OptionTypeError
-        If the protocol lacks something, has a name or a value that no audit takes, or holds what
-        JSON does not.
     """
 
     plan: Coins
@@ -218,14 +186,6 @@ class Opening:
         -------
         Opening
             The secret; `commitment` is what to publish.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If the protocol lacks something, holds what JSON does not, or cannot be kept with these
-            coins.
-        MissingExtraError
-            If the audit needs a package that is not installed.
         """
         opening = cls(plan, protocol, secrets.token_hex(_NONCE))
         opening.agreed.rehearse(plan.member)
@@ -258,11 +218,6 @@ class Opening:
         ----------
         folder : str or os.PathLike
             A folder that only the auditor reads.
-
-        Raises
-        ------
-        OSError
-            If a file cannot be written.
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
@@ -282,7 +237,7 @@ class Opening:
 
     @classmethod
     def read(cls, source: str | bytes | os.PathLike[str], plan: Coins) -> Self:
-        """Read nonce and protocol, and put them beside a plan.
+        """Read nonce and protocol beside a plan; raise CommitmentError if they are none.
 
         Parameters
         ----------
@@ -295,13 +250,6 @@ class Opening:
         -------
         Opening
             The opening.
-
-        Raises
-        ------
-        CommitmentError
-            If it is no opening of this version.
-        OSError
-            If the file cannot be read.
         """
         content = _object(source, {"scheme", "nonce", "protocol"}, "an opening")
         if content["scheme"] != SCHEME:

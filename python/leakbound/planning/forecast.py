@@ -8,13 +8,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.formatting import number, percent
-from leakbound._base.progress import track
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, in_pieces
 from leakbound._base.types import BoolArray, FloatArray, Sides
@@ -22,7 +21,6 @@ from leakbound._base.validation import (
     MOST_EXAMPLES,
     choice,
     complement,
-    flag,
     instance,
     integer,
     real,
@@ -39,17 +37,6 @@ from leakbound.cuts.policies import default_scan
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian, randomized_response
 from leakbound.stats import normal_quantile
-
-__all__ = [
-    "CanariesNeeded",
-    "Gaussian",
-    "Power",
-    "Response",
-    "best_guesses",
-    "canaries_needed",
-    "ceiling",
-    "power",
-]
 
 PlannedClaim: TypeAlias = PureDP | ApproxDP | GaussianDP
 _CLAIMS = (PureDP, ApproxDP, GaussianDP)
@@ -76,11 +63,6 @@ class Gaussian:
     ----------
     mu : float
         μ of Gaussian DP, at least 0.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If `mu` is outside its range.
     """
 
     mu: float
@@ -92,9 +74,6 @@ class Gaussian:
         # differences of a pair are N(±μ/2, 1): the reference has N(μ, 2) for single examples
         mu = self.mu / math.sqrt(2) if sides == "pairs" else self.mu
         return Reference(mu).curve(sides)
-
-    is_gaussian: ClassVar[bool] = True
-    """Whether the trade-off function is Gaussian."""
 
     def _parameter(self, claim: PlannedClaim) -> float:
         """Return the parameter of a claim that is true."""
@@ -126,11 +105,6 @@ class Response:
         ε, at least 0.
     fraction : float
         Share of the examples that leak at all, in (0, 1]; the attack ranks them first.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an option is outside its range.
     """
 
     epsilon: float
@@ -152,9 +126,6 @@ class Response:
         top = p * leaking / 2
         share = np.array([_NONE, leaking / 2, 1 - leaking / 2, 1.0])
         return share, np.array([p * _NONE, top, top + tosses, 0.5])
-
-    is_gaussian: ClassVar[bool] = False
-    """Whether the trade-off function is Gaussian."""
 
     def _parameter(self, claim: PlannedClaim) -> float:
         """Return the parameter of a claim that is true."""
@@ -184,8 +155,6 @@ class Response:
 
 
 Truth: TypeAlias = Gaussian | Response
-PolicyAt: TypeAlias = Callable[[int], CutPolicy | None]
-"""A cut policy that depends on the number of examples."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -355,8 +324,7 @@ def best_guesses(
     truth : float, Gaussian or Response, optional
         What is true, as for `power`; `Gaussian(1)`, what audits plan for, if None.
     sides : {"both", "member", "pairs"}
-        Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        As for `ceiling`.
 
     Returns
     -------
@@ -376,7 +344,7 @@ def best_guesses(
     integer(m, "m", least=1, most=_COUNTED)
     instance(claim, "claim", _CLAIMS)
     choice(sides, "sides", Sides)
-    assumed = Gaussian(REFERENCE.mu) if truth is None else as_truth(truth, claim)
+    assumed = Gaussian(REFERENCE.mu) if truth is None else _as_truth(truth, claim)
     curve = assumed._curve(sides)  # noqa: SLF001
     return best_fixed(m, complement(confidence), claim, sides, curve)[0].guesses
 
@@ -412,8 +380,7 @@ def power(
     cuts : CutPolicy, optional
         Which cuts are tested; if None, what `audit_one_run` takes for the claim.
     sides : {"both", "member", "pairs"}
-        Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        As for `ceiling`.
     simulations : int
         Audits to simulate, at least 1 and at most 10^6.
     seed : int
@@ -443,7 +410,7 @@ def power(
     integer(simulations, "simulations", least=1, most=_MOST_SIMULATIONS)
     seed = integer(seed, "seed", least=0)
     goal = real(target, "target", least=0, below=math.inf)
-    assumed, beta = as_truth(truth, claim), complement(confidence)
+    assumed, beta = _as_truth(truth, claim), complement(confidence)
     plan = _Plan.of(m, beta, claim, cuts, sides)
     proved = [plan.prove(one) for one in _games(assumed, m, sides, simulations, seed)]
     bounds = np.array([bound for bound, _ in proved])
@@ -475,12 +442,11 @@ def canaries_needed(
     probability: float = 0.8,
     claim: PlannedClaim = _PURE_DP,
     confidence: float = 0.95,
-    cuts: CutPolicy | PolicyAt | None = None,
+    cuts: CutPolicy | None = None,
     sides: Sides = "both",
     simulations: int = 200,
     most: int = 100_000,
     seed: int = 0,
-    progress: bool = False,
 ) -> CanariesNeeded:
     """Return how many canaries an audit needs to reach a bound if the truth is as assumed.
 
@@ -496,20 +462,16 @@ def canaries_needed(
         The claim.
     confidence : float
         Confidence of the bound, in (0, 1).
-    cuts : CutPolicy or callable, optional
-        Which cuts are tested, as for `power`; a function is asked for the policy of each number of
-        canaries.
+    cuts : CutPolicy, optional
+        Which cuts are tested, as for `power`.
     sides : {"both", "member", "pairs"}
-        Guess members and non-members, members only, or which of a pair of a random split is the
-        member: then examples are pairs, and the truth is that of replacing one example.
+        As for `ceiling`.
     simulations : int
         Audits to simulate for each number tried, at least 1 and at most 10^6.
     most : int
         The largest number tried, at least 8 and at most 10^8.
     seed : int
         Seed of the simulations, at least 0.
-    progress : bool
-        Whether to show a bar, where standard error is a terminal.
 
     Returns
     -------
@@ -536,10 +498,9 @@ def canaries_needed(
     """
     goal = real(target, "target", above=0, below=math.inf)
     enough = real(probability, "probability", above=0, below=1)
-    flag(progress, "progress")
     limit = integer(most, "most", least=_FEWEST, most=MOST_EXAMPLES)
     instance(claim, "claim", _CLAIMS)
-    assumed = as_truth(truth, claim)
+    assumed = _as_truth(truth, claim)
     reason = beyond_truth(goal, assumed, claim, chance=enough, confidence=confidence)
     if reason:
         return CanariesNeeded(m=None, power=None, reason=reason)
@@ -551,36 +512,31 @@ def canaries_needed(
             target=goal,
             claim=claim,
             confidence=confidence,
-            cuts=cuts_at(cuts, m),
+            cuts=cuts,
             sides=sides,
             simulations=simulations,
             seed=seed,
         )
 
     def reached(m: int) -> float:
-        return ceiling(m, None, confidence, claim, cuts=cuts_at(cuts, m), sides=sides)
+        return ceiling(m, None, confidence, claim, cuts=cuts, sides=sides)
 
     sizes = [min(_FEWEST << i, limit) for i in range((limit // _FEWEST).bit_length() + 1)]
     start = next((i for i, m in enumerate(sizes) if reached(m) >= goal), None)
     if start is None:
-        reason = perfect_is_short(limit, reached(limit), sides)
+        reason = why_short(limit, reached(limit), sides)
         return CanariesNeeded(m=None, power=None, reason=reason)
     low, found = sizes[max(0, start - 1)], at(sizes[start])
-    for m in track(sizes[start + 1 :], "Trying numbers of canaries", total=None, shown=progress):
+    for m in sizes[start + 1 :]:
         if found.probability >= enough:
             break
         low, found = found.m, at(m)
     if found.probability < enough:
-        return CanariesNeeded(m=None, power=found, reason=chance_is_short(found, sides))
+        return CanariesNeeded(m=None, power=found, reason=why_short(found.m, found, sides))
     while found.m - low > max(1.0, (_RATIO - 1) * found.m) and found.m > _FEWEST:
         middle = at((low + found.m) // 2)
         low, found = (low, middle) if middle.probability >= enough else (middle.m, found)
     return CanariesNeeded(m=found.m, power=found)
-
-
-def cuts_at(cuts: CutPolicy | PolicyAt | None, m: int) -> CutPolicy | None:
-    """Return the policy for a number of examples, where it depends on that."""
-    return cuts(m) if callable(cuts) else cuts
 
 
 def units(sides: Sides) -> str:
@@ -588,22 +544,13 @@ def units(sides: Sides) -> str:
     return "pairs" if sides == "pairs" else "canaries"
 
 
-def policy_name(
-    m: int, confidence: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
-) -> str:
-    """Return the policy in force, as a caller would name it."""
-    return _Plan.of(m, complement(confidence), claim, cuts, sides).name
-
-
-def perfect_is_short(m: int, reached: float, sides: Sides) -> str:
-    """Say that the ceiling is below the target."""
-    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(reached)} only"
-
-
-def chance_is_short(found: Power, sides: Sides) -> str:
-    """Say that the target is reached too rarely."""
-    chance = f"{100 * found.probability:.3g} %"
-    return f"{found.m:,} {units(sides)} prove {number(found.target)} with chance {chance} only"
+def why_short(m: int, found: Power | float, sides: Sides) -> str:
+    """Say that so many examples are too few: by the ceiling, or by what audits of them prove."""
+    if isinstance(found, Power) and found.ceiling >= found.target:
+        chance = f"{100 * found.probability:.3g} %"
+        return f"{m:,} {units(sides)} prove {number(found.target)} with chance {chance} only"
+    best = found.ceiling if isinstance(found, Power) else found
+    return f"even a perfect attack on {m:,} {units(sides)} would prove {number(best)} only"
 
 
 def beyond_truth(
@@ -622,7 +569,7 @@ def beyond_truth(
     )
 
 
-def as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
+def _as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
     """Return the truth that a number stands for."""
     if isinstance(truth, Gaussian | Response):
         return truth
@@ -630,11 +577,11 @@ def as_truth(truth: float | Truth, claim: PlannedClaim) -> Truth:
     if isinstance(claim, PureDP):
         return Response(value)
     if isinstance(claim, ApproxDP):
-        return Gaussian(gaussian_mu(value, claim.delta))
+        return Gaussian(_gaussian_mu(value, claim.delta))
     return Gaussian(value)
 
 
-def gaussian_mu(epsilon: float, delta: float) -> float:
+def _gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest μ whose mechanism is (ε, δ)-DP."""
     low, high = 0.0, 1.0
     while gaussian(1, high, seed=0).delta(epsilon) <= delta:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
@@ -28,8 +29,6 @@ from leakbound.planning.commitment import Opening
 if TYPE_CHECKING:
     import torch
     from torch.utils.data import Dataset, Subset
-
-__all__ = ["InclusionPlan"]
 
 T = TypeVar("T")
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -74,16 +73,6 @@ class InclusionPlan:
         The id of each example; read-only.
     seed : int or None
         The seed that reproduces the coins.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, MembershipError
-        If `member` is not a vector of booleans, {0, 1} or {-1, +1}, or `ids` are neither integers
-        nor strings.
-    LengthMismatchError
-        If there is not one id for each example.
-    DuplicateIdsError
-        If an id occurs twice.
 
     References
     ----------
@@ -142,13 +131,6 @@ class InclusionPlan:
         InclusionPlan
             The plan.
 
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        ArrayTypeError, ShapeError, LengthMismatchError, DuplicateIdsError
-            As for the class.
-
         Examples
         --------
         >>> InclusionPlan.create(8, seed=0).member.astype(int)
@@ -189,13 +171,6 @@ class InclusionPlan:
         list, array, tensor, data frame or torch Subset
             The same kind of thing; a list for other sequences, a `torch.utils.data.Subset` for a
             map-style dataset.
-
-        Raises
-        ------
-        LengthMismatchError
-            If there are not `n` items.
-        OptionTypeError
-            If items cannot be picked by position.
         """
         return self._pick(items, self.indices)
 
@@ -221,11 +196,6 @@ class InclusionPlan:
         -------
         list, array, tensor, data frame or torch Subset
             As for `included`.
-
-        Raises
-        ------
-        LengthMismatchError, OptionTypeError
-            As for `included`.
         """
         return self._pick(items, np.flatnonzero(~self.member).astype(np.int64, copy=False))
 
@@ -243,12 +213,6 @@ class InclusionPlan:
         Opening
             Coins, protocol and 256 random bits: keep it secret until the audit, by
             `opening.save(folder)`. Publish `opening.commitment`, a digest of the three.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If the protocol lacks something, has a name or a value that no audit takes, or asks for
-            what cannot be done with so many examples.
 
         Examples
         --------
@@ -273,28 +237,12 @@ class InclusionPlan:
         ----------
         path : str or os.PathLike
             The file to write or to replace, by custom with the suffix ``.npz``.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
         """
         with replacing(path) as file:
             self.write(file)
 
     def write(self, file: IO[bytes]) -> None:
-        """Write the plan to a binary file that is open, as `save` does.
-
-        Parameters
-        ----------
-        file : binary file
-            Where to write.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-        """
+        """Write the plan to a binary file that is open, as `save` does."""
         np.savez_compressed(
             file,
             inclusion_plan=np.int64(SCHEMA),
@@ -305,7 +253,7 @@ class InclusionPlan:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | IO[bytes]) -> Self:
-        """Read a plan that `save` wrote. Nothing in the file is executed.
+        """Read a plan that `save` wrote, or raise PlanFormatError. Nothing in the file is executed.
 
         Parameters
         ----------
@@ -316,13 +264,6 @@ class InclusionPlan:
         -------
         InclusionPlan
             The plan, equal to the one that was saved.
-
-        Raises
-        ------
-        PlanFormatError
-            If the file is something else, is damaged, or comes from a later version.
-        OSError
-            If the file cannot be read.
         """
         try:
             with open_archive(path, most=_MOST) as archive:
@@ -381,6 +322,48 @@ class InclusionPlan:
         if data is not None and isinstance(items, data.Dataset):
             return data.Subset(items, positions.tolist())
         return [items[position] for position in positions.tolist()]
+
+
+def load_opening(folder: str | os.PathLike[str]) -> Opening:
+    """Read what `Opening.save` wrote: a plan, and nonce and protocol beside it.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        The folder.
+
+    Returns
+    -------
+    Opening
+        The opening.
+
+    Raises
+    ------
+    CommitmentError, PlanFormatError
+        If a file is not what it should be.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> protocol = {
+    ...     "claim": {"type": "PureDP"},
+    ...     "confidence": 0.95,
+    ...     "cuts": "auto",
+    ...     "sides": "both",
+    ...     "attacks": ["loss"],
+    ...     "unit": "one image",
+    ...     "canaries": "9 images with wrong labels",
+    ... }
+    >>> opening = InclusionPlan.create(9).commit(protocol)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     opening.save(folder)
+    ...     load_opening(folder).commitment == opening.commitment
+    True
+    """
+    place = Path(folder)
+    return Opening.read(place / "opening.json", InclusionPlan.load(place / "plan.npz"))
 
 
 def _read_ids(ids: ArrayInput, member: BoolArray) -> NDArray[Any]:

@@ -18,8 +18,6 @@ from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
 
-__all__ = ["ARRAYS", "OPTIONS", "PROTOCOL", "Agreed", "checked_protocol", "made"]
-
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
 """What a protocol has to say."""
 OPTIONS = tuple(
@@ -36,26 +34,15 @@ _RESERVED = {"id", "member", "split"}
 
 @dataclass(frozen=True)
 class Agreed:
-    """A protocol that was understood: all of it can be done.
-
-    Parameters
-    ----------
-    attacks : tuple of str
-        Names of the scores that will be audited.
-    options : mapping
-        Options of `audit_one_run`, the claim and the cuts as objects.
-    given : frozenset of str
-        Arguments that will be an array, which the protocol names by a word.
-    checked : mapping or None
-        The guarantee that will be put to the test.
-    canaries_sha256 : str or None
-        Digest of the canaries.
-    """
+    """A protocol that was understood: all of it can be done."""
 
     attacks: tuple[str, ...]
     options: Mapping[str, Any]
+    """Options of `audit_one_run`, the claim and the cuts as objects."""
     given: frozenset[str] = frozenset()
+    """Arguments that will be an array, which the protocol names by a word."""
     checked: Mapping[str, Any] | None = None
+    """The guarantee that will be put to the test."""
     canaries_sha256: str | None = None
     request: OneRunRequest = field(init=False, compare=False, repr=False)
 
@@ -109,17 +96,8 @@ class Agreed:
     def rehearse(self, member: BoolArray) -> None:
         """Audit scores that tell nothing, so that what cannot be done is known before training.
 
-        Parameters
-        ----------
-        member : ndarray of bool, shape (m,)
-            The coins.
-
-        Raises
-        ------
-        OptionError
-            If the audit, or the check of the guarantee, refuses the options with so many examples.
-        MissingExtraError
-            If the audit needs a package that is not installed.
+        Raise OptionError where the audit, or the check of the guarantee, refuses the options with
+        so many examples.
         """
         options = dict(self.options)
         if "prior" in self.given:

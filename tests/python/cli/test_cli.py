@@ -48,20 +48,18 @@ def test_membership_may_be_written_in_several_ways(
     assert lb.AuditResult.from_json(answer.out) == ONE_RUN
 
 
-@pytest.mark.parametrize("reader", [tables._csv_by_arrow, tables._csv_by_line])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_other_columns_blank_lines_quotes_and_a_byte_order_mark_do_no_harm(
-    reader: Callable[..., dict[str, object]], end: str, tmp_path: Path
+    end: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "scores.csv"
     lines = ["\ufeffnote,score,member,id", '"a, b",-1.5e-3,1,x', "", '"",inf,0,"y"']
     path.write_text(end.join(lines), encoding="utf-8", newline="")
-    names = tables._csv_names(path)
-    assert names == ["note", "score", "member", "id"]
-    columns = reader(path, names, ["id", "member", "score"])
-    assert np.asarray(columns["score"]).tolist() == [-1.5e-3, np.inf]
-    assert np.asarray(columns["member"]).tolist() == [1, 0]
-    assert np.asarray(columns["id"]).tolist() == ["x", "y"]
+    found = tables.read(path, {"scores": ("score",)})
+    assert found.scores["scores"].tolist() == [-1.5e-3, np.inf]
+    assert found.member.tolist() == [1, 0]
+    assert found.ids is not None
+    assert found.ids.tolist() == ["x", "y"]
 
 
 def test_spaces_after_commas_are_no_part_of_names_and_values(table: Callable[[str], Path]) -> None:
@@ -71,16 +69,13 @@ def test_spaces_after_commas_are_no_part_of_names_and_values(table: Callable[[st
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=40))
-def test_text_becomes_the_same_bits_by_both_readers(
+def test_text_becomes_the_same_bits(
     tmp_path_factory: pytest.TempPathFactory, values: list[float]
 ) -> None:
     path = tmp_path_factory.mktemp("table") / "scores.csv"
     path.write_text(csv_text(score=values, member=[0] * len(values)))
-    expected = np.array(values).view(np.int64).tolist()
-    for reader in (tables._csv_by_arrow, tables._csv_by_line):
-        columns = reader(path, ["score", "member"], ["member", "score"])
-        assert columns is not None
-        assert columns["score"].view(np.int64).tolist() == expected
+    found = tables.read(path, {"score": ("score",)}).scores["score"]
+    assert found.view(np.int64).tolist() == np.array(values).view(np.int64).tolist()
 
 
 def test_csv_needs_no_arrow(scores: Path, monkeypatch: pytest.MonkeyPatch) -> None:

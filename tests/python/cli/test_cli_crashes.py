@@ -29,8 +29,7 @@ CRASHES = {
     "audits.audit_one_run = fail(SystemExit(1))",
     "a library that exits with 0": "from leakbound.cli import audits\n"
     "audits.audit_one_run = fail(SystemExit())",
-    "the end of input": "from leakbound.cli import tables\ntables.columns_of = fail(EOFError())\n"
-    "tables._csv_by_arrow = lambda *_: None",
+    "the end of input": "from leakbound.cli import tables\ntables.columns_of = fail(EOFError())",
     "a report that cannot be drawn": "from leakbound import report\n"
     "report.write = fail(ZeroDivisionError())",
     "a printer that fails": "from leakbound.cli import output\noutput.say = fail(KeyError('x'))",

@@ -145,7 +145,6 @@ def test_what_is_refused_is_said_in_words_of_the_command_line(options: str, give
     refusal = leakbound(command, given, *rest).refusal
     assert REFUSED[options] in refusal
     assert not any(name in refusal for name in lb.__all__ if name.endswith("DP"))
-    assert "variant=" not in refusal
 
 
 def test_approx_alone_takes_its_delta_from_the_claim_or_the_option(given: Path) -> None:

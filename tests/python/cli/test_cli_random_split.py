@@ -71,18 +71,11 @@ def test_claims_are_converted_and_the_bound_is_not(
 REFUSED = [
     (("--design", "random_split"), "declare so with --untouched"),
     ((*SPLIT, "--claim", "eps=1"), "say what the claim compares"),
-    ((*SPLIT, "--split", "time"), "use leakbound zero-run"),
-    ((*SPLIT, "--split", "GroupKFold"), "not a random split"),
-    ((*SPLIT, "--split", "KFold"), "shuffle=True"),
-    ((*SPLIT, "--split", "mine"), "--split must be one of"),
-    ((*SPLIT, "--split", "train_test_split:stratify"), "needs --strata COL"),
-    ((*SPLIT, "--split", "GroupShuffleSplit"), "needs --groups COL"),
     ((*SPLIT, "--groups", "site"), "is on both sides of the split"),
     ((*SPLIT, "--strata", "score"), "in two roles"),
     ((*SPLIT, "--strata", "town"), "has no column 'town'"),
     (("--strata", "site"), "--strata is for --design random_split"),
     (("--untouched",), "--untouched is for --design random_split"),
-    (("--split", "time"), "--split is for --design random_split"),
     (("--relation", "replace"), "--relation replace is for"),
     ((), "--design random_split"),  # 440 of 600 are no coins
 ]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import leakbound as lb
-from leakbound import panoramia, planning, propensity, stats, validity
+from leakbound import panoramia, propensity, stats, validity
 from leakbound.attacks import synthetic
 from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.evidence import verify_bundle
@@ -68,9 +68,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ),
     ("leakbound.audit_synthetic", "progress"): lambda **x: lb.audit_synthetic(
         X[:30], X[30:], X, attacks=["nearest_synthetic"], **x
-    ),
-    ("leakbound.planning.canaries_needed", "progress"): lambda **x: planning.canaries_needed(
-        1.0, 2.0, simulations=1, most=8, **x
     ),
     ("leakbound.propensity.ConfidenceSet.fit", "own_intercept"): lambda **x: (
         propensity.ConfidenceSet.fit(X, MEMBER, **x)

@@ -137,7 +137,7 @@ def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: 
     names = loaded_by_the_program("one-run", table)
     assert "leakbound.audits.one_run.audit" in names
     others = {"pyarrow", "pandas", "leakbound.propensity", "leakbound.audits.zero_run"}
-    others |= {"leakbound.planning.comparison", "leakbound.planning.forecast"}
+    others |= {"leakbound.planning.forecast"}
     assert others.isdisjoint(names)
 
 
