@@ -10,7 +10,7 @@ from collections import Counter
 
 from torch import nn
 
-from census import CATEGORICAL, COLUMNS, Census, features
+from census import CATEGORICAL, Census, features
 from leakbound.demo.training import Ticks
 from leakbound.generators import GaussianCopula
 from leakbound.panoramia import Helper, Panoramia
