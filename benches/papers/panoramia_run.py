@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from census import CATEGORICAL, COLUMNS, Census, features
+from census import CATEGORICAL, Census, features
 from glyphs import Glyphs
 from leakbound.generators import GaussianCopula, PCAMixture
 from leakbound.panoramia import Helper, Panoramia, Spread, StackedAttack
@@ -103,7 +103,6 @@ def audit_census(
         seeds=tuple(range(seeds)),
         union=True,
         conditional=conditional,
-        columns=COLUMNS,
     )
     return audit_targets(
         audit,
