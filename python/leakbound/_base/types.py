@@ -110,7 +110,6 @@ Kind: TypeAlias = Literal[
     "conditional_lower_bound",
     "exploratory_lower_bound",
     "estimate",
-    "invalid",
 ]
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

@@ -147,7 +147,7 @@ def _of_shifted(found: ShiftedReport) -> str:
 def _naive(row: ShiftedRow) -> str:
     from leakbound._base.formatting import number
 
-    return number(row.result.naive.epsilon_bound)
+    return number(row.result.naive)
 
 
 def _copied(row: SyntheticDataRow) -> str:

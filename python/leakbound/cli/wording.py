@@ -14,15 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["in_its_words"]
 
 _POLICIES = {
-    "EqualLevelScan": "equal-level",
     "Fixed": "fixed:R",
     "KLScan": "kl",
     "OutsideIn": "outside-in",
-    "ScoreAdaptive": "adaptive:R,R",
-    "Split": "split",
-    "Uncorrected": "uncorrected",
     "UnionBound": "union",
-    "VilleMixture": "ville",
     "Weighted": "weighted",
 }
 _CLAIMS = {
@@ -99,7 +94,7 @@ def in_its_words(text: str) -> str:
 
     Examples
     --------
-    >>> in_its_words('cuts=VilleMixture is not for Laplace DP: take Fixed, Split or UnionBound')
+    >>> in_its_words('cuts=Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
     '--cuts ville is not for Laplace DP: take fixed:R, split or union'
     """
     for pattern, words in _RULES:

@@ -8,7 +8,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.streams import Purpose, name_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.cuts.base import OUTLYING, Game, Shown, counted_quantile, part_names
+from leakbound.cuts.base import Game, Shown
 from leakbound.errors import OptionError
 
 __all__ = ["TallyGame"]
@@ -38,20 +38,6 @@ class TallyGame(Game):
     def examples(self) -> int:
         """How many examples are audited."""
         return int(self.counts.sum())
-
-    def parts(self, size: int) -> tuple[Self, Self]:
-        """See `Game.parts`: at every score the numbers have the law that a random part has."""
-        seed = Purpose.TALLY_SPLIT.derived(self.seed, self._fell())
-        taken, inside = _core.draw_part(self.counts, self.members, size=size, seed=seed)
-        rest = (self.counts - taken, self.members - inside)
-        names = part_names(self.name)
-        chosen, others = (
-            replace(self, counts=counts, members=members, name=name, subset=part)
-            for part, (name, (counts, members)) in enumerate(
-                zip(names, ((taken, inside), rest), strict=True), 1
-            )
-        )
-        return chosen, others
 
     def without_ties(self) -> Self:
         """See `Game.without_ties`."""
@@ -84,18 +70,6 @@ class TallyGame(Game):
         path = self.without_ties().ranked().path("member")
         guesses, right = path.sample(self.examples)
         return -guesses.astype(np.float64), np.diff(right, prepend=0).astype(np.bool_)
-
-    def outlying(self) -> int:
-        """See `Game.outlying`: scores are the least of their keys."""
-        values, counts = self.values, self.counts
-        median = counted_quantile(values, counts, 0.5)
-        one_sided = self.sides == "member"
-        if not np.isfinite(median):
-            return int(counts[values > median if one_sided else values != median].sum())
-        distance = values - median
-        order = np.argsort(np.abs(distance), kind="stable")
-        spread = OUTLYING * counted_quantile(np.abs(distance)[order], counts[order], 0.5)
-        return int(counts[(distance if one_sided else np.abs(distance)) > spread].sum())
 
     def shown(self) -> Shown:
         """See `Game.shown`."""

@@ -21,7 +21,7 @@ def judged(
     kind: Kind, *, refuted: bool, refutable: Callable[[], bool], withheld: bool = False
 ) -> Verdict:
     """Return the verdict on a claim: what is refuted, what could have been."""
-    if withheld or kind in {"invalid", "exploratory_lower_bound"}:
+    if withheld or kind == "exploratory_lower_bound":
         return "inconclusive"
     if refuted:
         return "refuted"
@@ -51,18 +51,16 @@ def is_share(confidence: float, joint: Any) -> bool:
     return 0 < together < 1 and confidence == 1 - complement(together) / claims
 
 
-def flaw_of_options(kind: Kind, options: dict[str, Any], confidence: float) -> str:
+def flaw_of_options(options: dict[str, Any], confidence: float) -> str:
     """Return which options of a result cannot be at its kind and confidence; empty if all can."""
     if "joint" in options and not is_share(confidence, options["joint"]):
         return (
             f"options.joint is {shown(options['joint'])}, and {confidence} is the confidence of no "
             "claim among so many that hold together"
         )
-    cuts, design = options.get("cuts"), options.get("design", "coins")
+    design = options.get("design", "coins")
     if options.get("relation", "replace") not in get_args(Relation):
         return f"options.relation is {shown(options['relation'])}, which is no relation"
-    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
-        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
     if design not in get_args(Design):
         return f"options.design is {shown(design)}, which is no design"
     return ""

@@ -196,7 +196,7 @@ class ZeroRunResult(AuditResult):
     falsification: Falsification | None
     withheld: bool
     learnt: LearntLogOdds | None = field(default=None, metadata=IF_ANY)
-    _naive: Lazy[AuditResult] = field(repr=False)
+    _naive: Lazy[float] = field(repr=False)
     _overlap: Lazy[Overlap] = field(repr=False)
     _by_tampering: Lazy[float | None] = field(repr=False)
     _shift_curve: Lazy[ShiftCurve | None] = field(repr=False)
@@ -219,8 +219,8 @@ class ZeroRunResult(AuditResult):
             return f"learnt does not go with uncertainty {asked!r} of the options"
         if learnt is not None and not learnt.is_sound:
             return "levels, coefficients and columns of learnt do not go together"
-        if self.naive.kind != "invalid" or self.naive.claim.name != self.claim.name:
-            return "naive must be of kind 'invalid' and on the same claim"
+        if not self.naive >= 0:
+            return f"naive must be at least 0, got {self.naive}"
         return super()._flaw()
 
     def _kinds(self) -> set[Kind]:
@@ -253,8 +253,8 @@ class ZeroRunResult(AuditResult):
         return self.bootstrap is not None or super()._within_reach()
 
     @property
-    def naive(self) -> AuditResult:
-        """The same audit as if there were no shift: of kind "invalid"."""
+    def naive(self) -> float:
+        """The ε that the same audit would have claimed as if there were no shift: no bound here."""
         return self._naive.value
 
     @property
@@ -301,7 +301,7 @@ class ZeroRunResult(AuditResult):
 
     def headline(self) -> str:
         """Return the verdict in one sentence."""
-        if self.withheld and self.kind != "invalid":
+        if self.withheld:
             return (
                 "Withheld: the propensities were refuted, so that correct guesses may be explained "
                 "by the features alone. Nothing is proved."
@@ -312,7 +312,7 @@ class ZeroRunResult(AuditResult):
         """Say how shift was taken out, what is left, and what would have been claimed without."""
         naive = (
             "An audit that takes no account of the features would have claimed ε = "
-            f"{number(self.naive.epsilon_bound)}, which is not a bound here."
+            f"{number(self.naive)}, which is not a bound here."
         )
         tested = self.falsification
         if self.withheld and tested is not None and tested.refuted:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     )
     from leakbound.stats.scans import (
         crossing_probability,
-        equal_level_scan,
         kl_scan,
         kl_scan_offsets,
         union_bound,
@@ -76,8 +75,7 @@ else:
                 "poisson_binomial_tail_bound poisson_binomial_tail_offsets"
             ),
             "leakbound.stats.scans": (
-                "crossing_probability equal_level_scan kl_scan kl_scan_offsets union_bound "
-                "ville_mixture"
+                "crossing_probability kl_scan kl_scan_offsets union_bound ville_mixture"
             ),
         },
     )
@@ -89,7 +87,6 @@ __all__ = [
     "clopper_pearson",
     "composition_bound",
     "crossing_probability",
-    "equal_level_scan",
     "fdp_lower_bound",
     "fdp_p_value",
     "fdp_rejects",

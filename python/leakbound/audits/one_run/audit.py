@@ -195,7 +195,7 @@ def audit_one_run(
         One id for each score, in their order; checked for repetition, and joined with those of
         `member`.
     seed : int
-        Seed of whatever the audit draws: the parts of `Split`, the order of ties.
+        Seed of whatever the audit draws, such as the order of ties.
 
     Returns
     -------

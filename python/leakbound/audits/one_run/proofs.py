@@ -4,19 +4,17 @@ from dataclasses import replace
 from functools import singledispatch
 from typing import TypeAlias
 
-from leakbound._base.records import encode
 from leakbound._base.types import ApproxBound, FdpTest, FloatArray, JsonValue
 from leakbound.audits.engine.ranking import audit_scores
 from leakbound.audits.multiplicity import Proof
 from leakbound.audits.one_run.request import OneRunRequest
-from leakbound.audits.policies.approximate_dp import approx_policy, chosen_policy
+from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
-from leakbound.audits.policies.joint import adaptive_policy, joint_policy, split_policy
+from leakbound.audits.policies.joint import joint_policy
 from leakbound.claims import AnyFamily, ApproxDP, PureDP
-from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy, ScoreAdaptive, Split
+from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy
 from leakbound.cuts.policies import default_scan
-from leakbound.cuts.split import SplitTest
 
 __all__ = ["one_run_proof"]
 
@@ -66,27 +64,6 @@ def _approximate_choice(
     return policy, policy.base, options
 
 
-@_approximate_choice.register
-def _(
-    cuts: Split, claim: ApproxDP, bound: ApproxBound, game: Game, level: float
-) -> ApproximateChoice:
-    tested, options = chosen_policy(
-        1, cuts, claim.delta, bound, examples=game.examples, sides=game.sides, beta=level
-    )
-    return SplitTest(cuts, tested), cuts, options
-
-
-@_approximate_choice.register
-def _(
-    cuts: ScoreAdaptive, claim: ApproxDP, bound: ApproxBound, game: Game, level: float
-) -> ApproximateChoice:
-    guesses, chosen = cuts.choose(game)
-    tested, options = chosen_policy(
-        guesses, cuts, claim.delta, bound, examples=game.examples, sides=game.sides, beta=level
-    )
-    return tested, tested.base, options | {"cuts": encode(cuts), "adaptive": chosen}
-
-
 @singledispatch
 def _family_choice(
     cuts: CutPolicy | None, claim: AnyFamily, test: FdpTest, game: Game, level: float
@@ -97,20 +74,6 @@ def _family_choice(
     policy, options = family_policy(
         cuts, claim, test, examples=game.examples, sides=game.sides, beta=level
     )
-    return policy, policy, options
-
-
-@_family_choice.register
-def _(cuts: Split, claim: AnyFamily, test: FdpTest, game: Game, level: float) -> FamilyChoice:
-    tested = split_policy(claim, test, examples=game.examples, sides=game.sides, beta=level)
-    return SplitTest(cuts, tested), tested, {"test": test}
-
-
-@_family_choice.register
-def _(
-    cuts: ScoreAdaptive, claim: AnyFamily, test: FdpTest, game: Game, level: float
-) -> FamilyChoice:
-    policy, options = adaptive_policy(cuts, claim, test, game, level)
     return policy, policy, options
 
 

@@ -27,7 +27,7 @@ from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, UnionBound
 from leakbound.cuts.base import ORDERS, Best, CurvePoints
-from leakbound.cuts.paths import DerivedPolicy, LimitPolicy
+from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
@@ -49,7 +49,7 @@ _TESTS: dict[FdpTest, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
+class FamilyPolicy(DerivedPolicy[GridPolicy]):
     """A policy whose bounds are on a family of trade-off functions."""
 
     kind: ClassVar[Kind] = "family_lower_bound"
@@ -98,7 +98,7 @@ class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
         return guesses, correct, strength
 
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """See `LimitPolicy.limits`: strengths, 0 where another cut rejects more."""
+        """Return the strength that each cut proves, 0 where another one rejects more."""
         found, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
@@ -158,8 +158,8 @@ def family_policy(
         more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
-            f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed, "
-            "Split or UnionBound"
+            f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed "
+            "or UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):

@@ -193,7 +193,7 @@ def audit_zero_run(
     >>> member = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
     >>> shifted = log_odds + 0.5 * rng.normal(size=4000)  # knows features, not membership
     >>> result = audit_zero_run(shifted, member, 1 / (1 + np.exp(-log_odds)))
-    >>> result.bound, result.naive.bound > 0.5
+    >>> result.bound, result.naive > 0.5
     (0.0, True)
     """
     request = ZeroRunRequest(claim=claim, **options)

@@ -14,7 +14,7 @@ from leakbound._base.records import encode
 from leakbound.audits.zero_run.propensities import no_overlap
 from leakbound.audits.zero_run.study import Corrected, Study, summary
 from leakbound.claims import PureDP
-from leakbound.cuts import Fixed, KLScan, OutsideIn, ScoreAdaptive
+from leakbound.cuts import Fixed, KLScan, OutsideIn
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats.distribution_shift import match, residual_scores
 
@@ -82,7 +82,7 @@ class _Matching:
             # the number kept depends on labels, its mean does not
             self._cuts = Fixed(study.planned(round(expected)))
         self._guesses = self._cuts.guesses if isinstance(self._cuts, Fixed) else 0
-        if isinstance(self._cuts, KLScan | OutsideIn | ScoreAdaptive):
+        if isinstance(self._cuts, KLScan | OutsideIn):
             self._cuts.check(study.examples)
 
     def audit(self, log_odds: FloatArray, uniforms: FloatArray) -> tuple[ScoreAudit, str]:
@@ -107,7 +107,7 @@ class _Matching:
         cuts, least = self._cuts, 2
         if isinstance(cuts, KLScan):
             least = max(least, cuts.min_guesses or 1)
-        elif isinstance(cuts, ScoreAdaptive | OutsideIn) and cuts.levels is not None:
+        elif isinstance(cuts, OutsideIn) and cuts.levels is not None:
             least = max(least, *cuts.levels)
         return kept >= least
 

@@ -20,7 +20,7 @@ from leakbound._base.types import (
 )
 from leakbound._base.validation import choice, complement, flag, instance, integer, real
 from leakbound.claims import CLAIMS, Claim, GaussianDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected, Weighted
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
 from leakbound.errors import IncompatibleOptionsError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ZeroRunRequest:
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
             object.__setattr__(self, "max_log_odds", limit)
-        if isinstance(self.cuts, Split | Uncorrected | Weighted):
+        if isinstance(self.cuts, Weighted):
             message = (
                 f"cuts={self.cuts!r} has no form for Zero-Run: choose a policy that is fixed in "
                 "advance"
