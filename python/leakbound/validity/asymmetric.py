@@ -12,7 +12,7 @@ from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import audit_one_run, audit_zero_run
 from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.cuts import Fixed, ScoreAdaptive, UnionBound
+from leakbound.cuts import Fixed, UnionBound
 from leakbound.validity.games import Boundary, Played
 from leakbound.validity.shifted import Shifted
 from leakbound.validity.suite import Case
@@ -31,7 +31,6 @@ _FORMS: dict[str, dict[str, Any]] = {
     "fixed": {"cuts": Fixed(60)},
     "fixed-recursion": {"cuts": Fixed(60), "test": "recursion"},
     "geometric": {"cuts": UnionBound(grid="geometric"), "test": "recursion"},
-    "adaptive": {"cuts": ScoreAdaptive([30, 60])},
 }
 _CORRECTIONS: dict[str, dict[str, Any]] = {
     "match": {"correction": "match", "adversary": "raw"},

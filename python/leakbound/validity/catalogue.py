@@ -18,15 +18,10 @@ from leakbound.audits import audit_one_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
-    EqualLevelScan,
     Fixed,
     KLScan,
     OutsideIn,
-    ScoreAdaptive,
-    Split,
-    Uncorrected,
     UnionBound,
-    VilleMixture,
 )
 from leakbound.errors import OptionTypeError
 from leakbound.stats import kl_scan
@@ -68,13 +63,10 @@ def pure_policies(m: int) -> dict[str, CutPolicy]:
     return {
         "kl": KLScan(),
         "kl-late": KLScan(min_guesses=m // 4, kappa=3.0),
-        "equal-level": EqualLevelScan(),
         "union": UnionBound(),
         "geometric": UnionBound(grid="geometric"),
         "hoeffding": UnionBound(tail="hoeffding"),
         "fixed": Fixed(m // 2),
-        "split": Split(),
-        "ville": VilleMixture(),
     }
 
 
@@ -85,8 +77,6 @@ def _approx_policies(m: int) -> dict[str, CutPolicy | None]:
         "kl": KLScan(min_guesses=m // 4),
         "union": UnionBound(),
         "geometric": UnionBound(grid="geometric"),
-        "split": Split(),
-        "adaptive": ScoreAdaptive([10, 40, 120]),
     }
 
 
@@ -155,9 +145,7 @@ def _families() -> Iterator[Case]:
     policies: dict[str, CutPolicy | None] = {
         "planned": None,
         "fixed": Fixed(75),
-        "split": Split(),
         "geometric": UnionBound(grid="geometric"),
-        "adaptive": ScoreAdaptive([25, 50, 100]),
     }
     for sides in _SIDES:
         for truth in ("noise", "gaussian", "mixture"):
@@ -278,22 +266,11 @@ def _streams() -> Iterator[Case]:
             )
 
 
-def _uncorrected() -> Iterator[Case]:
-    for sides in _SIDES:
-        for truth, (_, play) in _boundaries().items():
-            if truth.startswith("p="):
-                how: dict[str, Any] = {"valid": False, "quick": 300, "long": FUTILE}
-                cuts = ("uncorrected", Uncorrected())
-                yield _one_run((truth, play), PureDP(), cuts, sides, **how)
-
-
 _JOINT: dict[str, dict[str, Any]] = {
     "kl": {},
-    "equal-level": {"cuts": EqualLevelScan()},
     "union": {"cuts": UnionBound()},
     "hoeffding": {"cuts": UnionBound(), "tail": "hoeffding"},
     "fixed": {"cuts": Fixed(50)},
-    "split": {"cuts": Split()},
 }
 _PAIRS = ((0.5, 0.5), (0.5, 0.73), (0.6, 0.8), (0.8, 0.8), (0.73, 0.95))
 _LIMITS: dict[str, tuple[float, dict[str, Any]]] = {
@@ -362,7 +339,6 @@ _TABLES = (
     _together,
     _claims_together,
     _streams,
-    _uncorrected,
     _panoramia,
     zero_run_cases,
     learnt_cases,

@@ -17,13 +17,9 @@ from leakbound.audits.engine.ranking import audit_scores
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
-    EqualLevelScan,
     Fixed,
     KLScan,
-    ScoreAdaptive,
-    Split,
     UnionBound,
-    VilleMixture,
 )
 from leakbound.results import AuditResult
 from leakbound.validity.designs import Missed
@@ -243,11 +239,8 @@ def _nearest(scores: FloatArray, members: IntArray, others: IntArray) -> tuple[I
 def _policies(pairs: int) -> dict[str, CutPolicy | None]:
     return {
         "planned": None,
-        "equal-level": EqualLevelScan(),
         "union": UnionBound(),
         "fixed": Fixed(pairs // 2),
-        "split": Split(),
-        "ville": VilleMixture(),
     }
 
 
@@ -274,7 +267,7 @@ def _valid() -> Iterator[Case]:
             game = SplitGame(members=200, others=90, mechanism=mechanism, design=design)
             trial = _FalseClaim(game, PureDP())
             yield row(claim="pure DP", cuts="planned", truth=f"{mechanism}-{design}", trial=trial)
-    fixed, kl, adaptive = Fixed(30), KLScan(min_guesses=20), ScoreAdaptive([20, 60])
+    fixed, kl = Fixed(30), KLScan(min_guesses=20)
     rows: tuple[tuple[str, Claim, Mechanism, dict[str, CutPolicy | None]], ...] = (
         (
             "approx DP",
@@ -286,7 +279,7 @@ def _valid() -> Iterator[Case]:
             "gaussian DP",
             GaussianDP(),
             "gaussian",
-            {"planned": None, "fixed": fixed, "adaptive": adaptive},
+            {"planned": None, "fixed": fixed},
         ),
         ("laplace DP", LaplaceDP(), "tied", {"fixed": fixed}),
     )

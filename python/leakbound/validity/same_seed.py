@@ -14,7 +14,7 @@ from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
-from leakbound.cuts import Fixed, KLScan, Split
+from leakbound.cuts import Fixed, KLScan
 from leakbound.validity.suite import FUTILE, Case
 from leakbound.validity.trials import ERROR, Cautious
 
@@ -143,11 +143,9 @@ class Replayed:
 
 
 _AUDITS: tuple[tuple[Audit, str, str, dict[str, Any]], ...] = (
-    ("one-run", "pure DP", "split", {"cuts": Split()}),
     ("one-run", "pure DP", "kl-prior", {"prior": _ALMOST, "cuts": KLScan()}),
     ("one-run", "approximate DP", "planned", {"claim": ApproxDP(delta=1e-3)}),
     ("one-run", "Gaussian DP", "fixed", {"claim": GaussianDP(), "cuts": Fixed(50)}),
-    ("panoramia", "c, c+ε", "split", {"cuts": Split()}),
     ("panoramia", "c, c+ε", "relaxed", {"gamma": 1e-3, "delta": 1e-3}),
     ("zero-run", "Gaussian DP", "match", {"correction": "match", "cuts": Fixed(50)}),
     ("zero-run", "pure DP", "match", {"claim": PureDP(), "correction": "match"}),

@@ -12,7 +12,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
 from leakbound.audits import OneRunStream, audit_panoramia
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
-from leakbound.cuts import CutPolicy, EqualLevelScan, Fixed, KLScan, Split, UnionBound, VilleMixture
+from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.validity.games import Played
 from leakbound.validity.suite import COSTLY, DEAR, MODERATE, Case
 from leakbound.validity.trials import ERROR, Cautious, OneRun
@@ -139,12 +139,8 @@ def coarse_cases() -> Iterator[Case]:
 def _policies(m: int) -> Iterator[tuple[str, Claim, CutPolicy | None]]:
     half = Fixed((m + 1) // 2)
     yield "kl", PureDP(), KLScan()
-    yield "equal-level", PureDP(), EqualLevelScan()
     yield "union", PureDP(), UnionBound()
     yield "fixed", PureDP(), half
-    yield "ville", PureDP(), VilleMixture()
-    if m >= _LEAST_SPLIT:
-        yield "split", PureDP(), Split()
     yield "planned", ApproxDP(delta=_DELTA), None
     yield "union", ApproxDP(delta=_DELTA), UnionBound()
     yield "planned", GaussianDP(), None

@@ -199,11 +199,6 @@ def test_a_delta_that_allows_to_give_one_example_away_is_remarked_on() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"cuts": lb.EqualLevelScan()},
-        {"cuts": lb.Split(), "bound": "coupling"},
-        {"cuts": lb.ScoreAdaptive([10, 20]), "bound": "steinke"},
-        {"cuts": lb.VilleMixture()},
-        {"cuts": lb.Uncorrected()},
         {"cuts": lb.KLScan(), "bound": "exact"},
         {"cuts": lb.KLScan(), "bound": "steinke"},
         {"cuts": lb.UnionBound(tail="hoeffding")},
@@ -267,8 +262,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     "scan": {"cuts": lb.KLScan(min_guesses=20)},
     "union": {"cuts": lb.UnionBound(grid="geometric")},
     "union-all": {"cuts": lb.UnionBound()},
-    "split": {"cuts": lb.Split()},
-    "adaptive": {"cuts": lb.ScoreAdaptive([8, 40, 150])},
 }
 CASES = [(name, sides, eps) for name in POLICIES for sides in SIDES for eps in (0.0, 1.0)]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))

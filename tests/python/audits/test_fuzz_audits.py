@@ -34,10 +34,7 @@ def policy(h: Hostile, m: int) -> Any:
         lambda: cuts.KLScan(min_guesses=h.option(1)),
         lambda: cuts.Fixed(h.option(h.pick([1, m, max(1, m // 2), m + 1]))),
         lambda: cuts.UnionBound(grid=h.pick(["all", "geometric", [1], [m]])),
-        cuts.VilleMixture,
-        lambda: cuts.EqualLevelScan(alpha0=h.option(h.level())),
         cuts.Weighted,
-        cuts.Split,
         lambda: h.pick([1, "all", cuts.KLScan, 0.5]),
     ]
     return h.pick(choices[:-1] if not h.one_in(30) else choices)()

@@ -132,7 +132,6 @@ def test_a_ceiling_is_what_the_attack_that_knows_reaches() -> None:
     [
         ({"claim": lb.ApproxDP(delta=1e-5)}, "prior other than 1/2 is for PureDP"),
         ({"cuts": lb.UnionBound()}, "take KLScan or Fixed"),
-        ({"cuts": lb.Split()}, "take KLScan or Fixed"),
         ({"bound": "exact"}, "claims with delta > 0"),
     ],
 )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import leakbound as lb
-from leakbound.cuts import Fixed, KLScan, ScoreAdaptive, Split
+from leakbound.cuts import Fixed, KLScan
 from leakbound.errors import AbstentionError
 from leakbound.generators import feature_extremes
 from leakbound.propensity import LogisticPropensity, falsify
@@ -286,7 +286,6 @@ GAUSSIAN, PURE, APPROX = lb.GaussianDP(), lb.PureDP(), lb.ApproxDP(delta=1e-5)
 AUDITS: dict[str, Audit] = {
     "one run, ε": one_run(),
     "one run, ε, fixed": one_run(cuts=Fixed(50)),
-    "one run, ε, split": one_run(cuts=Split()),
     "one run, ε, prior": one_run(prior=np.nextafter(0.5, 1)),
     "one run, ε, prior, fixed": one_run(prior=np.nextafter(0.5, 1), cuts=Fixed(50)),
     "one run, (ε, δ)": one_run(claim=APPROX),
@@ -295,8 +294,6 @@ AUDITS: dict[str, Audit] = {
     "one run, μ": one_run(claim=GAUSSIAN),
     "one run, μ, fixed": one_run(claim=GAUSSIAN, cuts=Fixed(50)),
     "one run, μ, members": one_run(claim=GAUSSIAN, cuts=Fixed(50), sides="member"),
-    "one run, μ, split": one_run(claim=GAUSSIAN, cuts=Split()),
-    "one run, μ, adaptive": one_run(claim=GAUSSIAN, cuts=ScoreAdaptive((20, 50, 100))),
     "split, ε": one_run(design="random_split"),
     "split, ε, fixed": one_run(design="random_split", cuts=Fixed(50)),
     "split, μ": one_run(design="random_split", claim=GAUSSIAN),
@@ -304,10 +301,8 @@ AUDITS: dict[str, Audit] = {
     "split, groups": by_groups,
     "tally, ε": counted(),
     "tally, ε, fixed": counted(cuts=Fixed(50)),
-    "tally, ε, split": counted(cuts=Split()),
     "tally, (ε, δ), fixed": counted(claim=APPROX, cuts=Fixed(50)),
     "tally, μ": counted(claim=GAUSSIAN),
-    "tally, μ, split": counted(claim=GAUSSIAN, cuts=Split()),
     "synthetic": synthetic,
     "stream": stream,
     "panoramia": panoramia(),

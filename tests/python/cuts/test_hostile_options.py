@@ -37,8 +37,7 @@ AUDITS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "Zero-Run": (lb.audit_zero_run, (SCORE, MEMBER, CHANCE)),
 }
 POLICIES = [
-    *(cuts.KLScan, cuts.EqualLevelScan, cuts.UnionBound, cuts.Fixed, cuts.Split),
-    *(cuts.ScoreAdaptive, cuts.VilleMixture, cuts.Weighted),
+    *(cuts.KLScan, cuts.UnionBound, cuts.Fixed, cuts.Weighted),
 ]
 CLAIMS = [lb.ApproxDP, lb.GaussianDP, lb.LaplaceDP]
 

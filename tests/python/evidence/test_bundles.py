@@ -42,7 +42,6 @@ NAMED = {"loss": SCORES}
 AUDITS: dict[str, Audit] = {
     "pure": (lambda: one_run(SCORES, PLAN), GIVEN),
     "policy": (lambda: one_run(SCORES, PLAN, cuts=lb.UnionBound(grid="geometric")), GIVEN),
-    "split": (lambda: one_run(SCORES, PLAN, cuts=lb.Split(0.3), seed=7), GIVEN),
     "least guesses": (lambda: one_run(SCORES, PLAN, cuts=lb.KLScan(min_guesses=9)), GIVEN),
     "member": (lambda: one_run(SCORES, PLAN, sides="member", confidence=0.9), GIVEN),
     "approximate": (lambda: one_run(SCORES, PLAN, claim=lb.ApproxDP(delta=1e-5)), GIVEN),
@@ -55,7 +54,7 @@ AUDITS: dict[str, Audit] = {
     "Gaussian": (lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(delta=1e-6)), GIVEN),
     "recursion": (lambda: one_run(SCORES, PLAN, claim=lb.LaplaceDP(), test="recursion"), GIVEN),
     "adaptive": (
-        lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.ScoreAdaptive([30, 60])),
+        lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.OutsideIn([30, 60])),
         GIVEN,
     ),
     "one of two claims": (
@@ -68,7 +67,6 @@ AUDITS: dict[str, Audit] = {
     ),
     "prior": (lambda: one_run(SCORES, PLAN, prior=CHANCES), GIVEN | {"prior": CHANCES}),
     "random split": (lambda: one_run(SCORES, PLAN, design="random_split"), GIVEN),
-    "invalid": (lambda: one_run(SCORES, PLAN, cuts=lb.Uncorrected()), GIVEN),
     "panoramia": (
         lambda: lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, c_upper=0.5, gamma=0.01),
         {"scores": {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}},

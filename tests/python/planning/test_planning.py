@@ -242,7 +242,6 @@ def test_another_choice_that_reaches_the_target_is_found() -> None:
         ({"truth": "3"}, OptionTypeError, "truth must be a real number"),
         ({"target": -1.0}, OptionError, "target must be at least 0"),
         ({"claim": lb.LaplaceDP()}, OptionTypeError, "claim must be one of"),
-        ({"cuts": lb.Split()}, IncompatibleOptionsError, "Split is not planned for"),
         (
             {"cuts": lb.KLScan(), "claim": GDP},
             IncompatibleOptionsError,

@@ -49,7 +49,6 @@ RESULTS: dict[str, Result] = {
     "leaks": audit(2.0),
     "nothing": audit(0.0, examples=40),
     "too_few": audit(0.0, examples=4),
-    "invalid": audit(1.0, cuts=lb.Uncorrected()),
     "estimate": generated(0.5, 2.0),
     "no_estimate": generated(2.0, 0.5),
     "real_nonmembers": generated(0.0, 2.0, real=True),
@@ -62,8 +61,6 @@ HEADLINES = {
     r"these 40 examples, so the audit could have shown leakage: this attack did not\.",
     "too_few": r"Nothing could be refuted, and nothing could have been: with these 4 examples even "
     r"a perfect attack would refute nothing \(95 % confidence\)\.",
-    "invalid": r"Invalid: ε = \d\.\d\d is the best of many cuts, and the stated confidence does "
-    r"not cover the choice\. It is not a bound\.",
     "estimate": r"Estimated leakage: ε̃ = \d\.\d\d\. This is not a lower bound on ε\.",
     "no_estimate": r"No leakage estimated: the attack with the model finds no more than the "
     r"baseline finds without it\.",
@@ -204,9 +201,8 @@ def test_all_words_have_contrast_in_light_in_dark_and_on_paper() -> None:
 def test_the_kind_is_named_in_words(name: str, page: Page) -> None:
     tag = KINDS[RESULTS[name].kind].tag
     assert page.text.count(tag) >= 2
-    for kind in ("estimate", "invalid"):
-        other = KINDS[kind].tag
-        assert (other in page.text) == (other == tag)
+    other = KINDS["estimate"].tag
+    assert (other in page.text) == (other == tag)
 
 
 def test_key_numbers_are_there_and_rounded_down(name: str, page: Page) -> None:
@@ -317,7 +313,6 @@ def test_nothing_refuted_is_never_called_private() -> None:
         ("leaks", 0.5, "The claimed ε = 0.5 is refuted (95 % confidence)."),
         ("leaks", 3.5, "The claimed ε = 3.5 is not refuted, though this audit could have"),
         ("leaks", 50.0, "Inconclusive: the claimed ε = 50 is out of reach"),
-        ("invalid", 0.01, "cannot be tested: this audit is invalid"),
         ("estimate", 0.01, "cannot be tested alone: an estimate refutes nothing"),
     ],
 )
@@ -356,10 +351,9 @@ def test_the_worst_model_is_shown_first_hand() -> None:
 
 
 def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
-    leaks, invalid, estimate = (RESULTS[name] for name in ("leaks", "invalid", "estimate"))
-    assert invalid.bound > 0
-    words = report.headline_of_many({"a": leaks, "b": invalid, "c": estimate})
-    assert words.startswith("1 of 3 models leak. The worst is “a”")
+    leaks, estimate = RESULTS["leaks"], RESULTS["estimate"]
+    words = report.headline_of_many({"a": leaks, "b": estimate})
+    assert words.startswith("1 of 2 models leak. The worst is “a”")
     assert report.headline_of_many({"a": leaks, "b": leaks}).startswith("All 2 models leak.")
     nothing = report.headline_of_many({"a": RESULTS["nothing"], "b": estimate})
     assert nothing == "Nothing could be refuted on any of the 2 models."
@@ -447,7 +441,7 @@ def test_printing_a_result_gives_the_paragraph_of_its_page(name: str) -> None:
 def test_leaks_has_a_stated_threshold() -> None:
     page = report.render(RESULTS["leaks"])
     assert f"a lower bound on ε of at least {number(SMALL)}" in page
-    assert "“Leaks”" not in report.render(RESULTS["invalid"])
+    assert "“Leaks”" not in report.render(RESULTS["estimate"])
 
 
 def test_the_chosen_cut_stands_out() -> None:

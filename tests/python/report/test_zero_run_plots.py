@@ -34,7 +34,6 @@ def test_which_figures_there_are(result: lb.ZeroRunResult) -> None:
     assert names(result) == [*plots.PLOTS, "overlap", "shift", "bootstrap"]
     known = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
     assert names(known) == [*plots.PLOTS, "overlap", "shift"]
-    assert names(known.naive) == [*plots.PLOTS]
     with pytest.raises(errors.OptionError, match="shift, got 'bootstrap'"):
         known.plot("bootstrap")
 

@@ -141,15 +141,11 @@ def paths(h: Hostile) -> Call:
 
         return unlike, lambda b: number(b.epsilon), ("kl offsets", successes, offsets, beta, kappa)
     if kind == 2:
-        alpha = h.option(h.level())
-        call = partial(stats.equal_level_scan, successes, beta=beta, alpha0=alpha)
-        return call, bound, ("equal", successes, beta, alpha)
-    if kind == 3:
         grid = h.option(h.pick(["all", "geometric", [1], [m], [1, m], [0], [2**40]]))
         ratio = h.option(h.pick([1.5, 1 + 2**-52, abs(h.real())]))
         call = partial(stats.union_bound, successes, beta=beta, grid=grid, ratio=ratio)
         return call, bound, ("union", successes, beta, grid, ratio)
-    if kind == 4:
+    if kind == 3:
         return partial(stats.ville_mixture, successes, beta=beta), bound, ("ville", successes, beta)
     boundary = h.array(h.rng.integers(-1, m + 2, size=m).astype(float))
     p = h.pick([h.unit(), h.array(h.units(m))])

@@ -21,7 +21,6 @@ SCANS: dict[str, Callable[..., Any]] = {
     "union_all": lambda s, beta: stats.union_bound(s, beta=beta),
     "union_geom1.5": lambda s, beta: stats.union_bound(s, beta=beta, grid="geometric", ratio=1.5),
     "scan_kl": lambda s, beta, **kappa: stats.kl_scan(s, beta=beta, **kappa),
-    "scan_ell": lambda s, beta: stats.equal_level_scan(s, beta=beta),
 }
 mpmath.mp.dps = 40
 
