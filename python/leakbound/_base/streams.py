@@ -7,6 +7,7 @@ that none is among the streams that a program has from the seed by itself, and n
 share one.
 """
 
+import secrets
 from collections.abc import Callable
 from concurrent.futures import Future
 from enum import Enum
@@ -17,9 +18,11 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.types import BoolArray, FloatArray, IntArray
+from leakbound._base.scalars import integer
+from leakbound._base.types import BoolArray, IntArray
+from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["SCHEME", "Purpose", "dense_ranks", "in_pieces", "name_of", "permutation"]
+__all__ = ["SCHEME", "Purpose", "in_pieces", "permutation", "seed_of"]
 
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
@@ -39,21 +42,19 @@ class Purpose(Enum):
     --------
     >>> Purpose.TIES.rng(0).integers(10, size=3)
     array([2, 9, 8])
-    >>> Purpose.TIES.derived(0) == Purpose.SPLIT.derived(0)
+    >>> Purpose.TIES.derived(0) == Purpose.PAIRS.derived(0)
     False
     """
 
     COINS = "plan/coins"
 
     TIES = "audits/ties"
-    SPLIT = "audits/split"
     AUDITED_ORDER = "audits/order"
     AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
     SPLIT_PARTS = "audits/split-parts"
     TALLY_TIES = "audits/tally-ties"
-    TALLY_SPLIT = "audits/tally-split"
 
     SET_TIES = "audits/set-ties"
     SET_MATCHING = "audits/set-matching"
@@ -182,18 +183,6 @@ class Purpose(Enum):
         """Return the generator of a seed and further numbers."""
         return np.random.Generator(np.random.PCG64(self._sequence(seed, *further)))
 
-    def rng_beside(self, coins: BoolArray, seed: int, *seen: IntArray) -> np.random.Generator:
-        """Return a generator for what must be random given how coins fell, whatever the seed.
-
-        The coins are part of the stream's name, so that for one seed each way that they may fall
-        has random numbers of its own. Were the seed the whole name, an example's numbers would be
-        those of its place, and a file sorted by what decides the scores would make a seed lucky.
-        Where heads are stored first, coins look alike however they fell: so what else is `seen` of
-        each example, such as the rank of its score, is part of the name too.
-        """
-        fell = int.from_bytes(np.packbits(coins).tobytes(), "big")
-        return self.rng(seed, coins.size, fell, *map(name_of, seen))
-
     def philox(self, seed: int) -> np.random.Philox:
         """Return the counter-based bit generator of a seed."""
         return np.random.Philox(self._sequence(seed))
@@ -215,21 +204,17 @@ class Purpose(Enum):
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
 
 
-def name_of(*numbers: IntArray) -> int:
-    """Return a digest of arrays of one length, to be part of a stream's name."""
-    words = np.stack(numbers).astype("<i8")
-    return int.from_bytes(sha256(words.tobytes()).digest(), "little")
+def seed_of(seed: int | None, *, bits: int = 53, checkpoint: object = None) -> int:
+    """Return a seed, one of the system's entropy where none is given.
 
-
-def dense_ranks(values: FloatArray | IntArray) -> IntArray:
-    """Return how many distinct values are smaller than each."""
-    order = np.argsort(values)
-    increasing = values[order]
-    further = np.zeros(values.size, np.int64)
-    further[1:] = increasing[1:] != increasing[:-1]
-    ranks = np.empty(values.size, np.int64)
-    ranks[order] = np.cumsum(further)
-    return ranks
+    JSON readers that know no integers but doubles hold 53 bits. A checkpoint goes on with one seed.
+    """
+    if seed is not None:
+        return integer(seed, "seed", least=0)
+    if checkpoint is not None:
+        message = "a checkpoint belongs to one seed: pass seed= with it, and the same one later"
+        raise IncompatibleOptionsError(message)
+    return secrets.randbits(bits)
 
 
 def in_pieces(

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
-from leakbound._base.validation import check_length, check_scores, flag, integer, shown
+from leakbound._base.validation import check_length, check_scores, flag, shown
 from leakbound.attacks.synthetic import ATTACKS, Tables, similarity
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
@@ -78,7 +78,7 @@ def audit_synthetic(
     groups: str | None = None,
     categorical: Sequence[str] = (),
     challenge: bool | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     progress: bool = True,
 ) -> SyntheticResult:
     """Bound the privacy loss of a generator from below, from the synthetic table that it made.
@@ -122,8 +122,9 @@ def audit_synthetic(
         Whether two classifiers bet on membership from the records alone, without the synthetic
         table. If a random split would hardly let them win so often (p < 0.001), the split was not
         random, and the bound is withheld. If None, up to 20,000 records.
-    seed : int
-        Seed of the matching, and of whatever attacks draw.
+    seed : int, optional
+        Seed of the matching, and of whatever attacks draw. By default a new one, which `options`
+        records; one that is passed is chosen before the look.
     progress : bool
         Whether to show a bar on standard error, where somebody is looking.
 
@@ -174,7 +175,7 @@ def audit_synthetic(
     >>> result.bound > 3, result.check(epsilon=1.0, relation="replace")
     (True, 'refuted')
     """
-    seed = integer(seed, "seed", least=0)
+    seed = seed_of(seed)
     flag(progress, "progress")
     if challenge is not None:
         flag(challenge, "challenge")

@@ -168,7 +168,12 @@ Decimal = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(help="Seed of what the audit draws: parts of a split, order of ties.", min=0)
+    int | None,
+    typer.Option(
+        help="Seed of what the audit draws, if it is to be repeated; a new one if none is given, "
+        "which result.json records.",
+        min=0,
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -300,7 +305,7 @@ def one_run(
             "bound is on replacing one example; the claim is converted.",
         ),
     ] = "",
-    seed: Seed = 0,
+    seed: Seed = None,
     out: Out = None,
     json: Json = False,
     strict: Strict = False,
@@ -353,6 +358,7 @@ def one_run(
             return
         (file,) = files
         opened, coins = _coins_of(opening, plan)
+        seed = _agreed_seed(seed, opened)
         known = parse_columns(features, "--features") if features else []
         wanted = [*names, *known, *([chance] if isinstance(chance, str) else [])]
         columns = tuple(dict.fromkeys(name for name in (strata, groups) if name))
@@ -429,6 +435,15 @@ def _coins_of(opening: Path | None, plan: Path | None) -> tuple[Opening | None, 
         return None, InclusionPlan.load(plan)
     opened = None if opening is None else load_opening(opening)
     return opened, None if opened is None else opened.plan
+
+
+def _agreed_seed(seed: int | None, opened: Opening | None) -> int | None:
+    """Return the seed of the protocol, if it has one."""
+    agreed: int | None = None if opened is None else opened.agreed.options.get("seed")
+    if None not in {seed, agreed} and seed != agreed:
+        message = f"--seed {seed}: the protocol fixed {agreed} before training, leave it out"
+        raise IncompatibleOptionsError(message)
+    return seed if agreed is None else agreed
 
 
 def score_columns(attacks: str, score_col: str) -> list[str]:
@@ -579,7 +594,7 @@ def panoramia(
     member_values: MemberValues = "",
     sep: Separator = "",
     decimal: Decimal = "",
-    seed: Seed = 0,
+    seed: Seed = None,
     out: Out = None,
     json: Json = False,
     strict: Strict = False,

@@ -17,6 +17,7 @@ from leakbound.cli.audits import (
     Family,
     Json,
     Out,
+    Seed,
     Separator,
     Strict,
     conclude,
@@ -99,9 +100,7 @@ def synthetic(
     decimal: Decimal = "",
     confidence: Confidence = 0.95,
     cuts: Cuts = "auto",
-    seed: Annotated[
-        int, typer.Option(help="Seed of the matching, and of what attacks draw.", min=0)
-    ] = 0,
+    seed: Seed = None,
     out: Out = None,
     json: Json = False,
     strict: Strict = False,

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from leakbound import audit_zero_run
+from leakbound._base.streams import seed_of
 from leakbound._base.validation import check_membership, real
 from leakbound.cli import output
 from leakbound.cli.audits import (
@@ -24,6 +25,7 @@ from leakbound.cli.audits import (
     MemberColumn,
     MemberValues,
     Out,
+    Seed,
     Separator,
     Strict,
     auditing,
@@ -206,7 +208,7 @@ def zero_run(
         Literal["coins", "fixed_size"],
         typer.Option(help="How membership was assigned: independently, or to a fixed number."),
     ] = "coins",
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
+    seed: Seed = None,
     out: Out = None,
     json: Json = False,
     strict: Strict = False,
@@ -243,6 +245,7 @@ def zero_run(
         optional = ("id", "split") if columns and not folds else ("id",)
         table = table_of(file, wanted, out, optional=optional, layout=layout)
         with auditing(file, table):
+            seed = seed_of(seed)
             fitting = _Fitting(columns, holdout, folds, seed, uncertainty)
             audited = _audited(table, names, fitting, propensity)
             result = audit_zero_run(
@@ -303,7 +306,7 @@ def _audited(table: Table, names: list[str], fitting: _Fitting, draws: Path | No
         learn, rest = hold_out(ids, size=round(fitting.held_out * member.size), seed=seed)
     else:
         learn, rest = _as_split(table.split)
-    fit = model.fit(features[learn], member[learn], ids=ids[learn])
+    fit = model.fit(features[learn], member[learn], ids=ids[learn], seed=seed)
     left = Table({name: table.scores[name][rest] for name in names}, member[rest], ids[rest])
     return _Audited(scores_of(left, names), left.member, ids[rest], fit, features[rest])
 

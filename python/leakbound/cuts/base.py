@@ -11,7 +11,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import Lazy
-from leakbound._base.streams import Purpose, dense_ranks, permutation
+from leakbound._base.streams import Purpose, permutation
 from leakbound._base.types import (
     BoolArray,
     FloatArray,
@@ -111,7 +111,7 @@ class Game(ABC):
     """
 
     sides: Sides
-    seed: int = 0
+    seed: int
     name: str = "scores"
     break_ties: bool = False
     recall: float = 1.0
@@ -185,16 +185,11 @@ class ScoreGame(Game):
         return _core.Ranking(self.scores, self.member)
 
     def _untied(self, scores: FloatArray) -> FloatArray:
-        """Return the ranks of scores, ties broken at random whoever is a member.
-
-        A permutation of the seed alone would be one of places: where members are stored first, a
-        seed could be lucky.
-        """
-        ranks = dense_ranks(scores)
-        if scores.size and ranks.max() + 1 < scores.size:
-            rng = Purpose.TIES.rng_beside(self.member, self.seed, ranks)
-            ranks = dense_ranks(ranks * scores.size + permutation(rng, scores.size))
-        return ranks.astype(np.float64)
+        """Return the ranks of scores, ties broken at random."""
+        order = permutation(Purpose.TIES.rng(self.seed), scores.size)
+        ranks = np.empty(scores.size)
+        ranks[order[np.argsort(scores[order], kind="stable")]] = np.arange(scores.size)
+        return ranks
 
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """See `Game.labelled`."""

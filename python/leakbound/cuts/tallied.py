@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.streams import Purpose, name_of
+from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts.base import Game, Shown
 from leakbound.errors import OptionError
@@ -24,15 +24,13 @@ class TallyGame(Game):
     """Counts of examples, and of members among them, at increasing scores.
 
     A score here is a block of ties. Broken from the seed, they have the law of a random order, of
-    which the core draws what is asked for; `shuffled` says that they are broken. `subset` is 0 for
-    all that the audit was given, and 1 or 2 for its parts, whose orders have streams of their own.
+    which the core draws what is asked for; `shuffled` says that they are broken.
     """
 
     values: FloatArray
     counts: IntArray
     members: IntArray
     shuffled: bool = False
-    subset: int = 0
 
     @property
     def examples(self) -> int:
@@ -47,12 +45,8 @@ class TallyGame(Game):
         """See `Game.ranked`."""
         seed = None
         if self.shuffled:
-            seed = Purpose.TALLY_TIES.derived(self.seed, self.subset, self._fell())
+            seed = Purpose.TALLY_TIES.derived(self.seed)
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
-
-    def _fell(self) -> int:
-        """Name how the coins fell, so that no seed is lucky for all counts."""
-        return name_of(self.counts, self.members)
 
     def check_labels(self) -> None:
         """Raise OptionError if there are too many examples to tell from each other."""

@@ -23,7 +23,8 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     """Return where an audit departs from its protocol first; empty if nowhere.
 
     Every option of the audit is compared, with its default where the protocol, or the audit, leaves
-    it out; so are the names of the attacks, and the guarantee that was checked.
+    it out, but a seed only where the protocol has one; so are the names of the attacks, and the
+    guarantee that was checked.
     """
     if recipe.audit != "audit_one_run":
         return f"a protocol is one of audit_one_run, and this is {recipe.audit}"
@@ -37,8 +38,8 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     options = {name: one for name, one in given.items() if name in OPTIONS}
     done = OneRunRequest(**{name: one for name, one in options.items() if name not in arrays})
     for name in OPTIONS:
-        if name in ARRAYS:
-            continue
+        if name in ARRAYS or (name == "seed" and name not in agreed.options):
+            continue  # a seed that was not agreed on is the audit's own
         said, did = getattr(agreed.request, name), getattr(done, name)
         joint = result.options.get("joint")
         if name == "confidence" and joint is not None and is_share(did, joint):

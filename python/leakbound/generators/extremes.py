@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.formatting import down
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import (
     check_length,
     check_scores,
     complement,
-    integer,
     numbers,
 )
 from leakbound.errors import LengthMismatchError, ShapeError
@@ -71,7 +70,7 @@ def feature_extremes(
     names: Sequence[str] | None = None,
     baseline_scores: ArrayInput | None = None,
     confidence: float = 0.95,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> tuple[FeatureExtreme, ...]:
     """Find the features whose extremes tell members from generated examples.
 
@@ -92,8 +91,8 @@ def feature_extremes(
         The baseline's scores: then each end says how many of its guesses it explains.
     confidence : float
         Joint confidence of all the bounds.
-    seed : int
-        Seed of the order of equal values.
+    seed : int, optional
+        Seed of the order of equal values; by default a new one.
 
     Returns
     -------
@@ -129,7 +128,7 @@ def feature_extremes(
         raise ShapeError(message)
     rows = table.reshape(len(table), -1)
     labels = _names(names, rows.shape[1])
-    order = Purpose.EXTREMES.rng(integer(seed, "seed", least=0)).permutation(len(rows))
+    order = Purpose.EXTREMES.rng(seed_of(seed)).permutation(len(rows))
     beta = complement(confidence)
     guessed = _guessed(baseline_scores, coins, order, beta / 2)
     each = beta / (2 * rows.shape[1])

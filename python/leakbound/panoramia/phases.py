@@ -49,9 +49,6 @@ __all__ = ["Progress", "Run"]
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
 
-SHARED = 0
-"""Seed of what all seeds of a run share."""
-
 
 class Ticks:
     """Counts steps and reports the share of them done."""
@@ -191,7 +188,9 @@ class Run:
         fitted = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
         helper = self.options.helper_examples or len(self.members)
         needed = self.parts.all + (helper if self.helped_by("generated") else 0)
-        drawn = fitted.sample(needed, seed=Purpose.RUN_SAMPLES.derived(SHARED, bits=32))
+        drawn = fitted.sample(
+            needed, seed=Purpose.RUN_SAMPLES.derived(self.options.seeds[0], bits=32)
+        )
         both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
         samples = Examples.read(both, "the generator")
         check_alike(self.members, samples, "the generator's samples")
@@ -218,7 +217,7 @@ class Run:
     def _lesson(self, helper: Helper, samples: Examples) -> Examples:
         """Return what a helper learns from, in random order."""
         if helper.trained_on == "members":
-            order = Purpose.HELPER_LESSON.rng(SHARED).permutation(self.teaching)
+            order = Purpose.HELPER_LESSON.rng(self.options.seeds[0]).permutation(self.teaching)
             return self.members.take(order)
         if helper.trained_on == "real" and self.nonmembers is not None:
             return self.nonmembers.take(slice(len(self.nonmembers) // 2))
@@ -334,7 +333,7 @@ class Run:
         return shown_of(
             game,
             _visible(game, *(seen[name].table for name in ("members", "generated"))),
-            seed=SHARED,
+            seed=self.options.seeds[0],
         )
 
     def _ends(
@@ -469,7 +468,7 @@ def _teaching(
         shares={"generator": share, "audit": 1 - share},
         ids=labels,
         documents=documents,
-        seed=SHARED,
+        seed=options.seeds[0],
     )
     return split.positions("generator")
 

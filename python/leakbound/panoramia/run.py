@@ -51,7 +51,8 @@ class Panoramia(Settings):
         Shares of the training data, increasing, on which further baselines are trained to see
         whether c_lb still grows.
     seeds : sequence of int
-        Of splits, training and coins: the whole second phase is repeated for each.
+        Of splits, training and coins: the whole second phase is repeated for each. By default three
+        new ones, which the report records.
     confidence : float
         Of every result, in (0, 1).
     cuts : CutPolicy
@@ -112,7 +113,8 @@ class Panoramia(Settings):
             drawn at random.
         checkpoints : str or os.PathLike, optional
             A folder, made if need be, in which each phase leaves its outcome. A run that is
-            interrupted goes on from there when it is started again with the same data and options.
+            interrupted goes on from there when it is started again with the same data and options:
+            pass `seeds`.
         progress : callable, optional
             Called with what is being done and the share done.
 
@@ -145,8 +147,9 @@ class Panoramia(Settings):
         Notes
         -----
         All of a run is random by its seeds alone: members for the generator and samples are the
-        same for all `seeds`; splits, training of baseline and attack and coins are not. Coins are
-        tossed when everything that scores is trained, and no part that trains is ever audited.
+        same for all `seeds`, drawn by the first; splits, training of baseline and attack and coins
+        are not. Coins are tossed when everything that scores is trained, and no part that trains is
+        ever audited.
         """
         run = Run.of(
             self,

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from leakbound._base.streams import seed_of
 from leakbound._base.validation import complement, flag, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
@@ -35,7 +36,7 @@ class Settings:
     validation_share: float = 0.08
     helper_examples: int | None = None
     saturation: tuple[float, ...] = (0.125, 0.25, 0.5)
-    seeds: tuple[int, ...] = (0, 1, 2)
+    seeds: tuple[int, ...] = field(default_factory=lambda: tuple(seed_of(None) for _ in range(3)))
     confidence: float = 0.95
     cuts: CutPolicy = field(default_factory=KLScan)
     union: bool = False

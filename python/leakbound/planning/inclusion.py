@@ -1,7 +1,6 @@
 """Which canaries go into the training set: one fair coin for each, tossed before training."""
 
 import os
-import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from leakbound._base.alignment import row_names
 from leakbound._base.archives import Archive, DamagedFileError, open_archive
 from leakbound._base.files import replacing
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
 from leakbound._base.validation import MOST_EXAMPLES, check_ids, check_membership, integer, vector
 from leakbound.errors import (
@@ -159,7 +158,7 @@ class InclusionPlan:
         if n > MOST_EXAMPLES:
             message = f"n must be at most {MOST_EXAMPLES} coins, held in memory with ids, got {n}"
             raise OptionError(message)
-        seed = secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
+        seed = seed_of(seed, bits=128)
         return cls(Purpose.COINS.coins(seed, n), ids=ids, seed=seed)
 
     @property

@@ -60,7 +60,7 @@ class Agreed:
     request: OneRunRequest = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "request", OneRunRequest(**self.options))
+        object.__setattr__(self, "request", OneRunRequest(**{"seed": 0, **self.options}))
 
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":

@@ -10,11 +10,10 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.validation import (
     check_length,
     flag,
-    integer,
     numbers,
     real,
     vector,
@@ -81,7 +80,7 @@ class ConfidenceSet:
         reference_offsets: ArrayInput | None = None,
         own_intercept: bool = False,
         level: float = 0.01,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> ConfidenceSet:
         """Find the set from the labels of audited examples, and of D' where there is one.
 
@@ -101,8 +100,8 @@ class ConfidenceSet:
             design.
         level : float
             Probability that the true coefficients are outside of the set, in (0, 1).
-        seed : int
-            Seed of the coins that halve the rows.
+        seed : int, optional
+            Seed of the coins that halve the rows; by default a new one, which the set records.
 
         Returns
         -------
@@ -164,7 +163,7 @@ class ConfidenceSet:
             message = "own_intercept and reference_offsets speak of D': pass reference"
             raise IncompatibleOptionsError(message)
         p = real(level, "level", above=0, below=1)
-        seed = integer(seed, "seed", least=0)
+        seed = seed_of(seed)
         everything = (np.vstack(tables), np.concatenate(classes), np.concatenate(parts))
         fewer = everything[1].size - labels.size
         core = _core.LogOddsSet(

@@ -9,9 +9,9 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._base.validation import check_scores, integer
+from leakbound._base.validation import check_scores
 from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
 from leakbound.propensity.data import check_features
 from leakbound.propensity.engines import probability_log_odds, seeded
@@ -86,7 +86,7 @@ def falsify(
     member: ArrayInput | HasMember,
     *,
     sceptic: Any = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> Falsification:
     r"""Test whether P(member | x) are the given propensities, by betting against them.
 
@@ -125,8 +125,9 @@ def falsify(
         With `predict_proba`. By default a logistic regression and gradient-boosted trees bet
         separately, and the p-value is twice the smaller one. A `random_state` that is None is set
         from `seed`.
-    seed : int
-        Seed of the sceptic and of the order of the examples.
+    seed : int, optional
+        Seed of the sceptic and of the order of the examples; by default a new one, which the result
+        records.
 
     Returns
     -------
@@ -163,7 +164,7 @@ def falsify(
         message = f"X has {features.shape[0]} rows and there are {claimed.size} log-odds"
         raise LengthMismatchError(message)
     labels = order.member(member, claimed.size)
-    seed = integer(seed, "seed", least=0)
+    seed = seed_of(seed)
     sceptics = default_sceptics() if sceptic is None else _given(sceptic)
     tested = np.flatnonzero(np.abs(claimed) <= _LARGEST)
     shuffled = Purpose.SCEPTIC_PARTS.rng(seed).permutation(tested)

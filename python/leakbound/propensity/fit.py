@@ -12,6 +12,7 @@ import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.odds import expit
+from leakbound._base.streams import seed_of
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
 from leakbound._base.validation import MOST_REPLICATES, flag, integer, real
 from leakbound.errors import IncompatibleOptionsError
@@ -46,6 +47,8 @@ class PropensityFit:
     share_of_reference : {"as audited", "declared", "counted", "unknown"}
         What is known of the share of members in D' by design: that it is that of the audit set; as
         declared; nothing but the labels of D' themselves; nor the one of the audit set.
+    seed : int
+        Of the fit.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class PropensityFit:
     rows: Rows
     offset: float = 0.0
     share_of_reference: ReferenceShare = "as audited"
+    seed: int = field(kw_only=True)
     _declared: float | None = field(default=None, kw_only=True)
     _engine: Engine = field(kw_only=True)
     _state: Any = field(kw_only=True)
@@ -121,7 +125,7 @@ class PropensityFit:
         X: ArrayInput,
         *,
         K: int = 600,
-        seed: int = 0,
+        seed: int | None = None,
         executor: Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = True,
@@ -138,8 +142,9 @@ class PropensityFit:
             Features of other examples than those of D'.
         K : int
             Number of resamples, at least 1.
-        seed : int
-            Seed of the resamples, at least 0. Resample k depends on the seed and k alone.
+        seed : int, optional
+            Seed of the resamples, at least 0; by default a new one. Resample k depends on the seed
+            and k alone.
         executor : concurrent.futures.Executor, optional
             Where to run the refits, such as a process pool or Dask's ``client.get_executor()``; on
             all threads of this process if None. The draws are the same.
@@ -172,7 +177,7 @@ class PropensityFit:
         flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        seed = integer(seed, "seed", least=0)
+        seed = seed_of(seed, checkpoint=checkpoint)
         used = features if self._engine.replicates_need_features else features[:0]
         task = partial(self._engine.replicates, self.rows, used, seed)
         kept = None
@@ -304,7 +309,7 @@ class PropensityFit:
         member: ArrayInput | HasMember,
         *,
         sceptic: Any = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> Falsification:
         """Try to refute the propensities with an independent model: see `falsify`.
 
@@ -316,8 +321,8 @@ class PropensityFit:
             Its membership.
         sceptic : scikit-learn classifier, optional
             With `predict_proba`; by default a logistic regression and gradient-boosted trees.
-        seed : int
-            Seed of the sceptic and of its folds.
+        seed : int, optional
+            Seed of the sceptic and of its folds; by default a new one, which the result records.
 
         Returns
         -------

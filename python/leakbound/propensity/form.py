@@ -9,8 +9,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import Record
-from leakbound._base.streams import Purpose
-from leakbound._base.validation import integer
+from leakbound._base.streams import Purpose, seed_of
 from leakbound.propensity.falsification import (
     REFUTED_BELOW,
     TREES,
@@ -131,7 +130,7 @@ def bet_against_set(
     *,
     sceptic: Any = None,
     features: FloatArray | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> FormTest:
     """Let an independent model bet against every member of a confidence set.
 
@@ -143,8 +142,8 @@ def bet_against_set(
         With `predict_proba`; gradient-boosted trees by default.
     features : ndarray of float64, shape (m, k), optional
         What it sees of the audited examples; the features of the set if None.
-    seed : int
-        Seed of the sceptic and of the order of the examples.
+    seed : int, optional
+        Seed of the sceptic and of the order of the examples; by default a new one.
 
     Returns
     -------
@@ -161,7 +160,7 @@ def bet_against_set(
     -----
     Otherwise as `falsify`, which tests log-odds that are claimed to be right as numbers.
     """
-    seed = integer(seed, "seed", least=0)
+    seed = seed_of(seed)
     model = default_sceptics()[TREES] if sceptic is None else sceptic
     claimed = found.log_odds()
     table = np.column_stack([found.features if features is None else features, claimed])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from leakbound._base.streams import seed_of
 from leakbound._base.types import ArrayInput, HasMember
 from leakbound._base.validation import choice, integer, real
 from leakbound.errors import IncompatibleOptionsError, MissingExtraError, OptionTypeError
@@ -28,7 +29,7 @@ class Propensity(Protocol):
         member: ArrayInput | HasMember,
         *,
         ids: ArrayInput | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> PropensityFit:
         """Learn P(member | features) from D'."""
 
@@ -90,7 +91,7 @@ class LogisticPropensity:
         member: ArrayInput | HasMember,
         *,
         ids: ArrayInput | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> PropensityFit:
         """Learn P(member | features) from D'.
 
@@ -103,8 +104,8 @@ class LogisticPropensity:
         ids : array-like, shape (m',), optional
             A different id for each row, by which an audit finds out that it audits none of them; by
             default the index of a pandas table, unless that only counts the rows.
-        seed : int
-            Seed of the folds.
+        seed : int, optional
+            Seed of the folds; by default a new one, which the fit records.
 
         Returns
         -------
@@ -124,7 +125,7 @@ class LogisticPropensity:
         """
         engine = LogisticEngine(self.l2)
         name = f"logistic regression, l2={self.l2:g}"
-        return _fitted(self, engine, name, X, member, ids, seed)
+        return _fitted(self, engine, name, X, member, ids, seed_of(seed))
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ class SklearnPropensity:
         member: ArrayInput | HasMember,
         *,
         ids: ArrayInput | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> PropensityFit:
         """Learn P(member | features) from D'.
 
@@ -204,8 +205,8 @@ class SklearnPropensity:
         ids : array-like, shape (m',), optional
             A different id for each row, by which an audit finds out that it audits none of them; by
             default the index of a pandas table, unless that only counts the rows.
-        seed : int
-            Seed of the folds and of the estimator.
+        seed : int, optional
+            Seed of the folds and of the estimator; by default a new one, which the fit records.
 
         Returns
         -------
@@ -221,7 +222,8 @@ class SklearnPropensity:
         ClassMissingError
             If a class is missing, from D' or from all but one fold.
         """
-        engine = ClassifierEngine(self.estimator, integer(seed, "seed", least=0))
+        seed = seed_of(seed)
+        engine = ClassifierEngine(self.estimator, seed)
         name = " ".join(repr(self.estimator).split())
         return _fitted(self, engine, name, X, member, ids, seed)
 
@@ -251,9 +253,9 @@ def _fitted(
     seed: int,
 ) -> PropensityFit:
     folds = model.folds if model.calibration else 0
-    rows = Rows.read(X, member, ids=ids, folds=folds, seed=integer(seed, "seed", least=0))
+    rows = Rows.read(X, member, ids=ids, folds=folds, seed=seed)
     said = f"{name}, Platt over {folds} folds" if folds else name
-    return PropensityFit(said, rows, _engine=engine, _state=engine.learn(rows))
+    return PropensityFit(said, rows, seed=seed, _engine=engine, _state=engine.learn(rows))
 
 
 def _calibrated_class() -> type:

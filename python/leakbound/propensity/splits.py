@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 from leakbound._base.validation import MOST_REPLICATES, check_ids, integer, vector
 from leakbound.propensity.data import check_features
@@ -21,7 +21,7 @@ from leakbound.propensity.models import as_propensity
 __all__ = ["CrossFit", "cross_fit", "hold_out"]
 
 
-def hold_out(ids: ArrayInput, *, size: int, seed: int = 0) -> tuple[IntArray, IntArray]:
+def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
     """Split examples into D', to learn propensities from, and the audit set.
 
     An example's side depends on its id, the seed and the other ids alone: not on the order of the
@@ -34,8 +34,8 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int = 0) -> tuple[IntArray, In
         A different integer or string for each example.
     size : int
         Number of examples in D', at least 1 and below n.
-    seed : int
-        Seed of the split.
+    seed : int, optional
+        Seed of the split; by default a new one.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int = 0) -> tuple[IntArray, In
     names = vector(ids, "ids", kinds="biufSUOT")
     check_ids(names, np.ones(names.size, dtype=np.bool_))
     count = integer(size, "size", least=1, most=names.size - 1)
-    key = Purpose.HOLD_OUT.derived(integer(seed, "seed", least=0)).to_bytes(8, "little")
+    key = Purpose.HOLD_OUT.derived(seed_of(seed)).to_bytes(8, "little")
     keyed = [blake2b(str(name).encode(), key=key).digest() for name in names.tolist()]
     order = np.array(sorted(range(names.size), key=keyed.__getitem__), dtype=np.int64)
     return np.sort(order[:count]), np.sort(order[count:])
@@ -132,7 +132,7 @@ class CrossFit:
         self,
         *,
         K: int = 600,
-        seed: int = 0,
+        seed: int | None = None,
         executor: Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = True,
@@ -155,6 +155,7 @@ class CrossFit:
             As for `PropensityFit.bootstrap`.
         """
         draws = np.empty((integer(K, "K", least=1, most=MOST_REPLICATES), self.fold.size))
+        seed = seed_of(seed, checkpoint=checkpoint)
         for number, (rows, fit) in enumerate(self.parts()):
             kept = None if checkpoint is None else Path(checkpoint) / f"fold-{number}"
             draws[:, rows] = fit.bootstrap(
@@ -177,7 +178,7 @@ def cross_fit(
     member: ArrayInput | HasMember,
     *,
     folds: int = 2,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> CrossFit:
     """Learn propensities from the audit set itself, each fold's from the other folds.
 
@@ -194,8 +195,8 @@ def cross_fit(
         Its membership; joined with `X` where both have a pandas index.
     folds : int
         Number of folds k, at least 2. Each is audited at 1/k of the error probability.
-    seed : int
-        Seed of the folds, and of the fits.
+    seed : int, optional
+        Seed of the folds, and of the fits; by default a new one, which the fits record.
 
     Returns
     -------
@@ -225,7 +226,7 @@ def cross_fit(
     for array in (features, labels):
         array.flags.writeable = False
     count = integer(folds, "folds", least=2, most=max(2, labels.size // 2))
-    seed = integer(seed, "seed", least=0)
+    seed = seed_of(seed)
     propensity = as_propensity(model)
     fold = Purpose.CROSS_FIT.rng(seed).permutation(np.arange(labels.size) % count)
     fits = tuple(

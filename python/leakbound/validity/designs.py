@@ -71,16 +71,16 @@ def _split(seed: int) -> tuple[FloatArray, BoolArray]:
 
 
 def _split_in_one_run(seed: int) -> AuditResult:
-    return audit_one_run(*_split(seed), sides="member", confidence=_CONFIDENCE)
+    return audit_one_run(*_split(seed), sides="member", confidence=_CONFIDENCE, seed=seed)
 
 
 def _split_in_panoramia(seed: int) -> PanoramiaResult:
     scores, member = _split(seed)
-    return audit_panoramia(scores, scores, member, confidence=_CONFIDENCE)
+    return audit_panoramia(scores, scores, member, confidence=_CONFIDENCE, seed=seed)
 
 
 def _split_in_zero_run(seed: int) -> AuditResult:
-    return audit_zero_run(*_split(seed), np.full(300, 0.5), confidence=_CONFIDENCE)
+    return audit_zero_run(*_split(seed), np.full(300, 0.5), confidence=_CONFIDENCE, seed=seed)
 
 
 def _split_in_stream(seed: int) -> AuditResult:
@@ -92,7 +92,8 @@ def _duplicated(seed: int, *, ids: bool) -> AuditResult:
     rng = _rng(seed)
     member, scores = np.repeat(rng.random(50) < 0.5, 10), np.repeat(rng.normal(size=50), 10)
     named = np.repeat(np.arange(50), 10) if ids else None
-    return audit_one_run(scores + 1e-9 * rng.random(500), member, ids=named, confidence=_CONFIDENCE)
+    scores = scores + 1e-9 * rng.random(500)
+    return audit_one_run(scores, member, ids=named, confidence=_CONFIDENCE, seed=seed)
 
 
 def _peeking(seed: int) -> AuditResult:
@@ -101,7 +102,7 @@ def _peeking(seed: int) -> AuditResult:
     member, scores = rng.random(200) < 0.5, rng.normal(size=200)
     scores[member] -= scores[member].min()
     scores[~member] -= scores[~member].max()
-    return audit_one_run(scores, member, confidence=_CONFIDENCE)
+    return audit_one_run(scores, member, confidence=_CONFIDENCE, seed=seed)
 
 
 def _twenty(seed: int) -> tuple[FloatArray, BoolArray]:
@@ -112,13 +113,13 @@ def _twenty(seed: int) -> tuple[FloatArray, BoolArray]:
 def _best_of_twenty(seed: int) -> AuditResult:
     """Audit twenty attacks that know nothing one by one, and report the best."""
     scores, member = _twenty(seed)
-    audit = partial(audit_one_run, member=member, confidence=_CONFIDENCE)
+    audit = partial(audit_one_run, member=member, confidence=_CONFIDENCE, seed=seed)
     return max((audit(row) for row in scores), key=lambda result: result.bound)
 
 
 def _twenty_together(seed: int) -> AuditResult:
     """Audit twenty attacks that know nothing together."""
-    return audit_one_run(*_twenty(seed), confidence=_CONFIDENCE)
+    return audit_one_run(*_twenty(seed), confidence=_CONFIDENCE, seed=seed)
 
 
 _EVERY_CLAIM: dict[Claim, CutPolicy] = {
@@ -139,13 +140,13 @@ class _AnyClaim:
         """Play the game of a seed and audit it under every claim."""
         rng = _rng(seed)
         scores, member = rng.normal(size=100), rng.random(100) < 0.5
+        how: dict[str, Any] = {"confidence": _CONFIDENCE, "seed": seed}
         results: Sequence[AuditResult]
         if self.together:
-            claims = list(_EVERY_CLAIM)
-            results = audit_one_run(scores, member, claim=claims, confidence=_CONFIDENCE)
+            results = audit_one_run(scores, member, claim=list(_EVERY_CLAIM), **how)
         else:
             results = [
-                audit_one_run(scores, member, claim=claim, cuts=cuts, confidence=_CONFIDENCE)
+                audit_one_run(scores, member, claim=claim, cuts=cuts, **how)
                 for claim, cuts in _EVERY_CLAIM.items()
             ]
         return any(result.bound > 0 for result in results)
@@ -201,8 +202,9 @@ _PROPENSITIES = {"steep": _steep, "no product": _no_product, "no feature": _no_f
 def _c_upper_too_small(seed: int) -> bool:
     """Whether a limit on c that is below c makes PANORAMIA claim leakage where there is none."""
     baseline, attack, member = two_rankings(400, 0.5, 0.8, seed)
-    limit, confidence = logit(0.6), _CONFIDENCE
-    found = audit_panoramia(baseline, attack, member, c_upper=limit, confidence=confidence)
+    found = audit_panoramia(
+        baseline, attack, member, c_upper=logit(0.6), confidence=_CONFIDENCE, seed=seed
+    )
     return found.bound > 0
 
 

@@ -114,7 +114,7 @@ def _innocent(
 def _against_holdout(seed: int) -> AuditResult:
     """Audit an innocent generator by scores whose reference is the part held out."""
     records, member, made = _innocent(seed, 0.5, records=600)
-    scores = density_ratio(Tables.of(records, made, reference=records[~member]))
+    scores = density_ratio(Tables.of(records, made, reference=records[~member], seed=seed))
     return audit_one_run(scores, member, design="random_split", confidence=_CONFIDENCE, seed=seed)
 
 

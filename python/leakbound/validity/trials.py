@@ -163,7 +163,8 @@ class ZeroRun:
         if self.replicates:
             propensity = self._learnt(game, 2 * seed + 1)
         elif self.over_set:
-            propensity = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
+            held_out = game.holdout_features, game.holdout_member
+            propensity = LogisticPropensity().fit(*held_out, seed=2 * seed + 1)
             options = options | {"features": game.features, "falsify": False}
         result = audit_zero_run(
             game.scores,
@@ -179,6 +180,6 @@ class ZeroRun:
     def _learnt(self, game: ShiftedGame, seed: int) -> FloatArray:
         """Return replicates of propensities learnt from the examples that are held out."""
         model = LogisticPropensity(calibration="platt" if self.platt else None)
-        fit = model.fit(game.holdout_features, game.holdout_member)
+        fit = model.fit(game.holdout_features, game.holdout_member, seed=seed)
         draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63, progress=False)
         return expit(draws)

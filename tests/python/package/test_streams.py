@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import leakbound
 from leakbound import InclusionPlan
-from leakbound._base.streams import Purpose, dense_ranks, in_pieces, permutation
+from leakbound._base.streams import Purpose, in_pieces, permutation, seed_of
 from leakbound.generators import PCAMixture
 from leakbound.planning import power
 from leakbound.propensity import LogisticPropensity, hold_out
@@ -209,31 +209,3 @@ def test_pieces_are_the_numbers_of_one_call(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_ends_a_permutation_on_a_thread_is_raised() -> None:
     with pytest.raises(MemoryError):
         permutation(Purpose.TIES.rng(0), 10**15)
-
-
-def test_what_is_drawn_beside_coins_is_named_by_them_and_the_seed() -> None:
-    coins = np.array([True, False, True])
-    drawn = [
-        Purpose.MATCHING.rng_beside(given, seed).random(4).tolist()
-        for given in (coins, ~coins, np.append(coins, False), coins[:0])
-        for seed in (0, 1)
-    ]
-    assert len({tuple(numbers) for numbers in drawn}) == len(drawn)
-    assert drawn[0] == Purpose.MATCHING.rng_beside(coins, 0).random(4).tolist()
-
-
-def test_what_is_seen_beside_coins_names_their_stream_by_its_order_alone() -> None:
-    coins, values = np.array([True, False, True]), np.array([0.5, -1.0, 0.5])
-
-    def drawn(*seen: np.ndarray) -> float:
-        return float(Purpose.PAIRS.rng_beside(coins, 0, *map(dense_ranks, seen)).random())
-
-    assert drawn(values) == drawn(3 * values + 7) == drawn(np.array([np.inf, -np.inf, np.inf]))
-    others = [(), (-values,), (np.array([0.5, -1.0, 1.5]),), (values, values), (values, -values)]
-    assert len({drawn(values), *(drawn(*one) for one in others)}) == 6
-
-
-def test_dense_ranks_count_the_distinct_values_below() -> None:
-    values = np.array([2.0, -np.inf, 2.0, np.inf, 0.0, -0.0])
-    assert dense_ranks(values).tolist() == [2, 0, 2, 3, 1, 1]
-    assert dense_ranks(values[:0]).tolist() == []

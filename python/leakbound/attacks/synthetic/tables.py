@@ -22,9 +22,9 @@ from typing import Self
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import flag, integer
+from leakbound._base.validation import flag
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,
@@ -65,10 +65,10 @@ class Tables:
         The synthetic records.
     columns : tuple of str
         Names of the columns.
-    notes : tuple of str
-        Columns that are not compared, or only as words, and why.
     seed : int
         Of whatever attacks draw.
+    notes : tuple of str
+        Columns that are not compared, or only as words, and why.
     progress : bool
         Whether a bar is shown, on a terminal.
 
@@ -86,8 +86,8 @@ class Tables:
     place: IntArray
     synthetic: FloatArray
     columns: tuple[str, ...]
+    seed: int
     notes: tuple[str, ...] = ()
-    seed: int = 0
     progress: bool = False
 
     @classmethod
@@ -98,7 +98,7 @@ class Tables:
         *,
         reference: TableInput | None = None,
         categorical: tuple[str, ...] = (),
-        seed: int = 0,
+        seed: int | None = None,
         progress: bool = False,
     ) -> Self:
         """Encode tables of the same columns.
@@ -115,8 +115,9 @@ class Tables:
             never the non-members.
         categorical : tuple of str
             Columns of numbers that are codes; those of an array are named "0", "1", ….
-        seed : int
-            Of whatever is drawn: vectors of words here, and folds and parts in attacks.
+        seed : int, optional
+            Of whatever is drawn: vectors of words here, and folds and parts in attacks; by default
+            a new one, which the tables record.
         progress : bool
             Whether attacks that last show a bar on standard error.
 
@@ -148,13 +149,13 @@ class Tables:
         read: Mapping[str, Mapping[str, RawColumn]],
         *,
         categorical: tuple[str, ...] = (),
-        seed: int = 0,
+        seed: int | None = None,
         progress: bool = False,
     ) -> Self:
         """Encode tables that were read: records, synthetic table and perhaps a reference."""
         flag(progress, "progress")
         names = same_columns(read)
-        seed = integer(seed, "seed", least=0)
+        seed = seed_of(seed)
         unknown = [name for name in categorical if name not in names]
         if unknown:
             message = f"categorical names {unknown[0]!r}, and the columns are {', '.join(names)}"

@@ -4,13 +4,12 @@ There is no training here: canaries have numbers, and a step releases one noisy 
 """
 
 import math
-import secrets
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.claims.dp_sgd import privacy_loss
@@ -77,7 +76,7 @@ class CanaryDesign:
             step_canaries=integer(step_canaries, "step_canaries", least=2),
             sampling_rate=checked_rate(sampling_rate),
             max_steps=steps,
-            seed=secrets.randbits(128) if seed is None else integer(seed, "seed", least=0),
+            seed=seed_of(seed, bits=128),
         )
         if design.canaries > MOST_EXAMPLES:
             message = f"canaries must be at most {MOST_EXAMPLES:,}, got {design.canaries:,}"

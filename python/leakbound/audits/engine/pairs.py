@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.streams import Purpose, dense_ranks
+from leakbound._base.streams import Purpose
 from leakbound._base.validation import check_length, vector
 from leakbound.cuts.pairs import PairGame
 from leakbound.errors import AbstentionError, ArrayTypeError, MembershipError, NoPairsError
@@ -165,17 +165,13 @@ class Pairs:
     first: BoolArray
 
     @classmethod
-    def drawn(cls, units: Units, seed: int, *scores: FloatArray) -> Pairs:
+    def drawn(cls, units: Units, seed: int) -> Pairs:
         """Match members with non-members at random, within strata.
 
-        The matching and its coins have a stream of their own, of the seed, *the split* and the
-        order of the units' `scores`. Within a stratum every matching of as many as can be is
-        equally likely, whatever order the examples are stored in, and whatever their scores. A
-        stream of the seed alone would leave over the members at the same places of their order for
-        every split: for one seed they could be better or worse than the others. So would one of
-        seed and split where members are stored first, as all splits then look alike.
+        Within a stratum every matching of as many as can be is equally likely, whatever order the
+        examples are stored in, and whatever their scores.
         """
-        rng = Purpose.PAIRS.rng_beside(units.member, seed, *map(dense_ranks, scores))
+        rng = Purpose.PAIRS.rng(seed)
         members, others = list[np.ndarray](), list[np.ndarray]()
         order = np.argsort(units.stratum, kind="stable")
         edges = np.flatnonzero(np.diff(units.stratum[order])) + 1

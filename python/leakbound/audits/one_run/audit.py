@@ -7,6 +7,7 @@ from typing import TypeAlias, TypedDict, Unpack, overload
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.streams import seed_of
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
     Aggregate,
@@ -87,7 +88,7 @@ class _Options(TypedDict, total=False):
     features: ArrayInput | None
     assume: str | None
     ids: ArrayInput | None
-    seed: int
+    seed: int | None
 
 
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
@@ -127,7 +128,7 @@ def audit_one_run(
     features: ArrayInput | None = None,
     assume: str | None = None,
     ids: ArrayInput | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> AuditResult | tuple[AuditResult, ...]:
     """Bound the privacy loss of one training run from below.
 
@@ -194,8 +195,9 @@ def audit_one_run(
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with those of
         `member`.
-    seed : int
-        Seed of whatever the audit draws, such as the order of ties.
+    seed : int, optional
+        Seed of whatever the audit draws: the matching, the order of ties. By
+        default a new one, which `options` records; one that is passed is chosen before the look.
 
     Returns
     -------
@@ -269,6 +271,7 @@ def audit_one_run(
     >>> result.options["pairs"], result.options["relation"], result.bound > 1
     (200, 'replace', True)
     """
+    settled = seed_of(seed)
 
     def audit(one: Claim, confidence: float) -> AuditResult:
         request = OneRunRequest(
@@ -286,7 +289,7 @@ def audit_one_run(
             features=features,
             assume=assume,
             ids=ids,
-            seed=seed,
+            seed=settled,
         )
         if isinstance(scores, Tally):
             check_countable(member, request)

@@ -74,8 +74,7 @@ def audit_split(
     }
     numbered = {name: np.unique(one, return_inverse=True)[1] for name, one in codes.items()}
     units = Units.of(included, numbered.get("strata"), codes.get("groups"), request.aggregate)
-    of_units = [units.scores(values) for values in attacks.scores.values()]
-    pairs = Pairs.drawn(units, request.seed, *of_units)
+    pairs = Pairs.drawn(units, request.seed)
 
     def prove(values: FloatArray, level: float) -> Proof:
         game = pairs.game(units.scores(values), request.seed)

@@ -26,6 +26,7 @@ class OneRunRequest:
 
     claim: Claim
     confidence: float
+    seed: int
     cuts: CutPolicy | None = None
     sides: SidesChoice = "both"
     bound: ApproxBound = "auto"
@@ -38,7 +39,6 @@ class OneRunRequest:
     features: ArrayInput | None = None
     assume: str | None = None
     ids: ArrayInput | None = None
-    seed: int = 0
     level: float = field(init=False)
 
     def __post_init__(self) -> None:

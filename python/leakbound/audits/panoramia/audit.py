@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.formatting import down
+from leakbound._base.streams import seed_of
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -26,7 +27,6 @@ from leakbound._base.validation import (
     complement,
     flag,
     instance,
-    integer,
     real,
 )
 from leakbound.audits.engine.coins import MemberCount
@@ -72,7 +72,7 @@ def audit_panoramia(
     c_upper: float | None = None,
     features: ArrayInput | None = None,
     ids: ArrayInput | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> PanoramiaResult:
     """Compare an attack on a trained model with a baseline that never saw the model.
 
@@ -123,9 +123,10 @@ def audit_panoramia(
     ids : array-like, shape (m,), optional
         One id for each attack score, in their order; checked for repetition. Baseline scores,
         membership and features that carry ids (a plan, a pandas index) are joined.
-    seed : int
+    seed : int, optional
         Seed of whatever the audit draws: the order of ties for γ or δ above
-        0, and with features the halves of the confidence set and what is kept.
+        0, and with features the halves of the confidence set and what is kept. By default a new
+        one, which `options` records; one that is passed is chosen before the look.
 
     Returns
     -------
@@ -198,7 +199,7 @@ def audit_panoramia(
         message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
         raise IncompatibleOptionsError(message)
     limit = _upper_limit(c_upper, real_nonmembers=real_nonmembers)
-    seed = integer(seed, "seed", least=0)
+    seed = seed_of(seed)
     order = ExampleOrder(ids)
     attack_values = check_scores(order.scores(attack_scores, "attack_scores"), "attack_scores")
     baseline_values = check_scores(

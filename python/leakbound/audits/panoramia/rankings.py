@@ -172,7 +172,7 @@ class Rankings:
             )
             raise IncompatibleOptionsError(message)
         cuts = _with_tail(asked.cuts, asked.tail, asked.relaxed.delta)
-        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), asked.seed, attack)
+        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), asked.seed)
         recall = _recall(asked.max_recall, cuts, pairs.count)
         level = complement(asked.confidence)
 

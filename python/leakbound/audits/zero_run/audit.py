@@ -120,7 +120,7 @@ def audit_zero_run(
         model λ is that of D'.
     derandomize : bool
         Whether the bound is one that half of all draws reach, at half the level, instead of that
-        of one draw fixed by the seed. For "match" and "tamper"; over a confidence set always.
+        of one draw. For "match" and "tamper"; over a confidence set always.
     test : {"tight", "recursion"}
         For families of trade-off functions, which test of the number of correct guesses.
     falsify : bool
@@ -136,14 +136,15 @@ def audit_zero_run(
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, joined with those of
         `member`, and compared with those the model was fitted to.
-    seed : int
-        Seed of everything drawn: the order of ties, what is kept or tampered with, refits.
+    seed : int, optional
+        Seed of everything drawn: the order of ties, what is kept or tampered with, refits. By
+        default a new one, which `options` records; one that is passed is chosen before the look.
     executor : concurrent.futures.Executor, optional
         Where to run the 600 refits of a bootstrap, such as a process pool; on all threads of this
         process if None. The number is the same.
     checkpoint : str or os.PathLike, optional
-        A folder to keep finished refits in, from which an interrupted audit carries on: see
-        `PropensityFit.bootstrap`.
+        A folder to keep finished refits in, from which an interrupted audit of the same `seed`
+        carries on: see `PropensityFit.bootstrap`.
 
     Returns
     -------
@@ -196,7 +197,7 @@ def audit_zero_run(
     >>> result.bound, result.naive > 0.5
     (0.0, True)
     """
-    request = ZeroRunRequest(claim=claim, **options)
+    request = ZeroRunRequest(claim=claim, **options)  # type: ignore[arg-type]  # settles the seed
     candidates = Candidates.read(scores, member, request)
     audit: Callable[[Claim, float], ZeroRunResult]
     if _by_set(propensity, request):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.records import Lazy
-from leakbound._base.streams import Purpose, dense_ranks
+from leakbound._base.streams import Purpose
 from leakbound._base.validation import complement
 from leakbound.audits.engine.evidence import provenance
 from leakbound.audits.zero_run.assumptions import (
@@ -153,19 +153,16 @@ class ShiftAudit:
         """Return what the best attack proves, every attack audited at its share of the level."""
         request, rows = self.candidates.request, self.rows
         draws = _DRAWS if request.derandomize and kind == "match" else 1
-        member, log_odds = self.candidates.member, self.shift.log_odds[rows]
+        member, shift = self.candidates.member[rows], self.shift.rows(rows)
+        uniforms = Purpose.MATCHING.rng(request.seed).random((draws, rows.size))
 
         def prove(values: FloatArray, beta: float) -> ShiftedProof:
-            level = beta if self.shift.draws is None else beta / 2
-            seen = map(dense_ranks, (values[rows], log_odds))
-            drawn = Purpose.MATCHING.rng_beside(member[rows], request.seed, *seen)
-            uniforms, order = drawn.random((draws, rows.size)), drawn.permutation(rows.size)
-            placed = rows[order]
+            level = beta if shift.draws is None else beta / 2
             study = Study(
-                scores=values[placed],
-                member=member[placed],
-                shift=self.shift.rows(placed),
-                uniforms=uniforms[:, order],
+                scores=values[rows],
+                member=member,
+                shift=shift,
+                uniforms=uniforms,
                 claim=claim,
                 cuts=request.cuts,
                 sides=request.sides,

@@ -8,12 +8,13 @@ Boos, "P values maximized over a confidence set for the nuisance parameter", 199
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.streams import Purpose, dense_ranks
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import CorrectionChoice, FdpTest, SidesChoice
 from leakbound._base.validation import (
     check_length,
@@ -76,7 +77,7 @@ def least_favourable_bound(
     correction: CorrectionChoice = "conditional",
     test: FdpTest = "tight",
     guesses: int | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> LeastFavourable:
     """Bound the privacy loss from below where log-odds of membership are learnt.
 
@@ -102,8 +103,8 @@ def least_favourable_bound(
         For families of trade-off functions, which test of the correct guesses.
     guesses : int, optional
         How many to make, fixed before labels; planned if None.
-    seed : int
-        Seed of everything drawn.
+    seed : int, optional
+        Of everything drawn; by default a new one, which `options` tells.
 
     Returns
     -------
@@ -132,6 +133,7 @@ def least_favourable_bound(
     test_level = (1 - SET_SHARE) * p
     instance(claim, "claim", CLAIMS)
     kind = correction_over_set(correction, claim)
+    seed = seed_of(seed)
     order = ExampleOrder()
     scores = order.placed(scores, "scores")
     labels = order.member(member, check_features(features).shape[0])
@@ -141,28 +143,30 @@ def least_favourable_bound(
             features, labels, reference=reference, level=SET_SHARE * p, seed=seed
         )
     except PropensityFitError as error:
-        return LeastFavourable.none(claim, str(error), kind, test_level, labels.size, sides)
-    weights = None if reference is None else planning_log_odds(reference, found)
-    return bound_over_set(
-        scores,
-        found,
-        claim=claim,
-        level=test_level,
-        sides=sides,
-        correction=kind,
-        test=test,
-        guesses=guesses,
-        planned=weights,
-        seed=seed,
-    )
+        least = LeastFavourable.none(claim, str(error), kind, test_level, labels.size, sides)
+    else:
+        weights = None if reference is None else planning_log_odds(reference, found, seed)
+        least = bound_over_set(
+            scores,
+            found,
+            claim=claim,
+            level=test_level,
+            sides=sides,
+            correction=kind,
+            test=test,
+            guesses=guesses,
+            planned=weights,
+            seed=seed,
+        )
+    return replace(least, options=least.options | {"seed": seed})
 
 
 def planning_log_odds(
-    reference: tuple[ArrayInput, ArrayInput | HasMember], found: ConfidenceSet
+    reference: tuple[ArrayInput, ArrayInput | HasMember], found: ConfidenceSet, seed: int
 ) -> FloatArray | None:
     """Return log-odds of the audited examples learnt from D' alone, to plan guesses with."""
     try:
-        learnt = LogisticPropensity().fit(*reference)
+        learnt = LogisticPropensity().fit(*reference, seed=seed)
         return learnt.log_odds(found.features) + found.offsets
     except (ClassMissingError, PropensityFitError):
         return None
@@ -179,7 +183,7 @@ def bound_over_set(
     test: FdpTest = "tight",
     guesses: int | None = None,
     planned: FloatArray | None = None,
-    seed: int = 0,
+    seed: int,
 ) -> LeastFavourable:
     """Return the least bound over a confidence set, at a level of its own."""
     instance(claim, "claim", CLAIMS)
@@ -208,15 +212,13 @@ def study_of(
     test: FdpTest = "tight",
     guesses: int | None = None,
     planned: FloatArray | None = None,
-    seed: int = 0,
+    seed: int,
 ) -> SetStudy:
     """Return scores and the set with all that is drawn: what a bound over the set rests on."""
     values = check_scores(scores)
     check_length(values, found.audited, "scores")
     choice(sides, "sides", SidesChoice)
     choice(test, "test", FdpTest)
-    seed = integer(seed, "seed", least=0)
-    seen = dense_ranks(values)
     number = None
     if guesses is not None:
         number = integer(guesses, "guesses", least=1, most=found.audited)
@@ -229,10 +231,8 @@ def study_of(
         test=test,
         guesses=number,
         planned=np.zeros(values.size) if planned is None else planned,
-        ties=Purpose.SET_TIES.rng_beside(found.member, seed, seen).permutation(values.size),
-        uniforms=Purpose.SET_MATCHING.rng_beside(found.member, seed, seen).random(
-            (draws_of(values.size), values.size)
-        ),
+        ties=Purpose.SET_TIES.rng(seed).permutation(values.size),
+        uniforms=Purpose.SET_MATCHING.rng(seed).random((draws_of(values.size), values.size)),
         seed=seed,
     )
 
@@ -256,7 +256,7 @@ def correction_over_set(correction: CorrectionChoice, claim: Claim) -> Correctio
 
 
 def blinded(
-    scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int = 0
+    scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int
 ) -> FloatArray:
     """Return finite scores less what features predict of them, labels unseen."""
     return beyond_features(usable(scores), features, trees=trees, seed=seed)

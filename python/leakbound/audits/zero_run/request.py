@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
+from leakbound._base.streams import seed_of
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
@@ -18,7 +19,7 @@ from leakbound._base.types import (
     ZeroRunDesign,
     ZeroRunVariant,
 )
-from leakbound._base.validation import choice, complement, flag, instance, integer, real
+from leakbound._base.validation import choice, complement, flag, instance, real
 from leakbound.claims import CLAIMS, Claim, GaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
 from leakbound.errors import IncompatibleOptionsError
@@ -51,7 +52,7 @@ class ZeroRunOptions(TypedDict, total=False):
     release_refuted: bool
     design: ZeroRunDesign
     ids: ArrayInput | None
-    seed: int
+    seed: int | None
     executor: Executor | None
     checkpoint: str | os.PathLike[str] | None
 
@@ -89,7 +90,7 @@ class ZeroRunRequest:
     release_refuted: bool = False
     design: ZeroRunDesign = "coins"
     ids: ArrayInput | None = None
-    seed: int = 0
+    seed: int = cast("int", None)  # settled below
     executor: Executor | None = None
     checkpoint: str | os.PathLike[str] | None = None
 
@@ -106,7 +107,7 @@ class ZeroRunRequest:
             if getattr(self, name) is not None:
                 choice(getattr(self, name), name, allowed)
         complement(self.confidence)
-        object.__setattr__(self, "seed", integer(self.seed, "seed", least=0))
+        object.__setattr__(self, "seed", seed_of(self.seed, checkpoint=self.checkpoint))
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
             object.__setattr__(self, "max_log_odds", limit)

@@ -25,7 +25,7 @@ _CONSTANT = 1e-9
 
 
 def beyond_features(
-    scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int = 0
+    scores: FloatArray, features: FloatArray, *, trees: bool = False, seed: int
 ) -> FloatArray:
     """Return scores less their prediction from features, fold by fold from the other folds.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.streams import Purpose, dense_ranks
+from leakbound._base.streams import Purpose
 from leakbound.audits.zero_run.propensities import no_overlap
 from leakbound.errors import AbstentionError
 
@@ -32,8 +32,7 @@ def audited_rows(
     """Return the rows that are audited, in an order that says nothing about membership.
 
     `largest` has the largest |λ| of each example. With fixed numbers, how many of each kind are
-    drawn depends on membership, and which are is named by it and by the order of scores.
-    NoOverlapError or AbstentionError where nothing can be compared.
+    drawn depends on membership. NoOverlapError or AbstentionError where nothing can be compared.
     """
     allowed = np.flatnonzero(largest <= (np.inf if limit is None else limit))
     if allowed.size < 2:
@@ -48,9 +47,7 @@ def audited_rows(
         )
         raise AbstentionError(message)
     if design == "fixed_size":
-        inside, seen = member[allowed], [dense_ranks(values[allowed]) for values in scores]
-        drawn = Purpose.AUDITED_SUBSET.rng_beside(inside, seed, *seen)
-        allowed = _as_coins(allowed, inside, drawn)
+        allowed = _as_coins(allowed, member[allowed], Purpose.AUDITED_SUBSET.rng(seed))
     return Purpose.AUDITED_ORDER.rng(seed).permutation(allowed)
 
 

@@ -176,7 +176,7 @@ class _Task:
             audited,
             strangers,
             strangers.joined(rng),
-            LogisticPropensity().fit(people.columns[learn], member[learn], ids=learn),
+            LogisticPropensity().fit(people.columns[learn], member[learn], ids=learn, seed=seed),
         )
 
 

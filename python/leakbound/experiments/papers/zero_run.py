@@ -112,7 +112,7 @@ def _audit(
     game: NoisySum, *, propensity: FloatArray | PropensityFit | None = None, **options: Any
 ) -> ZeroRunResult:
     given = game.propensity if propensity is None else propensity
-    options = {"confidence": 1 - ERROR} | options
+    options = {"confidence": 1 - ERROR, "seed": 0} | options
     return audit_zero_run(game.scores, game.member, given, **options)
 
 

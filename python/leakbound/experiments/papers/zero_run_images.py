@@ -56,7 +56,7 @@ class _Split:
         from leakbound.experiments.demos.shifted_glyphs import ShiftedGlyphs
 
         glyphs = ShiftedGlyphs.create(m, shift=shift, seed=seed)
-        fit = LogisticPropensity().fit(glyphs.holdout_features, glyphs.holdout_member)
+        fit = LogisticPropensity().fit(glyphs.holdout_features, glyphs.holdout_member, seed=seed)
         return cls(glyphs, fit, seed)
 
     def audit(self, uncertainty: Uncertainty = "bootstrap") -> ZeroRunResult:

@@ -59,7 +59,7 @@ def choose(
 
     def merit(candidate: Candidate) -> tuple[float, float]:
         try:
-            game = ScoreGame(scores=candidate.validation, member=member, sides="member")
+            game = ScoreGame(scores=candidate.validation, member=member, sides="member", seed=0)
             found = audit_scores(cuts, game, level)
         except AbstentionError:
             return 0.0, 0.5

@@ -1,6 +1,5 @@
 """Examples, their labels, and a coin for each."""
 
-import secrets
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,15 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.types import IntArray
-from leakbound._base.validation import integer
 from leakbound.planning.inclusion import InclusionPlan
 
-__all__ = ["Canaries", "seed_of"]
-
-
-def seed_of(seed: int | None) -> int:
-    """Return a seed, a new one from the system's entropy if there is none."""
-    return secrets.randbits(128) if seed is None else integer(seed, "seed", least=0)
+__all__ = ["Canaries"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound._base.validation import check_length, integer, numbers
 from leakbound.errors import ShapeError
-from leakbound.planning.canaries.base import Canaries, seed_of
+from leakbound.planning.canaries.base import Canaries
 
 __all__ = ["mislabelled", "random_pixels"]
 
@@ -56,7 +56,7 @@ def mislabelled(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = None
     ((2, 1), (2, 1))
     """
     inputs, labels, classes = _data(x, y)
-    size, start = integer(n, "n", least=1, most=len(inputs)), seed_of(seed)
+    size, start = integer(n, "n", least=1, most=len(inputs)), seed_of(seed, bits=128)
     rng = Purpose.CANARY_EXAMPLES.rng(start)
     chosen = rng.permutation(len(inputs))[:size]
     place = np.searchsorted(classes, labels[chosen])
@@ -94,7 +94,7 @@ def random_pixels(x: ArrayInput, y: ArrayInput, n: int, *, seed: int | None = No
     (5, 2)
     """
     inputs, _, classes = _data(x, y)
-    size, start = integer(n, "n", least=1, most=10**8), seed_of(seed)
+    size, start = integer(n, "n", least=1, most=10**8), seed_of(seed, bits=128)
     rng = Purpose.CANARY_PIXELS.rng(start)
     made = rng.uniform(inputs.min(), inputs.max(), (size, *inputs.shape[1:]))
     labels = classes[rng.integers(classes.size, size=size)]

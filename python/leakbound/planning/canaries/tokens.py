@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.streams import Purpose
+from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.validation import integer, numbers
 from leakbound.errors import ShapeError
-from leakbound.planning.canaries.base import Canaries, seed_of
+from leakbound.planning.canaries.base import Canaries
 
 if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput
@@ -51,7 +51,7 @@ def random_tokens(n: int, length: int, *, vocabulary: int, seed: int | None = No
     (4, 6)
     """
     size, width = integer(n, "n", least=1), integer(length, "length", least=2)
-    words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed)
+    words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed, bits=128)
     tokens = Purpose.CANARY_TOKENS.rng(start).integers(words, size=(size, width))
     return Canaries.create("random tokens", tokens, tokens, None, seed=start)
 
@@ -95,7 +95,7 @@ def new_tokens(prefixes: ArrayInput, *, vocabulary: int, seed: int | None = None
     >>> made.x.tolist(), made.y.tolist()
     ([[5, 6, 10], [8, 9, 11]], [[-100, -100, 10], [-100, -100, 11]])
     """
-    words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed)
+    words, start = integer(vocabulary, "vocabulary", least=2), seed_of(seed, bits=128)
     given = numbers(prefixes, "prefixes", least=0, most=words - 1, whole=True)
     tokens = np.array(given, dtype=np.int64)
     if tokens.ndim != 2 or tokens.shape[1] < 2:
