@@ -50,7 +50,6 @@ class Purpose(Enum):
 
     TIES = "audits/ties"
     AUDITED_ORDER = "audits/order"
-    AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
     SPLIT_PARTS = "audits/split-parts"

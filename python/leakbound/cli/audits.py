@@ -259,10 +259,10 @@ def one_run(
         ),
     ] = "0.5",
     design: Annotated[
-        Literal["coins", "random_split", "fixed_size"],
+        Literal["coins", "random_split"],
         typer.Option(
             help="How membership was assigned: by independent coins, or by a random split into "
-            "training and test set, of any shares; fixed_size is its former name."
+            "training and test set, of any shares."
         ),
     ] = "coins",
     split: Annotated[
@@ -331,8 +331,6 @@ def one_run(
     with output.answering():
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
         _check_design(design, split, strata, groups, features, untouched=untouched)
-        if design == "fixed_size":
-            tell("--design fixed_size is deprecated: it is now called random_split")
         compares = _compared(goal, relation, design)
         own = for_replacing(goal) if compares == "add_remove" else goal
         guarantee = guarantee_of(own, family)

@@ -77,7 +77,7 @@ class AuditResult(Result, ScoreAudit):
             return f"kind {self.kind!r} is none of a {type(self).__name__} on {self.claim.name}"
         if self.rejected is not None and not self.is_family:
             return f"rejected is a curve, and {self.claim.name} is no family of curves"
-        flaw = flaw_of_options(self.options, self.confidence) or super()._flaw()
+        flaw = flaw_of_options(self.options) or super()._flaw()
         return flaw or self._flaw_of_check()
 
     def _kinds(self) -> set[Kind]:

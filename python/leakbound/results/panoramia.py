@@ -123,7 +123,7 @@ class PanoramiaResult(Result):
             return f"kind {self.kind!r} is none of a PanoramiaResult, or c_upper of another one"
         if self.reason and self.bound > 0:
             return f"reason says why the bound is 0, and it is {self.bound:g}"
-        return flaw_of_options(self.options, self.confidence) or self._flaw_of_check()
+        return flaw_of_options(self.options) or self._flaw_of_check()
 
     @property
     def conditionals(self) -> tuple[ZeroRunResult, ...]:

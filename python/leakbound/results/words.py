@@ -28,7 +28,6 @@ DELTA = 1e-5
 DESIGNS = {
     "coins": "independent coins for each example",
     "random_split": "a random split",
-    "fixed_size": "a random choice of a fixed number of examples",
 }
 """How membership was assigned."""
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         shift_mu,
     )
     from leakbound.stats.distribution_shift import (
-        bayes_guesses,
         bootstrap_quantile,
         match,
         residual_scores,
@@ -65,7 +64,7 @@ else:
             ),
             "leakbound.stats.composition": "composition_bound shift_delta shift_mu",
             "leakbound.stats.distribution_shift": (
-                "bayes_guesses bootstrap_quantile match residual_scores surviving_guesses "
+                "bootstrap_quantile match residual_scores surviving_guesses "
                 "tamper tamper_probability"
             ),
             "leakbound.stats.f_dp": "fdp_lower_bound fdp_p_value fdp_rejects",
@@ -81,7 +80,6 @@ else:
     )
 
 __all__ = [
-    "bayes_guesses",
     "binomial_tail",
     "bootstrap_quantile",
     "clopper_pearson",

@@ -13,14 +13,13 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import (
-    ApproxBound,
     JsonValue,
     Relaxation,
     Sides,
     TailBound,
     TailOptions,
 )
-from leakbound.audits.policies.reference import REFERENCE, plan_guesses
+from leakbound.audits.policies.reference import REFERENCE
 from leakbound.claims import ApproxDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import (
@@ -281,25 +280,14 @@ def _derived(cuts: CutPolicy) -> type[ApproxPolicy[Any]] | None:
 
 
 def approx_policy(
-    cuts: CutPolicy | None,
-    delta: float,
-    bound: ApproxBound,
-    *,
-    examples: int,
-    sides: Sides,
-    beta: float,
+    cuts: CutPolicy | None, delta: float, *, examples: int, sides: Sides
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
     """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
     Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail
-    has no form under δ > 0, or `bound` does not go with it.
+    has no form under δ > 0.
     """
-    if cuts is None and bound in {"auto", "exact"}:
-        cuts = OutsideIn()
-    elif cuts is None and bound == "coupling":
-        cuts = KLScan()
-    elif cuts is None:
-        cuts, _ = plan_guesses(examples, beta, ApproxDP(delta=delta), sides)
+    cuts = OutsideIn() if cuts is None else cuts
     derived = _derived(cuts)
     if derived is None:
         message = (
@@ -310,16 +298,10 @@ def approx_policy(
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
         message = (
             f'UnionBound(tail="{cuts.tail}") is for pure DP: under delta > 0 the limit of each cut '
-            'is what bound="exact", "steinke" or "coupling" names'
+            "is exact"
         )
         raise IncompatibleOptionsError(message)
-    form = derived.forms[0] if bound == "auto" else bound
-    if form not in derived.forms:
-        message = (
-            f'bound="{bound}" under delta > 0 is for Fixed and UnionBound: {type(cuts).__name__} '
-            f'takes "{derived.forms[0]}"'
-        )
-        raise IncompatibleOptionsError(message)
+    form = derived.forms[0]
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
     return derived.of(cuts, context), {"bound": form}
 

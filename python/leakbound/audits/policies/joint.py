@@ -12,14 +12,13 @@ from typing import Self
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import CountOptions, FdpTest, FloatArray, IntArray, JsonValue, Sides
+from leakbound._base.types import CountOptions, FloatArray, IntArray, JsonValue, Sides
 from leakbound.audits.policies.f_dp import FamilyPolicy
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn
 from leakbound.cuts.base import Best
 from leakbound.cuts.outside_in import chosen_cut, marked
-from leakbound.errors import IncompatibleOptionsError
 
 __all__ = [
     "JointTest",
@@ -227,26 +226,15 @@ class OutsideInFamily(FamilyPolicy):
 
 
 def joint_policy(
-    cuts: OutsideIn, claim: AnyFamily, test: FdpTest, *, examples: int, sides: Sides, beta: float
+    cuts: OutsideIn, claim: AnyFamily, *, examples: int, sides: Sides, beta: float
 ) -> OutsideInFamily:
-    """Return the policy of an audit whose number of guesses labels choose from the outside in.
-
-    Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
-    """
-    _tight_only(cuts, test)
+    """Return the policy of an audit whose number of guesses labels choose from the outside in."""
     cuts.check(examples, "pairs" if sides == "pairs" else "examples")
     return OutsideInFamily(
         base=Fixed(1),
         claim=claim,
         examples=examples,
         sides=sides,
-        test=test,
         cuts=cuts,
         beta=beta,
     )
-
-
-def _tight_only(cuts: OutsideIn, test: FdpTest) -> None:
-    if test != "tight":
-        message = f'cuts={type(cuts).__name__}(…) has no form for test="{test}": take test="tight"'
-        raise IncompatibleOptionsError(message)

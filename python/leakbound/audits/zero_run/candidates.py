@@ -80,7 +80,6 @@ class Candidates:
                 claim=claim,
                 confidence=confidence,
                 sides=self.request.sides,
-                test=self.request.test,
                 seed=self.request.seed,
             ),
         )
@@ -126,9 +125,6 @@ class Candidates:
                 "adversary": adversary,
                 "variant": request.variant,
                 "max_log_odds": request.max_log_odds,
-                "derandomize": request.derandomize,
-                "test": request.test,
-                "design": request.design,
                 "level": level,
                 "seed": request.seed,
                 "claim": encode(claim),

@@ -113,7 +113,7 @@ def choose_level(study: SetStudy) -> ChosenLevel | None:
     labels says how many examples matching keeps.
     """
     claim, audited, level = study.claim, study.found.audited, study.level / 2
-    fits = study.guesses is None and study.test == "tight" and not isinstance(claim, PureDP)
+    fits = study.guesses is None and not isinstance(claim, PureDP)
     if not fits or not study.planned.any():
         return None
     chance = 2 * expit(-np.abs(study.planned))
