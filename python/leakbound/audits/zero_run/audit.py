@@ -4,17 +4,27 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, Unpack, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from leakbound._base.types import ArrayInput, HasMember
+from leakbound._base.streams import seed_of
+from leakbound._base.types import (
+    Adversary,
+    ArrayInput,
+    CorrectionChoice,
+    HasMember,
+    SidesChoice,
+    Uncertainty,
+    ZeroRunVariant,
+)
 from leakbound.audits.zero_run.by_shift import ShiftAudit
 from leakbound.audits.zero_run.candidates import Candidates
 from leakbound.audits.zero_run.cross_fitting import FoldsAudit
 from leakbound.audits.zero_run.over_set import Learning, SetAudit
-from leakbound.audits.zero_run.request import ZeroRunOptions, ZeroRunRequest, with_fields_of
+from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.claims import Claim, GaussianDP
+from leakbound.cuts import CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results.zero_run import ZeroRunResult
@@ -28,14 +38,25 @@ Propensities: TypeAlias = (
 _GAUSSIAN_DP = GaussianDP()
 
 
-@with_fields_of(ZeroRunRequest)
 def audit_zero_run(
     scores: Scores,
     member: ArrayInput | HasMember,
     propensity: Propensities,
     *,
     claim: Claim = _GAUSSIAN_DP,
-    **options: Unpack[ZeroRunOptions],
+    correction: CorrectionChoice = "conditional",
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: SidesChoice = "both",
+    adversary: Adversary | None = None,
+    variant: ZeroRunVariant = "directional",
+    uncertainty: Uncertainty | None = None,
+    features: ArrayInput | None = None,
+    max_log_odds: float | None = None,
+    falsify: bool = True,
+    release_refuted: bool = False,
+    ids: ArrayInput | None = None,
+    seed: int | None = None,
 ) -> ZeroRunResult:
     """Bound the privacy loss of a model from below, from given members and non-members.
 
@@ -157,7 +178,22 @@ def audit_zero_run(
     >>> result.bound, result.naive > 0.5
     (0.0, True)
     """
-    request = ZeroRunRequest(claim=claim, **options)  # type: ignore[arg-type]  # settles the seed
+    request = ZeroRunRequest(
+        claim=claim,
+        correction=correction,
+        confidence=confidence,
+        cuts=cuts,
+        sides=sides,
+        adversary=adversary,
+        variant=variant,
+        uncertainty=uncertainty,
+        features=features,
+        max_log_odds=max_log_odds,
+        falsify=falsify,
+        release_refuted=release_refuted,
+        ids=ids,
+        seed=seed_of(seed),
+    )
     candidates = Candidates.read(scores, member, request)
     audit: Callable[[Claim, float], ZeroRunResult]
     if _by_set(propensity, request):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, TypedDict, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any
 
-from leakbound._base.streams import seed_of
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
@@ -21,28 +18,7 @@ from leakbound.claims import CLAIMS, Claim, GaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ZeroRunOptions", "ZeroRunRequest", "with_fields_of"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ZeroRunOptions(TypedDict, total=False):
-    """What `audit_zero_run` takes beside scores, membership, propensities and claim."""
-
-    correction: CorrectionChoice
-    confidence: float
-    cuts: CutPolicy | None
-    sides: SidesChoice
-    adversary: Adversary | None
-    variant: ZeroRunVariant
-    uncertainty: Uncertainty | None
-    features: ArrayInput | None
-    max_log_odds: float | None
-    falsify: bool
-    release_refuted: bool
-    ids: ArrayInput | None
-    seed: int | None
-
+__all__ = ["ZeroRunRequest"]
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
@@ -55,8 +31,9 @@ _FLAGS = ("falsify", "release_refuted")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ZeroRunRequest:
-    """The claim and the options of `ZeroRunOptions`, checked, with their defaults."""
+    """The options of `audit_zero_run`, checked."""
 
+    seed: int
     claim: Claim = GaussianDP()  # noqa: RUF009 (frozen)
     correction: CorrectionChoice = "conditional"
     confidence: float = 0.95
@@ -70,7 +47,6 @@ class ZeroRunRequest:
     falsify: bool = True
     release_refuted: bool = False
     ids: ArrayInput | None = None
-    seed: int = cast("int", None)  # settled below
 
     def __post_init__(self) -> None:
         instance(self.claim, "claim", CLAIMS)
@@ -84,7 +60,6 @@ class ZeroRunRequest:
             if getattr(self, name) is not None:
                 choice(getattr(self, name), name, allowed)
         complement(self.confidence)
-        object.__setattr__(self, "seed", seed_of(self.seed))
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
             object.__setattr__(self, "max_log_odds", limit)
@@ -94,22 +69,3 @@ class ZeroRunRequest:
                 "advance"
             )
             raise IncompatibleOptionsError(message)
-
-
-def with_fields_of(request: type) -> Callable[[F], F]:
-    """Write the fields of a dataclass in place of **options into a function's signature."""
-    own = [
-        inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type
-        )
-        for one in fields(request)
-        if one.name != "claim"
-    ]
-
-    def signed(function: F) -> F:
-        signature = inspect.signature(function)
-        given = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        function.__signature__ = signature.replace(parameters=[*given, *own])  # type: ignore[attr-defined]
-        return function
-
-    return signed
