@@ -15,6 +15,7 @@ log_odds = rng.normal(scale=1.5, size=3_000)
 member = rng.random(3_000) < 1 / (1 + np.exp(-log_odds))
 scores = log_odds + rng.normal(size=3_000)  # of the features alone: nothing leaks
 
-result = lb.audit_zero_run(scores, member, 1 / (1 + np.exp(-log_odds)), claim=lb.PureDP())
+propensity = 1 / (1 + np.exp(-log_odds))
+result = lb.audit_zero_run(scores, member, propensity, claim=lb.PureDP(), seed=0)
 print(result.headline())
 _ = result.plot("shift")

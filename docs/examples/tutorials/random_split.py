@@ -64,7 +64,7 @@ except lb.LeakboundError as error:
 
 # %%
 
-result = lb.audit_one_run(probability, member, design="random_split")
+result = lb.audit_one_run(probability, member, design="random_split", seed=0)
 print(result.headline())
 
 # %%

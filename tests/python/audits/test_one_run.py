@@ -314,30 +314,6 @@ def test_a_request_has_the_options_of_the_audit_and_their_defaults() -> None:
     options = inspect.signature(lb.audit_one_run).parameters
     asked = {one.name: one.default for one in fields(OneRunRequest) if one.init}
     assert list(asked) == [name for name in options if name not in {"scores", "member"}]
-    assert [name for name in asked if asked[name] is MISSING] == ["claim", "confidence"]
-    for name in asked.keys() - {"claim", "confidence"}:
+    assert [name for name in asked if asked[name] is MISSING] == ["claim", "confidence", "seed"]
+    for name in asked.keys() - {"claim", "confidence", "seed"}:
         assert asked[name] == options[name].default, name
-
-
-def test_one_seed_is_as_good_as_another_where_members_are_stored_first() -> None:
-    """Ties are broken at random given coins and scores: not by place, which tells members here.
-
-    With one permutation for all games of this seed 52 of the 200 were refuted, at a nominal 10 %.
-    More than 36 have a probability below 2e-4 (binomial).
-    """
-    false = 0
-    for game in range(200):
-        rng = np.random.default_rng(111_000 + game)
-        member = np.sort(rng.random(400) < 0.5)[::-1]
-        scores = rng.integers(0, 2, 400)
-        result = lb.audit_one_run(
-            scores,
-            member,
-            claim=lb.GaussianDP(),
-            cuts=lb.Fixed(100),
-            sides="member",
-            confidence=0.9,
-            seed=34,
-        )
-        false += result.bound > 0
-    assert false <= 36

@@ -192,6 +192,7 @@ def bound(request: OneRunRequest, size: tuple[int, ...], right: tuple[bool, ...]
         member=np.where(np.array(size) == 0, right, first),
         member_scores=np.array(size, dtype=float),
         other_scores=np.zeros(len(size)),
+        seed=0,
     )
     return one_run_proof(request, game, None, LEVEL).bound
 
@@ -213,7 +214,9 @@ def rate(
 
 
 def asked(claim: lb.claims.Claim, cuts: lb.cuts.CutPolicy | None) -> OneRunRequest:
-    return OneRunRequest(claim=claim, confidence=1 - LEVEL, cuts=cuts, design="random_split")
+    return OneRunRequest(
+        claim=claim, confidence=1 - LEVEL, cuts=cuts, design="random_split", seed=0
+    )
 
 
 PURE = [None, lb.UnionBound(), lb.Fixed(2)]

@@ -92,6 +92,7 @@ AUDITS: dict[str, Audit] = {
 }
 
 
+@pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize("name", AUDITS)
 def test_a_result_verifies_from_its_own_options(name: str) -> None:
     audit, given = AUDITS[name]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import leakbound
 from leakbound import InclusionPlan
-from leakbound._base.streams import Purpose, in_pieces, permutation, seed_of
+from leakbound._base.streams import Purpose, in_pieces, permutation
 from leakbound.generators import PCAMixture
 from leakbound.planning import power
 from leakbound.propensity import LogisticPropensity, hold_out

@@ -24,7 +24,6 @@ class OneRunRequest:
 
     claim: Claim
     confidence: float
-    seed: int
     cuts: CutPolicy | None = None
     sides: SidesChoice = "both"
     prior: float | ArrayInput = 0.5
@@ -34,6 +33,7 @@ class OneRunRequest:
     aggregate: Aggregate = "mean"
     features: ArrayInput | None = None
     ids: ArrayInput | None = None
+    seed: int
     level: float = field(init=False)
 
     def __post_init__(self) -> None:
