@@ -20,7 +20,7 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: help demo test test-rust test-python lint docs bench validity dist format dev clean
 help:
 	@echo "make demo      train the digits targets, audit each, write leakbound-out/digits/report.html"
-	@echo "make test      Rust and Python tests, quick validity suite included"
+	@echo "make test      Rust and Python tests, rows of the validity suite included"
 	@echo "make lint      formatting, clippy, rustdoc, ruff, mypy, stubtest"
 	@echo "make docs      the documentation, tutorials executed: leakbound-out/docs/index.html"
 	@echo "make bench     speed as ratios to a peer in the same run"
@@ -62,8 +62,8 @@ validity: $(VENV)/.built
 	PROPTEST_CASES=10000 cargo test --locked --release
 	cargo test --locked --release -- --ignored
 	$(PYTEST) -m validity
-	$(BIN)/leakbound validate --long --workers $(WORKERS) --checkpoint leakbound-out/validity \
-		--table leakbound-out/validity.md
+	PYTHONPATH=tests $(BIN)/python -m validity --long --workers $(WORKERS) \
+		--checkpoint leakbound-out/validity --table leakbound-out/validity.md
 
 # The wheel is linked by zig against an old C library, so that it runs on every Linux since 2014;
 # one wheel serves every CPython from 3.11, which abi3audit holds it to.

@@ -114,8 +114,6 @@ else:
         },
     )
 
-__path__.append(f"{__path__[0]}/_base/former")  # modules that have moved: plan, plots, tradeoff
-
 __all__ = [
     "ApproxDP",
     "Assumption",

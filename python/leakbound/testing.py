@@ -2,7 +2,8 @@
 
 As a plugin of pytest (``pytest_plugins = ["leakbound.testing"]`` in the topmost ``conftest.py``, or
 ``-p leakbound.testing``) it reports tests that are inconclusive as an outcome of their own, which
-fails the run; in JUnit's XML they have the property ``leakbound`` of value ``inconclusive``.
+fails the run, and says at its end why they are; in JUnit's XML they have the property
+``leakbound`` of value ``inconclusive``.
 """
 
 from inspect import Parameter, signature
@@ -75,6 +76,7 @@ def assert_not_refuted(
     >>> result = lb.audit_one_run(np.sin(np.arange(300.0)), member)
     >>> assert_not_refuted(result, epsilon=2.0)
     """
+    __tracebackhide__ = True  # a failure shows the sentence, below the caller's own line
     flag(strict, "strict")
     choice(inconclusive, "inconclusive", Literal["fail", "skip"])
     instance(result, "result", (AuditResult, PanoramiaResult))
@@ -114,6 +116,7 @@ def pytest_runtest_makereport(item: Any, call: Any) -> Any:
         mark = ("leakbound", "inconclusive")
         item.user_properties.append(mark)
         report.user_properties.append(mark)
+        report.longrepr = str(call.excinfo.value)
     return report
 
 
@@ -123,3 +126,9 @@ def pytest_report_teststatus(report: Any) -> Any:
     if report.failed and ("leakbound", "inconclusive") in getattr(report, "user_properties", ()):
         return "inconclusive", "I", ("INCONCLUSIVE", {"yellow": True})
     return None
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say why tests are inconclusive: pytest does so for outcomes of its own only."""
+    for report in terminalreporter.stats.get("inconclusive", ()):
+        terminalreporter.write_line(f"INCONCLUSIVE {report.nodeid}: {report.longrepr}")

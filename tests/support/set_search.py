@@ -46,8 +46,8 @@ class Places:
     @classmethod
     def of(cls, found: ConfidenceSet) -> "Places":
         """Factor the Hessian at the estimate, of all labels."""
-        _, design, chances = found.residuals()
-        weights = chances * (1 - chances)
+        _, design, log_odds = found.residuals()
+        weights = expit(log_odds) * expit(-log_odds)
         hessian = (design * weights[:, None]).T @ design
         factor = np.asarray(np.linalg.cholesky(hessian), dtype=np.float64)
         return cls(found, factor, math.sqrt(found.squared_radius))

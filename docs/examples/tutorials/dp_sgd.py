@@ -52,12 +52,12 @@ def private():
 # One line around the loop. Sampling rate and the number of steps are declared before training, as
 # they are to the accountant; the model's own gradients are what they would have been. In a loop of
 # your own they are ``loader.sample_rate``, of the loader that `make_private` returned, and the
-# number of epochs times ``len(loader)``.
+# number of epochs times ``len(loader)``. With the number of examples the rate is tested too.
 
 
 def watched(model, optimizer, loader):
     with lb.watch_dp_sgd(
-        optimizer, canaries=1_000, sampling_rate=BATCH / len(y), max_steps=STEPS, seed=0
+        optimizer, sampling_rate=BATCH / len(y), max_steps=STEPS, examples=len(y), seed=0
     ) as watch:
         for _ in range(STEPS * BATCH // len(y)):
             for inputs, targets in loader:

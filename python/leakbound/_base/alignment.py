@@ -11,8 +11,6 @@ from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
 from leakbound._base.validation import check_length, check_membership, vector
 from leakbound.errors import ArrayTypeError, DuplicateIdsError, UnmatchedIdsError
 
-__all__ = ["ExampleOrder", "row_names"]
-
 _Kind: TypeAlias = Literal["ids", "index"]
 _KINDS = "biufSUOTMm"
 _LISTED = 3

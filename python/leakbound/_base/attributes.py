@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
-__all__ = ["lazy_attributes"]
-
 
 def lazy_attributes(
     package: str, homes: Mapping[str, str]

@@ -13,8 +13,6 @@ from typing import IO, Any
 from leakbound._base.types import JsonValue
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["canonical_json", "digest", "is_digest", "plain", "sha256"]
-
 _BITS = 128
 """Of the longest integer, which is a seed from the system's entropy."""
 _DEEPEST = 30

@@ -20,8 +20,6 @@ from leakbound._base.files import replacing, write_text
 from leakbound._base.streams import SCHEME
 from leakbound.errors import CheckpointError
 
-__all__ = ["Arrays", "Checkpoints", "digest"]
-
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 _SCHEME = "leakbound checkpoints, scheme 2"

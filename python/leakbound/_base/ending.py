@@ -18,20 +18,6 @@ from leakbound.errors import InternalError, LeakboundError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "BAD_INPUT",
-    "BROKEN_PIPE",
-    "CRASH",
-    "INCONCLUSIVE",
-    "INTERRUPTED",
-    "REFUTED",
-    "ended",
-    "is_refusal",
-    "one_line",
-    "silence",
-    "tell",
-]
-
 REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
 
 _ASKED = "LEAKBOUND_TRACEBACK"

@@ -5,8 +5,6 @@ from contextlib import contextmanager
 
 from leakbound.errors import MissingExtraError
 
-__all__ = ["needs"]
-
 
 @contextmanager
 def needs(extra: str, what: str) -> Iterator[None]:

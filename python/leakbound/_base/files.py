@@ -1,6 +1,5 @@
 """Files and folders that are either the old ones or the new ones, never half of each."""
 
-import ctypes
 import errno
 import os
 import secrets
@@ -9,11 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
-
-__all__ = ["replacing", "replacing_folder", "write_text"]
-
-_HERE, _EXCHANGE = -100, 2
-"""AT_FDCWD and RENAME_EXCHANGE of Linux's renameat2."""
 
 
 @contextmanager
@@ -63,31 +57,20 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _take_place(new: Path, target: Path) -> None:
-    """Give a folder its name; the old one of this name then has the name that the new one had."""
+    """Give a folder its name; the old one of this name steps aside for a moment, and goes."""
     try:
         new.rename(target)  # over nothing, or an empty folder
     except OSError as error:
         if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.EACCES}:
             raise
-        if not _exchanged(new, target):
-            old = target.with_name(f"{new.name}.old")
-            target.rename(old)
-            try:
-                new.rename(target)
-            except OSError:
-                old.rename(target)
-                raise
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchanged(one: Path, other: Path) -> bool:
-    """Swap two names in one step, where the system can."""
-    try:
-        swap = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):  # TypeError: of Windows
-        return False
-    done: int = swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
-    return done == 0
+        old = target.with_name(f"{new.name}.old")
+        target.rename(old)
+        try:
+            new.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,8 +3,6 @@
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-__all__ = ["down", "number", "percent", "share", "up"]
-
 
 def number(value: float) -> str:
     """Format a bound with two decimals, rounded down: what is printed is never above it.

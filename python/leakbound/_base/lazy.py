@@ -5,8 +5,6 @@ from dataclasses import Field, field, fields
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-__all__ = ["IF_ANY", "Lazy", "stored_fields", "unstored"]
-
 T = TypeVar("T")
 
 IF_ANY = {"if_any": True}

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from leakbound._base.types import FloatArray
 
-__all__ = ["expit", "logit"]
-
 
 def expit(log_odds: FloatArray) -> FloatArray:
     """Return 1/(1 + e^-λ) of log-odds λ; 0 and 1 of infinite ones."""

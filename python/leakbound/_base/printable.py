@@ -1,7 +1,5 @@
 """Text of others, so that a terminal prints it and does nothing else."""
 
-__all__ = ["printable"]
-
 _LONGEST = 2000
 """Characters of one line."""
 

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TypeVar
 
-__all__ = ["bar", "track"]
-
 T = TypeVar("T")
 
 _PATIENCE = 1.0

@@ -2,9 +2,8 @@
 
 Every object carries its type; infinities are "inf" and "-inf"; NaN (a value that does not exist)
 is null. A value that is computed when first asked for is stored under its public name. A field that
-`unstored` makes is not part of the stored form: it is empty in what is read back. Words that were
-others in earlier versions are read by the metadata "former" of their field, a dict from old to new.
-A field with the metadata `IF_ANY` is not stored where it has its default.
+`unstored` makes is not part of the stored form: it is empty in what is read back. A field with the
+metadata `IF_ANY` is not stored where it has its default.
 
 The text is read and written by `json`, its content checked by pydantic (`stored_forms`): the parser
 of pydantic keeps the last of two values of one name and reads 1e999 as infinite, and its writer

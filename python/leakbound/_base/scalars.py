@@ -10,18 +10,6 @@ import numpy as np
 
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = [
-    "MOST_EXAMPLES",
-    "MOST_REPLICATES",
-    "choice",
-    "complement",
-    "flag",
-    "instance",
-    "integer",
-    "real",
-    "shown",
-]
-
 T = TypeVar("T")
 
 MOST_EXAMPLES = 10**8

@@ -8,8 +8,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from leakbound._base.types import FloatArray
 
-__all__ = ["Scores"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores:

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     ConfigDict,
     Discriminator,
     FiniteFloat,
@@ -39,28 +38,13 @@ from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import TypeAliasType, TypedDict
 
 from leakbound._base.lazy import Lazy, stored_fields
-from leakbound._base.scalars import shown
 from leakbound.errors import LeakboundError, ResultFormatError
-
-__all__ = ["json_schema", "read"]
 
 T = TypeVar("T")
 
 _MOST_BITS = 128
 """Of an integer, as in what is committed to."""
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
-_NEEDED = {
-    "bool_type": "of type bool",
-    "dict_type": "of type dict",
-    "finite_number": "a finite number",
-    "float_type": "a number",
-    "int_type": "of type int",
-    "list_type": "of type list",
-    "model_attributes_type": "of type dict",
-    "string_type": "of type str",
-    "string_unicode": "text that UTF-8 can hold",
-}
-"""What must stand where pydantic found something else, by the name of its error."""
 
 
 def _infinite_or(data: Any, finite: Callable[[Any], float]) -> float:
@@ -84,7 +68,9 @@ def read(kind: type[T], data: Any) -> T:
     try:
         return cast("T", _adapter(cast("Any", kind)).validate_python(data))
     except ValidationError as error:
-        message = _explained(error, kind.__name__, data)
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, [kind.__name__, *first["loc"]]))
+        message = f"{place}: {first['msg']}"
     except UnicodeEncodeError:  # of a name, where pydantic looks for it
         message = f"{kind.__name__} has names or text that UTF-8 cannot hold"
     raise ResultFormatError(message)
@@ -126,9 +112,7 @@ def _object(kind: Any) -> Any:
     hints = get_type_hints(kind)
     content: dict[str, Any] = {"type": Literal[kind.__name__]}
     for one in stored_fields(kind):
-        former = BeforeValidator(partial(_today, one.metadata.get("former", {})))
         form = _form(hints[one.name])
-        form = Annotated[form, former] if one.metadata else form
         content[one.name.lstrip("_")] = NotRequired[form] if "if_any" in one.metadata else form
     make: Any = TypedDict
     fields = make(kind.__name__, content)
@@ -163,10 +147,6 @@ def _form(hint: Any) -> Any:
         form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
         return form | None if NoneType in inner else form
     return hint  # bool, str, one of a few words, or anything at all
-
-
-def _today(former: dict[str, str], data: Any) -> Any:
-    return former.get(data, data) if isinstance(data, str) else data
 
 
 def _of_few_bits(value: int) -> int:
@@ -207,37 +187,3 @@ class _Forgotten:
     def __call__(self, *_: object, **__: object) -> Any:
         message = f"the function {self.__qualname__} was not stored, only its name: make it anew"
         raise ResultFormatError(message)
-
-
-def _explained(error: ValidationError, name: str, data: Any) -> str:
-    """Say what is wrong with the first field that is, or which are missing or unknown there."""
-    errors = error.errors(include_url=False)
-    kind, steps, given = errors[0]["type"], errors[0]["loc"], errors[0]["input"]
-    context, where = errors[0].get("ctx", {}), _place(name, data, steps)
-    if kind in {"missing", "extra_forbidden"}:
-        alike = [one["loc"] for one in errors if one["type"] == kind]
-        listed = ", ".join(str(loc[-1]) for loc in alike if loc[:-1] == steps[:-1])
-        has = "lacks" if kind == "missing" else "has unknown fields:"
-        return f"{_place(name, data, steps[:-1])} {has} {listed}"
-    if kind == "value_error":
-        return f"{where} cannot be: {context['error']}"
-    if kind == "union_tag_not_found":
-        return f"{where} lacks type"
-    if kind == "union_tag_invalid":
-        where, given, kind = f"{where}.type", context["tag"], "literal_error"
-    expected = context.get("expected", context.get("expected_tags", ""))
-    needed = expected.replace(", ", " or ") or _NEEDED.get(kind, errors[0]["msg"])
-    if kind == "float_type" and type(given) is int:
-        needed += " that a double holds"
-    return f"{where} must be {needed}, got {shown(given)}"
-
-
-def _place(name: str, data: Any, steps: Iterable[int | str]) -> str:
-    """Return the path of a field; pydantic's has a step for each type chosen from several."""
-    for step in steps:
-        if isinstance(data, dict) and step == data.get("type"):
-            continue
-        name += f"[{step}]" if isinstance(step, int) else f".{step}"
-        known = step in data if isinstance(data, dict) else isinstance(data, list)
-        data = data[step] if known else None
-    return name

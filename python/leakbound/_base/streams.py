@@ -22,8 +22,6 @@ from leakbound._base.scalars import integer
 from leakbound._base.types import BoolArray, IntArray
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["SCHEME", "Purpose", "in_pieces", "permutation", "seed_of"]
-
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
 
@@ -108,8 +106,6 @@ class Purpose(Enum):
     PRINCIPAL_COMPONENTS = "generators/principal-components"
     MIXTURE_FIT = "generators/mixture-fit"
     MIXTURE_SAMPLES = "generators/mixture-samples"
-    DENOISER = "generators/denoiser"
-    DIFFUSION_SAMPLES = "generators/diffusion-samples"
     FOLDER_SAMPLES = "generators/folder-samples"
     LABELS = "generators/labels"
     FILTER_LESSON = "generators/filter-lesson"
@@ -158,25 +154,7 @@ class Purpose(Enum):
     TEST_SETS = "reproduce/test-sets"
     LOSS_TARGET = "reproduce/loss-target"
 
-    SIGNED_GUESSES = "validity/signed-guesses"
-    SURENESS = "validity/sureness"
-    PRIOR_GAME = "validity/prior"
-    NUISANCE = "validity/nuisance"
-    ASYMMETRIC = "validity/asymmetric"
-    GIVEN_AWAY = "validity/given-away"
-    LAPLACE_GAME = "validity/laplace"
     USER_GAME = "validity/user"
-    TWO_RANKINGS = "validity/two-rankings"
-    SHIFTED_GAME = "validity/shifted"
-    SORTED_GAME = "validity/sorted"
-    KNOWING_ATTACKER = "validity/knowing-attacker"
-    COARSE_REPORTS = "validity/coarse-reports"
-    COARSE_PAIRS = "validity/coarse-pairs"
-    SPLIT_GAME = "validity/split"
-    WRONG_DESIGNS = "validity/wrong-designs"
-    TIES_BY_LABEL = "validity/ties-by-label"
-    HALF_OF_SIX = "validity/half-of-six"
-    SYNTHETIC_GAME = "validity/synthetic"
 
     def rng(self, seed: int, *further: int) -> np.random.Generator:
         """Return the generator of a seed and further numbers."""

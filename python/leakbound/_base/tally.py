@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
 
-__all__ = ["TALLY_BITS", "Tally", "check_bits", "counted_batches", "is_tally"]
-
 TALLY_BITS = 20
 """Bits of a key where nothing else is said."""
 _FEWEST, _MOST = 8, 32

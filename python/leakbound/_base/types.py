@@ -1,42 +1,10 @@
 """Names of the types that public functions take and return."""
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
+from collections.abc import Sequence
+from typing import Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "Adversary",
-    "Aggregate",
-    "ArrayInput",
-    "BoolArray",
-    "Correction",
-    "CorrectionChoice",
-    "CountOptions",
-    "Design",
-    "FdpTest",
-    "FloatArray",
-    "HasMember",
-    "IntArray",
-    "JsonValue",
-    "Kind",
-    "Order",
-    "PathName",
-    "PathOrder",
-    "Relation",
-    "Relaxation",
-    "Sides",
-    "SidesChoice",
-    "Status",
-    "Tail",
-    "TailBound",
-    "TailOptions",
-    "TamperVariant",
-    "Uncertainty",
-    "Unit",
-    "Verdict",
-    "ZeroRunVariant",
-]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -50,18 +18,7 @@ class _Readable(Protocol):
     def __array__(self) -> NDArray[np.generic]: ...
 
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
-else:
-
-    @runtime_checkable
-    class ArrayInput(Protocol):
-        """Anything that NumPy reads, under the short name that `help` shows in signatures."""
-
-    ArrayInput.__module__, ArrayInput.__qualname__ = "numpy.typing", "ArrayLike"
-    ArrayInput.__name__ = "ArrayLike"
+ArrayInput: TypeAlias = ArrayLike | _Readable | Sequence[object]
 
 
 @runtime_checkable

@@ -18,12 +18,11 @@ from leakbound._base.scores import Scores
 from leakbound.attacks.gradients import gradient_dot
 from leakbound.attacks.outputs import score
 from leakbound.attacks.references import offline_lira, rmia
-from leakbound.attacks.thresholds import loss_threshold, margin_threshold
+from leakbound.attacks.thresholds import margin_threshold
 
 __all__ = [
     "Scores",
     "gradient_dot",
-    "loss_threshold",
     "margin_threshold",
     "offline_lira",
     "rmia",

@@ -8,8 +8,6 @@ from leakbound._base.validation import numbers
 from leakbound.attacks.inputs import as_scores, finite_table
 from leakbound.errors import LengthMismatchError, ShapeError
 
-__all__ = ["gradient_dot"]
-
 
 def gradient_dot(
     steps: ArrayInput, gradients: ArrayInput, *, ids: ArrayInput | None = None

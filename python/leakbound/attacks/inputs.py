@@ -7,8 +7,6 @@ from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import check_ids, check_length, check_scores, numbers, vector
 from leakbound.errors import LengthMismatchError, OptionError, ShapeError
 
-__all__ = ["as_scores", "finite_table", "outside", "table"]
-
 
 def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
     """Return values with their ids and the name of the attack."""

@@ -9,10 +9,8 @@ from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound._base.validation import check_length, choice, numbers
 from leakbound.attacks.inputs import as_scores
-from leakbound.attacks.thresholds import loss_threshold, margin_threshold
+from leakbound.attacks.thresholds import margin_threshold
 from leakbound.errors import OptionTypeError, ShapeError, TargetError
-
-__all__ = ["Answers", "score"]
 
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
 """What is measured on the answers of a classifier."""
@@ -106,12 +104,8 @@ def score(
         logs: FloatArray = np.log(chances)
     if signal == "cross_entropy":
         mine = np.take_along_axis(logs, own[:, np.newaxis], axis=1)[:, 0]
-        return Scores(loss_threshold(-mine, ids=ids).values, _ids(ids, own), signal)
-    return Scores(margin_threshold(logs, own, ids=ids).values, _ids(ids, own), signal)
-
-
-def _ids(ids: ArrayInput | None, own: IntArray) -> Any:
-    return np.arange(own.size) if ids is None else np.asarray(ids)
+        return as_scores(mine, ids, signal)
+    return as_scores(margin_threshold(logs, own).values, ids, signal)
 
 
 def _probabilities(answer: Any) -> FloatArray:

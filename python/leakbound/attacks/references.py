@@ -10,8 +10,6 @@ from leakbound._base.validation import check_scores, choice, real
 from leakbound.attacks.inputs import as_scores, finite_table, outside, table
 from leakbound.errors import OptionError
 
-__all__ = ["Variance", "offline_lira", "rmia"]
-
 Variance: TypeAlias = Literal["shared", "example"]
 
 

@@ -1,51 +1,12 @@
-"""Attacks that need the audited model alone."""
+"""The attack that needs the audited model alone."""
 
 import numpy as np
 
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import check_length, check_scores, numbers
+from leakbound._base.validation import check_length, numbers
 from leakbound.attacks.inputs import as_scores, table
 from leakbound.errors import ShapeError
-
-__all__ = ["loss_threshold", "margin_threshold"]
-
-
-def loss_threshold(losses: ArrayInput, *, ids: ArrayInput | None = None) -> Scores:
-    r"""Score examples by minus their loss: :math:`-\ell(\theta,x)`.
-
-    Members are fitted better. The threshold itself is the audit's: it looks at every one.
-
-    Parameters
-    ----------
-    losses : array-like, shape (m,)
-        Loss of each example under the audited model, any unit, not NaN.
-    ids : array-like of shape (m,), optional
-        A different number or string for each example; by default 0, 1, …, m - 1.
-
-    Returns
-    -------
-    Scores
-        Minus the losses.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, NaNScoresError
-        If losses are not one number for each example.
-    LengthMismatchError, DuplicateIdsError
-        If there is not one id for each example, or one occurs twice.
-
-    References
-    ----------
-    S. Yeom, I. Giacomelli, M. Fredrikson, S. Jha, "Privacy Risk in Machine Learning: Analyzing the
-    Connection to Overfitting", 2018, arXiv:1709.01604.
-
-    Examples
-    --------
-    >>> loss_threshold([0.5, 2.0]).values.tolist()
-    [-0.5, -2.0]
-    """
-    return as_scores(-check_scores(losses, "losses"), ids, "loss_threshold")
 
 
 def margin_threshold(

@@ -215,7 +215,7 @@ def audit_synthetic(
             features=tables.points[tables.place][order] if challenged else None,
             seed=seed,
         ),
-        _WORDS,
+        replace(_WORDS, columns=tables.sources),
     )
     metrics = similarity(tables, audited.member)
     result = replace(

@@ -9,8 +9,6 @@ from typing import ClassVar
 from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
 from leakbound._base.validation import choice, flag, integer, real
 
-__all__ = ["Guarantee", "Observation", "counts_of", "unexplained"]
-
 _SMALLEST = 1e-300
 """The smallest level of a Clopper-Pearson limit."""
 
@@ -69,34 +67,11 @@ class Guarantee(ABC):
         return self
 
     def strength(self, bound: float) -> float:
-        """Return a bound as a number that is larger the more is proved.
-
-        Parameters
-        ----------
-        bound : float
-            A value of the parameter.
-
-        Returns
-        -------
-        float
-            The bound, or its inverse where smaller parameters are the less private; 0 for
-            `nothing`.
-        """
+        """Return a bound as a number that is larger the more is proved."""
         return bound if self.order == "increasing" else 1 / bound
 
     def at_strength(self, strength: float) -> float:
-        """Return the value of the parameter that has a strength.
-
-        Parameters
-        ----------
-        strength : float
-            At least 0; 0 stands for nothing.
-
-        Returns
-        -------
-        float
-            The parameter.
-        """
+        """Return the value of the parameter that has a strength."""
         if not strength:
             return self.nothing
         return strength if self.order == "increasing" else 1 / strength

@@ -12,8 +12,6 @@ from leakbound._base.types import FloatArray, Relation, Sides
 from leakbound.claims.tradeoff import TradeOff, convex_hull
 from leakbound.errors import MissingExtraError
 
-__all__ = ["attained", "privacy_loss", "subsampled_gaussian"]
-
 _STEP = 1e-3
 """Losses are rounded up to multiples of this, so that their mean is kept: connect the dots."""
 _POINTS = 1000

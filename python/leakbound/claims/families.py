@@ -15,19 +15,6 @@ from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = [
-    "CLAIMS",
-    "FAMILIES",
-    "AnyFamily",
-    "Claim",
-    "FamilyClaim",
-    "GaussianDP",
-    "LaplaceDP",
-    "SubsampledGaussianDP",
-    "TradeOffFamily",
-    "checked_rate",
-]
-
 _DOUBLINGS = 10
 """The walk through a bracket begins with steps of its length halved so often."""
 _MOST_STEPS = 10**6

@@ -7,12 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.names_only import names_only
 from leakbound._base.types import Order
 from leakbound._base.validation import integer, real
 from leakbound.claims.base import Guarantee, Observation
-
-__all__ = ["ApproxDP", "PureDP"]
 
 _MOST = 2**32 - 1
 """The core counts the guesses of a tail bound in 32 bits."""
@@ -72,7 +69,6 @@ class PureDP(Guarantee):
         return max(0.0, math.log(p) - math.log1p(-p)) if p > 0 else 0.0
 
 
-@names_only("delta")
 @dataclass(frozen=True, kw_only=True)
 class ApproxDP(Guarantee):
     """(ε, δ)-differential privacy at one δ, the probability that odds change by more than e^ε.

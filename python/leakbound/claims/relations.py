@@ -4,8 +4,6 @@ import math
 
 from leakbound._base.validation import real
 
-__all__ = ["replacing"]
-
 
 def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:
     """Return the guarantee for replacing one example that follows from one for adding it.

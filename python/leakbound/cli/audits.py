@@ -78,8 +78,8 @@ ONE_RUN = (
     "[bold]member[/] (0/1, -1/1 or false/true) and optionally [bold]id[/].\n\n"
     "With --design random_split the training set is a random part of the examples, such as that of "
     "train_test_split: scores of both parts, and the bound is on replacing one example.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
-    "70 a crash.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
+    "or in doubt, 70 a crash.[/]"
 )
 PANORAMIA = (
     "Audit a trained model against generated points: estimate ε without retraining.\n\n"
@@ -91,9 +91,9 @@ PANORAMIA = (
     "where c tells how far the generator is from the data. With --features a Zero-Run audit of the "
     "same examples stands beside it: a lower bound if the probability that an example is real is "
     "what a model learnt from features and baseline says.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
-    "70 a crash. Only a joint claim can be refuted, or one with real non-members or an upper limit "
-    "on c.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
+    "or in doubt, 70 a crash. Only a joint claim can be refuted, or one with real non-members or "
+    "an upper limit on c.[/]"
 )
 
 File = Annotated[
@@ -170,9 +170,7 @@ Decimal = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        help="Seed of what the audit draws, if it is to be repeated; a new one if none is given, "
-        "which result.json records.",
-        min=0,
+        help="Seed of what the audit draws; by default a new one, which the result records.", min=0
     ),
 ]
 Out = Annotated[
@@ -188,13 +186,13 @@ Json = Annotated[
         "--json", metavar="", help="Print the result as JSON to stdout, and nothing else there."
     ),
 ]
-Strict = Annotated[
+Lenient = Annotated[
     bool,
     typer.Option(
-        "--strict",
+        "--lenient",
         metavar="",
-        help="Exit with 3, unless with 1, if there is a warning or the data contradict an "
-        "assumption.",
+        help="Let a claim pass (0) in spite of warnings and contradicted assumptions, which "
+        "otherwise end in 3.",
     ),
 ]
 Bundle = Annotated[
@@ -308,7 +306,7 @@ def one_run(
     seed: Seed = None,
     out: Out = None,
     json: Json = False,
-    strict: Strict = False,
+    lenient: Lenient = False,
     bundle: Bundle = None,
     opening: Annotated[
         Path | None,
@@ -352,7 +350,7 @@ def one_run(
                     prior=chance,
                     seed=seed,
                 )
-            conclude(result, files[0], goal, out, json=json, strict=strict, relation=compares)
+            conclude(result, files[0], goal, out, json=json, lenient=lenient, relation=compares)
             return
         (file,) = files
         opened, coins = _coins_of(opening, plan)
@@ -390,7 +388,7 @@ def one_run(
         inputs |= {"prior": chances} if isinstance(chances, np.ndarray) else {}
         members = {"plan": given if opened is None else None, "opening": opened}
         kept = Kept(bundle, {"scores": scores, **members, **inputs})
-        conclude(result, file, goal, out, json=json, strict=strict, relation=compares, kept=kept)
+        conclude(result, file, goal, out, json=json, lenient=lenient, relation=compares, kept=kept)
 
 
 def _check_counted(
@@ -505,7 +503,7 @@ def conclude(
     out: Path | None,
     *,
     json: bool,
-    strict: bool,
+    lenient: bool,
     relation: Relation | None = None,
     kept: Kept | None = None,
 ) -> None:
@@ -520,7 +518,7 @@ def conclude(
     if kept is not None:
         kept.write(result)
     _deliver(result, file, epsilon, out, json=json)
-    output.end(result, strict=strict)
+    output.end(result, lenient=lenient)
 
 
 def _drawn(result: AuditResult, goal: Mapping[str, float]) -> float | None:
@@ -595,7 +593,7 @@ def panoramia(
     seed: Seed = None,
     out: Out = None,
     json: Json = False,
-    strict: Strict = False,
+    lenient: Lenient = False,
     bundle: Bundle = None,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
@@ -637,7 +635,7 @@ def panoramia(
         inputs = {"ids": table.ids} | ({"features": np.column_stack(known)} if known else {})
         Kept(bundle, {"scores": both, "plan": table.member, **inputs}).write(result)
         _deliver(result, file, goal.get("eps"), out, json=json)
-        output.end(result, strict=strict)
+        output.end(result, lenient=lenient)
 
 
 def table_of(

@@ -9,7 +9,7 @@ import typer
 
 from leakbound._base.ending import tell
 from leakbound.cli import output
-from leakbound.cli.audits import Json, Strict  # noqa: TC001 (typer reads the annotation)
+from leakbound.cli.audits import Json, Lenient  # noqa: TC001 (typer reads the annotation)
 from leakbound.cli.tables import read_columns, whole
 from leakbound.evidence import judge_challenge, new_challenge, opened_challenge
 from leakbound.planning import read_protocol
@@ -24,7 +24,7 @@ JUDGE = (
     "The file of scores has the columns [bold]id[/], a canary's place in the file from 0, and "
     "those of the protocol's attacks. Writes DIR/bundle, which anybody can verify.\n\n"
     "[dim]Exit code: 0 claim not refuted or none agreed on, 1 refuted, 2 bad input, 3 out of "
-    "reach, 70 a crash.[/]"
+    "reach or in doubt, 70 a crash.[/]"
 )
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def judge(
         typer.Option("--model-sha256", metavar="HEX", help="Digest of the model, if published."),
     ] = None,
     json: Json = False,
-    strict: Strict = False,
+    lenient: Lenient = False,
 ) -> None:
     """Judge a challenge."""
     with output.answering():
@@ -83,4 +83,4 @@ def judge(
             typer.echo(result.to_json())
         else:
             output.show(result)
-        output.end(result, strict=strict)
+        output.end(result, lenient=lenient)

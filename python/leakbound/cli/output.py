@@ -88,15 +88,17 @@ def waiting(what: str) -> Iterator[None]:
         status.stop()
 
 
-def end(result: Result, *, strict: bool) -> None:
+def end(result: Result, *, lenient: bool) -> None:
     """Leave with 0, 1 or 3: the checked claim is not refuted (or there is none), is, or may be.
 
-    If strict, a warning or a contradicted assumption leaves nothing that is not refuted.
+    Unless lenient, what there are warnings about, or assumptions that the data contradict, is not
+    said to be not refuted: scores that are inverted refute nothing, whatever the model leaks.
     """
     code = 0 if result.checked is None else _CODES[result.checked.verdict]
-    doubts = [f"contradicted: {one.name}" for one in result.contradicted()] + [*result.warnings]
-    if strict and doubts and code == 0:
-        tell(f"leakbound: --strict: {'; '.join(doubts)}")
+    doubts = [f"contradicted: {one.name}" for one in result.contradicted()]
+    doubts += [in_its_words(text) for text in result.warnings]
+    if doubts and not lenient and result.checked is not None and code == 0:
+        tell(f"leakbound: in doubt (--lenient lets the claim pass): {'; '.join(doubts)}")
         code = INCONCLUSIVE
     raise typer.Exit(code)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -12,14 +13,14 @@ from leakbound._base.ending import INCONCLUSIVE
 from leakbound._base.formatting import number, percent
 from leakbound._base.scalars import real
 from leakbound.cli import output
-from leakbound.cli.options import parse_cuts
+from leakbound.cli.options import guarantee_of, parse_claim, parse_cuts
 from leakbound.cli.wording import in_its_words
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.planning.comparison import FAMILY, FIXED
 from leakbound.planning.forecast import units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.table import Table
 
@@ -31,16 +32,22 @@ app = typer.Typer()
 
 _SHORT = {FAMILY: "within the family", FIXED: "fits the assumed truth"}
 """What choices cost, where a table has a column for it."""
+_PERFECT = 50.0
+"""ε of randomised response that is right in every guess, as far as a double can tell."""
+_WEAKER = (4.0, 3.0, 2.0)
+"""What weaker attacks find, in units of the target: the weakest finds what targets default to."""
 
 PLAN = (
     "Plan an audit: what it will prove, or how many canaries it takes.\n\n"
-    "With [bold]-m[/] it simulates audits of so many canaries, at a truth that you assume. "
-    "Without, it looks for the number of canaries that reaches [bold]--target[/]. Either way it "
-    "compares cuts, and claims from which the target follows, and says which to use and what that "
-    "costs. No scores and no labels are needed.\n\n"
+    "With [bold]-m[/] it simulates audits of so many canaries, without it looks for the number of "
+    "canaries that reaches [bold]--target[/], or refutes [bold]--claim[/]: at a truth that you "
+    "assume, or for a perfect attack and three weaker ones. Either way it compares cuts, and "
+    "claims from which the target follows, and says which to use and what that costs. No scores "
+    "and no labels are needed.\n\n"
     "[dim]Exit code: 0 something reaches the target, 2 bad input, 3 nothing does, 70 a crash.[/]"
     "\n\n"
-    "[dim]leakbound plan --truth 3 --target 2[/]\n"
+    "[dim]leakbound plan --target 2[/]\n"
+    "[dim]leakbound plan --truth 3 --claim eps=2,delta=1e-5[/]\n"
     "[dim]leakbound plan --truth 3 -m 500[/]"
 )
 
@@ -49,26 +56,37 @@ PLAN = (
 def plan(
     *,
     truth: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="X",
-            help="What is true: ε, or μ for --claim gdp. With --delta the Gaussian mechanism with "
-            "this ε at δ.",
+            help="What is true: ε, or μ of Gaussian DP. With a δ, the Gaussian mechanism with this "
+            "ε at δ. If none, a perfect attack and three weaker ones are planned for.",
         ),
-    ],
+    ] = None,
     m: Annotated[
         int | None, typer.Option("--examples", "-m", metavar="M", help="Canaries of the audit.")
     ] = None,
     target: Annotated[
         float | None, typer.Option(metavar="B", help="The bound to reach; half the truth if none.")
     ] = None,
-    claim: Annotated[Literal["dp", "gdp"], typer.Option(help="(ε, δ)-DP, or Gaussian DP.")] = "dp",
-    delta: Annotated[
-        float, typer.Option(metavar="D", help="δ of the claim; 0 is pure DP.", min=0.0)
-    ] = 0.0,
+    claim: Annotated[
+        str,
+        typer.Option(
+            metavar="eps=E",
+            help="The guarantee to refute, in place of a target, as for one-run: eps=E, "
+            "eps=E,delta=D or mu=M.",
+        ),
+    ] = "",
+    family: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What the target is a bound of, if there is no claim: pure, approx:D or gaussian.",
+        ),
+    ] = "",
     fraction: Annotated[
         float,
-        typer.Option(metavar="F", help="Share of the canaries that leak, for pure DP."),
+        typer.Option(metavar="F", help="Share of the canaries that leak, for pure DP at a truth."),
     ] = 1.0,
     probability: Annotated[
         float, typer.Option(metavar="P", help="How sure the audit should be to reach the target.")
@@ -88,7 +106,7 @@ def plan(
         Literal["coins", "random_split"],
         typer.Option(
             help="Coins for each canary, or a random split: then numbers are of pairs, as many as "
-            "the smaller part has examples, and truth and bound are of replacing one."
+            "the smaller part has examples, and truth, claim and bound are of replacing one."
         ),
     ] = "coins",
     simulations: Annotated[
@@ -107,28 +125,36 @@ def plan(
 ) -> None:
     """Plan an audit."""
     with output.answering():
-        truth = real(truth, "--truth", above=0)
+        truth = None if truth is None else real(truth, "--truth", above=0)
         guessed = _guessed(design, sides)
-        audited = _claim(claim, delta)
+        audited, goal = _claimed(claim, family, target, truth)
+        policy, attacks = parse_cuts(cuts), _attacks(truth, goal, audited, fraction)
         with output.waiting(f"Simulating {simulations:,} audits of each choice"):
-            found = planning.compare(
-                truth / 2 if target is None else target,
-                _assumed(truth, audited, fraction),
-                m=m,
-                probability=probability,
-                claim=audited,
-                confidence=confidence,
-                cuts=parse_cuts(cuts),
-                sides=guessed,
-                simulations=simulations,
-                most=most,
-                seed=seed,
-            )
+            found = {
+                words: planning.compare(
+                    goal,
+                    assumed,
+                    m=m,
+                    probability=probability,
+                    claim=audited,
+                    confidence=confidence,
+                    cuts=policy,
+                    sides=guessed,
+                    simulations=simulations,
+                    most=most,
+                    seed=seed,
+                )
+                for words, assumed in attacks.items()
+            }
+        first, *others = found.values()
         if json:
-            typer.echo(found.to_json())
+            listed = ", ".join(one.to_json() for one in found.values())
+            typer.echo(f"[{listed}]" if others else listed)
+        elif others:
+            _show_attacks(found, guessed, m)
         else:
-            _show(found, guessed, m)
-        raise typer.Exit(0 if found.best else INCONCLUSIVE)
+            _show(first, guessed, m)
+        raise typer.Exit(0 if first.best else INCONCLUSIVE)
 
 
 def _guessed(design: str, sides: SidesChoice) -> Sides:
@@ -141,19 +167,67 @@ def _guessed(design: str, sides: SidesChoice) -> Sides:
     return "pairs"
 
 
-def _claim(name: str, delta: float) -> PlannedClaim:
-    if name == "gdp":
-        return GaussianDP(delta=delta)
-    return ApproxDP(delta=delta) if delta else PureDP()
-
-
-def _assumed(truth: float, claim: PlannedClaim, fraction: float) -> float | Truth:
-    if fraction == 1:
-        return truth
-    if not isinstance(claim, PureDP):
-        message = f"--fraction {fraction:g} is for pure DP: leave out --delta and --claim gdp"
+def _claimed(
+    claim: str, family: str, target: float | None, truth: float | None
+) -> tuple[PlannedClaim, float]:
+    """Return what is audited, and the bound to reach: half the truth where none is named."""
+    if claim and (family or target is not None):
+        message = "--claim names guarantee and target: give it, or --target and --family"
         raise IncompatibleOptionsError(message)
-    return replace(planning.Response(truth), fraction=fraction)
+    goal = parse_claim(claim, ("eps", "delta", "mu")) if claim else {}
+    audited = guarantee_of(goal, family)
+    if not isinstance(audited, PureDP | ApproxDP | GaussianDP):
+        message = f"--family {family} is not planned for: take pure, approx:D or gaussian"
+        raise IncompatibleOptionsError(message)
+    if goal:
+        return audited, goal["mu"] if "mu" in goal else goal["eps"]
+    if target is None and truth is None:
+        message = "name the bound to reach, by --target or --claim, or what is true, by --truth"
+        raise IncompatibleOptionsError(message)
+    return audited, cast("float", truth) / 2 if target is None else target
+
+
+def _attacks(
+    truth: float | None, goal: float, claim: PlannedClaim, fraction: float
+) -> dict[str, float | Truth]:
+    """Return what is assumed, by what an attack would find: four of them without a truth."""
+    if fraction != 1 and (truth is None or not isinstance(claim, PureDP)):
+        message = f"--fraction {fraction:g} is for pure DP, and for a truth: name it by --truth"
+        raise IncompatibleOptionsError(message)
+    if truth is not None:
+        leaks = truth if fraction == 1 else replace(planning.Response(truth), fraction=fraction)
+        return {"": leaks}
+    found: dict[str, float | Truth] = {"all, a perfect one": planning.Response(_PERFECT)}
+    for times in _WEAKER:
+        strength = real(times * goal, "--target", above=0, below=math.inf)
+        right = f", right in {100 / (1 + math.exp(-strength)):.4g} %"
+        words = f"{_symbol(claim)} = {strength:.4g}" + (right if isinstance(claim, PureDP) else "")
+        found[words] = strength
+    return found
+
+
+def _show_attacks(found: Mapping[str, Comparison], sides: Sides, m: int | None) -> None:
+    """Print what each attack takes, and the audit that does for the weakest that suffices."""
+    perfect = next(iter(found.values()))
+    if perfect.best is None:
+        for line in _refused(perfect, sides, m):
+            output.say(line, "bold")
+        return
+    words, weakest, best = [(words, one, one.best) for words, one in found.items() if one.best][-1]
+    output.say(f"A perfect attack: {_proves(perfect.best, sides, perfect.claim)}.", "bold")
+    output.say(f"The weakest here that does finds {words}:", "bold")
+    for line in _advised(weakest, best, sides):
+        output.say(line, "bold")
+    output.say("")
+    table = output.grid([("an attack that finds", False), *_columns(sides)])
+    for words, one in found.items():
+        table.add_row(words, *_row(one.best or one.choices[0], m))
+    output.say(table)
+
+
+def _columns(sides: Sides) -> tuple[tuple[str, bool], ...]:
+    columns = ("", False), (f"{units(sides)}", True), ("chance", True), ("bound, 5 % to 95 %", True)
+    return (*columns, ("guesses", True), ("costs", False))
 
 
 def _show(found: Comparison, sides: Sides, m: int | None) -> None:
@@ -164,8 +238,7 @@ def _show(found: Comparison, sides: Sides, m: int | None) -> None:
     if found.impossible:
         return
     output.say("")
-    columns = ("", False), (f"{units(sides)}", True), ("chance", True), ("bound, 5 % to 95 %", True)
-    table = output.grid([*columns, ("guesses", True), ("costs", False)])
+    table = output.grid(_columns(sides))
     for one in found.choices:
         table.add_row(*_row(one, m))
     output.say(table)

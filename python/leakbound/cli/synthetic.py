@@ -154,7 +154,7 @@ def glyphs(
         Path, typer.Option(metavar="DIR", help="Folder for report.html, result.json and scores.")
     ] = Path("leakbound-out/glyphs"),
     generator: Annotated[
-        Literal["mixture", "diffusion", "oracle"],
+        Literal["mixture", "oracle"],
         typer.Option(help="What makes up images; oracle is what draws the real ones."),
     ] = "mixture",
     epochs: Epochs = None,

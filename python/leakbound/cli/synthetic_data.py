@@ -16,10 +16,10 @@ from leakbound.cli.audits import (
     Decimal,
     Family,
     Json,
+    Lenient,
     Out,
     Seed,
     Separator,
-    Strict,
     conclude,
 )
 from leakbound.cli.layouts import parse_layout
@@ -43,8 +43,8 @@ SYNTHETIC = (
     "--nonmembers were held out. All three files have the same columns: numbers, dates "
     "(2024-05-31), words, and empty where a value is missing. The bound is on replacing one record "
     "of the training data; the usual similarity metrics stand beside it.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
-    "70 a crash.[/]\n\n"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
+    "or in doubt, 70 a crash.[/]\n\n"
     "[dim]Needs: pip install 'leakbound\\[ml]'[/]"
 )
 
@@ -103,7 +103,7 @@ def synthetic(
     seed: Seed = None,
     out: Out = None,
     json: Json = False,
-    strict: Strict = False,
+    lenient: Lenient = False,
 ) -> None:
     """Audit a synthetic table in a file."""
     with output.answering():
@@ -133,4 +133,4 @@ def synthetic(
             categorical=codes,
             seed=seed,
         )
-        conclude(result, made, goal, out, json=json, strict=strict, relation=relation)
+        conclude(result, made, goal, out, json=json, lenient=lenient, relation=relation)

@@ -27,8 +27,8 @@ app = typer.Typer()
 VALIDATE = (
     "Count how often audits claim more than the truth, on simulated games.\n\n"
     "An audit at 90 % confidence may do so in a tenth of the games; an exact binomial test judges "
-    "each count. Policies offered for comparison only, and traps, should fail. WORDS select cases, "
-    "as in [bold]one-run kl both[/]; none selects all.\n\n"
+    "each count. A trap should fail. WORDS select cases, "
+    "as in [bold]one-run both[/]; none selects all.\n\n"
     "[dim]Exit code: 0 every valid audit holds and every invalid one fails, 1 not so, "
     "2 bad input.[/]"
 )
@@ -168,5 +168,5 @@ def _grid(report: validity.ValidityReport) -> Table:
 
 def _verdict(rate: validity.Rate) -> str:
     if not rate.expected:
-        return f"{rate.outcome}, not {rate.expectation}".upper()
-    return "fails, as it should" if rate.outcome == "fails" else rate.outcome
+        return f"{rate.verdict}, not {rate.expectation}".upper()
+    return rate.verdict if rate.valid else "fails, as it should"

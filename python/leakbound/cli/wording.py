@@ -73,6 +73,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"(\bcuts=)?\b({'|'.join(_POLICIES)})\b{_CALL}", _policy),
     (rf"(?:\bclaim=)?\b({'|'.join(_CLAIMS)})\b{_CALL}", lambda found: _CLAIMS[found[1]]),
     (r": InclusionPlan\(plan\.member\[kept\].*?\bids\)", ""),
+    (r"\bpass the InclusionPlan that has their seed\b", "give their plan by --plan"),
     (r"\bids=", "the column id"),
     (r"\bor None for\b", "or auto for"),
     (r"\b(?:or )?set (\w+)=False\b", lambda found: f"or leave out --{found[1].replace('_', '-')}"),

@@ -22,12 +22,12 @@ from leakbound.cli.audits import (
     File,
     Json,
     Kept,
+    Lenient,
     MemberColumn,
     MemberValues,
     Out,
     Seed,
     Separator,
-    Strict,
     auditing,
     conclude,
     score_columns,
@@ -70,8 +70,8 @@ ZERO_RUN = (
     "[bold]audit[/], or --holdout how many.\n\n"
     "--uncertainty bootstrap is the procedure of the paper, with propensities fitted to half of "
     "the examples and refitted 600 times: exploratory, no bound, and it refutes nothing.\n\n"
-    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach, "
-    "70 a crash.[/]"
+    "[dim]Exit code: 0 claim not refuted or none given, 1 refuted, 2 bad input, 3 out of reach "
+    "or in doubt, 70 a crash.[/]"
 )
 
 _DELTA = 1e-5
@@ -207,7 +207,7 @@ def zero_run(
     seed: Seed = None,
     out: Out = None,
     json: Json = False,
-    strict: Strict = False,
+    lenient: Lenient = False,
     bundle: Bundle = None,
 ) -> None:
     """Audit the scores of given members and non-members in a file."""
@@ -270,7 +270,7 @@ def zero_run(
                 **({} if audited.features is None else {"features": audited.features}),
             },
         )
-        conclude(result, file, goal, out, json=json, strict=strict, kept=kept)
+        conclude(result, file, goal, out, json=json, lenient=lenient, kept=kept)
 
 
 def _guarantee(goal: Mapping[str, float], family: str, delta: float | None) -> Claim:

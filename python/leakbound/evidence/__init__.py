@@ -2,7 +2,7 @@
 
 from leakbound.evidence.bundle import write_bundle
 from leakbound.evidence.challenge import judge_challenge, new_challenge, opened_challenge
-from leakbound.evidence.exports import ml_bom, model_index
+from leakbound.evidence.exports import model_index
 from leakbound.evidence.verification import verify_bundle, verify_result
 from leakbound.results.verification import Check, Verification
 
@@ -10,7 +10,6 @@ __all__ = [
     "Check",
     "Verification",
     "judge_challenge",
-    "ml_bom",
     "model_index",
     "new_challenge",
     "opened_challenge",

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from leakbound.planning.commitment import Opening
     from leakbound.results.base import Result
 
-__all__ = ["write_bundle"]
-
 
 def write_bundle(
     folder: str | os.PathLike[str],

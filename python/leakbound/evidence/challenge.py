@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from leakbound.planning import Opening
     from leakbound.results import AuditResult
 
-__all__ = ["DEFAULT", "judge_challenge", "new_challenge", "opened_challenge"]
-
 Records: TypeAlias = "tuple[int, Callable[[list[int]], bytes]]"
 """How many canaries a file has, and what writes some of them as a file of the same kind."""
 

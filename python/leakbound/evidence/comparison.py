@@ -11,8 +11,6 @@ from leakbound._base.validation import shown
 if TYPE_CHECKING:
     from leakbound.results.base import Result
 
-__all__ = ["SHARE", "VERSIONS", "difference"]
-
 SHARE = 1e-9
 """Part of a number by which other versions and processors may differ."""
 VERSIONS = ("leakbound", "python", "numpy")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-__all__ = ["assumptions_of", "page_of", "same_page"]
-
 _VOUCHERS = {
     "checked": "leakbound, by the data",
     "declared": "the auditor",

@@ -1,12 +1,8 @@
-"""Results in the forms of other tools: model cards of Hugging Face, bills of material of CycloneDX.
-
-Both are plain dictionaries: no library is needed to make them.
-"""
+"""Results as model cards of Hugging Face: plain dictionaries that no library is needed to make."""
 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.formatting import percent
@@ -16,8 +12,6 @@ from leakbound.report.kinds import KINDS
 if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
-
-__all__ = ["ml_bom", "model_index"]
 
 
 def model_index(
@@ -74,92 +68,6 @@ def model_index(
             ],
         }
     ]
-
-
-def ml_bom(
-    result: Result, *, model: str, version: str | None = None, sha256: str | None = None
-) -> dict[str, JsonValue]:
-    """Return the bounds of a result as a machine-learning bill of materials of CycloneDX 1.6.
-
-    Parameters
-    ----------
-    result : AuditResult, PanoramiaResult or ZeroRunResult
-        As for `model_index`.
-    model : str
-        Name of the model.
-    version : str, optional
-        Its version.
-    sha256 : str, optional
-        Its digest, 64 hexadecimal digits.
-
-    Returns
-    -------
-    dict
-        A document with the model as its one component; each performance metric has a confidence
-        interval that is open above, where the metric has no upper end.
-
-    Raises
-    ------
-    IncompatibleOptionsError
-        If the number of the result is no bound.
-    OptionError
-        If the name is empty, or the digest is none.
-
-    Examples
-    --------
-    >>> import numpy as np, leakbound as lb
-    >>> member = np.arange(300) % 2 == 0
-    >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
-    >>> ml_bom(result, model="digits")["components"][0]["type"]
-    'machine-learning-model'
-    """
-    _check_text("model", model)
-    metrics: list[JsonValue] = []
-    for kind, value, words in _bounds(result):
-        interval: dict[str, JsonValue] = {"lowerBound": repr(value)}
-        if not kind.endswith("epsilon_lower_bound"):
-            interval["upperBound"] = "1"
-        metrics.append(
-            {"type": kind, "value": repr(value), "slice": words, "confidenceInterval": interval}
-        )
-    considerations: dict[str, JsonValue] = {
-        "technicalLimitations": [
-            f"{one.name} ({one.status}): {one.statement}" for one in result.assumptions
-        ]
-    }
-    component: dict[str, JsonValue] = {
-        "type": "machine-learning-model",
-        "bom-ref": "model",
-        "name": model,
-        "modelCard": {
-            "quantitativeAnalysis": {"performanceMetrics": metrics},
-            "considerations": considerations,
-        },
-    }
-    if version is not None:
-        component["version"] = version
-    if sha256 is not None:
-        if not re.fullmatch("[0-9a-f]{64}", sha256):
-            message = f"sha256 has 64 hexadecimal digits in lower case, got {sha256!r:.80}"
-            raise OptionError(message)
-        component["hashes"] = [{"alg": "SHA-256", "content": sha256}]
-    return {
-        "bomFormat": "CycloneDX",
-        "specVersion": "1.6",
-        "version": 1,
-        "metadata": {
-            "tools": {
-                "components": [
-                    {
-                        "type": "library",
-                        "name": "leakbound",
-                        "version": result.provenance.leakbound,
-                    }
-                ]
-            }
-        },
-        "components": [component],
-    }
 
 
 def _bounds(result: Result) -> list[tuple[str, float, str]]:

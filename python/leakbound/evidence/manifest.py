@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-__all__ = [
-    "FILES",
-    "LAYOUT",
-    "MANIFEST",
-    "MOST_ARRAYS",
-    "STATEMENT",
-    "SUMS",
-    "Contents",
-    "Seal",
-    "environment",
-    "manifest",
-    "read_json",
-    "seal",
-    "seeds",
-    "sums",
-]
-
 LAYOUT = 1
 """Number of the layout of bundles, raised whenever a file changes its name or meaning."""
 MANIFEST, SUMS = "manifest.json", "SHA256SUMS"

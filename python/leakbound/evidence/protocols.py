@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from leakbound.evidence.recipe import Recipe
     from leakbound.results.base import Result
 
-__all__ = ["departure"]
-
 
 def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     """Return where an audit departs from its protocol first; empty if nowhere.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-__all__ = ["RESULTS", "Recipe", "recipe_of", "revived"]
-
 AUDITS: dict[str, Callable[..., Any]] = {
     "audit_one_run": audit_one_run,
     "audit_panoramia": audit_panoramia,
@@ -134,11 +132,13 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
 def _attempts(
     result: Result, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield arguments to try: options that are filled in left out, then given, then one by one."""
+    """Yield arguments to try: options that are filled in left out, then as they were filled in."""
     stored: dict[str, Any] = {"claim": result.claim, "confidence": result.confidence}
     if getattr(result, "c_upper", None) is not None and not result.options.get("real_nonmembers"):
         stored["c_upper"] = getattr(result, "c_upper")  # noqa: B009 (of one type of result)
     for name, value in result.options.items():
+        if (name, value) == ("uncertainty", "given"):
+            continue  # known propensities, which no option says
         if name in known and name not in _DATA | {"claim"}:
             made = revived(value)
             if made is not None:
@@ -152,10 +152,6 @@ def _attempts(
     left = {name: value for name, value in stored.items() if name not in automatic}
     yield left
     yield stored
-    for name in automatic:
-        yield left | {name: stored[name]}
-    for name in automatic:
-        yield {other: value for other, value in stored.items() if other != name}
 
 
 def revived(value: Any) -> Any:

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from leakbound.results.base import Result
 
-__all__ = ["flaw_of_written", "verify_bundle", "verify_result"]
-
 _NEEDED = {"audit.json", "inputs.npz", "result.json", "assumptions.json", "report.html"}
 """Files that every bundle has, besides manifest and sums."""
 

@@ -19,37 +19,25 @@ Examples
 Samples(n=100, shape=(4,), labels=2)
 """
 
-from leakbound.generators.cart import FittedSequentialCART, SequentialCART
-from leakbound.generators.chow_liu import ChowLiuTree, FittedChowLiuTree
-from leakbound.generators.copula import FittedGaussianCopula, GaussianCopula
-from leakbound.generators.diffusion import Diffusion, FittedDiffusion
-from leakbound.generators.duplicates import check_duplicates, find_duplicates
+from leakbound.generators.cart import SequentialCART
+from leakbound.generators.chow_liu import ChowLiuTree
+from leakbound.generators.copula import GaussianCopula
+from leakbound.generators.duplicates import check_duplicates
 from leakbound.generators.extremes import FeatureExtreme, feature_extremes
-from leakbound.generators.filter import Filtered, FittedFiltered
-from leakbound.generators.folder import FittedFolderOfSamples, FolderOfSamples
-from leakbound.generators.labels import FittedLabeler, Labeler
-from leakbound.generators.marginals import FittedNoisyMarginals, NoisyMarginals
-from leakbound.generators.mixture import FittedPCAMixture, PCAMixture
+from leakbound.generators.filter import Filtered
+from leakbound.generators.folder import FolderOfSamples
+from leakbound.generators.labels import Labeler
+from leakbound.generators.marginals import NoisyMarginals
+from leakbound.generators.mixture import PCAMixture
 from leakbound.generators.protocol import Generator, Sampler, Samples
 from leakbound.generators.split import MemberSplit
-from leakbound.generators.text import Chunks, FittedLanguageModel, LanguageModel, chunk_texts
+from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
 
 __all__ = [
     "ChowLiuTree",
     "Chunks",
-    "Diffusion",
     "FeatureExtreme",
     "Filtered",
-    "FittedChowLiuTree",
-    "FittedDiffusion",
-    "FittedFiltered",
-    "FittedFolderOfSamples",
-    "FittedGaussianCopula",
-    "FittedLabeler",
-    "FittedLanguageModel",
-    "FittedNoisyMarginals",
-    "FittedPCAMixture",
-    "FittedSequentialCART",
     "FolderOfSamples",
     "GaussianCopula",
     "Generator",
@@ -64,5 +52,4 @@ __all__ = [
     "check_duplicates",
     "chunk_texts",
     "feature_extremes",
-    "find_duplicates",
 ]

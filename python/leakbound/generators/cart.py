@@ -18,8 +18,6 @@ from leakbound.generators.protocol import Samples
 from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
-__all__ = ["FittedSequentialCART", "SequentialCART"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialCART:
@@ -55,31 +53,7 @@ class SequentialCART:
         integer(self.leaf, "leaf", least=1)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedSequentialCART":
-        """Grow the trees.
-
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, and 20 of each label.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedSequentialCART
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        OptionError
-            If `categorical` names a column that there is not.
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Grow the trees, from at least 20 rows and 20 of each label: see `Generator.fit`."""
         columns, codes = Columns.fit(read_table(members, labels), self.categorical)
         steps = tuple(
             _Step.fit(codes[:, :j], codes[:, j], columns.marginals[j], columns.categorical[j], self)
@@ -124,15 +98,7 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class FittedSequentialCART(SeededSampler):
-    """What `SequentialCART.fit` returns.
-
-    Parameters
-    ----------
-    columns : Columns
-        What the columns hold.
-    steps : tuple
-        How each is drawn from those before.
-    """
+    """What `SequentialCART.fit` returns."""
 
     columns: Columns
     steps: tuple[_Step, ...]

@@ -13,8 +13,6 @@ from transformers.utils import logging
 from leakbound._base.streams import Purpose
 from leakbound._base.types import IntArray
 
-__all__ = ["continue_prompts", "load", "train"]
-
 LONGEST_GRADIENT = 1.0
 AT_ONCE = 256
 """Most samples drawn at a time, to bound memory."""

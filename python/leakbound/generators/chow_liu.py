@@ -21,8 +21,6 @@ from leakbound.generators.protocol import Samples
 from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 
-__all__ = ["ChowLiuTree", "FittedChowLiuTree"]
-
 PRIOR = 1.0
 """How many members' worth of independence is added to each row of a conditional table."""
 
@@ -57,30 +55,9 @@ class ChowLiuTree:
         integer(self.intervals, "intervals", least=2)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedChowLiuTree":
-        """Find the tree and the tables of its edges.
+        """Find the tree and the tables of its edges; labels are one more column of it.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, and 20 of each label.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings. They are one more column of the tree.
-
-        Returns
-        -------
-        FittedChowLiuTree
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        OptionError
-            If `categorical` names a column that there is not.
-        MissingExtraError
-            If SciPy is not installed.
+        At least 20 rows are needed, and 20 of each label: see `Generator.fit`.
         """
         columns, codes = Columns.fit(read_table(members, labels), self.categorical)
         bins = np.column_stack(
@@ -128,19 +105,7 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class FittedChowLiuTree(SeededSampler):
-    """What `ChowLiuTree.fit` returns.
-
-    Parameters
-    ----------
-    columns : Columns
-        What the columns hold.
-    order : tuple of int
-        Columns, each after its parent.
-    parents : tuple of int
-        The column that each depends on, -1 for none. The labels, if any, are the last column.
-    steps : tuple
-        How each is drawn from its parent.
-    """
+    """What `ChowLiuTree.fit` returns."""
 
     columns: Columns
     order: tuple[int, ...]

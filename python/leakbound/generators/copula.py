@@ -30,8 +30,6 @@ from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import Marginal, read_table
 from leakbound.stats import normal_cdf, normal_quantile
 
-__all__ = ["FittedGaussianCopula", "GaussianCopula"]
-
 DEGREE = 40
 """Terms of the series; what is left out is at most the share of variance beyond them."""
 HALVINGS = 40
@@ -69,28 +67,9 @@ class GaussianCopula:
     categorical: tuple[int, ...] = ()
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedGaussianCopula":
-        """Learn columns and correlations.
+        """Learn columns and correlations, from at least 20 rows and 20 of each label.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, and 20 of each label.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedGaussianCopula
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        OptionError
-            If `categorical` names a column that there is not.
+        See `Generator.fit`.
         """
         table = read_table(members, labels)
         categorical = table.categorical(self.categorical)
@@ -126,17 +105,7 @@ class _Stratum:
 
 @dataclass(frozen=True, eq=False)
 class FittedGaussianCopula(SeededSampler):
-    """What `GaussianCopula.fit` returns.
-
-    Parameters
-    ----------
-    strata : mapping
-        The copula of each label.
-    shares : mapping
-        The share of members with each label.
-    dtype : dtype
-        Of the members, and so of the samples.
-    """
+    """What `GaussianCopula.fit` returns."""
 
     strata: Mapping[Any, _Stratum]
     shares: Mapping[Any, float]

@@ -7,47 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.types import ArrayInput, BoolArray, IntArray
+from leakbound._base.types import ArrayInput, BoolArray
 from leakbound._base.validation import numbers
 from leakbound.errors import GeneratedDuplicatesError, ShapeError
-
-__all__ = ["check_duplicates", "find_duplicates"]
 
 DEVIATIONS = 5
 """How many standard deviations chance is allowed."""
 NAMED = 5
 """How many positions a message names."""
-
-
-def find_duplicates(samples: ArrayInput, members: ArrayInput) -> IntArray:
-    """Return the positions of samples that equal some member in every value.
-
-    Parameters
-    ----------
-    samples : array-like, shape (n, ...)
-        Values of generated examples; labels do not count.
-    members : array-like, shape (N, ...)
-        Values of training examples of the target, of the same shape.
-
-    Returns
-    -------
-    ndarray of int64
-        Positions among the samples, increasing.
-
-    Raises
-    ------
-    ArrayTypeError, OptionError
-        If they are not numbers.
-    ShapeError
-        If samples and members differ in shape.
-
-    Examples
-    --------
-    >>> find_duplicates([[1, 2], [3, 4], [5, 6]], [[5, 6], [1, 3]])
-    array([2])
-    """
-    copies, _ = _compare(samples, members)
-    return np.flatnonzero(copies).astype(np.int64, copy=False)
 
 
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
@@ -72,8 +39,10 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     ------
     GeneratedDuplicatesError
         If there are more copies than chance explains; `indices` of the error lists them.
-    ArrayTypeError, OptionError, ShapeError
-        As for `find_duplicates`.
+    ArrayTypeError, OptionError
+        If they are not numbers.
+    ShapeError
+        If samples and members differ in shape.
 
     References
     ----------

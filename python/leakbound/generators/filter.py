@@ -15,8 +15,6 @@ from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.protocol import Generator, Sampler, Samples
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["Filtered", "FittedFiltered"]
-
 FOLDS = 3
 ATTEMPTS = 20
 """Batches drawn before a filter that keeps next to nothing is an error."""
@@ -70,27 +68,7 @@ class Filtered:
         integer(self.seed, "seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFiltered":
-        """Fit the generator, then the filter, to the same members.
-
-        Parameters
-        ----------
-        members : array-like, shape (n, ...)
-            At least 20 rows of finite numbers.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedFiltered
-            What draws samples.
-
-        Raises
-        ------
-        LeakboundError
-            As the generator does.
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Fit the generator, then the filter, to the same members: see `Generator.fit`."""
         with needs("ml", "Filtered"):
             from sklearn.ensemble import HistGradientBoostingClassifier
             from sklearn.model_selection import cross_val_predict
@@ -111,19 +89,7 @@ class Filtered:
 
 @dataclass(frozen=True, eq=False)
 class FittedFiltered:
-    """What `Filtered.fit` returns.
-
-    Parameters
-    ----------
-    sampler : Sampler
-        What makes the samples.
-    judge : object
-        The classifier that tells members from samples.
-    least : float
-        Smallest probability of being real that is kept.
-    names : ndarray or None
-        Distinct labels.
-    """
+    """What `Filtered.fit` returns."""
 
     sampler: Sampler
     judge: Any
@@ -131,43 +97,12 @@ class FittedFiltered:
     names: NDArray[Any] | None
 
     def realness(self, samples: Samples) -> FloatArray:
-        """Return the judge's probability that each sample is real.
-
-        Parameters
-        ----------
-        samples : Samples
-            Any samples.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            In [0, 1].
-        """
+        """Return the judge's probability that each sample is real."""
         found: FloatArray = self.judge.predict_proba(_rows(samples, self.names))[:, 1]
         return found
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples that pass the filter.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same samples.
-
-        Returns
-        -------
-        Samples
-            Exactly `n`.
-
-        Raises
-        ------
-        TooFewSamplesError
-            If the filter drops nearly all.
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw new examples that pass the filter: see `Sampler.sample`."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         seed = integer(seed, "seed", least=0)
         values, labels, kept = [], [], 0

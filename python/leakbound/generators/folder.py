@@ -18,8 +18,6 @@ from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.protocol import Samples
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["FittedFolderOfSamples", "FolderOfSamples"]
-
 IMAGES = (".png", ".jpg", ".jpeg")
 ARRAYS = (".npy", ".npz")
 
@@ -62,28 +60,9 @@ class FolderOfSamples:
             instance(self.labeler, "labeler", Labeler)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFolderOfSamples":
-        """Read the files, in the members' dtype.
+        """Read the files, in the dtype of the members that the external generator learnt from.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, ...)
-            At least 20 members, which the external generator was trained on.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedFolderOfSamples
-            What draws samples.
-
-        Raises
-        ------
-        InputFileError
-            If there are no files, one cannot be read, or its shape is not that of the members.
-        ArrayTypeError, MembersError, TooFewMembersError, ShapeError, LengthMismatchError
-            If the members are not numbers of one shape with a label each.
-        MissingExtraError
-            If images are to be read and Pillow is not installed.
+        See `Generator.fit`; an InputFileError says what is wrong with a file.
         """
         array = read_array(members)
         classes = read_labels(labels, len(array))
@@ -102,42 +81,13 @@ class FolderOfSamples:
 
 @dataclass(frozen=True, eq=False)
 class FittedFolderOfSamples:
-    """What `FolderOfSamples.fit` returns.
-
-    Parameters
-    ----------
-    pool : Samples
-        All samples, in the order of the files.
-    labeler : FittedLabeler or None
-        What labels them, if the files do not and the members have labels.
-    """
+    """What `FolderOfSamples.fit` returns."""
 
     pool: Samples
     labeler: FittedLabeler | None
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw samples from the pool, each at most once.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same samples in the same order. Another seed gives others of
-            the same pool: draw all that are needed in one call.
-
-        Returns
-        -------
-        Samples
-            The samples.
-
-        Raises
-        ------
-        TooFewSamplesError
-            If there are fewer.
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw samples from the pool, each at most once; another seed draws from the same pool."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.FOLDER_SAMPLES.rng(integer(seed, "seed", least=0))
         if n > len(self.pool):

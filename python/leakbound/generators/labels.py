@@ -13,8 +13,6 @@ from leakbound._base.validation import integer
 from leakbound.errors import MembersError, OptionTypeError
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["FittedLabeler", "Labeler"]
-
 
 @dataclass(frozen=True)
 class Labeler:
@@ -99,57 +97,20 @@ class Labeler:
 
 @dataclass(frozen=True, eq=False)
 class FittedLabeler:
-    """What `Labeler.fit` returns.
-
-    Parameters
-    ----------
-    model : object or None
-        The fitted classifier; None if there is only one label.
-    classes : ndarray
-        The labels, in the order of the probabilities.
-    """
+    """What `Labeler.fit` returns."""
 
     model: Any
     classes: NDArray[Any]
 
     def probabilities(self, values: NDArray[Any]) -> FloatArray:
-        """Return the probability of each label.
-
-        Parameters
-        ----------
-        values : ndarray, shape (n, ...)
-            Examples.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, labels)
-            Rows that sum to 1, in the order of `classes`.
-        """
+        """Return the probability of each label."""
         if self.model is None:
             return np.ones((len(values), 1))
         found: FloatArray = self.model.predict_proba(values.reshape(len(values), -1))
         return found.astype(np.float64, copy=False)
 
     def sample(self, values: NDArray[Any], *, seed: int) -> NDArray[Any]:
-        """Draw a label for each example.
-
-        Parameters
-        ----------
-        values : ndarray, shape (n, ...)
-            Examples.
-        seed : int
-            The same seed gives the same labels.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If the seed is not an integer in its range.
-        """
+        """Draw a label for each example."""
         rng = Purpose.LABELS.rng(integer(seed, "seed", least=0))
         limits = self.probabilities(values).cumsum(1)[:, :-1]
         labels: NDArray[Any] = self.classes[(rng.random(len(values))[:, None] >= limits).sum(1)]

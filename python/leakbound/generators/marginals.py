@@ -27,8 +27,6 @@ from leakbound.generators.protocol import Samples
 from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.tables import read_table
 
-__all__ = ["FittedNoisyMarginals", "NoisyMarginals"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMarginals:
@@ -80,26 +78,10 @@ class NoisyMarginals:
                 raise OptionError(message)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedNoisyMarginals":
-        """Count, and add noise.
+        """Count, and add noise: all that is kept of the members is noisy.
 
-        Parameters
-        ----------
-        members : array-like, shape (n, columns)
-            At least 20 rows of finite numbers, a column for each of `domain`.
-        labels : None
-            Labels are columns like others here.
-
-        Returns
-        -------
-        FittedNoisyMarginals
-            What draws samples: all that is kept of the members is noisy.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such a table.
-        OptionError
-            If the domain is of other columns, or labels are given.
+        At least 20 rows are needed, with a column for each of `domain`; labels are columns like
+        others here, and refused beside them. See `Generator.fit`.
         """
         table = read_table(members)
         if labels is not None or table.values.shape[1] != len(self.domain):
@@ -137,19 +119,7 @@ class NoisyMarginals:
 
 @dataclass(frozen=True, eq=False)
 class FittedNoisyMarginals(SeededSampler):
-    """What `NoisyMarginals.fit` returns.
-
-    Parameters
-    ----------
-    edges : tuple of ndarray
-        Limits of the intervals of each column.
-    categorical : tuple of int
-        Columns of whole numbers.
-    centre : int
-        The column drawn first.
-    counts : dict of int to ndarray
-        Noisy counts of (centre, column) for each other column, at least 0.
-    """
+    """What `NoisyMarginals.fit` returns."""
 
     edges: tuple[FloatArray, ...]
     categorical: tuple[int, ...]

@@ -15,8 +15,6 @@ from leakbound.generators.seeded import SeededSampler
 from leakbound.generators.shapes import Shape
 from leakbound.generators.tables import read_array, read_labels
 
-__all__ = ["FittedPCAMixture", "PCAMixture"]
-
 RIDGE = 1e-3
 """Variance added to every component, as a share of the mean variance of the principal ones."""
 
@@ -60,29 +58,7 @@ class PCAMixture:
         integer(self.seed, "seed", least=0)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedPCAMixture":
-        """Find components and mixture.
-
-        Parameters
-        ----------
-        members : array-like, shape (n, ...)
-            At least 20 images, in any layout: finite numbers.
-        labels : array-like of shape (n,), optional
-            Classes: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedPCAMixture
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such images.
-        ShapeError, LengthMismatchError
-            If the labels are not one for each.
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Find components and mixture, from at least 20 images: see `Generator.fit`."""
         array = read_array(members)
         classes = read_labels(labels, len(array))
         with needs("ml", "PCAMixture"):
@@ -108,23 +84,7 @@ class PCAMixture:
 
 @dataclass(frozen=True, eq=False)
 class FittedPCAMixture(SeededSampler):
-    """What `PCAMixture.fit` returns.
-
-    Parameters
-    ----------
-    shape : Shape
-        Shape, dtype and range of the images.
-    principal : Principal
-        The components.
-    weights : ndarray of float64, shape (mixtures,)
-        Probability of each normal distribution.
-    centres : ndarray of float64, shape (mixtures, components)
-        Their means.
-    roots : ndarray of float64, shape (mixtures, components, components)
-        Square roots of their covariances.
-    labeler : FittedLabeler or None
-        What labels samples.
-    """
+    """What `PCAMixture.fit` returns."""
 
     shape: Shape
     principal: Principal

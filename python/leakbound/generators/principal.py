@@ -9,8 +9,6 @@ from leakbound._base.extras import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 
-__all__ = ["Principal"]
-
 ROUNDING = 1e-9
 """Share of a variance that is 0 but for rounding."""
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput
 
-__all__ = ["Generator", "Sampler", "Samples"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Samples:
@@ -101,4 +99,15 @@ class Generator(Protocol):
         -------
         Sampler
             What draws new ones. The generator itself is left as it was.
+
+        Raises
+        ------
+        ArrayTypeError, ShapeError, LengthMismatchError
+            If members are not numbers of one shape, or labels not one class for each.
+        MembersError, TooFewMembersError
+            If members are not of the kind that this generator takes, or too few.
+        OptionError, IncompatibleOptionsError
+            If options name a column that there is not, or labels have no use.
+        MissingExtraError, OSError
+            If a package or a file that the generator needs is not there.
         """

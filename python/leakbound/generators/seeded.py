@@ -5,32 +5,12 @@ from abc import ABC, abstractmethod
 from leakbound._base.validation import MOST_EXAMPLES, integer
 from leakbound.generators.protocol import Samples
 
-__all__ = ["SeededSampler"]
-
 
 class SeededSampler(ABC):
     """A fitted generator whose samples depend on their number and the seed alone."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same examples.
-
-        Returns
-        -------
-        Samples
-            The examples, with labels if there were labels.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw new examples: see `Sampler.sample`."""
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         return self._draw(n, integer(seed, "seed", least=0))
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from leakbound.generators.labels import FittedLabeler
 from leakbound.generators.protocol import Samples
 
-__all__ = ["Shape"]
-
 
 @dataclass(frozen=True)
 class Shape:

@@ -12,8 +12,6 @@ from leakbound._base.types import ArrayInput, IntArray
 from leakbound._base.validation import MOST_EXAMPLES, check_ids, check_length, integer, real, vector
 from leakbound.errors import OptionError, ReusedMembersError
 
-__all__ = ["MemberSplit"]
-
 GENERATOR = "generator"
 SHARES = {GENERATOR: 0.4, "audit": 0.6}
 NAMED = 5

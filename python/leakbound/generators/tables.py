@@ -12,17 +12,6 @@ from leakbound._base.validation import check_length, vector
 from leakbound.errors import ArrayTypeError, MembersError, OptionError, TooFewMembersError
 from leakbound.generators.protocol import Samples
 
-__all__ = [
-    "LEAST_ROWS",
-    "Columns",
-    "Donors",
-    "Marginal",
-    "Table",
-    "read_array",
-    "read_labels",
-    "read_table",
-]
-
 LEAST_ROWS = 20
 """Fewest rows of one kind that a distribution is learnt from."""
 FEW = 20

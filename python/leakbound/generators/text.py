@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from transformers import PretrainedConfig, PreTrainedModel
 
-__all__ = ["Chunks", "FittedLanguageModel", "LanguageModel", "chunk_texts"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chunks:
@@ -182,30 +180,8 @@ class LanguageModel:
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedLanguageModel":
         """Train the model on the first members, and keep the last for prompts.
 
-        Parameters
-        ----------
-        members : array-like of int, shape (n, length)
-            At least 20 chunks of tokens.
-        labels : None
-            Texts have none.
-
-        Returns
-        -------
-        FittedLanguageModel
-            What draws samples.
-
-        Raises
-        ------
-        ArrayTypeError, MembersError, TooFewMembersError
-            If the members are not such chunks.
-        IncompatibleOptionsError
-            If there are labels.
-        OptionError
-            If the model does not take two chunks, or not all of the tokens.
-        MissingExtraError
-            If PyTorch or transformers is not installed.
-        OSError
-            If there is no such model.
+        Members are at least 20 chunks of tokens, of shape (n, length), without labels: see
+        `Generator.fit`.
         """
         chunks = read_array(members)
         if chunks.ndim != 2 or chunks.dtype.kind not in "iu" or chunks.min() < 0:
@@ -241,44 +217,14 @@ class LanguageModel:
 
 @dataclass(frozen=True, eq=False)
 class FittedLanguageModel:
-    """What `LanguageModel.fit` returns.
-
-    Parameters
-    ----------
-    network : transformers.PreTrainedModel
-        The trained model.
-    prompts : ndarray of int, shape (prompts, length)
-        Members that it was not trained on.
-    options : LanguageModel
-        How it draws.
-    """
+    """What `LanguageModel.fit` returns."""
 
     network: "PreTrainedModel"
     prompts: NDArray[Any]
     options: LanguageModel
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new chunks.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same chunks.
-
-        Returns
-        -------
-        Samples
-            Tokens of shape (n, length), in a random order.
-
-        Raises
-        ------
-        TooFewSamplesError
-            If there are more than `samples_per_prompt` for each prompt.
-        OptionTypeError, OptionError
-            If `n` or `seed` is not an integer in its range.
-        """
+        """Draw new chunks."""
         from leakbound.generators.causal import continue_prompts
         from leakbound.torch.placement import reproducible
 

@@ -9,8 +9,6 @@ from leakbound._base.validation import real, shown
 from leakbound.errors import AbstentionError, OptionTypeError
 from leakbound.results.dp_sgd import Accounted
 
-__all__ = ["accounted_by"]
-
 
 def accounted_by(engine: Any, *, delta: float) -> Accounted:
     """Return what the accountant of an opacus PrivacyEngine says of the steps taken so far.

@@ -13,18 +13,18 @@ import torch
 from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.optimizers.ddp_perlayeroptimizer import DistributedPerLayerOptimizer
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import shown
+from leakbound._base.validation import integer, shown
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
+from leakbound.audits.dp_sgd.sampling import possible_examples
 from leakbound.errors import (
     DeviceMemoryError,
     IncompatibleOptionsError,
     OptionError,
     OptionTypeError,
 )
-
-__all__ = ["WatchedOptimizer", "check_optimizer"]
 
 PARAMETERS = 4
 """Parameters that a canary's gradient is spread over, so that clipping each by itself shows."""
@@ -80,6 +80,27 @@ def check_optimizer(optimizer: object) -> None:
         raise IncompatibleOptionsError(message)
 
 
+def number_of_examples(given: Any, optimizer: DPOptimizer) -> int:
+    """Return how many examples there are, or a loader has; raise if batches are expected larger."""
+    if isinstance(given, DataLoader):
+        if not hasattr(given.dataset, "__len__"):
+            message = (
+                f"the loader's {type(given.dataset).__name__} has no length: pass the number of "
+                "training examples as examples, or leave it out"
+            )
+            raise OptionTypeError(message)
+        given = len(given.dataset)
+    examples = integer(given, "examples", least=1)
+    size = (optimizer.expected_batch_size or 0) * getattr(optimizer, "world_size", 1)
+    if examples < size:
+        message = (
+            f"examples is {examples:,}, and the optimizer expects batches of {size:g}: pass the "
+            "number of all training examples, len(dataset)"
+        )
+        raise OptionError(message)
+    return examples
+
+
 class WatchedOptimizer:
     """An opacus optimizer with canaries in its batches, until `detach`.
 
@@ -129,9 +150,7 @@ class WatchedOptimizer:
     def examples(self) -> tuple[int, int] | None:
         """The least and the most training examples N that give the expected batch size ⌊N q⌋."""
         size, rate = self.optimizer.expected_batch_size, self.recorder.design.sampling_rate
-        if not size:
-            return None
-        return max(1, math.floor(size / rate)), math.ceil((size + 1) / rate)
+        return possible_examples(size, rate) if size else None
 
     def _attach(self) -> None:
         """Add the parameters to the last group, whatever schedules the groups' options have."""

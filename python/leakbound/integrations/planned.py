@@ -32,8 +32,6 @@ from leakbound.torch import Signal, score
 from leakbound.torch.signals import signal_name
 from leakbound.torch.tokens import IGNORED
 
-__all__ = ["Accountant", "PlannedAudit", "PlannedCallback"]
-
 Accountant: TypeAlias = Accounted | Callable[[], Accounted]
 """What an accountant says, or what asks it once training is over."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.extras import needs
-from leakbound._base.validation import integer
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.errors import IncompatibleOptionsError
@@ -13,11 +12,11 @@ from leakbound.errors import IncompatibleOptionsError
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from torch.utils.data import DataLoader
+
     from leakbound.claims import Claim
     from leakbound.integrations.opacus import WatchedOptimizer
     from leakbound.results.dp_sgd import Accounted, DPSGDAudit
-
-__all__ = ["DPSGDWatch", "watch_dp_sgd"]
 
 
 def watch_dp_sgd(
@@ -27,7 +26,7 @@ def watch_dp_sgd(
     sampling_rate: float,
     max_steps: int,
     step_canaries: int | None = None,
-    examples: int | None = None,
+    examples: int | DataLoader[Any] | None = None,
     seed: int | None = None,
 ) -> DPSGDWatch:
     """Put canaries in every batch of a training run with DP-SGD, to audit the run afterwards.
@@ -47,9 +46,10 @@ def watch_dp_sgd(
     step_canaries : int, optional
         Canaries with a coin for every step, at least 2. If None, as many as give 200,000 coins,
         and no more than 200; runs of fewer than 100 steps have up to 500, for 20,000 coins.
-    examples : int, optional
-        Training examples N, without canaries, for the audit of batch sizes. If None, what the
-        optimizer's expected batch size, ⌊N q⌋, leaves possible.
+    examples : int or torch.utils.data.DataLoader, optional
+        Training examples N, without canaries: ``len(dataset)``, or the loader of the dataset. Pass
+        it to have the sampling rate tested. If None, N is what the optimizer's expected batch
+        size, ⌊N q⌋, leaves possible, and the rate is only stated.
     seed : int, optional
         Seed of all coins, at least 0; a new one from the system's entropy if None. Whoever knows
         it knows the coins: keep it from the training.
@@ -109,12 +109,11 @@ def watch_dp_sgd(
         max_steps=max_steps,
         seed=seed,
     )
-    if examples is not None:
-        examples = integer(examples, "examples", least=1)
     with needs("dp", "watch_dp_sgd"):
-        from leakbound.integrations.opacus import check_optimizer
+        from leakbound.integrations.opacus import check_optimizer, number_of_examples
     check_optimizer(optimizer)
-    return DPSGDWatch(optimizer, design, examples)
+    known = None if examples is None else number_of_examples(examples, optimizer)
+    return DPSGDWatch(optimizer, design, known)
 
 
 class DPSGDWatch:

@@ -12,7 +12,7 @@ Examples
 >>> member = rng.random(3000) < 0.5
 >>> features = rng.normal(size=(3000, 4)) + 0.3 * member[:, None]
 >>> learn, audit = hold_out(np.arange(3000), size=1500, seed=0)
->>> fit = LogisticPropensity().fit(features[learn], member[learn], ids=learn)
+>>> fit = LogisticPropensity().fit(features[learn], member[learn], ids=learn, seed=0)
 >>> fit.check_disjoint(audit)
 >>> fit.overlap(features[audit], member[audit])
 Overlap(m=1500, m_eff=1170, effective members 717 of 777, non-members 662 of 723)
@@ -26,7 +26,7 @@ False
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.fit import PropensityFit
-from leakbound.propensity.form import FormTest, bet_against_set, products_missing
+from leakbound.propensity.form import FormTest, bet_against_set, link_bent, products_missing
 from leakbound.propensity.models import LogisticPropensity, Propensity, SklearnPropensity
 from leakbound.propensity.overlap import Overlap
 from leakbound.propensity.splits import CrossFit, cross_fit, hold_out
@@ -45,5 +45,6 @@ __all__ = [
     "cross_fit",
     "falsify",
     "hold_out",
+    "link_bent",
     "products_missing",
 ]

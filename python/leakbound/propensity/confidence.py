@@ -9,7 +9,6 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.validation import (
     check_length,
@@ -268,14 +267,13 @@ class ConfidenceSet:
         Returns
         -------
         tuple of ndarray
-            Features; columns of the model; and probabilities of membership at the estimate.
+            Features; columns of the model; and log-odds of membership at the estimate.
         """
         features, member, offsets = self._all
         design = np.ones((member.size, self.coefficients.size))
         design[:, 1 : features.shape[1] + 1] = features
         design[self.reference :, features.shape[1] + 1 :] = 0.0
-        scores = design @ self.coefficients + offsets
-        return features, design, expit(scores)
+        return features, design, design @ self.coefficients + offsets
 
     @property
     def labels(self) -> BoolArray:

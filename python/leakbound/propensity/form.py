@@ -1,4 +1,4 @@
-"""Whether the log-odds of membership are linear in the features: two tests that read no scores."""
+"""Whether the log-odds of membership are linear in the features: tests that read no scores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, seed_of
 from leakbound.propensity.falsification import (
@@ -20,19 +21,19 @@ from leakbound.propensity.falsification import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from leakbound._base.types import FloatArray
     from leakbound.propensity.confidence import ConfidenceSet
 
-__all__ = ["FormTest", "bet_against_set", "products_missing"]
+__all__ = ["FormTest", "bet_against_set", "link_bent", "products_missing"]
 
 _CLIPPED = 3.0
 """Standard deviations at which features are clipped before they are multiplied."""
-_BLOCK = 2048
-"""Rows whose products are added up in one go."""
 _EXPLAINED = 1e-3
 """Share of a product's variance below which the model's own columns count as explaining it."""
+_STEPS, _SETTLED = 100, 1e-9
+"""Newton's steps towards a saddle point, and the squared decrement at which they end."""
 _PARTS = 5
 
 
@@ -79,50 +80,57 @@ def products_missing(found: ConfidenceSet, *, features: FloatArray | None = None
     Returns
     -------
     FormTest
-        The smallest p-value times the number of terms. Normal limits, which hold in large samples.
+        The smallest p-value times the number of terms.
 
     Notes
     -----
-    For a term z the statistic is Σ zᵢ(yᵢ - πᵢ) over its standard deviation, what the columns of the
-    model explain of it taken off: Rao's score test. Features are standardised and clipped at three
-    standard deviations before they are multiplied, so that no row decides alone.
+    For a term z the statistic is s = Σ zᵢ(yᵢ - πᵢ), what the columns of the model explain of z
+    taken off: Rao's score test. Its size is s over its standard deviation or, where that is less,
+    √(2 sup (ts - K(t))), K the cumulant function of s: the leading part of the saddle-point
+    formula. Where few rows decide, as in products of rare features, s is far from normal. Features
+    are standardised and clipped at three standard deviations before they are multiplied.
 
     References
     ----------
     C. R. Rao, "Large sample tests of statistical hypotheses concerning several parameters", 1948.
+    H. E. Daniels, "Tail probability approximations", 1987.
     """
-    table, design, chances = found.residuals()
-    variances = chances * (1 - chances)
-    left = found.labels - chances
-    units = _units(table)
-    information = (design * variances[:, None]).T @ design
-    largest, terms = 0.0, 0
-    worst: tuple[int, ...] = ()
-    for sums in (
-        _of_products(units, design, variances, left),
-        *_of_others(units, design, variances, left, found.reference, features),
-    ):
-        explained = (sums.both * np.linalg.solve(information, sums.both)).sum(axis=0)
-        variance = sums.total - explained
-        open_terms = np.flatnonzero(variance > _EXPLAINED * sums.total)
-        terms += open_terms.size
-        if not open_terms.size:
-            continue
-        sizes = np.abs(sums.score[open_terms]) / np.sqrt(variance[open_terms])
-        top = int(np.argmax(sizes))
-        if sizes[top] > largest:
-            largest, worst = float(sizes[top]), sums.names[open_terms[top]]
-    tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
-    p_value = min(1.0, tail * terms) if terms else 1.0
-    return FormTest(
-        p_value=p_value,
-        refuted=p_value < REFUTED_BELOW,
-        test="score tests of squares and products of features"
+    table, _, _ = found.residuals()
+    return _score_tests(
+        found,
+        _of_products(_units(table), found.reference, features),
+        "score tests of squares and products of features"
         + (", of other coefficients in D'" if found.reference else "")
         + (", of features left out" if features is not None else ""),
-        terms=terms,
-        worst=worst,
     )
+
+
+def link_bent(found: ConfidenceSet) -> FormTest:
+    """Test whether membership follows the log-odds by another curve than the logistic one.
+
+    Parameters
+    ----------
+    found : ConfidenceSet
+        Whose rows, those of D' included, and estimate are tested.
+
+    Returns
+    -------
+    FormTest
+        Twice the smaller p-value of two terms.
+
+    Notes
+    -----
+    Stukel's terms of the log-odds λ are λ² where λ > 0 and λ² where λ < 0. Their difference bends
+    both tails alike, as Cauchy's link does, and their sum one against the other: each is tested as
+    in `products_missing`.
+
+    References
+    ----------
+    T. A. Stukel, "Generalized logistic models", JASA 83, 1988.
+    """
+    _, _, log_odds = found.residuals()
+    bends = np.column_stack([log_odds * np.abs(log_odds), log_odds**2])
+    return _score_tests(found, [(bends, [(), ()])], "score tests of the logistic link")
 
 
 def bet_against_set(
@@ -184,66 +192,74 @@ def bet_against_set(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Of terms z: Σ vzx over rows with columns x of the model, Σ vz², Σ z(y - π), v = π(1 - π)."""
-
-    both: FloatArray
-    total: FloatArray
-    score: FloatArray
-    names: list[tuple[int, ...]]
-
-
-def _of_products(
-    units: FloatArray, design: FloatArray, variances: FloatArray, left: FloatArray
-) -> _Sums:
-    """Return the sums of all squares and products, none of which is ever written down."""
-    count, width = units.shape
-    one, other = np.triu_indices(width)
-    squares = units**2
-    both = np.zeros((design.shape[1], one.size))
-    for start in range(0, count, _BLOCK):
-        here = slice(start, start + _BLOCK)
-        weighted = design[here] * variances[here, None]
-        first = 0
-        for column in range(width):
-            pairs = slice(first, first + width - column)
-            both[:, pairs] += (weighted * units[here, column, None]).T @ units[here, column:]
-            first = pairs.stop
-    names: list[tuple[int, ...]] = list(zip(one.tolist(), other.tolist(), strict=True))
-    return _Sums(
-        both=both,
-        total=((squares * variances[:, None]).T @ squares)[one, other],
-        score=((units * left[:, None]).T @ units)[one, other],
-        names=names,
+def _score_tests(
+    found: ConfidenceSet, blocks: Iterable[tuple[FloatArray, list[tuple[int, ...]]]], test: str
+) -> FormTest:
+    """Test terms, given in blocks of columns with their names."""
+    _, design, log_odds = found.residuals()
+    chances = expit(log_odds)
+    spreads = np.sqrt(chances * expit(-log_odds))[:, None]
+    left = found.labels - chances
+    basis, corner = np.linalg.qr(design * spreads)
+    largest, terms = 0.0, 0
+    worst: tuple[int, ...] = ()
+    for columns, names in blocks:
+        weighted = columns * spreads
+        total = (weighted**2).sum(axis=0)
+        shares = basis.T @ weighted
+        variance = total - (shares**2).sum(axis=0)
+        is_open = variance > _EXPLAINED * total
+        terms += int(is_open.sum())
+        sizes = np.abs(columns.T @ left) / np.sqrt(np.where(is_open, variance, np.inf))
+        for term in np.argsort(-sizes):
+            if sizes[term] <= largest:
+                break
+            residual = columns[:, term] - design @ np.linalg.solve(corner, shares[:, term])
+            size = min(float(sizes[term]), _signed_root(residual, log_odds, left))
+            if size > largest:
+                largest, worst = size, names[term]
+    tail = 2 * float(np.exp(_core.log_normal_cdf(np.array([-largest]))[0]))
+    p_value = min(1.0, tail * terms) if terms else 1.0
+    return FormTest(
+        p_value=p_value, refuted=p_value < REFUTED_BELOW, test=test, terms=terms, worst=worst
     )
 
 
-def _of_others(
-    units: FloatArray,
-    design: FloatArray,
-    variances: FloatArray,
-    left: FloatArray,
-    reference: int,
-    features: FloatArray | None,
-) -> Iterator[_Sums]:
-    """Yield the sums of other coefficients in D', and of features that the model may lack."""
+def _signed_root(term: FloatArray, log_odds: FloatArray, left: FloatArray) -> float:
+    """Return √(2 sup (ts - K(t))) of a sum s = Σ zᵢ(yᵢ - πᵢ), or a little less."""
+    score, chances, steepest = float(term @ left), expit(log_odds), float(np.abs(term).max())
+    tilt = 0.0
+    for _ in range(_STEPS):
+        tilted = log_odds + tilt * term
+        slope = score - float(term @ (expit(tilted) - chances))
+        curvature = max(float(term**2 @ (expit(tilted) * expit(-tilted))), 1e-200)
+        if slope**2 <= _SETTLED * curvature:
+            break
+        # K'' grows by e^(max|z| |t|) at most, so that a step of this length never overshoots.
+        tilt += np.copysign(np.log1p(steepest * abs(slope / curvature)) / steepest, slope)
+    tilted = log_odds + tilt * term
+    cumulant = np.logaddexp(0, tilted) - np.logaddexp(0, log_odds) - tilt * term * chances
+    return float(np.sqrt(max(0.0, 2 * (tilt * score - cumulant.sum()))))
 
-    def sums(rows: slice, columns: FloatArray, names: list[tuple[int, ...]]) -> _Sums:
-        weighted = columns * variances[rows, None]
-        return _Sums(
-            both=design[rows].T @ weighted,
-            total=(columns * weighted).sum(axis=0),
-            score=columns.T @ left[rows],
-            names=names,
-        )
 
+def _of_products(
+    units: FloatArray, reference: int, features: FloatArray | None
+) -> Iterator[tuple[FloatArray, list[tuple[int, ...]]]]:
+    """Yield squares and products, other coefficients in D', and features that the model may lack.
+
+    Block by block, since all of them together would fill the memory.
+    """
+    count, width = units.shape
+    for one in range(width):
+        yield units[:, one, None] * units[:, one:], [(one, other) for other in range(one, width)]
     if reference:
-        apart = slice(reference)
-        own: list[tuple[int, ...]] = [(), *((column,) for column in range(units.shape[1]))]
-        yield sums(apart, np.column_stack([np.ones(reference), units[apart]]), own)
+        own = np.column_stack([np.ones(count), units])
+        own[reference:] = 0.0
+        yield own, [(), *((column,) for column in range(width))]
     if features is not None:
-        yield sums(slice(reference, None), _units(features), [()] * features.shape[1])
+        lacking = np.zeros((count, features.shape[1]))
+        lacking[reference:] = _units(features)
+        yield lacking, [()] * features.shape[1]
 
 
 def _units(features: FloatArray) -> FloatArray:

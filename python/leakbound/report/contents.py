@@ -13,22 +13,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import FloatArray, Kind
     from leakbound.report.parts import Assumption, Curve, Histogram, Provenance, Roc
 
-__all__ = [
-    "Drawable",
-    "Figure",
-    "Levels",
-    "Meaning",
-    "Metric",
-    "PrivacyCurve",
-    "Profile",
-    "Ranking",
-    "Reportable",
-    "Section",
-    "Series",
-    "Summary",
-    "Terms",
-]
-
 
 @dataclass(frozen=True)
 class Metric:

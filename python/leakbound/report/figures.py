@@ -71,26 +71,7 @@ class Plot(Protocol):
 
 
 def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
-    """Draw the bound that every cut would give, with the final bound and the ceiling.
-
-    Parameters
-    ----------
-    result : AuditResult, PanoramiaResult or Drawable
-        For PANORAMIA both rankings are drawn: c from the baseline, c + ε from the attack.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Guesses on a logarithmic axis against the bound, in units of ε; what `plot_profile` draws
-        for a family of trade-off functions.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the bound that every cut would give, with the final bound and the ceiling."""
     if result.profile is not None:
         return plot_profile(result.profile, ax)
     with house_style():
@@ -132,25 +113,7 @@ def plot_bound(result: Drawable, ax: Axes | None = None) -> Axes:
 
 
 def plot_profile(result: Profile, ax: Axes | None = None) -> Axes:
-    """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling.
-
-    Parameters
-    ----------
-    result : AuditResult or Profile
-        Of a family of trade-off functions.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        δ on a logarithmic axis against ε.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw ε against δ of the curve that an audit of a family rejects, and of the ceiling."""
     with house_style():
         ax = new_axes(ax)
         delta = np.geomspace(1e-12, 1.0, 241)[:-1]
@@ -175,23 +138,6 @@ def plot_precision_recall(result: Drawable, ax: Axes | None = None) -> Axes:
 
     The dashed line joins all pairs of recall and precision whose bound equals the final one. Where
     the curve touches it lies the chosen cut; nothing lies above it.
-
-    Parameters
-    ----------
-    result : AuditResult, PanoramiaResult or Drawable
-        For PANORAMIA both rankings are drawn.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Recall in [0, 1] against the share of correct guesses in [0, 1].
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
     """
     with house_style():
         ax = new_axes(ax)
@@ -227,24 +173,6 @@ def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
     An ε-DP model allows at most TPR = min(e^ε FPR, 1 - e^-ε (1 - FPR)), and one that obeys the
     trade-off function f at most 1 - f(FPR): drawn for the rejected curve of a family. The measured
     curve carries sampling error, which the bound allows for: it may lie above its own line.
-
-    Parameters
-    ----------
-    result : AuditResult, PanoramiaResult or Drawable
-        For PANORAMIA the line is e^c FPR for the baseline and e^(c + ε) FPR for the attack.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        False-positive rate against true-positive rate, both logarithmic. A rate of 0 is drawn at
-        the edge.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
     """
     with house_style():
         ax = new_axes(ax)
@@ -280,26 +208,7 @@ def plot_roc(result: Drawable, ax: Axes | None = None) -> Axes:
 
 
 def plot_histogram(result: Drawable, ax: Axes | None = None) -> Axes:
-    """Draw the scores of members and of non-members.
-
-    Parameters
-    ----------
-    result : AuditResult, PanoramiaResult or Drawable
-        For PANORAMIA the attack's scores are drawn.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Score against number of examples; scores beyond the 0.1 % and 99.9 % quantiles count in the
-        end bins.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Draw the scores of members and of non-members."""
     with house_style():
         ax = new_axes(ax)
         histogram = result.histogram

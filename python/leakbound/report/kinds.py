@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from leakbound._base.types import Kind
 
-__all__ = ["KINDS", "SMALL", "KindWords"]
-
 SMALL = 0.1
 """A bound below this proves leakage, but little: it is stated as a number, and no more is said."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from leakbound.report.contents import Metric, Reportable, Section, Summary
     from leakbound.report.parts import Assumption
 
-__all__ = ["cited", "environment", "render", "write"]
-
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -45,24 +43,7 @@ def write(
     about: Mapping[str, str] | None = None,
     notes: str = "",
 ) -> None:
-    """Write the report of one or several audits, all of it or nothing.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File to write.
-    results, title, summary, columns, simultaneous, epsilon, c, about, notes
-        As for `render`.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OptionError
-        If there is no result, or `simultaneous` is of other models.
-    OSError
-        If the file cannot be written.
-    """
+    """Write the report of one or several audits, all of it or nothing."""
     text = render(
         results,
         title=title,
@@ -89,41 +70,13 @@ def render(
     about: Mapping[str, str] | None = None,
     notes: str = "",
 ) -> str:
-    """Return the report of one or several audits as one HTML document.
+    """Return the report of one or several audits as one HTML document that needs no other file.
 
-    Parameters
-    ----------
-    results : AuditResult, PanoramiaResult, or mapping of str to them
-        One result, or several by the name of the model audited.
-    title : str
-        Title of the document.
-    summary : str
-        A paragraph about what was audited.
-    columns : mapping of str to mapping of str to str, optional
-        Further columns of the table of several models: name of the column, then of the model.
-    simultaneous : mapping of str to result, optional
-        The same audits of several models at higher confidence, 1 - 0.05/n for n models: the
-        headline is about these, at 95 %. If None, it is about `results`, at the confidence
-        that all of them hold with together: 85 % for three models at 95 %.
-    epsilon, c : float, optional
-        A claimed guarantee to check.
-    about : mapping of str to str, optional
-        What was audited, by whom and when: names and values that stand below the title, before
-        the design.
-    notes : str
-        A paragraph at the end, of whoever hands the report over.
-
-    Returns
-    -------
-    str
-        HTML that needs no other file: style and figures are inside.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OptionError
-        If there is no result, or `simultaneous` is of other models.
+    `columns` are further columns of the table of several models: name of the column, then of the
+    model. `simultaneous` are the same audits at higher confidence, 1 - 0.05/n for n models: the
+    headline is about these, at 95 %, and else about `results`, at the confidence that all hold with
+    together. `epsilon` and `c` are a claimed guarantee to check; `about` has names and values that
+    stand below the title, and `notes` a paragraph at the end.
     """
     named = dict(results) if isinstance(results, Mapping) else {"": results}
     if not named:
@@ -377,30 +330,13 @@ def _provenance(result: Reportable) -> dict[str, str]:
 
 
 def cited(sections: Iterable[Section]) -> set[str]:
-    """Return those of the papers that not every page refers to which grounds name.
-
-    Parameters
-    ----------
-    sections : iterable of Section
-        The grounds.
-
-    Returns
-    -------
-    set of str
-        First authors.
-    """
+    """Return those of the papers that not every page refers to which grounds name."""
     said = " ".join(text for section in sections for text in section.paragraphs)
     return {author for author in ("Mahloujifar", "Ville", "Wasserman") if author in said}
 
 
 def environment() -> Environment:
-    """Return what renders the package's templates.
-
-    Returns
-    -------
-    jinja2.Environment
-        With the filters that keep numbers with their signs and units.
-    """
+    """Return what renders the package's templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

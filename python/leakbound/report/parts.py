@@ -7,8 +7,6 @@ from leakbound._base.formatting import number
 from leakbound._base.lazy import IF_ANY
 from leakbound._base.types import FloatArray, IntArray, Relation, Status, Verdict
 
-__all__ = ["Assumption", "Checked", "Curve", "Histogram", "Provenance", "Roc"]
-
 
 @dataclass(frozen=True)
 class Assumption:
@@ -27,7 +25,7 @@ class Assumption:
 
     name: str
     statement: str
-    status: Status = field(metadata={"former": {"refuted": "contradicted"}})
+    status: Status
 
 
 @dataclass(frozen=True)

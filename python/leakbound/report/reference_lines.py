@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import FloatArray
     from leakbound.report.parts import Curve
 
-__all__ = ["iso_bound_precision", "most_true_positives"]
-
 
 def iso_bound_precision(curve: Curve, bound: float) -> FloatArray:
     """Return the precision that every cut of `curve` needs for its bound to equal `bound`.

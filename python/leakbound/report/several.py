@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from leakbound.report.contents import Reportable, Terms
 
-__all__ = ["headline_of_many", "joint_confidence", "subject_of"]
-
 
 def subject_of(results: Iterable[Reportable]) -> str:
     """Return what the results are of: of models, where they are not all of the same."""
@@ -23,18 +21,7 @@ def subject_of(results: Iterable[Reportable]) -> str:
 
 
 def joint_confidence(results: Iterable[Reportable]) -> float:
-    """Return the confidence at which all bounds hold together, whatever their dependence.
-
-    Parameters
-    ----------
-    results : iterable of result
-        Their probabilities of error add up; what is no bound adds none.
-
-    Returns
-    -------
-    float
-        At least 0.
-    """
+    """Return the confidence at which all bounds hold together, whatever their dependence."""
     return max(0.0, 1 - sum(1 - one.confidence for one in results if KINDS[one.kind].proves))
 
 
@@ -44,16 +31,6 @@ def headline_of_many(results: Mapping[str, Reportable]) -> str:
     To name the worst of several is a statement about all of them, so its confidence is the joint
     one: audits at confidence 1 - 0.05/n each let it be 95 %. What any of the bounds is conditional
     on, the headline is too.
-
-    Parameters
-    ----------
-    results : mapping of str to result
-        At least two results by name.
-
-    Returns
-    -------
-    str
-        One or two sentences.
     """
     proved = {
         name: summary

@@ -15,20 +15,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import FloatArray, IntArray, Kind
 
-__all__ = [
-    "ALERT",
-    "INK",
-    "MEMBER",
-    "MUTED",
-    "OTHER",
-    "PAPER",
-    "RULE",
-    "draw_classes",
-    "house_style",
-    "name_axes",
-    "new_axes",
-]
-
 INK = "#1b1f24"
 MUTED = "#59626d"
 RULE = "#d3d8df"

@@ -144,14 +144,15 @@ class SamplingResult(Record):
     mean, variance : float
         Of the sizes of the batches.
     expected_variance : float
-        What Poisson sampling gives at that mean.
+        What Poisson sampling gives at that mean; of all sizes of the data, what is nearest.
     p_mean : float
         Probability of a mean so far from N q, under Poisson sampling at rate q; 1 if not tested.
     p_variance : float
         Probability of a variance so far from that of Poisson sampling, whatever its rate, given
         the mean; 1 if not tested.
-    lower_rate, upper_rate : float
-        Limits of the rate, each at half of the probability of error, under Poisson sampling.
+    lower_rate, upper_rate : float or None
+        Limits of the rate, each at half of the probability of error, under Poisson sampling; None
+        where the number of examples is not known, so that the rate is just stated.
     confidence : float
         One minus the probability that batches drawn as claimed are refuted.
     reason : str
@@ -168,8 +169,8 @@ class SamplingResult(Record):
     expected_variance: float
     p_mean: float
     p_variance: float
-    lower_rate: float
-    upper_rate: float
+    lower_rate: float | None = field(default=None, metadata=IF_ANY)
+    upper_rate: float | None = field(default=None, metadata=IF_ANY)
     confidence: float
     reason: str
 
@@ -201,19 +202,25 @@ class SamplingResult(Record):
             f"{self.sampling_rate:g} have {self._expected}, variance {self.expected_variance:.1f}"
         )
         if not self.refutes:
-            return f"{seen}: nothing speaks against it."
+            stated = "" if self.limits else "; the rate is only stated: pass examples=len(dataset)"
+            return f"{seen}: nothing speaks against it{stated}."
         wrong = []
         if self.largest > high:
             wrong.append(f"a batch has {self.largest:,} examples, more than there are")
         elif 2 * self.p_mean <= 1 - self.confidence:
-            wrong.append(
-                f"the rate is not {self.sampling_rate:g} (p = {self.p_mean:.2g}; Poisson samples "
-                f"of these sizes have a rate in [{self.lower_rate:.4g}, {self.upper_rate:.4g}])"
-            )
+            limits = f"; it is {self.limits}, if samples are Poisson" if self.limits else ""
+            wrong.append(f"the rate is not {self.sampling_rate:g} (p = {self.p_mean:.2g}{limits})")
         if 2 * self.p_variance <= 1 - self.confidence:
             how = "too much alike" if self.variance < self.expected_variance else "too unlike"
             wrong.append(f"sizes are {how} for Poisson sampling (p = {self.p_variance:.2g})")
         return f"{seen}. Refuted: {', and '.join(wrong)}."
+
+    @property
+    def limits(self) -> str:
+        """The limits of the rate; empty where it is just stated."""
+        if self.reason or self.lower_rate is None or self.upper_rate is None:
+            return ""
+        return f"{self.lower_rate:.4g} to {self.upper_rate:.4g}"
 
     @property
     def _expected(self) -> str:
@@ -222,9 +229,12 @@ class SamplingResult(Record):
         return f"{low:.1f}" if low == high else f"{low:.1f} to {high:.1f}"
 
     def _flaw(self) -> str:
-        shares = (self.p_mean, self.p_variance, self.lower_rate, self.upper_rate)
-        if not all(0 <= share <= 1 for share in shares):
+        limits = (self.lower_rate, self.upper_rate)
+        shares = (self.p_mean, self.p_variance, *limits)
+        if not all(share is None or 0 <= share <= 1 for share in shares):
             return "p_mean, p_variance, lower_rate and upper_rate do not all lie in [0, 1]"
+        if limits != (None, None) and self.least_examples != self.most_examples:
+            return "there are limits of the rate, though the number of examples is not known"
         return _confidence_flaw(self.confidence)
 
 
@@ -331,8 +341,8 @@ class StepsResult(Record):
     steps : int
         Steps seen.
     sampling_rate : float
-        The rate that ε is converted at: a lower confidence limit, where the sizes of batches could
-        be tested.
+        The rate that ε is converted at: a lower confidence limit, where the number of examples is
+        known.
     rate_source : {"lower limit", "stated"}
         Whether it is such a limit, or just what was claimed.
     confidence : float
@@ -458,9 +468,15 @@ class StepsResult(Record):
             return f"{noise} at least, and several values, so that no ε follows."
         return (
             f"{noise}. If the run is {self.steps:,} steps of one noise multiplier on Poisson "
-            f"samples at rate {self.sampling_rate:.4g} or more, all noisy gradients released, then "
+            f"samples at {self.rate}, all noisy gradients released, then "
             f"ε ≥ {number(self.epsilon(delta))} at δ = {delta:g}, adding or removing one example."
         )
+
+    @property
+    def rate(self) -> str:
+        """The rate that ε is converted at, and whether it is just what was claimed."""
+        said = "the stated rate of" if self.rate_source == "stated" else "rate"
+        return f"{said} {self.sampling_rate:.4g} or more"
 
     def _flaw(self) -> str:
         if not self.bound > 0 or not self.noise_multiplier > 0:
@@ -582,17 +598,22 @@ class DPSGDAudit(Record):
         Returns
         -------
         str
-            Accounted and proved ε, and what is refuted.
+            What is refuted, what was accounted, which proved ε to quote, and why.
         """
         sure = f"({percent(self.confidence)} confidence)"
-        at = f" at δ = {self.delta:g}"
-        found = f"ε ≥ {number(self.proved)}{at}"
-        stated = "" if self.accounted is None else f"Accounted {self.accounted.name}; "
-        proved = f"{stated}proved {found}{self._within}"
-        if not self.refuted_by:
-            return f"{proved} {sure}. Nothing contradicts the mechanism as stated."
-        listed = " and ".join(self.refuted_by)
-        return f"Refuted, by {listed}: this run is not the mechanism stated {sure}. {proved}."
+        verdict = "Nothing contradicts the mechanism as stated"
+        if self.refuted_by:
+            listed = " and ".join(self.refuted_by)
+            verdict = f"Refuted, by {listed}: this run is not the mechanism stated {sure}"
+        accounted = "" if self.accounted is None else f", accounted {self.accounted.name}"
+        quoted = f"Quote ε ≥ {number(self.proved)} at δ = {self.delta:g}{self._within} {sure}"
+        said = f"{verdict}{accounted}. {quoted}: membership, which is measured end to end."
+        if not self._steps_epsilon:
+            return said
+        return (
+            f"{said} The steps' ε ≥ {number(self._steps_epsilon)} at that δ is computed, and needs "
+            f"one noise multiplier for all steps and Poisson samples at {self.steps.rate}."
+        )
 
     @property
     def _within(self) -> str:
@@ -751,11 +772,17 @@ class DPSGDAudit(Record):
         by_steps = (
             ()
             if whole is None
-            else (Metric(f"ε from steps{at}", number(whole), "if the noise is constant"),)
+            else (
+                Metric(
+                    f"ε from steps{at}",
+                    number(whole),
+                    f"computed, if the noise is constant, at {steps.rate}",
+                ),
+            )
         )
         return (
             *stated,
-            Metric(f"ε from membership{at}", number(self.proved), "end to end"),
+            Metric(f"ε from membership{at}", number(self.proved), "to quote: measured end to end"),
             *by_steps,
             Metric(
                 "Noise multiplier at most",
@@ -764,9 +791,7 @@ class DPSGDAudit(Record):
             ),
             Metric(
                 "Sampling rate",
-                "not tested"
-                if sampling.reason
-                else f"{sampling.lower_rate:.4g} to {sampling.upper_rate:.4g}",
+                sampling.limits or "not tested",
                 f"{sampling.sampling_rate:.4g} stated",
             ),
             Metric("Correct guesses", f"{found.correct:,} of {found.guesses:,}", "membership"),
@@ -853,6 +878,8 @@ class DPSGDAudit(Record):
             or self.accounted.epsilon >= self.attainable
         ):
             return "refuted_by has accounting, and the accountant's ε is not below attainable"
+        if self.steps.rate_source == "lower limit" and not self.sampling.limits:
+            return "rate_source is 'lower limit', and there are no limits of the rate"
         if self.steps.steps > self.max_steps:
             return f"steps ({self.steps.steps}) <= max_steps ({self.max_steps}) does not hold"
         return _confidence_flaw(self.confidence)
@@ -886,9 +913,9 @@ def _sampling_assumptions(found: SamplingResult) -> tuple[Assumption, ...]:
         Assumption(
             "Poisson sampling",
             f"Every example is in every batch with probability {found.sampling_rate:g}, by itself. "
-            "Sizes of batches show a wrong rate and fixed sizes; which examples are in them is not "
-            "seen.",
-            "contradicted" if found.refutes else "unverifiable" if found.reason else "checked",
+            "Sizes of batches show fixed sizes, and a wrong rate where the number of examples is "
+            "known; which examples are in them is not seen.",
+            "contradicted" if found.refutes else "checked" if found.limits else "unverifiable",
         ),
         Assumption(
             "number of steps",

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from leakbound._base.formatting import down, number, percent, up
-from leakbound._base.names_only import names_only
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Relation, Unit, Verdict
 from leakbound._base.validation import choice, instance, real, shown
@@ -168,7 +167,6 @@ class AuditResult(Result, ScoreAudit):
             return super().epsilon(delta)
         return _converted(self.rejected, delta)
 
-    @names_only("epsilon", "delta")
     def check(
         self,
         *,

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from leakbound._base.formatting import down, number, percent
-from leakbound._base.names_only import names_only
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, PathName, Verdict
 from leakbound._base.validation import real
@@ -186,7 +185,6 @@ class PanoramiaResult(Result):
         """The attack's scores."""
         return self.attack.histogram
 
-    @names_only("epsilon", "delta", "c")
     def check(self, *, epsilon: float, delta: float = 0.0, c: float | None = None) -> Verdict:
         """Say whether the audit refutes a claimed ε, alone or together with a claimed c.
 

@@ -11,7 +11,6 @@ from leakbound._base.formatting import number
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, FormTest, Overlap
-from leakbound.propensity.falsification import REFUTED_BELOW
 from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.contents import Figure
 from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
@@ -222,14 +221,16 @@ class ZeroRunResult(AuditResult):
     @property
     def tested(self) -> float | None:
         """The smallest p-value of tests of the propensities; None if nothing tested them."""
-        found: list[Falsification | FormTest] = [] if self.learnt is None else [*self.learnt.tests]
-        found += [] if self.falsification is None else [self.falsification]
-        return min((one.p_value for one in found), default=None)
+        return min((one.p_value for one in self._all_tests()), default=None)
 
     @property
     def refuted(self) -> bool:
         """Whether a test refuted the propensities."""
-        return self.tested is not None and self.tested < REFUTED_BELOW
+        return any(one.refuted for one in self._all_tests())
+
+    def _all_tests(self) -> list[Falsification | FormTest]:
+        found: list[Falsification | FormTest] = [] if self.learnt is None else [*self.learnt.tests]
+        return found if self.falsification is None else [*found, self.falsification]
 
     @property
     def by_tampering(self) -> float | None:

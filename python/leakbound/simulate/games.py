@@ -15,8 +15,6 @@ from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import OptionError
 from leakbound.simulate.profiles import Profile, gaussian_profile, smallest_epsilon
 
-__all__ = ["Game", "Parameter", "Reconstruction", "gaussian", "mixture", "null"]
-
 Parameter: TypeAlias = Literal["epsilon", "mu"]
 _SEEN_AT_ONCE = 1 << 20
 """Values of canaries that are drawn at a time in a game of reconstruction."""

@@ -17,8 +17,6 @@ from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import gaussian_profile
 
-__all__ = ["NoisySum", "noisy_sum"]
-
 _MOST_COORDINATES = 10**11
 """Coordinates of all members at most: drawn twice, they take half an hour."""
 _BLOCK = 2**23

@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from leakbound.stats import log_normal_cdf
 
-__all__ = ["Profile", "gaussian_profile", "response_profile", "smallest_epsilon"]
-
 Profile: TypeAlias = Callable[[float], float]
 """From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing."""
 

@@ -13,8 +13,6 @@ from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import response_profile
 
-__all__ = ["randomized_response"]
-
 
 def randomized_response(
     m: int, epsilon: float, *, fraction: float = 1.0, delta: float = 0.0, seed: int

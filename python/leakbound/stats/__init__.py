@@ -4,87 +4,52 @@ Functions of numbers broadcast their arguments; scalars give a Python float. Low
 rounded down and upper tails up, by less than 1e-12 relative.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from leakbound.stats.approximate_dp import (
-        one_run_epsilon,
-        one_run_p_value,
-    )
-    from leakbound.stats.binomial import (
-        binomial_tail,
-        clopper_pearson,
-        log_normal_cdf,
-        normal_cdf,
-        normal_quantile,
-    )
-    from leakbound.stats.composition import (
-        composition_bound,
-        shift_delta,
-        shift_mu,
-    )
-    from leakbound.stats.distribution_shift import (
-        bootstrap_quantile,
-        match,
-        residual_scores,
-        surviving_guesses,
-        tamper,
-        tamper_probability,
-    )
-    from leakbound.stats.f_dp import (
-        fdp_lower_bound,
-        fdp_p_value,
-        fdp_rejects,
-    )
-    from leakbound.stats.poisson_binomial import (
-        poisson_binomial_epsilon,
-        poisson_binomial_pmf,
-        poisson_binomial_prefix_tails,
-        poisson_binomial_relative_error,
-        poisson_binomial_tail,
-        poisson_binomial_tail_bound,
-        poisson_binomial_tail_offsets,
-    )
-    from leakbound.stats.scans import (
-        crossing_probability,
-        kl_scan,
-        kl_scan_offsets,
-        union_bound,
-        ville_mixture,
-    )
-else:
-    from leakbound._base.attributes import lazy_attributes
-
-    __getattr__, __dir__ = lazy_attributes(
-        __name__,
-        {
-            "leakbound.stats.approximate_dp": "one_run_epsilon one_run_p_value",
-            "leakbound.stats.binomial": (
-                "binomial_tail clopper_pearson log_normal_cdf normal_cdf normal_quantile"
-            ),
-            "leakbound.stats.composition": "composition_bound shift_delta shift_mu",
-            "leakbound.stats.distribution_shift": (
-                "bootstrap_quantile match residual_scores surviving_guesses "
-                "tamper tamper_probability"
-            ),
-            "leakbound.stats.f_dp": "fdp_lower_bound fdp_p_value fdp_rejects",
-            "leakbound.stats.poisson_binomial": (
-                "poisson_binomial_epsilon poisson_binomial_pmf poisson_binomial_prefix_tails "
-                "poisson_binomial_relative_error poisson_binomial_tail "
-                "poisson_binomial_tail_bound poisson_binomial_tail_offsets"
-            ),
-            "leakbound.stats.scans": (
-                "crossing_probability kl_scan kl_scan_offsets union_bound ville_mixture"
-            ),
-        },
-    )
+from leakbound.stats.approximate_dp import (
+    one_run_epsilon,
+    one_run_p_value,
+)
+from leakbound.stats.binomial import (
+    binomial_tail,
+    clopper_pearson,
+    log_normal_cdf,
+    normal_cdf,
+    normal_quantile,
+)
+from leakbound.stats.composition import (
+    composition_bound,
+    shift_delta,
+    shift_mu,
+)
+from leakbound.stats.distribution_shift import (
+    bootstrap_quantile,
+    match,
+    residual_scores,
+    surviving_guesses,
+    tamper,
+    tamper_probability,
+)
+from leakbound.stats.f_dp import (
+    fdp_lower_bound,
+    fdp_p_value,
+    fdp_rejects,
+)
+from leakbound.stats.poisson_binomial import (
+    poisson_binomial_epsilon,
+    poisson_binomial_tail,
+    poisson_binomial_tail_offsets,
+)
+from leakbound.stats.scans import (
+    kl_scan,
+    kl_scan_offsets,
+    union_bound,
+    ville_mixture,
+)
 
 __all__ = [
     "binomial_tail",
     "bootstrap_quantile",
     "clopper_pearson",
     "composition_bound",
-    "crossing_probability",
     "fdp_lower_bound",
     "fdp_p_value",
     "fdp_rejects",
@@ -97,11 +62,7 @@ __all__ = [
     "one_run_epsilon",
     "one_run_p_value",
     "poisson_binomial_epsilon",
-    "poisson_binomial_pmf",
-    "poisson_binomial_prefix_tails",
-    "poisson_binomial_relative_error",
     "poisson_binomial_tail",
-    "poisson_binomial_tail_bound",
     "poisson_binomial_tail_offsets",
     "residual_scores",
     "shift_delta",

@@ -10,8 +10,6 @@ from leakbound._base.types import TailBound, TailOptions
 from leakbound._base.validation import choice, flag, integer, real
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["one_run_epsilon", "one_run_p_value"]
-
 _MOST = 2**32 - 1
 """The core counts in 32 bits."""
 

@@ -12,8 +12,6 @@ from leakbound._base.validation import (
     numbers,
 )
 
-__all__ = ["LARGEST", "Number", "counts", "probabilities", "reals", "vectorised"]
-
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
 

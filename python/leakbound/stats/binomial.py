@@ -12,14 +12,6 @@ from leakbound._base.validation import (
 )
 from leakbound.stats.arguments import Number, counts, probabilities, reals, vectorised
 
-__all__ = [
-    "binomial_tail",
-    "clopper_pearson",
-    "log_normal_cdf",
-    "normal_cdf",
-    "normal_quantile",
-]
-
 
 def normal_cdf(x: ArrayLike) -> Number:
     """Return P(Z ≤ x) for a standard normal Z.

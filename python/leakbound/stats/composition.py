@@ -16,8 +16,6 @@ from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats.approximate_dp import one_run_epsilon
 from leakbound.stats.f_dp import fdp_lower_bound
 
-__all__ = ["composition_bound", "remaining_leakage", "shift_delta", "shift_mu"]
-
 ComposableClaim = PureDP | ApproxDP | GaussianDP
 
 

@@ -32,16 +32,6 @@ from leakbound._base.validation import (
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.poisson_binomial import poisson_binomial_tail
 
-__all__ = [
-    "bootstrap_quantile",
-    "match",
-    "residual_scores",
-    "survival",
-    "surviving_guesses",
-    "tamper",
-    "tamper_probability",
-]
-
 _ENORMOUS = 1e100
 """Numbers beyond are scaled before they are squared."""
 _LEAST_VARIANCE = 1e-9

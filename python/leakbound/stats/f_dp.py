@@ -12,8 +12,6 @@ from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
-__all__ = ["fdp_lower_bound", "fdp_p_value", "fdp_rejects"]
-
 _MOST = FamilyClaim.most_guesses
 
 

@@ -3,7 +3,6 @@
 The public names are those of `leakbound.stats`.
 """
 
-import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,21 +13,9 @@ from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound._base.validation import flag, numbers, real, vector
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
 
-__all__ = [
-    "poisson_binomial_epsilon",
-    "poisson_binomial_pmf",
-    "poisson_binomial_prefix_tails",
-    "poisson_binomial_relative_error",
-    "poisson_binomial_tail",
-    "poisson_binomial_tail_bound",
-    "poisson_binomial_tail_offsets",
-]
-
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""
 
-_MOST_TERMS = 200_000
-"""Terms of what takes time as their square: ten seconds at so many."""
 _LARGEST = 2**53
 """The largest count: beyond it a double misses whole numbers."""
 
@@ -59,9 +46,8 @@ def poisson_binomial_tail(
     Returns
     -------
     float or ndarray of float64, shape of `v`
-        The tails, to about 1e-15·(1 + |ln P|) relative, bounded by
-        `poisson_binomial_relative_error`. With real weights an upper bound: the tail of the
-        weights rounded up to multiples of 1/4096.
+        The tails, to about 1e-15·(1 + |ln P|) relative. With real weights an upper bound: the tail
+        of the weights rounded up to multiples of 1/4096.
 
     Raises
     ------
@@ -141,46 +127,6 @@ def poisson_binomial_tail_offsets(
     return logarithm if in_logs else tail
 
 
-def poisson_binomial_relative_error(
-    v: ArrayLike,
-    p: ArrayInput,
-    *,
-    counts: ArrayInput | None = None,
-    weights: ArrayInput | None = None,
-) -> Number:
-    """Return a bound on the relative error of `poisson_binomial_tail` for the same arguments.
-
-    Parameters
-    ----------
-    v : array-like of int
-        Thresholds, as for `poisson_binomial_tail`.
-    p : array-like, shape (n,)
-        Probabilities in [0, 1], at least one.
-    counts, weights : array-like, shape (n,), optional
-        As for `poisson_binomial_tail`.
-
-    Returns
-    -------
-    float or ndarray of float64, shape of `v`
-        r with |computed/exact − 1| ≤ r: aliasing, dropped nodes, series remainder and rounding.
-        Infinite where the exact tail is below e^-500 and some p_i is in (0, 1e-250). With real
-        weights it refers to the weights rounded up.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, OptionError, IncompatibleOptionsError
-        As for `poisson_binomial_tail`.
-
-    Examples
-    --------
-    >>> poisson_binomial_relative_error(600, [0.5] * 1000) < 1e-13
-    True
-    """
-    values = _vector(p, "p")
-    _, _, error = _tails(v, values, 0.0, counts=counts, weights=weights, offsets=False)
-    return error
-
-
 def poisson_binomial_epsilon(
     v: ArrayLike,
     offsets: ArrayInput,
@@ -258,137 +204,6 @@ def poisson_binomial_epsilon(
     reals = _real_thresholds(v)
     values = _core.real_weighted_epsilon(table, reals.ravel(), beta=level, weights=heavy)
     return _shaped(values, reals.shape)
-
-
-def poisson_binomial_pmf(p: ArrayInput) -> FloatArray:
-    """Return P(S = k) for k = 0, …, n, S = Σ X_i with independent X_i ~ Bernoulli(p_i).
-
-    Parameters
-    ----------
-    p : array-like, shape (n,)
-        Probabilities in [0, 1], at least one and at most 200,000. Cost grows as n²: a second at
-        n = 60,000.
-
-    Returns
-    -------
-    ndarray of float64, shape (n + 1,)
-        Probabilities, those above 1e-300 to 2n units in the last place: nothing is subtracted.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        If `p` is not a vector of numbers.
-    OptionError
-        If a probability is outside [0, 1] or NaN, or there are too many.
-
-    Notes
-    -----
-    Direct convolution: Biscarri, Zhao and Brunner, "A simple and fast method for computing the
-    Poisson binomial distribution function" (2018), section 2.
-
-    Examples
-    --------
-    >>> poisson_binomial_pmf([0.5, 0.5, 1.0]).tolist()
-    [0.0, 0.25, 0.5, 0.25]
-    """
-    values = _vector(p, "p")
-    _few_terms(values.size, "p")
-    return _core.poisson_binomial_pmf(values)
-
-
-def poisson_binomial_tail_bound(
-    v: ArrayLike, p: ArrayInput, *, counts: ArrayInput | None = None, log: bool = False
-) -> Number:
-    """Return an upper bound of P(S ≥ v), S = Σ X_i, at a few nanoseconds to microseconds each.
-
-    Parameters
-    ----------
-    v : array-like of int
-        Thresholds.
-    p : array-like, shape (n,)
-        Probabilities in [0, 1], at least one.
-    counts : array-like of int, shape (n,), optional
-        How often each p_i occurs; once if None.
-    log : bool
-        Whether to return logarithms, in nats.
-
-    Returns
-    -------
-    float or ndarray of float64, shape of `v`
-        Certified upper bounds: 1 up to the mean, about 13 % above the tail at 1e-2 and 0.4 % at
-        1e-50.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, OptionError
-        As for `poisson_binomial_tail`.
-
-    Notes
-    -----
-    The smaller of exp(K(θ) − θv)·min(1, m/(1 − e^−θ)) with m = e^−var I₀(var), var the tilted
-    variance, and for v ≥ E S + 1 the tail of Bin(n, E S/n): Hoeffding, "On the distribution of the
-    number of successes in independent trials" (1956).
-
-    Examples
-    --------
-    >>> p = [0.1, 0.4] * 500
-    >>> 1 < poisson_binomial_tail_bound(300, p) / poisson_binomial_tail(300, p) < 1.1
-    True
-    """
-    in_logs, values = flag(log, "log"), _vector(p, "p")
-    thresholds = _thresholds(v)
-    groups = _groups(counts, values.size, "p")
-    bounds = _core.poisson_binomial_tail_bound(values, thresholds.ravel(), counts=groups)
-    if not in_logs:
-        possible = np.nextafter(np.exp(bounds), 2.0).clip(max=1.0)
-        bounds = np.where(bounds == -np.inf, 0.0, possible)
-    return _shaped(bounds, thresholds.shape)
-
-
-def poisson_binomial_prefix_tails(
-    v: ArrayInput, offsets: ArrayInput, epsilon: float, *, log: bool = False
-) -> FloatArray:
-    """Return P(X_1 + … + X_r ≥ v_r) for r = 1, …, n, X_i ~ Bernoulli(σ(ε + a_i)).
-
-    Parameters
-    ----------
-    v : array-like of int, shape (n,)
-        A threshold for each prefix.
-    offsets : array-like, shape (n,)
-        a_i in nats, finite, within 300 of the middle of their range; at most 200,000.
-    epsilon : float
-        ε, finite, in nats.
-    log : bool
-        Whether to return logarithms, in nats.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        The tails, to about 1e-13·(1 + |ln P|) relative.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        If `v` and `offsets` are not vectors of numbers of one length.
-    OptionError, OptionTypeError
-        If an offset or `epsilon` is not finite, a threshold not whole, or there are too many.
-
-    Notes
-    -----
-    A window of tilted probabilities takes in one term after the other, O(n·√n) where v follows the
-    mean; once v has left it, it is built anew from the contour of that prefix.
-
-    Examples
-    --------
-    >>> poisson_binomial_prefix_tails([1, 1, 3], [0.0, 0.0, 0.0], 0.0).round(12).tolist()
-    [0.5, 0.75, 0.125]
-    """
-    in_logs, values = flag(log, "log"), _vector(offsets, "offsets")
-    thresholds = _thresholds(vector(v, "v"))
-    _same_length(thresholds, values.size, "v", "offsets")
-    _few_terms(values.size, "offsets")
-    logs = _core.poisson_binomial_prefix_tails(thresholds, values, _epsilon(epsilon))
-    return logs if in_logs else np.exp(logs)
 
 
 _FINITE = np.finfo(np.float64).max.item()
@@ -522,24 +337,7 @@ def _without_counts(counts: ArrayInput | None) -> None:
         raise IncompatibleOptionsError(message)
 
 
-def _few_terms(terms: int, name: str) -> None:
-    if terms > _MOST_TERMS:
-        message = (
-            f"{name} must have at most {_MOST_TERMS} values, got {terms}: the cost grows as the "
-            "square; ask poisson_binomial_tail for single thresholds"
-        )
-        raise OptionError(message)
-
-
 def _same_length(values: NDArray[Any], terms: int, name: str, like: str) -> None:
     if values.size != terms:
         message = f"{name} has {values.size} values and {like} {terms}; there must be one for each"
         raise LengthMismatchError(message)
-
-
-def _epsilon(value: float) -> float:
-    number = real(value, "epsilon")
-    if not math.isfinite(number):
-        message = f"epsilon must be finite, got {number}"
-        raise OptionError(message)
-    return number

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 import leakbound._core as _core
@@ -17,10 +16,9 @@ from leakbound._base.validation import (
 )
 from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
-from leakbound.stats.arguments import counts, probabilities, reals
+from leakbound.stats.arguments import reals
 
 __all__ = [
-    "crossing_probability",
     "kl_scan",
     "kl_scan_offsets",
     "union_bound",
@@ -237,42 +235,6 @@ def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
     True
     """
     return _core.pointwise_bound(_path(successes), beta=_level(beta), statistic="ville")
-
-
-def crossing_probability(boundary: ArrayLike, p: ArrayLike) -> float:
-    """Return P(W_r ≥ boundary[r-1] for some r) of a path of independent successes.
-
-    Parameters
-    ----------
-    boundary : array-like of int, shape (m,)
-        Least number of successes that counts at each of m steps; above r for never.
-    p : array-like, scalar or shape (m,)
-        Probability of success at each step, in [0, 1].
-
-    Returns
-    -------
-    float
-        The probability, rounded up by about 1e-12 of itself.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        If `boundary` is not a vector of whole numbers, or `p` neither a scalar nor as long.
-    OptionError
-        If a probability is outside [0, 1].
-
-    Examples
-    --------
-    >>> round(crossing_probability([2, 2], 0.5), 9)
-    0.25
-    """
-    steps = counts(vector(boundary, "boundary"), "boundary")
-    chances = probabilities(p, "p")
-    if chances.ndim:
-        check_length(vector(chances, "p"), steps.size, "p")
-    return _core.crossing_probability(
-        np.minimum(steps, steps.size + 1).astype(np.uint32), np.atleast_1d(chances)
-    )
 
 
 def _path(successes: ArrayInput) -> _core.Path:

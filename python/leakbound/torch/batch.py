@@ -11,8 +11,6 @@ from torch.func import functional_call
 
 from leakbound.torch.placement import precision, to_device
 
-__all__ = ["Batch"]
-
 
 @dataclass(frozen=True)
 class Batch:

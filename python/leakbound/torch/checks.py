@@ -11,18 +11,6 @@ from leakbound._base.types import FloatArray
 from leakbound.errors import NaNScoresError, ShapeError, TargetError, TiedScoresError
 from leakbound.torch.tokens import IGNORED
 
-__all__ = [
-    "check_binary",
-    "check_logits",
-    "check_nan",
-    "check_signal",
-    "check_targets",
-    "check_ties",
-    "check_token_labels",
-    "check_token_logits",
-    "unwrapped",
-]
-
 _TIES_ALLOWED = 0.1
 """Largest share of examples that may share their score with another."""
 

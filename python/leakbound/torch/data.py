@@ -25,9 +25,6 @@ from leakbound.errors import (
 )
 from leakbound.torch.tokens import next_tokens
 
-__all__ = ["EMPTY", "Batches", "Parts", "read"]
-
-
 EMPTY = "data is empty: there is nothing to score"
 
 Parts: TypeAlias = tuple[Tensor, dict[str, Tensor], Tensor]

@@ -29,8 +29,6 @@ from leakbound.torch.signals import (
 )
 from leakbound.torch.tokens import IGNORED, shifted, token_cross_entropy
 
-__all__ = ["COMPARING", "Measure", "measure", "token_losses_of"]
-
 Measure: TypeAlias = Callable[[Batch], Tensor]
 
 COMPARING = ("loss_drop", "gradient_dot")

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
-__all__ = ["evaluating", "precision", "reproducible", "to_device"]
-
 
 @contextmanager
 def evaluating(model: nn.Module, device: str | torch.device) -> Iterator[torch.device]:

@@ -24,8 +24,6 @@ from leakbound.torch.placement import evaluating
 from leakbound.torch.signals import Signal, signal_name
 from leakbound.torch.stream import keeping
 
-__all__ = ["Data", "score", "token_losses"]
-
 Data: TypeAlias = (
     Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | list[Any] | Mapping[str, Any] | ArrayInput
 )

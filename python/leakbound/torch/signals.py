@@ -9,16 +9,6 @@ from torch.nn import functional
 
 from leakbound._base.validation import choice
 
-__all__ = [
-    "Named",
-    "Signal",
-    "binary_cross_entropy",
-    "cross_entropy",
-    "float64",
-    "logit_margin",
-    "signal_name",
-]
-
 Named: TypeAlias = Literal[
     "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop", "gradient_dot"
 ]

@@ -17,8 +17,6 @@ from leakbound._base.validation import instance
 from leakbound.errors import OptionError
 from leakbound.torch.signals import float64
 
-__all__ = ["Keep", "keeping"]
-
 Keep: TypeAlias = Callable[[Iterable[Tensor]], tuple[FloatArray, bool]]
 """From the scores of all batches to those of all examples, and whether they are floats."""
 

@@ -6,8 +6,6 @@ from torch.nn import functional
 
 from leakbound.errors import ShapeError
 
-__all__ = ["IGNORED", "next_tokens", "shifted", "token_cross_entropy"]
-
 IGNORED = -100
 """The label of a token that does not count, as in torch and in transformers."""
 

@@ -7,12 +7,12 @@ this package or with an attack of yours.
 
 Examples
 --------
->>> report = run(cases("kl both noise"), repetitions=50)
+>>> report = run(cases("one-run both noise"), repetitions=50)
 >>> report.ok
 True
 """
 
-from leakbound.validity.catalogue import attack_cases, cases
+from leakbound.validity.defaults import attack_cases, cases
 from leakbound.validity.rates import Rate, ValidityReport
 from leakbound.validity.suite import Case, most_errors, run
 

@@ -10,42 +10,15 @@ from typing import Literal, TypeAlias
 
 from leakbound._base.records import Record
 
-__all__ = ["Counted", "Rate", "ValidityReport", "Verdict"]
+__all__ = ["Rate", "Row", "ValidityReport"]
 
 Verdict: TypeAlias = Literal["holds", "fails"]
-Counted: TypeAlias = Literal["false claims", "misses"]
-Outcome: TypeAlias = Literal["holds", "fails", "caught", "missed"]
-_HEADINGS = (
-    "claim",
-    "cuts",
-    "sides",
-    "truth",
-    "games",
-    "counted",
-    "rate",
-    "nominal",
-    "p-value",
-    "expected",
-    "verdict",
-)
-_NUMBERS = {"games", "counted", "rate", "nominal", "p-value"}
+_WORDS, _NUMBERS = "claim cuts sides truth", "games counted rate nominal p-value"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rate:
-    """What happened to one case.
-
-    Parameters
-    ----------
-    audit, claim, cuts, sides, truth, error, valid, counted
-        As for `Case`.
-    repetitions, errors : int
-        Games played, and false claims (or misses) among them.
-    p_value : float
-        P(Bin(repetitions, error) ≥ errors): how well luck explains so many.
-    verdict : {"holds", "fails"}
-        "fails" if `p_value` is below the case's share of the family-wise level.
-    """
+class Row:
+    """What a case and its rate have in common."""
 
     audit: str
     claim: str
@@ -53,8 +26,25 @@ class Rate:
     sides: str
     truth: str
     error: float
-    valid: bool
-    counted: Counted
+    valid: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate(Row):
+    """What happened to one case.
+
+    Parameters
+    ----------
+    audit, claim, cuts, sides, truth, error, valid
+        As for `Case`.
+    repetitions, errors : int
+        Games played, and false claims among them.
+    p_value : float
+        P(Bin(repetitions, error) ≥ errors): how well luck explains so many.
+    verdict : {"holds", "fails"}
+        "fails" if `p_value` is below the case's share of the family-wise level.
+    """
+
     repetitions: int
     errors: int
     p_value: float
@@ -62,27 +52,18 @@ class Rate:
 
     @property
     def rate(self) -> float:
-        """Share of games with a false claim, or a miss."""
+        """Share of games with a false claim."""
         return self.errors / self.repetitions
 
     @property
-    def expected(self) -> bool:
-        """Whether a valid audit holds, or an invalid one fails."""
-        return (self.verdict == "holds") == self.valid
-
-    @property
-    def expectation(self) -> Outcome:
-        """What should come out: "holds", "fails" or, for a wrong design, "caught"."""
-        if self.counted == "misses":
-            return "caught"
+    def expectation(self) -> Verdict:
+        """What should come out: "holds" of a valid audit, "fails" of another one."""
         return "holds" if self.valid else "fails"
 
     @property
-    def outcome(self) -> Outcome:
-        """What came out: the verdict or, for a wrong design, "caught" or "missed"."""
-        if self.counted == "misses":
-            return "caught" if self.verdict == "holds" else "missed"
-        return self.verdict
+    def expected(self) -> bool:
+        """Whether that came out."""
+        return self.verdict == self.expectation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,22 +102,18 @@ class ValidityReport(Record):
         Returns
         -------
         str
-            Counts of valid audits, invalid ones and wrong designs.
+            Counts of valid audits and of invalid ones.
         """
-        kinds = {
-            "holds": "valid audits hold",
-            "fails": "invalid ones fail",
-            "caught": "wrong designs are caught",
-        }
-        parts = []
-        for expectation, words in kinds.items():
-            found = [rate.expected for rate in self.rates if rate.expectation == expectation]
-            if found:
-                parts.append(f"{sum(found):,} of {len(found):,} {words}")
-        return (
-            f"{', '.join(parts)}: each judged by an exact binomial test, "
-            f"family-wise at {self.family_wise:g}."
+        held, failed = (
+            [rate.expected for rate in self.rates if rate.valid is v] for v in (True, False)
         )
+        parts = [
+            f"{sum(found):,} of {len(found):,} {words}"
+            for found, words in ((held, "valid audits hold"), (failed, "invalid ones fail"))
+            if found
+        ]
+        test = f"each judged by an exact binomial test, family-wise at {self.family_wise:g}"
+        return f"{', '.join(parts)}: {test}."
 
     def to_markdown(self) -> str:
         """Return the counts as a page of Markdown, a table for each audit.
@@ -161,8 +138,8 @@ def _lines(report: ValidityReport) -> Iterator[str]:
         yield ""
         yield f"## {audit}"
         yield ""
-        yield f"| {' | '.join(_HEADINGS)} |"
-        yield f"|{'|'.join('--:' if name in _NUMBERS else '---' for name in _HEADINGS)}|"
+        yield f"| {' | '.join([*_WORDS.split(), *_NUMBERS.split(), 'expected', 'verdict'])} |"
+        yield f"{'|---' * 4}{'|--:' * 5}|---|---|"
         yield from map(_row, group)
     yield ""
 
@@ -179,6 +156,6 @@ def _row(rate: Rate) -> str:
         f"{100 * rate.error:g} %",
         f"{rate.p_value:.2g}",
         rate.expectation,
-        rate.outcome if rate.expected else f"**{rate.outcome}**",
+        rate.verdict if rate.expected else f"**{rate.verdict}**",
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

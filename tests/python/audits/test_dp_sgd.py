@@ -11,7 +11,7 @@ import leakbound as lb
 from leakbound import errors
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed, Recorder
-from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
+from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, possible_examples, rate_limits
 from leakbound.results import Accounted, DPSGDAudit
 from leakbound.stats import clopper_pearson
 from noisy_steps import EXAMPLES, play
@@ -259,12 +259,10 @@ def test_one_step_is_audited_without_a_ranking_across_steps() -> None:
 
 def test_limits_of_the_rate_are_those_of_clopper_and_pearson() -> None:
     sizes = play(0).batch_sizes
-    lower, upper = rate_limits(sizes, KNOWN, 0.9)
+    lower, upper = rate_limits(sizes, EXAMPLES, 0.9)
     total, rows = int(sizes.sum()), EXAMPLES * 40
     assert lower == clopper_pearson(total, rows, beta=0.05)
     assert upper == 1 - clopper_pearson(rows - total, rows, beta=0.05)
-    wider = rate_limits(sizes, (EXAMPLES - 10, EXAMPLES + 10), 0.9)
-    assert wider[0] < lower < upper < wider[1]
 
 
 def test_data_of_unknown_size_gives_the_size_that_suits_best() -> None:
@@ -272,7 +270,43 @@ def test_data_of_unknown_size_gives_the_size_that_suits_best() -> None:
     exact = audit_batch_sizes(seen, KNOWN, 0.95)
     loose = audit_batch_sizes(seen, (EXAMPLES - 20, EXAMPLES + 20), 0.95)
     assert loose.p_mean >= exact.p_mean
+    assert loose.p_variance >= exact.p_variance - 0.1  # of 1,999 draws each
     assert not loose.refutes
+
+
+@pytest.mark.parametrize("examples", [KNOWN, possible_examples(EXAMPLES, 1.0)])
+def test_batches_of_all_examples_never_vary(examples: tuple[int, int]) -> None:
+    """Were there one example more, which ⌊N q⌋ all but leaves possible, they would."""
+    seen = play(0, rate=1.0, steps=20, batch=lambda _: EXAMPLES)
+    found = audit_batch_sizes(seen, examples, 0.95)
+    assert found.p_value == 1.0
+    assert found.variance == found.expected_variance == 0.0
+
+
+def test_low_variances_are_judged_at_the_least_number_of_examples() -> None:
+    """Sizes that vary as those of 20 examples at rate 0.9 are too much alike for 22."""
+    tight = _resized(play(0, rate=0.9), np.random.default_rng(1).binomial(20, 0.9, 40).tolist())
+    at = {n: audit_batch_sizes(tight, n, 0.95).p_variance for n in ((20, 20), (22, 22), (20, 22))}
+    assert at[22, 22] < 0.05 < at[20, 22] == at[20, 20]
+    wide = _resized(tight, [12, 22] * 20)
+    assert audit_batch_sizes(wide, (20, 22), 0.95).p_variance == 2 / 2000
+
+
+def test_a_rate_that_is_stated_twofold_has_no_limit_unless_the_examples_are_known() -> None:
+    """A number of examples that is inferred from the rate says nothing of it."""
+    run = partial(play, rate=0.1, batch=lambda rng: rng.binomial(EXAMPLES, 0.05))
+    inferred = possible_examples(EXAMPLES * 0.05, 0.1)
+    audit = quick(run(0), examples=inferred)
+    assert audit.steps.rate_source == "stated"
+    assert audit.steps.sampling_rate == 0.1
+    assert "at the stated rate of 0.1 or more" in audit.steps.sentence(1e-5)
+    assert "lower_rate" not in audit.to_json()
+    assert audit.sampling.limits == ""
+    assert "pass examples=len(dataset)" in audit.sampling.sentence()
+    shown = {metric.name: metric.value for metric in audit.metrics()}
+    assert shown["Sampling rate"] == "not tested"
+    for seed in range(8):
+        assert audit_batch_sizes(run(seed), KNOWN, 0.95).p_value <= 0.05 / 3
 
 
 @pytest.mark.parametrize("sizes", [[20] * 40, [0] * 40, [EXAMPLES] * 40])
@@ -280,6 +314,8 @@ def test_fixed_sizes_are_too_much_alike(sizes: list[int]) -> None:
     seen = play(0)
     found = audit_batch_sizes(_resized(seen, sizes), KNOWN, 0.95)
     assert found.refutes
+    assert found.lower_rate is not None
+    assert found.upper_rate is not None
     assert 0 <= found.lower_rate <= found.upper_rate <= 1
 
 

@@ -18,7 +18,8 @@ from leakbound.audits.zero_run.residuals import beyond_features
 from leakbound.audits.zero_run.set_matching import Matching
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.propensity.confidence import ConfidenceSet
-from leakbound.validity.nuisance import (
+from set_search import missed_by_matching, missed_by_offsets
+from validity.nuisance import (
     KNOWLEDGE,
     People,
     Setting,
@@ -27,7 +28,6 @@ from leakbound.validity.nuisance import (
     people,
     response,
 )
-from set_search import missed_by_matching, missed_by_offsets
 
 QUICK = Setting(100, 600, 6, 1.5)
 SEARCHED = (
@@ -61,7 +61,7 @@ def audited(game: People, scores: Any, claim: Any, **options: Any) -> LeastFavou
 def estimated(game: People) -> Any:
     """Log-odds that D' alone suggests."""
     found = ConfidenceSet.fit(game.features, game.member, reference=game.reference)
-    planned = planning_log_odds(game.reference, found)
+    planned = planning_log_odds(game.reference, found, 0)
     return np.zeros(game.member.size) if planned is None else planned
 
 
@@ -148,8 +148,9 @@ def searched(seed: int, claim: Any) -> tuple[float, float]:
     options: dict[str, Any] = {
         "claim": claim,
         "level": 0.04,
+        "seed": 0,
         "sides": "member" if seed % 3 == 2 else "both",
-        "planned": None if reference is None else planning_log_odds(reference, found),
+        "planned": None if reference is None else planning_log_odds(reference, found, 0),
     }
     if isinstance(claim, lb.PureDP):
         scores = response(game, 1.0, rng) if seed % 2 else gaussian(game, 2.5, rng)
@@ -217,11 +218,11 @@ def test_scores_beyond_features_forget_what_features_say() -> None:
     features = rng.normal(size=(3000, 4))
     own = rng.normal(size=3000)
     known = features[:, 0] - features[:, 1] * features[:, 2] + features[:, 3] ** 2
-    left = beyond_features(known + own, features)
+    left = beyond_features(known + own, features, seed=0)
     assert np.corrcoef(left, own)[0, 1] > 0.97
     assert abs(np.corrcoef(left, known)[0, 1]) < 0.1
     step = 2.0 * (features[:, 0] > 0.7)
-    plain, trees = (beyond_features(step + own, features, trees=t) for t in (False, True))
+    plain, trees = (beyond_features(step + own, features, trees=t, seed=0) for t in (False, True))
     assert np.var(trees - own) < 0.5 * np.var(plain - own)
 
 

@@ -145,6 +145,36 @@ def test_doubtful_numbers_contradict_the_design_and_are_reported() -> None:
         assert status_of(honest, "independent fair coins") == "declared"
 
 
+def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) -> None:
+    """Coins give one in 2.5 % of audits of 1,000; an equal split is the commonest file there is."""
+    (said,) = lb.audit_one_run(NOISE, FAIR).warnings
+    assert said.startswith("exactly half of the 1,000 examples are members")
+    assert 'design="random_split"' in said
+    assert "in 2.5 % of audits" in said
+    counted = lb.Tally.of(NOISE, FAIR)
+    assert said in lb.audit_one_run(counted).warnings
+    for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
+        assert said in lb.audit_one_run(NOISE, FAIR, claim=claim).warnings
+    assert said in lb.audit_one_run(NOISE, lb.InclusionPlan(FAIR)).warnings  # no seed
+    answer = _command(tmp_path, "one-run", FAIR)
+    assert "exactly half" in answer.stdout
+    assert "--design random_split" in answer.stdout
+    assert "--plan" in answer.stdout
+
+
+def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> None:
+    fair = next(
+        plan
+        for plan in (lb.InclusionPlan.create(1000, seed=seed) for seed in range(1000))
+        if plan.member.sum() == 500
+    )
+    assert not lb.audit_one_run(NOISE, fair).warnings
+    assert not lb.audit_one_run(NOISE, FAIR, design="random_split").warnings
+    assert not lb.audit_one_run(NOISE[:999], FAIR[:999]).warnings
+    for examples, warned in ((254, False), (256, True), (257, False), (10_000_000, True)):
+        assert bool(MemberCount.of_coins(examples // 2, examples).halved()) == warned
+
+
 def test_learnt_propensities_with_impossible_numbers_are_withheld_not_raised() -> None:
     """Estimates are never quite right: too many members refute them, and no declaration."""
     draws = RNG.uniform(0.45, 0.55, size=(60, 1000))

@@ -21,8 +21,8 @@ from leakbound.propensity import (
     falsify,
     hold_out,
 )
-from leakbound.validity.same_seed import FEW_TABLES, FewTables
 from leakbound.validity.suite import most_errors
+from validity.same_seed import FEW_TABLES, FewTables
 
 RNG = np.random.default_rng(3)
 MEMBER = RNG.random(300) < 0.5
@@ -56,7 +56,8 @@ def zero_run(propensity: Any, seed: int | None, **options: Any) -> Recorded:
 
 def least_favourable(seed: int | None) -> Recorded:
     found = least_favourable_bound(SCORES, MEMBER, FEATURES, claim=lb.GaussianDP(), seed=seed)
-    return (found.bound, found.rows.tolist()), found.options["seed"]
+    recorded: Any = found.options["seed"]
+    return (found.bound, found.rows.tolist()), recorded
 
 
 def one_run(seed: int | None, **options: Any) -> Recorded:
@@ -133,7 +134,7 @@ def test_a_seed_is_drawn_once_recorded_and_repeats_to_the_bit(name: str, fresh: 
 
 
 def test_several_claims_have_one_seed(fresh: list[int]) -> None:
-    claims = [lb.PureDP(), lb.GaussianDP()]
+    claims: list[lb.claims.Claim] = [lb.PureDP(), lb.GaussianDP()]
     results = lb.audit_one_run(SCORES, MEMBER, claim=claims)
     assert [one.options["seed"] for one in results] == 2 * fresh
     again = lb.audit_one_run(SCORES, MEMBER, claim=claims, seed=fresh[0])

@@ -167,6 +167,31 @@ def test_records_that_tell_their_side_withhold_the_bound() -> None:
     assert audit(members, others, members, **how).bound > 1
 
 
+def test_an_index_column_is_named_and_to_be_dropped() -> None:
+    """The frames of a split that is random, with their row numbers written into them after it."""
+    rng = np.random.default_rng(14)
+    table = {"age": rng.normal(size=400), "city": rng.choice(["Bonn", "Nice", "Turku"], 400)}
+    numbered = table | {"row": np.arange(400)}
+
+    def side(columns: dict[str, Any], rows: slice) -> dict[str, Any]:
+        return {name: values[rows] for name, values in columns.items()}
+
+    def audited(columns: dict[str, Any]) -> Any:
+        members = side(columns, slice(200))
+        made = members | {"age": members["age"] + 0.001}
+        others = side(columns, slice(200, 400))
+        return audit(members, others, made, attacks="attribution", challenge=True)
+
+    withheld = audited(numbered)
+    assert withheld.is_withheld
+    assert withheld.ceiling > 1
+    said = withheld.warnings[0]
+    assert "by itself column 'row' tells most (advantage 1.00)" in said
+    assert "drop it and audit again" in said
+    assert not any("the bound is close to" in text for text in withheld.warnings)
+    assert audited(table).bound > 1
+
+
 def test_a_reference_chosen_by_membership_is_refused() -> None:
     members, others = halves(load_wine(return_X_y=True)[0], 10)
     for reference in (others, members, others[:50]):

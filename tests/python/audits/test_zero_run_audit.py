@@ -276,6 +276,10 @@ class TestUncertainPropensities:
         assert "refuted" in result.reason
         assert result.assumptions[0].status == "contradicted"
         assert any("refuted" in note for note in result.warnings)
+        told = game.member + 0.001 * game.scores
+        perfect = lb.audit_zero_run(told, game.member, np.full(2000, 0.5), features=features)
+        assert perfect.withheld
+        assert not any("the bound is close to" in note for note in perfect.warnings)
         shown = lb.audit_zero_run(
             game.scores, game.member, np.full(2000, 0.5), features=features, release_refuted=True
         )

@@ -26,7 +26,8 @@ from leakbound.propensity import (
     cross_fit,
     products_missing,
 )
-from leakbound.validity.nuisance import (
+from validity.nuisance import (
+    CAUCHIT,
     KNOWLEDGE,
     People,
     Setting,
@@ -476,6 +477,22 @@ def test_a_feature_that_the_model_lacks_is_found() -> None:
     found = lb.propensity.ConfidenceSet.fit(features[:, :1], member)
     assert not products_missing(found).refuted
     assert products_missing(found, features=features).refuted
+
+
+def test_another_link_withholds_the_bound() -> None:
+    game = people(CAUCHIT, np.random.default_rng(0))
+    result = audited(game, game.log_odds, falsify=True)
+    assert (result.bound, result.withheld, result.refuted) == (0.0, True, True)
+    assert [one.refuted for one in result.learnt.tests] == [False, True, False]
+
+
+def test_bets_alone_refute() -> None:
+    game = people(QUICK[0], np.random.default_rng(0))
+    result = audited(game, game.log_odds, falsify=True)
+    assert not result.refuted
+    *others, bets = result.learnt.tests
+    bets = replace(bets, p_value=result.learnt.level + 0.001, refuted=True)
+    assert replace(result, learnt=replace(result.learnt, tests=(*others, bets))).refuted
 
 
 @pytest.mark.validity

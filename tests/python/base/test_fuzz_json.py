@@ -92,15 +92,15 @@ def test_json_that_no_result_is(text: str, words: str) -> None:
     [
         ("bound", 99.0, "bound is 99, outside"),
         ("bound", "inf", "bound is inf, outside"),
-        ("bound", 10**400, "a double holds"),
+        ("bound", 10**400, "valid number"),
         ("correct", 61, "correct .* <= guesses"),
         ("m", 1, "do not hold"),
         ("members", -1, "do not hold"),
-        ("m", 2**128, r"AuditResult\.m cannot be: an integer of 129 bits, and at most 128"),
+        ("m", 2**128, r"AuditResult\.m: Value error, an integer of 129 bits, and at most 128"),
         ("m", 10**400, "an integer of 1,329 bits"),
         ("auc", 1.5, "auc is 1.5"),
         ("confidence", 1.0, r"confidence is 1, outside \(0, 1\)"),
-        ("kind", "proof", "kind must be"),
+        ("kind", "proof", "kind: Input should be"),
     ],
 )
 def test_parts_that_cannot_go_together(field: str, value: Any, words: str) -> None:

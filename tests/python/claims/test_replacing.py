@@ -1,7 +1,10 @@
 """DP-SGD for replacing one example: its curves lie on both sides of the exact one."""
 
+import itertools
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -21,6 +24,32 @@ def exact(epsilon: float, noise: float, rate: float) -> float:
         return max(0.0, float(first - np.exp(epsilon) * other))
 
     return float(quad(excess, -12, 13, limit=400, epsabs=1e-12)[0])
+
+
+@pytest.mark.parametrize("noise", [0.4, 1.5])
+@pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
+def test_no_two_clipped_gradients_are_told_apart_better_than_opposite_ones(
+    noise: float, rate: float
+) -> None:
+    """The lemma, in the plane: for lengths up to the clipping norm and angles up to π."""
+    step = 0.1 * noise
+    edges = np.arange(-1 - 7 * noise, 1 + 7 * noise, step)
+
+    def around(length: float, angle: float) -> NDArray[np.float64]:
+        first, second = length * np.cos(angle), length * np.sin(angle)
+        found: NDArray[np.float64] = step**2 * np.outer(
+            norm.pdf(edges, first, noise), norm.pdf(edges, second, noise)
+        )
+        return found
+
+    shared = (1 - rate) * around(0, 0)
+    epsilons = (-2.0, -0.1, 0.0, 0.1, 1.0, 3.0)
+    largest = [exact(epsilon, noise, rate) for epsilon in epsilons]
+    angles = np.linspace(0, np.pi, 5)
+    for length, other, angle in itertools.product((0.0, 0.7, 1.0), (0.7, 1.0), angles):
+        first, second = shared + rate * around(length, 0), shared + rate * around(other, angle)
+        for epsilon, most in zip(epsilons, largest, strict=True):
+            assert np.maximum(first - np.exp(epsilon) * second, 0).sum() <= most + 1e-3
 
 
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.1), (0.5, 0.3), (2.0, 1.0)])

@@ -188,7 +188,7 @@ def test_usage_errors_and_the_module_say_what_the_program_says() -> None:
 
 
 def test_a_choice_that_is_none_is_refused_in_words_of_the_command_line_alone() -> None:
-    refused = spawn("plan", "--truth", "3", "--claim", "eps=2")
+    refused = spawn("plan", "--truth", "3", "--sides", "eps=2")
     words = " ".join(refused.err.replace("│", " ").split())
     assert refused.code == 2
-    assert "Invalid value for '--claim': 'eps=2' is not one of 'dp', 'gdp'." in words
+    assert "Invalid value for '--sides': 'eps=2' is not one of 'both', 'member'." in words

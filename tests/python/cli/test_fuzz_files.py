@@ -113,13 +113,13 @@ def encrypted() -> bytes:
 
 
 FILES: dict[str, tuple[str, bytes, str]] = {
-    "terabytes": ("x.npz", declaring("(10**13,)".replace("10**13", str(10**13))), "declares shape"),
+    "terabytes": ("x.npz", declaring(f"({10**13},)"), "declares an array far beyond"),
     "terabytes of text": ("x.npz", declaring("(3,)", "<U1000000000000"), "not an .npz archive"),
-    "no bytes each": ("x.npz", declaring(f"({10**13},)", "<U0"), "declares shape"),
+    "no bytes each": ("x.npz", declaring(f"({10**13},)", "<U0"), "must hold real numbers"),
     "a bomb": ("x.npz", declaring(f"({2**26},)", packed=bytes(2**29)), "would unpack from"),
     "encrypted": ("x.npz", encrypted(), "encrypted"),
     "cut": ("x.npz", npz()[:-30], "not an .npz archive"),
-    "objects": ("x.npz", npz(score=np.array([{}] * M)), "objects are not unpickled"),
+    "objects": ("x.npz", npz(score=np.array([{}] * M)), "Object arrays cannot be loaded"),
     "empty": ("x.npz", b"", "not an .npz archive"),
     "no csv": ("x.csv", b"", "is empty"),
     "UTF-16": ("x.csv", "score,member\n1,0\n".encode("utf-16"), "not UTF-8"),

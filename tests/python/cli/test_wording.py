@@ -82,7 +82,8 @@ def test_other_refusals(scores: Path) -> None:
         assert f"--confidence must be above 0 and below 1, got {given}" in refusal
         assert refusal.endswith(meant) or meant in refusal
     assert ": --prior must be above 0" in leakbound("one-run", scores, "--prior", 2).refusal
-    assert ": --delta must be" in leakbound("plan", "--truth", 3, "--delta", 2).refusal
+    refusal = leakbound("plan", "--truth", 3, "--claim", "eps=1,delta=2").refusal
+    assert ": --delta must be" in refusal
     twice = leakbound("zero-run", scores, "--features", "age,age").refusal
     assert ": --features must name different columns" in twice
     for option, bad, words in (

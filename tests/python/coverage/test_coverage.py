@@ -1,12 +1,9 @@
 """How often a bound is above the truth: at most as often as its confidence allows.
 
-Small games are enumerated, so their error is known exactly. Larger ones are the cases
-of `leakbound.validity`, simulated at the boundary of their claims and judged by an exact binomial
-test; audits that promise nothing must fail it. The quick form runs with the other tests; the long
-one is `leakbound validate --long`, which `make validity` runs after the tests marked so.
+Small games are enumerated, so their error is known exactly. Larger ones are rows of `validity`,
+simulated at the boundary of their claims and judged by an exact binomial test.
 """
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,24 +16,13 @@ from leakbound._base.odds import logit
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.errors import AbstentionError
-from leakbound.validity.catalogue import pure_policies
+from leakbound.validity.defaults import pure_policies
 
 Sides = Literal["both", "member"]
 SIDES: tuple[Sides, ...] = ("both", "member")
 
 
 VALID = tuple(pure_policies(100))
-CASES = validity.cases()
-
-
-def each(cases: Sequence[validity.Case]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name.replace(" ", "-"))
-
-
-@each([case for case in CASES if case.quick])
-def test_false_claims(case: validity.Case) -> None:
-    (rate,) = validity.run([case], tests=len(CASES)).rates
-    assert rate.expected, f"{rate.errors} {rate.counted} in {rate.repetitions} games"
 
 
 def memberships(m: int) -> np.ndarray:

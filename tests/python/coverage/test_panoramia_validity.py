@@ -62,7 +62,7 @@ def check(trials: int, audit: Panoramia) -> None:
         assert stats.binomial_tail(false, trials, level) > ERROR, f"{false} of {trials}"
 
 
-AUDIT = Panoramia(Census(), inputs=features, helper=None, saturation=())
+AUDIT = Panoramia(Census(), inputs=features, helper=None, saturation=(), seeds=(0,))
 HELPED = replace(
     AUDIT, helper=[Helper(one, network=mlp, epochs=5) for one in ("generated", "members")]
 )

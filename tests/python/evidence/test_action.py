@@ -76,8 +76,8 @@ REAL = f'exec {sys.executable} -m leakbound "$@"'
         ({"claim": "eps=1"}, 2, 2, None, "ended with 2: nothing was judged"),
         ({"claim": "eps=1"}, 70, 70, None, "ended with 70: nothing was judged"),
         ({"claim": "eps=1"}, 137, 137, None, "ended with 137: nothing was judged"),
-        ({"claim": "eps=1", "strict": "True"}, 0, 2, None, "strict is true or false, not True"),
-        ({"strict": ""}, 0, 2, None, "strict is true or false, not : nothing was judged"),
+        ({"claim": "eps=1", "lenient": "True"}, 0, 2, None, "lenient is true or false, not True"),
+        ({"lenient": ""}, 0, 2, None, "lenient is true or false, not : nothing was judged"),
         ({"inconclusive": "ok"}, 3, 2, None, "inconclusive is fail or pass, not ok"),
     ],
 )
@@ -112,11 +112,12 @@ def test_words_reach_the_program_whole(tmp_path: Path) -> None:
         r"""printf '[%s]\n' "$@" > words""",
         scores="my scores.csv",
         claim="eps=1; touch x $(touch y)",
+        lenient="true",
         options="--cuts\nfixed:40\n\n--seed\n3",
     )
     assert (tmp_path / "words").read_text().splitlines() == [
         "[one-run]", "[my scores.csv]", "[--json]", "[--out]", "[leakbound-audit]", "[--bundle]",
-        "[leakbound-audit/bundle]", "[--claim]", "[eps=1; touch x $(touch y)]", "[--strict]",
+        "[leakbound-audit/bundle]", "[--claim]", "[eps=1; touch x $(touch y)]", "[--lenient]",
         "[--cuts]", "[fixed:40]", "[--seed]", "[3]",
     ]  # fmt: skip
     assert not {"x", "y"} & {file.name for file in tmp_path.iterdir()}

@@ -16,7 +16,6 @@ import leakbound as lb
 from bundles import MODEL, why, write
 from command_line import csv_text, leakbound
 from commitments import PROTOCOL, protocol_toml, scored
-from leakbound._base import files
 from leakbound.errors import (
     BundleError,
     IncompatibleOptionsError,
@@ -347,14 +346,9 @@ def test_confidence_is_shared_among_whole_claims_only(joint: Any) -> None:
 
 
 @pytest.mark.usefixtures("drawn_once")
-@pytest.mark.parametrize("swap", ["exchanged", "renamed"])
-def test_a_full_disk_leaves_the_old_bundle(
-    swap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_old_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, opening = write(tmp_path / "bundle")
     before = {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()}
-    if swap == "renamed":
-        monkeypatch.setattr(files, "_exchanged", lambda *_: False)
     sync, rename = os.fsync, Path.rename
     for failing in range(1, 24):
         left = iter(range(failing, -1, -1))

@@ -134,6 +134,11 @@ def test_pytest_tells_the_outcomes_apart(tmp_path: Path) -> None:
     assert "test_passes PASSED" in done.stdout
     assert "test_out_of_reach INCONCLUSIVE" in done.stdout
     assert "test_refuted FAILED" in done.stdout
+    (why,) = [line for line in done.stdout.splitlines() if line.startswith("INCONCLUSIVE ")]
+    assert "test_out_of_reach: Inconclusive: the claimed ε = 50 is out of reach, since" in why
+    assert "RefutedError: The claimed ε = 1 is refuted (95 % confidence)." in done.stdout
+    assert "raise RefutedError" not in done.stdout  # the sentence, and not our source
+    assert "leakbound/testing.py" not in done.stdout
     last = done.stdout.splitlines()[-1]
     assert all(words in last for words in ("2 failed", "1 passed", "1 inconclusive"))
     marked = {

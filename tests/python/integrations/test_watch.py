@@ -19,7 +19,7 @@ from opacus.optimizers import (
 )
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import leakbound as lb
 from leakbound import errors
@@ -247,6 +247,42 @@ def test_the_accountant_counts_as_without_canaries() -> None:
     assert (accounted.sampling_rate, accounted.steps, accounted.noise_multiplier) == (0.25, 4, 1.1)
     assert accounted.epsilon == engine.get_epsilon(1e-5)
     assert accounted.source == "opacus rdp"
+
+
+@pytest.mark.parametrize("examples", ["known", "inferred"])
+def test_a_run_on_all_examples_is_not_refuted(examples: str) -> None:
+    """At q = 1 batches never vary, whether N is passed, here as a loader, or inferred."""
+    torch.manual_seed(0)
+    model: Any = nn.Linear(5, 3)
+    model, optimizer, loader = PrivacyEngine().make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=DataLoader(DATA, batch_size=N),
+        noise_multiplier=1.1,
+        max_grad_norm=NORM,
+    )
+    options = FEW | {"sampling_rate": loader.sample_rate, "max_steps": 20}
+    given = loader if examples == "known" else None
+    with lb.watch_dp_sgd(optimizer, **options, examples=given, seed=1) as watch:
+        for _ in range(20):
+            for batch in loader:
+                optimizer.zero_grad()
+                torch.autograd.backward(loss_of(model, batch))
+                optimizer.step()
+    audit = watch.audit(claim=lb.GaussianDP())
+    assert watch.observed.batch_sizes.tolist() == [N] * 20
+    assert audit.refuted_by == ()
+    assert audit.sampling.p_value == 1.0
+    assert bool(audit.sampling.limits) == (examples == "known")
+
+
+def test_a_loader_without_a_length_has_no_number_of_examples() -> None:
+    class Endless(IterableDataset):  # type: ignore[type-arg]
+        def __iter__(self) -> Iterator[Tensor]:
+            yield torch.zeros(5)
+
+    with pytest.raises(errors.OptionTypeError, match="loader's Endless has no length: pass the nu"):
+        lb.watch_dp_sgd(optimizer_of(network()), **FEW, examples=DataLoader(Endless()))
 
 
 def test_every_layer_clipped_at_the_whole_norm_shows() -> None:
@@ -547,6 +583,7 @@ def test_optimizers_that_cannot_be_watched(case: str) -> None:
         ({"max_steps": 0}, "max_steps must be at least 1"),
         ({"max_steps": 10**7}, "max_steps must be at least 1 and at most 1000000"),
         ({"examples": 0}, "examples must be at least 1"),
+        ({"examples": 14}, r"examples is 14, and the optimizer expects batches of 15: pass the"),
         ({"seed": -1}, "seed must be at least 0"),
         (
             {"max_steps": 10**6, "step_canaries": 101},

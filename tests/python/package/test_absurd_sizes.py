@@ -176,24 +176,6 @@ def test_steps_of_dp_sgd_have_a_largest_number(steps: int) -> None:
         lb.SubsampledGaussianDP(sampling_rate=0.01, steps=steps)
 
 
-def test_what_takes_time_as_the_square_of_its_terms_takes_few() -> None:
-    many = np.full(200_001, 0.5)
-    with pytest.raises(errors.OptionError, match="p must have at most 200000 values, got 200001"):
-        stats.poisson_binomial_pmf(many)
-    with pytest.raises(errors.OptionError, match="offsets must have at most 200000 values"):
-        stats.poisson_binomial_prefix_tails(np.ones(many.size), many, 0.0)
-
-
-def test_thresholds_out_of_reach_cost_nothing() -> None:
-    out = alone(
-        "from leakbound.stats import poisson_binomial_prefix_tails as tails\n"
-        "a = np.zeros(200_000)\n"
-        "far, sure = np.full(a.size, 2**53), -np.arange(a.size)\n"
-        "print(tails(far, a, 0.0).max(), tails(sure, a, 0.0).min())"
-    )
-    assert out == "0.0 1.0\n"
-
-
 def test_shares_of_a_stream_are_few() -> None:
     with pytest.raises(errors.OptionError, match="shares must be at most 100, got 100000"):
         lb.OneRunStream(shares=[(i + 1) / 100_000 for i in range(100_000)])
@@ -268,7 +250,6 @@ except KeyboardInterrupt:
         ("simulate.mixture(10**8, seed=0)", 0.3),
         ("simulate.gaussian(10**7, 1.0, seed=0, k=10)", 0.3),
         ("permutation(Purpose.NULL_GAME.rng(0), 10**8)", 0.5),
-        ("stats.poisson_binomial_pmf(np.full(200_000, 0.3))", 0.3),
     ],
 )
 def test_ctrl_c_is_answered_within_a_second(call: str, after: float) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import leakbound
 
 PACKAGE = Path(leakbound.__file__).parent
@@ -34,8 +32,6 @@ RANK = {room: -floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 FACES = {"leakbound", "leakbound.__main__"}
 """What may see everything, besides the command line on the top floor."""
-FORMER = {f"leakbound._base.former.{name}" for name in ("plan", "plots", "tradeoff")}
-"""Former places of public names, importable without `_base.former`, which import their new ones."""
 
 HEAVY = {
     *("torch", "matplotlib", "sklearn", "scipy", "pydantic", "typer", "rich", "jinja2", "pandas"),
@@ -119,7 +115,7 @@ def test_every_import_names_a_module() -> None:
 
 
 def test_every_module_has_a_room() -> None:
-    outside = {module for module in files() if module not in FACES | FORMER}
+    outside = {module for module in files() if module not in FACES}
     assert {room(module) for module in outside} == set(RANK)
 
 
@@ -127,10 +123,10 @@ def test_imports_point_downwards() -> None:
     upward = {
         (module, other)
         for module, other in arrows()
-        if module not in FACES | FORMER
+        if module not in FACES
         and (
             RANK[room(module)] < max(RANK.values())
-            if other in FACES | FORMER
+            if other in FACES
             else room(module) != room(other) and RANK[room(other)] >= RANK[room(module)]
         )
     }
@@ -173,11 +169,3 @@ def test_using_the_package_loads_numpy_only() -> None:
     ).stdout.split()
     assert "numpy" in loaded
     assert HEAVY.isdisjoint(loaded)
-
-
-@pytest.mark.parametrize("former", sorted(FORMER))
-def test_former_places_still_have_their_names(former: str) -> None:
-    name = former.replace("._base.former", "")
-    code = f"import {name} as former; print(all(hasattr(former, n) for n in former.__all__))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"

@@ -49,7 +49,6 @@ PLANNING = [planning.best_guesses, planning.canaries_needed, planning.ceiling, p
 MEMBERS = [
     generators.chunk_texts,
     generators.feature_extremes,
-    generators.find_duplicates,
 ]
 AUDITS = [lb.audit_one_run, lb.audit_panoramia, lb.audit_synthetic, lb.audit_zero_run]
 PROPENSITY = [propensity.falsify, propensity.cross_fit, propensity.hold_out]
@@ -73,12 +72,12 @@ SIGNATURES = {
     lb.audit_one_run: (
         "(scores, member=None, *, claim=PureDP(), confidence=0.95, cuts=None, sides='both', "
         "bound='auto', test='tight', prior=0.5, design='coins', strata=None, groups=None, "
-        "aggregate='mean', features=None, assume=None, ids=None, seed=0)"
+        "aggregate='mean', features=None, assume=None, ids=None, seed=None)"
     ),
     lb.audit_panoramia: (
         "(baseline_scores, attack_scores, member, *, confidence=0.95, cuts=None, gamma=0.0, "
         "delta=0.0, tail='exact', relaxation='knapsack', max_recall=1.0, real_nonmembers=False, "
-        "c_upper=None, features=None, ids=None, seed=0)"
+        "c_upper=None, features=None, ids=None, seed=None)"
     ),
     lb.watch_dp_sgd: (
         "(optimizer, *, canaries=1000, sampling_rate, max_steps, step_canaries=None, "
@@ -91,16 +90,12 @@ SIGNATURES = {
     lb.audit_synthetic: (
         "(members, nonmembers, synthetic, *, reference=None, claim=PureDP(), attacks='default', "
         "confidence=0.95, cuts=None, strata=None, groups=None, categorical=(), challenge=None, "
-        "seed=0, progress=True)"
+        "seed=None, progress=True)"
     ),
     simulate.null: "(m, *, seed)",
     simulate.gaussian: "(m, mu, *, seed, k=2)",
     simulate.randomized_response: "(m, epsilon, *, fraction=1.0, delta=0.0, seed)",
     generators.ChowLiuTree: "(*, categorical=(), intervals=24)",
-    generators.Diffusion: (
-        "(*, steps=2000, width=256, blocks=3, components=128, labeler=<factory>, seed=0, "
-        "device='cpu')"
-    ),
     generators.Filtered: "(generator, *, share=0.01, seed=0)",
     generators.FolderOfSamples: "(path, *, labeler=None)",
     generators.GaussianCopula: "(*, categorical=())",
@@ -119,7 +114,7 @@ SIGNATURES = {
     generators.check_duplicates: "(samples, members)",
     generators.chunk_texts: "(texts, *, encode=None, length=64, most=50, seed=0)",
     generators.feature_extremes: (
-        "(values, member, *, names=None, baseline_scores=None, confidence=0.95, seed=0)"
+        "(values, member, *, names=None, baseline_scores=None, confidence=0.95, seed=None)"
     ),
     stats.normal_cdf: "(x)",
     stats.normal_quantile: "(p)",
@@ -145,13 +140,12 @@ SIGNATURES = {
     stats.kl_scan_offsets: "(successes, offsets, *, beta, kappa=None, min_guesses=1)",
     stats.ville_mixture: "(successes, *, beta)",
     stats.union_bound: "(successes, *, beta, grid='all', ratio=1.5)",
-    stats.crossing_probability: "(boundary, p)",
     lb.audit_zero_run: (
         "(scores, member, propensity, *, claim=GaussianDP(delta=0.0), correction='conditional', "
         "confidence=0.95, cuts=None, sides='both', adversary=None, variant='directional', "
         "uncertainty=None, bootstrap='percentile', features=None, max_log_odds=None, "
         "derandomize=False, test='tight', falsify=True, release_refuted=False, design='coins', "
-        "ids=None, seed=0, executor=None, checkpoint=None)"
+        "ids=None, seed=None, executor=None, checkpoint=None)"
     ),
     stats.match: "(member, log_odds, uniforms)",
     stats.tamper: "(guesses, log_odds, uniforms, *, variant='directional', epsilon=None)",

@@ -43,7 +43,7 @@ def test_ends_like_those_of_members_prove_nothing() -> None:
 def test_columns_need_as_many_names() -> None:
     people = Census().sample(600, seed=5)
     assert people.labels is not None
-    audit = Panoramia(Census(), inputs=features, columns=("age",))
+    audit = Panoramia(Census(), inputs=features, columns=("age",), seeds=(0,))
     with pytest.raises(LengthMismatchError, match="columns has 1 names and members have examples"):
         audit.run(
             target=Memory(people.values, people.labels), members=(people.values, people.labels)

@@ -262,7 +262,7 @@ def test_the_command() -> None:
     assert "canaries prove ε ≥ 2" in needed.stdout
     assert "leakbound one-run scores.csv --claim eps=2 --cuts outside-in" in needed.stdout
     few = ["--simulations", "20"]
-    table = shell.invoke(app, ["plan", "--truth", "1", "--claim", "gdp", "-m", "500", *few])
+    table = shell.invoke(app, ["plan", "--truth", "1", "--family", "gaussian", "-m", "500", *few])
     assert "500 canaries prove μ ≥ 0.5" in table.stdout
     assert "It costs: it holds only if" in table.stdout
     both = ["plan", "--truth", "2", "--json", *few]
@@ -270,8 +270,47 @@ def test_the_command() -> None:
     assert json.loads(shell.invoke(app, both).stdout)["target"] == 1.0
     some = shell.invoke(app, ["plan", "--truth", "2", "-m", "80", "--fraction", "0.5", *few])
     assert "fraction=0.5" in some.stdout
-    bad = shell.invoke(app, ["plan", "--truth", "2", "--fraction", "0.5", "--delta", "1e-5"])
-    assert bad.exit_code == 2
+    for wrong, words in (
+        (["--truth", "2", "--fraction", "0.5", "--family", "approx:1e-5"], "--fraction 0.5 is for"),
+        (["--target", "2", "--fraction", "0.5"], "--fraction 0.5 is for pure DP, and for a truth"),
+        (["--target", "2", "--claim", "eps=2"], "--claim names guarantee and target"),
+        (["--truth", "2", "--family", "laplace"], "--family laplace is not planned for"),
+        (["-m", "500"], "name the bound to reach, by --target or --claim"),
+        (["--claim", "noise=1"], "'noise' which is not known here"),
+    ):
+        bad = shell.invoke(app, ["plan", *wrong])
+        assert bad.exit_code == 2
+        assert words in bad.stderr
+
+
+@pytest.mark.parametrize("asked", [["--target", "2"], ["--claim", "eps=2"]])
+def test_the_command_needs_no_truth(asked: list[str]) -> None:
+    """Four attacks, the perfect one first; the weaker, the more canaries."""
+    shell, few = CliRunner(), ["--simulations", "50"]
+    said = shell.invoke(app, ["plan", *asked, *few])
+    assert said.exit_code == 0
+    assert "A perfect attack: " in said.stdout
+    assert "The weakest here that does finds ε = 4, right in 98.2 %:" in said.stdout
+    assert "Then: leakbound one-run scores.csv --claim eps=2 --cuts " in said.stdout
+    listed = json.loads(shell.invoke(app, ["plan", *asked, *few, "--json"]).stdout)
+    needed = [one["choices"][0]["m"] for one in listed]
+    assert len(needed) == 4
+    assert needed == sorted(needed)
+    assert planning.ceiling(needed[0], cuts=lb.OutsideIn()) >= 2 > planning.ceiling(20)
+    short = shell.invoke(app, ["plan", *asked, "-m", "8", *few])
+    assert short.exit_code == 3
+    assert "even a perfect attack on 8 canaries" in short.stdout
+
+
+def test_a_claim_means_what_it_means_to_an_audit() -> None:
+    shell, few = CliRunner(), ["--simulations", "20", "--json"]
+    for claim, audited in (
+        ("eps=2", lb.PureDP()), ("eps=1,delta=1e-5", lb.ApproxDP(delta=1e-5)), ("mu=1", GDP)
+    ):  # fmt: skip
+        truth = ["--truth", "4"]
+        found = shell.invoke(app, ["plan", *truth, "-m", "100", "--claim", claim, *few])
+        plan = planning.Comparison.from_json(found.stdout)
+        assert (plan.claim, plan.target) == (audited, 2.0 if claim == "eps=2" else 1.0)
 
 
 def test_the_command_answers_impossible_targets_at_once() -> None:

@@ -17,8 +17,16 @@ from leakbound.errors import (
     PropensityFitError,
 )
 from leakbound.propensity.confidence import ConfidenceSet, balanced
-from leakbound.propensity.form import bet_against_set, products_missing
-from leakbound.validity.nuisance import People, Setting, people
+from leakbound.propensity.falsification import REFUTED_BELOW
+from leakbound.propensity.form import bet_against_set, link_bent, products_missing
+from validity.nuisance import (
+    CAUCHIT,
+    RIGHT_FORMS,
+    FormTrial,
+    People,
+    Setting,
+    people,
+)
 
 SMALL = Setting(100, 200, 2, 1.0)
 
@@ -124,14 +132,31 @@ def test_guesses_are_balanced_against_features() -> None:
     assert lean(residuals) < 0.02 * lean(noisy)
 
 
-def test_a_right_form_is_rarely_refuted() -> None:
-    setting, games = Setting(200, 800, 6, 1.0), 60
-    refuted = sum(
-        products_missing(fitted(people(setting, np.random.default_rng(seed)))).refuted
-        for seed in range(games)
-    )
-    # the test is one of normal limits: twice its nominal level is reckoned with
-    assert refuted <= allowed(games, 0.02)
+@pytest.mark.parametrize("setting", [SMALL, *RIGHT_FORMS[:4], *RIGHT_FORMS[5:]], ids=str)
+@pytest.mark.parametrize("test", [products_missing, link_bent])
+def test_a_right_form_is_rarely_refuted(test: Any, setting: Setting) -> None:
+    trial, games = FormTrial(setting=setting, test=test), 30
+    refuted = sum(trial(seed) for seed in range(games))
+    assert refuted <= allowed(games, REFUTED_BELOW, 1e-3)
+
+
+def test_another_link_is_found() -> None:
+    trial, games = FormTrial(setting=CAUCHIT, test=link_bent), 40
+    missed = sum(trial(seed) for seed in range(games))
+    assert missed <= allowed(games, 0.15, 1e-3)
+
+
+def test_few_rows_with_certain_labels_are_no_strong_evidence() -> None:
+    # one member of three rows that are hardly ever members: unlikely as one coin, no more
+    rng = np.random.default_rng(10)
+    features = (rng.random((3000, 2)) < 0.03).astype(np.float64)
+    features[0] = 1.0
+    both = features.all(axis=1)
+    member = rng.random(3000) < np.where(features.any(axis=1), 0.02, 0.5)
+    member[both] = False
+    member[0] = True
+    p_value = products_missing(ConfidenceSet.fit(features, member)).p_value
+    assert 1e-4 < p_value < 0.2
 
 
 def test_a_missing_product_is_found() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from leakbound.propensity.blocks import run_blocks
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -17,7 +18,6 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.errors import CheckpointError, IncompatibleOptionsError
 from leakbound.propensity import LogisticPropensity, PropensityFit, SklearnPropensity, cross_fit
-from leakbound.propensity.blocks import run_blocks
 
 MADE_OF = {"seed": "1"}
 
@@ -128,17 +128,17 @@ def test_an_interrupted_run_carries_on_with_the_blocks_that_are_left(tmp_path: P
 
 def test_a_bootstrap_resumes_from_its_checkpoint(fit: PropensityFit, tmp_path: Path) -> None:
     features, folder = shifted(40)[0], tmp_path / "boot"
-    fit.bootstrap(features, K=70, checkpoint=folder)
+    fit.bootstrap(features, K=70, seed=0, checkpoint=folder)
     kept = Checkpoints(folder, json.loads((folder / "made-of.json").read_text())["made of"])
     kept.save("00000000-64", {"block": np.zeros((64, 4))})  # stands out if it is read again
-    draws = fit.bootstrap(features, K=100, checkpoint=folder)
+    draws = fit.bootstrap(features, K=100, seed=0, checkpoint=folder)
     assert (draws[:64] == 0).all()
     np.testing.assert_array_equal(draws[64:], fit.bootstrap(features, K=100)[64:])
 
 
 def test_a_checkpoint_of_something_else_is_refused(fit: PropensityFit, tmp_path: Path) -> None:
     features, folder = shifted(40)[0], tmp_path / "boot"
-    fit.bootstrap(features, K=2, checkpoint=folder)
+    fit.bootstrap(features, K=2, seed=0, checkpoint=folder)
     others = [
         (LogisticPropensity(2.0).fit(*shifted(300)), "model"),
         (LogisticPropensity().fit(*shifted(301)), "training set or its folds"),
@@ -146,11 +146,11 @@ def test_a_checkpoint_of_something_else_is_refused(fit: PropensityFit, tmp_path:
     ]
     for other, named in others:
         with pytest.raises(CheckpointError, match=f"are of another {named}; name another folder"):
-            other.bootstrap(features, K=2, checkpoint=folder)
+            other.bootstrap(features, K=2, seed=0, checkpoint=folder)
     with pytest.raises(CheckpointError, match="are of another seed;"):
         fit.bootstrap(features, K=2, seed=1, checkpoint=folder)
     with pytest.raises(CheckpointError, match="holds boot without the record"):
-        fit.bootstrap(features, K=2, checkpoint=tmp_path)
+        fit.bootstrap(features, K=2, seed=0, checkpoint=tmp_path)
 
 
 def test_cross_fitted_draws_resume_fold_by_fold(tmp_path: Path) -> None:

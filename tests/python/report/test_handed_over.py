@@ -18,8 +18,8 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-import fixed_audits
 import leakbound as lb
+from games import Game, game
 from leakbound import panoramia, report
 from leakbound._base.formatting import number
 from leakbound.panoramia import PanoramiaRow, Saturation
@@ -30,7 +30,7 @@ from leakbound.report.parts import Curve, Histogram, Roc
 from leakbound.report.reference_lines import iso_bound_precision
 from leakbound.results.panoramia import PanoramiaResult
 
-GAME = fixed_audits.game()
+GAME = game()
 
 
 @cache
@@ -65,7 +65,7 @@ def test_numbers_stay_with_their_signs_and_powers_of_ten_are_set() -> None:
 
 
 def test_every_page_names_the_design() -> None:
-    found = fixed_audits.game(240, leak=2.5, shift=0.75)
+    found = game(240, leak=2.5, shift=0.75)
     given = lb.audit_zero_run(found.scores, found.member, found.propensity)
     split = lb.audit_one_run(GAME.scores, GAME.member, design="random_split")
     made = lb.audit_panoramia(GAME.baseline, GAME.scores, GAME.member)
@@ -82,7 +82,7 @@ def test_every_page_names_the_design() -> None:
 
 def test_dp_sgd_is_named_by_its_noise() -> None:
     claim = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=2)
-    data = fixed_audits.game(120, leak=2.5)
+    data = game(120, leak=2.5)
     result = lb.audit_one_run(data.scores, data.member, claim=claim)
     assert result.headline() == (
         "This model leaks: if training is DP-SGD (q = 1, 2 steps), its noise multiplier was at "
@@ -92,7 +92,7 @@ def test_dp_sgd_is_named_by_its_noise() -> None:
 
 
 def test_roc_and_precision_of_zero_run_say_that_shift_is_in_them() -> None:
-    data = fixed_audits.game(240, leak=2.5, shift=0.75)
+    data = game(240, leak=2.5, shift=0.75)
     known = lb.audit_zero_run(data.scores, data.member, data.propensity)
     flat = np.full(240, 0.5)
     withheld = lb.audit_zero_run(data.scores, data.member, flat, features=data.features)
@@ -106,7 +106,7 @@ def test_roc_and_precision_of_zero_run_say_that_shift_is_in_them() -> None:
 
 
 def test_what_is_withheld_says_nothing_of_the_model() -> None:
-    data = fixed_audits.game(240, leak=2.5, shift=0.75)
+    data = game(240, leak=2.5, shift=0.75)
     flat = np.full(240, 0.5)
     result = lb.audit_zero_run(data.scores, data.member, flat, features=data.features)
     assert result.withheld
@@ -119,7 +119,7 @@ def test_what_is_withheld_says_nothing_of_the_model() -> None:
 def test_papers_that_the_grounds_name_are_listed() -> None:
     from leakbound.propensity import LogisticPropensity
 
-    data = fixed_audits.game(240, leak=2.5, shift=0.75)
+    data = game(240, leak=2.5, shift=0.75)
     learnt = lb.audit_zero_run(
         data.scores, data.member, LogisticPropensity(), features=data.features
     )
@@ -238,7 +238,7 @@ def test_an_estimate_is_not_alarming() -> None:
 def test_c_and_its_sum_add_up_or_say_why_not() -> None:
     seen = set()
     for leak, seed in product((0.0, 1.0, 2.0), range(6)):
-        data = fixed_audits.game(200, leak=leak, seed=seed)
+        data = game(200, leak=leak, seed=seed)
         result = lb.audit_panoramia(data.baseline, data.scores, data.member)
         most, c, found = (
             Decimal(number(x)) for x in (result.c_plus_epsilon_lb, result.c_lb, result.bound)
@@ -258,9 +258,9 @@ def test_c_and_its_sum_add_up_or_say_why_not() -> None:
 @cache
 def run() -> lb.PanoramiaReport:
     """Return a run of two targets, with every audit of the first."""
-    data = [fixed_audits.game(300, leak=leak, seed=seed) for leak in (2.5, 0.5) for seed in (1, 2)]
+    data = [game(300, leak=leak, seed=seed) for leak in (2.5, 0.5) for seed in (1, 2)]
 
-    def against(one: fixed_audits.Game, *, real: bool = False) -> PanoramiaResult:
+    def against(one: Game, *, real: bool = False) -> PanoramiaResult:
         return lb.audit_panoramia(one.baseline, one.scores, one.member, real_nonmembers=real)
 
     much = data[:2]

@@ -255,10 +255,10 @@ def test_words_in_figures_have_contrast(colour: str) -> None:
 def test_without_matplotlib_the_message_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from leakbound import plots\n"
+        "from leakbound.report import figures\n"
         "from leakbound.errors import MissingExtraError\n"
         "try:\n"
-        "    with plots.house_style(): pass\n"
+        "    with figures.house_style(): pass\n"
         "except MissingExtraError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -266,6 +266,6 @@ def test_without_matplotlib_the_message_names_the_extra() -> None:
 
 
 def test_importing_plots_does_not_import_matplotlib() -> None:
-    code = "import sys, leakbound.plots; print('matplotlib' in sys.modules)"
+    code = "import sys, leakbound.report.figures; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

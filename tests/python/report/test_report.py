@@ -246,7 +246,7 @@ def test_an_estimate_says_that_it_is_no_bound_and_why_it_may_be_zero() -> None:
 @cache
 def beside(leak: float) -> lb.PanoramiaResult:
     """Randomised response on the coins, seen through a shifted feature."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(4)
     member = rng.random(800) < 0.5
     x = rng.normal(size=800) + member - 0.5
     said = member ^ (rng.random(800) > 1 / (1 + np.exp(-leak)))
@@ -277,8 +277,8 @@ def test_a_refuted_propensity_model_is_named() -> None:
     assert found.conditional is not None
     learnt = found.conditional.learnt
     assert learnt is not None
-    products, bets = learnt.tests
-    tests = (replace(products, p_value=2e-5, refuted=True), bets)
+    products, *others = learnt.tests
+    tests = (replace(products, p_value=2e-5, refuted=True), *others)
     learnt = replace(learnt, tests=tests)
     withheld = replace(found.conditional, bound=0.0, withheld=True, learnt=learnt)
     words = replace(found, conditional=withheld).evidence()[-1]

@@ -54,16 +54,18 @@ def test_audits_go_to_json_and_back(fault: str) -> None:
     ("change", "words"),
     [
         ({"refuted_by": ["steps", "steps"]}, "names a part twice"),
-        ({"refuted_by": ["luck"]}, "must be 'membership' or 'steps' or"),
+        ({"refuted_by": ["luck"]}, "refuted_by.0: .* 'membership', 'steps'"),
         ({"refuted_by": ["accounting"]}, "not below attainable"),
         ({"max_steps": 39}, r"steps \(40\) <= max_steps \(39\)"),
         ({"confidence": 1.0}, "confidence is 1, outside"),
         ({"steps": {"bound": 0.5}}, "not its inverse"),
         ({"steps": {"bound": 0.0}}, "must be above 0"),
         ({"steps": {"largest_noise_multiplier": 0.5}}, "noise_multiplier <= largest"),
-        ({"steps": {"rate_source": "luck"}}, "rate_source must be 'lower limit' or 'stated'"),
+        ({"steps": {"rate_source": "luck"}}, "rate_source: .* 'lower limit' or 'stated'"),
         ({"steps": {"sampling_rate": 1.5}}, r"sampling_rate in \[0, 1\]"),
         ({"sampling": {"p_mean": 1.5}}, "do not all lie in"),
+        ({"sampling": {"most_examples": 201}}, "the number of examples is not known"),
+        ({"sampling": {"lower_rate": None}}, "there are no limits of the rate"),
         ({"betting": {"bound": 0.0}}, "bound must be above 0"),
         ({"betting": {"bound": 0.9}}, "not its inverse"),
         ({"betting": {"steps": 0}}, "steps at least 1"),
@@ -75,7 +77,7 @@ def test_audits_go_to_json_and_back(fault: str) -> None:
         ({"wager": {"correct": 10**6}}, r"correct \(1000000\) must be at most guesses"),
         ({"wager": {"stake": 1.5}}, r"must be in \(0, 1\]"),
         ({"wager": {"weight": 1.0}}, "sum to more than 1"),
-        ({"wager": {"ranking": "luck"}}, "ranking must be"),
+        ({"wager": {"ranking": "luck"}}, "ranking: .* 'each step'"),
         ({"accounted": {"delta": 0.0}}, "delta must be"),
     ],
 )
@@ -110,11 +112,27 @@ def test_results_from_before_bets_are_read() -> None:
     assert "Steps: why bets hold" not in page(found)
 
 
-def test_the_headline_names_what_is_accounted_and_what_is_proved() -> None:
+def test_the_headline_names_what_is_accounted_and_which_bound_to_quote() -> None:
     said = audit().headline()
-    assert said.startswith("Accounted ε = 6.5 at δ = 1e-06 (PLD); proved ε ≥ ")
-    assert "at δ = 1e-06 within Gaussian DP (95 % confidence)" in said
-    assert said.endswith("Nothing contradicts the mechanism as stated.")
+    assert said.startswith(
+        "Nothing contradicts the mechanism as stated, accounted ε = 6.5 at δ = 1e-06 (PLD). Quote "
+    )
+    assert "at δ = 1e-06 within Gaussian DP (95 % confidence): membership, which is mea" in said
+    assert re.search(r"The steps' ε ≥ [\d.]+ at that δ is computed, and needs one noise", said)
+    assert re.search(r"Poisson samples at rate 0.09\d+ or more\.$", said)
+
+
+@pytest.mark.parametrize("fault", ["varying", "silent"])
+def test_without_an_epsilon_of_the_steps_the_headline_has_one_to_quote(fault: str) -> None:
+    said = audit(fault).headline()
+    assert said.count("ε ≥") == 1
+    assert said.endswith("membership, which is measured end to end.")
+
+
+def test_each_number_of_the_page_has_a_word_on_what_it_is() -> None:
+    notes = {metric.name: metric.note for metric in audit().metrics()}
+    assert notes["ε from membership at δ = 1e-06"] == "to quote: measured end to end"
+    assert notes["ε from steps at δ = 1e-06"].startswith("computed, if the noise is constant, at ")
 
 
 @pytest.mark.parametrize(("fault", "part"), [("noise", "steps"), ("batches", "sampling")])
@@ -142,7 +160,7 @@ def test_numbers_are_rounded_to_the_side_that_is_proved() -> None:
     shown = re.search(r"at most ([\d.]+);", found.steps.sentence(1e-6))
     assert shown is not None
     assert found.steps.bound <= float(shown[1]) < found.steps.bound + 0.01
-    proved = re.search(r"proved ε ≥ ([\d.]+)", found.headline())
+    proved = re.search(r"Quote ε ≥ ([\d.]+)", found.headline())
     assert proved is not None
     assert found.proved - 0.01 < float(proved[1]) <= found.proved
 

@@ -177,14 +177,14 @@ def test_json_file_round_trip(result: lb.AuditResult, tmp_path: Path) -> None:
 
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"schema": 2}, "schema must be 1"),
-    ({"type": "PanoramiaResult"}, r"AuditResult.type must be 'AuditResult', got 'Panoramia"),
-    ({"bound": "much"}, r"AuditResult.bound must be a number, got 'much'"),
-    ({"bound": True}, r"AuditResult.bound must be a number"),
-    ({"m": 3.5}, r"AuditResult.m must be of type int, got 3.5"),
-    ({"kind": "sure"}, r"AuditResult.kind must be 'lower_bound' or"),
-    ({"warnings": "none"}, r"AuditResult.warnings must be of type list"),
-    ({"warnings": [1]}, r"AuditResult.warnings\[0\] must be of type str"),
-    ({"curve": None}, r"AuditResult.curve must be of type dict"),
+    ({"type": "PanoramiaResult"}, r"AuditResult\.type: .* 'AuditResult'"),
+    ({"bound": "much"}, r"AuditResult\.bound: .* valid number"),
+    ({"bound": True}, r"AuditResult\.bound: .* valid number"),
+    ({"m": 3.5}, r"AuditResult\.m: .* valid integer"),
+    ({"kind": "sure"}, r"AuditResult\.kind: .* 'lower_bound'"),
+    ({"warnings": "none"}, r"AuditResult\.warnings: .* valid list"),
+    ({"warnings": [1]}, r"AuditResult\.warnings\.0: .* valid string"),
+    ({"curve": None}, r"AuditResult\.curve: .* valid dictionary"),
 ]
 
 
@@ -197,7 +197,7 @@ def test_broken_json_is_refused(result: lb.AuditResult, change: dict[str, Any], 
 def test_incomplete_json_is_refused(result: lb.AuditResult) -> None:
     data = result.to_dict()
     del data["bound"], data["roc"]
-    with pytest.raises(errors.ResultFormatError, match="AuditResult lacks bound, roc"):
+    with pytest.raises(errors.ResultFormatError, match=r"AuditResult\.bound: Field required"):
         lb.AuditResult.from_dict(data)
     with pytest.raises(errors.ResultFormatError, match="not JSON"):
         lb.AuditResult.from_json("{")

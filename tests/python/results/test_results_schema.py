@@ -78,13 +78,13 @@ def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
     for index, one in enumerate(objects(json.loads(text))):
         data = json.loads(text)
         list(objects(data))[index]["new"] = 1
-        with pytest.raises(ResultFormatError, match=r"has unknown fields: new$"):
+        with pytest.raises(ResultFormatError, match=r"new: Extra inputs are not permitted$"):
             type(RESULTS[name]).from_dict(data)
         for field in set(one) - {"schema", "type"}:
             data = json.loads(text)
             if field in list(objects(data))[index]:
                 del list(objects(data))[index][field]
-                with pytest.raises(ResultFormatError, match=f" lacks {field}$"):
+                with pytest.raises(ResultFormatError, match=rf"\.{field}: Field required$"):
                     type(RESULTS[name]).from_dict(data)
 
 
@@ -94,14 +94,22 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("one run", {"options": {"design": "coin"}}, "options.design is 'coin', which is no design"),
     ("one run", {"reason": "too few"}, "reason says why the bound is 0"),
     ("one run", {"rejected": GAUSSIAN.to_dict()["rejected"]}, "pure DP is no family of curves"),
-    ("one run", {"bound": float("nan")}, "AuditResult.bound must be a finite number, got nan"),
-    ("one run", {"bound": None}, "AuditResult.bound must be a number, got None"),
+    ("one run", {"bound": float("nan")}, r"AuditResult\.bound: .* finite number"),
+    ("one run", {"bound": None}, r"AuditResult\.bound: .* valid number"),
     ("GDP", {"kind": "lower_bound"}, "kind 'lower_bound' is none of a AuditResult on Gaussian DP"),
     ("GDP", {"claim": {"type": "PureDP"}}, "kind 'family_lower_bound' is none of"),
-    ("GDP", {"claim": {"type": "TightDP"}}, r"AuditResult\.claim\.type must be 'PureDP' or"),
-    ("GDP", {"claim": {}}, r"AuditResult\.claim lacks type"),
-    ("GDP", {"claim": {"type": "GaussianDP", "delta": 2}}, r"AuditResult\.claim cannot be: delta"),
-    ("GDP", {"claim": {"type": "GaussianDP", "delta": ""}}, r"AuditResult\.claim\.delta must be a"),
+    ("GDP", {"claim": {"type": "TightDP"}}, r"AuditResult\.claim: .* 'PureDP'"),
+    ("GDP", {"claim": {}}, r"AuditResult\.claim: .* discriminator 'type'"),
+    (
+        "GDP",
+        {"claim": {"type": "GaussianDP", "delta": 2}},
+        r"claim\.GaussianDP: Value error, delta",
+    ),
+    (
+        "GDP",
+        {"claim": {"type": "GaussianDP", "delta": ""}},
+        r"claim\.GaussianDP\.delta: .* number",
+    ),
     ("PANORAMIA", {"kind": "conditional_lower_bound"}, "is none of a PanoramiaResult"),
     ("PANORAMIA", {"c_upper": 0.0}, "bound .* does not follow|c_upper of another one"),
     ("PANORAMIA", {"epsilon_tilde": 99}, "epsilon_tilde is not"),
@@ -121,7 +129,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("refits", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'bootstrap'"),
     ("refits", {"bootstrap": None}, "replicates do not go with uncertainty 'bootstrap'"),
-    ("Zero-Run", {"naive": ONE_RUN.to_dict()}, "has unknown fields: schema"),
+    ("Zero-Run", {"naive": ONE_RUN.to_dict()}, "schema: Extra inputs are not permitted"),
 ]
 
 
@@ -136,8 +144,8 @@ def test_contradictions_are_refused(name: str, change: dict[str, Any], words: st
     [
         ("guesses", [-1], "a count of curve"),
         ("correct", [M], "a count of curve"),
-        ("correct", [2**70], r"AuditResult\.curve\.correct cannot be: .* beyond int64"),
-        ("correct", [0.5], r"AuditResult\.curve\.correct\[0\] must be of type int, got 0.5"),
+        ("correct", [2**70], r"AuditResult\.curve\.correct: .* beyond int64"),
+        ("correct", [0.5], r"AuditResult\.curve\.correct\.0: .* valid integer"),
         ("precision", [1.5], "a share of curve"),
         ("recall", [None], "a share of curve"),
     ],
@@ -147,9 +155,3 @@ def test_arrays_that_cannot_be_are_refused(part: str, values: list[Any], words: 
     data["curve"][part][: len(values)] = values
     with pytest.raises(ResultFormatError, match=words):
         lb.AuditResult.from_dict(data)
-
-
-def test_words_of_earlier_versions_are_read() -> None:
-    data: Any = ONE_RUN.to_dict()
-    data["assumptions"][0]["status"] = "refuted"
-    assert lb.AuditResult.from_dict(data).assumptions[0].status == "contradicted"

@@ -86,7 +86,6 @@ def test_agrees_with_scipy() -> None:
     p = np.random.default_rng(0).uniform(size=300)
     v = np.arange(120, 190)
     assert_allclose(stats.poisson_binomial_tail(v, p), poisson_binom.sf(v - 1, p), rtol=1e-10)
-    assert_allclose(stats.poisson_binomial_pmf(p)[v], poisson_binom.pmf(v, p), rtol=1e-10)
 
 
 def test_groups_of_equal_terms_are_binomial() -> None:
@@ -212,33 +211,6 @@ def test_whole_weights_invert() -> None:
     assert 1e-4 * (1 - 1e-10) <= tail <= 1e-4
 
 
-def test_bounds_lie_above() -> None:
-    p = np.random.default_rng(6).uniform(0.1, 0.4, 2000)
-    v = np.arange(0, 2002, 23)
-    tails = stats.poisson_binomial_tail(v, p, log=True)
-    bounds = stats.poisson_binomial_tail_bound(v, p, log=True)
-    assert (bounds >= tails).all()
-    assert bounds[(tails < -5) & (tails > -200)] == pytest.approx(
-        tails[(tails < -5) & (tails > -200)], abs=0.15
-    )
-
-
-def test_prefixes_are_the_single_tails() -> None:
-    offsets = sigmoid_offsets("sig", 700)
-    v = (0.6 * np.arange(1, 701) + 0.9 * np.sqrt(np.arange(1, 701))).astype(int)
-    logs = stats.poisson_binomial_prefix_tails(v, offsets, 0.3, log=True)
-    singles = [
-        stats.poisson_binomial_tail_offsets(v[r], offsets[: r + 1], 0.3, log=True)
-        for r in range(0, 700, 13)
-    ]
-    assert_allclose(logs[::13], singles, rtol=1e-12)
-
-
-def test_relative_error_is_small() -> None:
-    p = np.random.default_rng(7).uniform(size=5000)
-    assert (stats.poisson_binomial_relative_error([2400, 2600, 3000], p) < 1e-11).all()
-
-
 def test_the_worked_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     text = DOCS.read_text(encoding="utf-8")
@@ -306,11 +278,6 @@ def test_the_worked_example_prints_what_it_says(capsys: pytest.CaptureFixture[st
             lambda: stats.poisson_binomial_epsilon([1, 1], np.zeros((3, 4)), beta=0.1),
             errors.LengthMismatchError,
             "rows",
-        ),
-        (
-            lambda: stats.poisson_binomial_prefix_tails([1], [0.0, 0.0], 0.0),
-            errors.LengthMismatchError,
-            "v",
         ),
     ],
 )

@@ -17,9 +17,11 @@ import leakbound as lb
 from leakbound import validity
 from leakbound.cli import app
 from leakbound.errors import NaNScoresError, OptionError, OptionTypeError
-from leakbound.validity.games import Attacks, Boundary, LaplaceNoise, UserGame
-from leakbound.validity.shifted import NoisySums, Shifted, ShiftedGame
-from leakbound.validity.trials import OneRun, Stream, ZeroRun
+from leakbound.validity.truth import OneRun, UserGame
+from validity.catalogue import cases
+from validity.games import Attacks, Boundary, LaplaceNoise
+from validity.shifted import NoisySums, Shifted, ShiftedGame
+from validity.trials import Stream, ZeroRun
 
 
 def coin(error: float, chance: float, name: str, *, valid: bool = True) -> validity.Case:
@@ -69,7 +71,7 @@ def test_the_most_errors_are_those_of_the_exact_test(
 
 
 def test_counts_do_not_depend_on_who_plays() -> None:
-    selected = validity.cases("one-run fixed p=0.73")
+    selected = validity.cases("one-run pure response")
     alone = validity.run(selected, repetitions=600, seed=3)
     with ThreadPoolExecutor(3) as executor:
         together = validity.run(selected, repetitions=600, seed=3, executor=executor)
@@ -81,18 +83,20 @@ def test_counts_do_not_depend_on_who_plays() -> None:
 
 
 def test_a_report_goes_to_json_and_back() -> None:
-    report = validity.run(validity.cases("panoramia kl p=0.5,0.5"), repetitions=20)
+    report = validity.run(validity.cases("panoramia"), repetitions=20)
     assert validity.ValidityReport.from_json(report.to_json()) == report
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
     names = [case.name for case in validity.cases()]
-    assert len(set(names)) == len(names)
+    assert len(set(names)) == len(names) == 15
 
 
 def test_words_select_cases() -> None:
-    chosen = validity.cases("kl both p=0.95")
-    assert [(case.cuts, case.sides, case.truth) for case in chosen] == [("kl", "both", "p=0.95")]
+    chosen = validity.cases("pure both noise")
+    assert [(case.audit, case.sides, case.truth) for case in chosen] == [
+        ("one-run", "both", "noise")
+    ]
     assert validity.cases("no such words") == ()
 
 
@@ -161,20 +165,16 @@ def test_laplace_noise_is_as_leaky_as_it_states() -> None:
     assert delta == pytest.approx(0.1, abs=0.03)
 
 
-@pytest.mark.parametrize("design", ["coins", "fixed_size"])
 @pytest.mark.parametrize("kind", ["nothing", "response", "gaussian"])
-def test_shifted_games_are_what_they_say(kind: Any, design: Any) -> None:
-    game = Shifted(m=20_000, kind=kind, design=design, shift=1.5, holdout=500)(seed=1)
+def test_shifted_games_are_what_they_say(kind: Any) -> None:
+    game = Shifted(m=20_000, kind=kind, shift=1.5, holdout=500)(seed=1)
     assert game.features.shape == (20_000, 3)
     assert game.holdout_features.shape == (500, 3)
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         near = (game.propensity > low) & (game.propensity < low + 0.2)
         expected = game.propensity[near].mean()
         assert game.member[near].mean() == pytest.approx(expected, abs=0.03)
-    assert (game.member.sum() == 10_000) == (design == "fixed_size")
-    factor = {"nothing": 0.0, "response": 1.0, "gaussian": 1.0}[kind]
-    changed = {"response": 2.0, "gaussian": np.sqrt(2)}.get(kind, 1.0)
-    assert game.truth == pytest.approx(factor * (changed if design == "fixed_size" else 1.0))
+    assert game.truth == {"nothing": 0.0, "response": 1.0, "gaussian": 1.0}[kind]
     told = game.scores - np.log(game.propensity / (1 - game.propensity))
     gap = told[game.member].mean() - told[~game.member].mean()
     # reports are right with log-odds 1, and scores are twice their size of 1/2 on average
@@ -212,12 +212,12 @@ def test_shifted_games_that_leak_more_than_they_say_are_caught(
 
 
 def test_a_case_for_long_runs_only_is_left_out_of_quick_ones() -> None:
-    listed = validity.cases("zero-run pure DP tamper learnt-nothing-1")
+    listed = cases("zero-run pure DP tamper learnt-nothing-1")
     assert [(case.quick, case.long > 100) for case in listed] == [(0, True)]
     with pytest.raises(OptionError, match="no case to run"):
         validity.run(listed)
     assert validity.run(listed, repetitions=2).rates[0].repetitions == 2
-    both = [*listed, *validity.cases("panoramia kl p=0.5,0.5")[:1]]
+    both = [*listed, *validity.cases("trap")]
     assert len(validity.run(both).rates) == 1
 
 
@@ -230,9 +230,9 @@ def test_bad_attacks_and_options() -> None:
     with pytest.raises(OptionError, match="no case to run"):
         validity.run([])
     with pytest.raises(OptionError, match="repetitions must be at least 1"):
-        validity.run(validity.cases("kl both noise"), repetitions=0)
+        validity.run(validity.cases("both noise"), repetitions=0)
     with pytest.raises(OptionError, match="repetitions must be one of"):
-        validity.run(validity.cases("kl both noise"), repetitions="short")  # type: ignore[arg-type]
+        validity.run(validity.cases("both noise"), repetitions="short")  # type: ignore[arg-type]
 
 
 ATTACK = """
@@ -256,10 +256,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cheat = shell.invoke(app, [*mine, "my_attack:cheat"])
     assert cheat.exit_code == 1
     assert "FAILS" in cheat.stdout
-    table = shell.invoke(app, ["validate", "p=0.5", "both", "one-run", "--repetitions", "100"])
+    table = shell.invoke(app, ["validate", "pure", "both", "--repetitions", "100"])
     assert table.exit_code == 0, table.output
     assert "fails, as it should" in table.stdout
-    as_json = shell.invoke(app, ["validate", "fixed-size", "--json"])
+    as_json = shell.invoke(app, ["validate", "trap", "--repetitions", "20", "--json"])
     assert json.loads(as_json.stdout)["rates"][0]["verdict"] == "fails"
     for words in (["nothing-like-it"], ["--attack", "my_attack:none"], ["--attack", "nowhere"]):
         bad = shell.invoke(app, ["validate", *words])
@@ -270,7 +270,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.validity
 def test_the_command_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["validate", "one-run", "fixed", "p=0.73", "--json", "--repetitions", "600"]
+    words = ["validate", "one-run", "pure", "response", "--json", "--repetitions", "600"]
     one = CliRunner().invoke(app, words)
     two = CliRunner().invoke(app, [*words, "--workers", "2"])
     assert one.stdout == two.stdout

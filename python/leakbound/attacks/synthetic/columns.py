@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 from leakbound._base.types import ArrayInput, BoolArray
 from leakbound.errors import FeaturesError, LengthMismatchError, ShapeError
 
-__all__ = [
-    "ColumnKind",
-    "RawColumn",
-    "TableInput",
-    "joined",
-    "numbers_in_words",
-    "pooled",
-    "read_columns",
-    "same_columns",
-]
-
 TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
 """A data frame, a mapping from names to columns, or a two-dimensional array."""
 ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empty"]

@@ -21,17 +21,6 @@ from leakbound.attacks.inputs import as_scores
 from leakbound.attacks.synthetic.neighbours import nearest
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables
 
-__all__ = [
-    "ATTACKS",
-    "DEFAULT",
-    "attribution",
-    "classifier",
-    "density_ratio",
-    "local_likelihood",
-    "nearest_synthetic",
-    "neighbourhood",
-]
-
 SHARPNESS = 16.0
 """Power of the distance in the kernel of `local_likelihood`."""
 LEAST = 1e-12

@@ -13,8 +13,6 @@ from leakbound._base.types import BoolArray, FloatArray
 from leakbound.attacks.synthetic.neighbours import nearest
 from leakbound.attacks.synthetic.tables import Tables
 
-__all__ = ["Similarity", "similarity"]
-
 MOST = 5_000
 """Records of each kind whose distances are looked at."""
 LEAST_SPREAD = 1e-12

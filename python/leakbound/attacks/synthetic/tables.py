@@ -36,8 +36,6 @@ from leakbound.attacks.synthetic.columns import (
 from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
 from leakbound.errors import FeaturesError, OptionError
 
-__all__ = ["NEIGHBOURS", "Tables"]
-
 NEIGHBOURS = 10
 """Nearest records that attacks look at."""
 ONE_HOT = 8
@@ -65,6 +63,8 @@ class Tables:
         The synthetic records.
     columns : tuple of str
         Names of the columns.
+    sources : tuple of str
+        The column that each dimension comes from.
     seed : int
         Of whatever attacks draw.
     notes : tuple of str
@@ -86,6 +86,7 @@ class Tables:
     place: IntArray
     synthetic: FloatArray
     columns: tuple[str, ...]
+    sources: tuple[str, ...]
     seed: int
     notes: tuple[str, ...] = ()
     progress: bool = False
@@ -162,7 +163,7 @@ class Tables:
             raise OptionError(message)
         sizes = [next(iter(table.values())).missing.size for table in read.values()]
         ends = np.cumsum(sizes).tolist()
-        blocks, notes = list[FloatArray](), list[str]()
+        blocks, sources, notes = list[FloatArray](), list[str](), list[str]()
         for place, name in enumerate(names):
             parts = [table[name] for table in read.values()]
             if name not in categorical:
@@ -180,6 +181,7 @@ class Tables:
                 notes.append(f"column {name!r} {why}: ignored")
             else:
                 blocks.append(block)
+                sources += [name] * block.shape[1]
         if not blocks:
             message = f"no column tells records apart: {'; '.join(notes)}"
             raise FeaturesError(message)
@@ -192,6 +194,7 @@ class Tables:
             place=place_of[: ends[0]],
             synthetic=rows[ends[0] : ends[1]],
             columns=names,
+            sources=tuple(sources),
             notes=tuple(notes),
             seed=seed,
             progress=progress,

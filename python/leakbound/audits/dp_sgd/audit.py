@@ -1,7 +1,7 @@
 """The audit of a watched training run with DP-SGD: membership, steps, sampling, accounting."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,16 +46,6 @@ _CLOSE = 1e-3
 """Relative difference of stated numbers that is put down to rounding."""
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """A ranking of the coins of steps, its share of the level, and the noise it is planned for."""
-
-    ranking: str
-    share: float
-    quieter: float
-    """Factor by which that noise is less than what is stated: more guesses are then best."""
-
-
 _FAVOURED = 0.9
 """Share of the level of what is planned to prove more of the steps: bets, or one game."""
 _BETS: tuple[tuple[CoinRanking, float, float], ...] = (
@@ -65,12 +55,12 @@ _BETS: tuple[tuple[CoinRanking, float, float], ...] = (
 )
 """Ranking, weight, and by what factor the noise that is planned for is less than what is stated."""
 _TRIED = {
-    "each step": _Tried("each step", 0.8, 1.0),
-    "each step, more guesses": _Tried("each step", 0.1, 2.0),
-    "each step, many guesses": _Tried("each step", 0.05, 4.0),
-    "across steps, many guesses": _Tried("across steps", 0.05, 4.0),
+    "each step": ("each step", 0.8, 1.0),
+    "each step, more guesses": ("each step", 0.1, 2.0),
+    "each step, many guesses": ("each step", 0.05, 4.0),
+    "across steps, many guesses": ("across steps", 0.05, 4.0),
 }
-"""The first for a run as stated, the others for faults, which need little of the level."""
+"""As for bets. The first for a run as stated, the others for faults, which need little."""
 
 
 def audit_dp_sgd(
@@ -100,7 +90,9 @@ def audit_dp_sgd(
         raise IncompatibleOptionsError(message)
     rate = level * RATE_SHARE
     sampling = audit_batch_sizes(observed, examples, confidence)
-    testable = examples if not sampling.reason else None
+    limit = None
+    if sampling.lower_rate is not None:
+        limit = rate_limits(observed.batch_sizes, sampling.most_examples, 1 - 2 * rate)[0]
     betting, game = run.steps_games(level - rate)
     return DPSGDAudit(
         membership=run.membership(audited, confidence),
@@ -109,8 +101,8 @@ def audit_dp_sgd(
             noise_multiplier=run.least_noise,
             largest_noise_multiplier=float(run.noise.max()),
             steps=observed.steps,
-            sampling_rate=run.least_rate(testable, rate),
-            rate_source="stated" if testable is None else "lower limit",
+            sampling_rate=observed.design.sampling_rate if limit is None else limit,
+            rate_source="stated" if limit is None else "lower limit",
             confidence=confidence,
             game=game,
             betting=betting,
@@ -211,12 +203,12 @@ class _Run:
     def one_game(self, level: float) -> AuditResult:
         """Audit all coins of steps as one game of Gaussian DP with μ = 1/σ, by the best ranking."""
         games = {}
-        for name, one in _TRIED.items():
-            if one.ranking not in self.rankings:
+        for name, (ranking, weight, quieter) in _TRIED.items():
+            if ranking not in self.rankings:
                 continue
-            noise, share = self.planned_noise / one.quieter, one.share * level
+            noise, share = self.planned_noise / quieter, weight * level
             games[name] = audit_one_run(
-                self.rankings[one.ranking],
+                self.rankings[ranking],
                 self.coins,
                 claim=GaussianDP(),
                 confidence=1 - share,
@@ -233,12 +225,6 @@ class _Run:
             confidence=1 - level,
             options=games[best].options | {"tried": tried, "best": best},
         )
-
-    def least_rate(self, examples: tuple[int, int] | None, level: float) -> float:
-        """Return a lower confidence limit of the rate, or what is stated where there is none."""
-        if examples is None:
-            return self.design.sampling_rate
-        return rate_limits(self.observed.batch_sizes, examples, 1 - 2 * level)[0]
 
     def attainable(self) -> float | None:
         """Return the ε that tests attain of the mechanism as stated, at the accountant's δ."""

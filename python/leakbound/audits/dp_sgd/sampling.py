@@ -1,5 +1,7 @@
 """Are batches Poisson samples at the rate that is claimed? Their sizes say so."""
 
+import math
+
 import numpy as np
 
 from leakbound._base.streams import Purpose
@@ -9,7 +11,7 @@ from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.results.dp_sgd import SamplingResult
 from leakbound.stats import binomial_tail, clopper_pearson
 
-__all__ = ["audit_batch_sizes", "rate_limits"]
+__all__ = ["audit_batch_sizes", "possible_examples", "rate_limits"]
 
 _GAMES = 1999
 """Sets of sizes drawn to compare the variance with: the smallest p-value is 1/1000."""
@@ -25,50 +27,59 @@ def audit_batch_sizes(
     """Test the mean of the sizes against N q, and their variance given their mean.
 
     Under Poisson sampling at rate q the T sizes are independent and binomial, so that their sum is
-    binomial with N T trials: an exact test, at the N that suits the sizes best where N is known
-    between limits only. Given the sum, sizes are multivariate hypergeometric whatever the rate:
-    their variance is compared with that of draws from this law, an exact Monte Carlo test.
+    binomial with N T trials: an exact test. Given the sum, sizes are multivariate hypergeometric
+    whatever the rate: their variance is compared with that of draws from this law, an exact Monte
+    Carlo test. Where N is known between limits only, each p-value is the largest that any N gives:
+    sum and variance both grow with N (docs/dp-sgd.md), so that low tails are taken at the least N,
+    and high ones at the most. Limits of the rate are given where N is known, and nowhere else: one
+    that is inferred from the rate says nothing of it.
     """
     sizes, rate = observed.batch_sizes, observed.design.sampling_rate
     reason = _untestable(observed, examples)
     least, most = examples if examples is not None and not reason else (0, 0)
-    mean, limits, p_mean, p_variance = float(sizes.mean()), (0.0, 1.0), 1.0, 1.0
-    if not reason and sizes.max() > most:
+    mean, variance, largest = float(sizes.mean()), float(sizes.var()), int(sizes.max())
+    lower, upper, p_mean, p_variance = None, None, 1.0, 1.0
+    expected = mean * (1 - rate)
+    if not reason and largest > most:
         p_mean = 0.0  # which no sampling without repetition gives
     elif not reason:
         total, batches = int(sizes.sum()), sizes.size
-        limits = rate_limits(sizes, (least, most), confidence)
+        if least == most:
+            lower, upper = rate_limits(sizes, most, confidence)
+        least = max(least, largest)
         fewer = float(binomial_tail(least * batches - total, least * batches, 1 - rate))
         more = float(binomial_tail(total, most * batches, rate))
         p_mean = min(1.0, 2 * min(fewer, more))
-        p_variance = _variance_test(sizes, most, observed.design.seed)
+        p_variance = _variance_test(sizes, least, most, observed.design.seed)
+        expected = min(max(variance, mean * (1 - mean / least)), mean * (1 - mean / most))
     return SamplingResult(
         sampling_rate=rate,
         batches=sizes.size,
         least_examples=least,
         most_examples=most,
-        largest=int(sizes.max()),
+        largest=largest,
         mean=mean,
-        variance=float(sizes.var()),
-        expected_variance=mean * max(0.0, 1 - (mean / most if most else rate)),
+        variance=variance,
+        expected_variance=expected,
         p_mean=p_mean,
         p_variance=p_variance,
-        lower_rate=limits[0],
-        upper_rate=limits[1],
+        lower_rate=lower,
+        upper_rate=upper,
         confidence=float(confidence),
         reason=reason,
     )
 
 
-def rate_limits(
-    sizes: IntArray, examples: tuple[int, int], confidence: float
-) -> tuple[float, float]:
+def possible_examples(expected: float, rate: float) -> tuple[int, int]:
+    """Return the least and the most training examples N with an expected batch size ⌊N q⌋."""
+    return max(1, math.floor(expected / rate)), math.ceil((expected + 1) / rate)
+
+
+def rate_limits(sizes: IntArray, examples: int, confidence: float) -> tuple[float, float]:
     """Return exact limits of the rate under Poisson sampling, each at half of the error."""
-    level, total = complement(confidence) / 2, int(sizes.sum())
-    least, most = (count * sizes.size for count in examples)
-    lower = float(clopper_pearson(min(total, most), most, beta=level))
-    upper = 1 - float(clopper_pearson(max(0, least - total), least, beta=level))
-    return lower, upper
+    level, total, rows = complement(confidence) / 2, int(sizes.sum()), examples * sizes.size
+    lower = float(clopper_pearson(total, rows, beta=level))
+    return lower, 1 - float(clopper_pearson(rows - total, rows, beta=level))
 
 
 def _untestable(observed: Observed, examples: tuple[int, int] | None) -> str:
@@ -85,16 +96,22 @@ def _untestable(observed: Observed, examples: tuple[int, int] | None) -> str:
     return ""
 
 
-def _variance_test(sizes: IntArray, examples: int, seed: int) -> float:
+def _variance_test(sizes: IntArray, least: int, most: int, seed: int) -> float:
     """Return a two-sided Monte Carlo p-value of the variance, given the sum."""
-    most = min(sizes.size, _MOST_BATCHES, _MOST_ROWS // examples)
-    if most < 2:
+    batches = min(sizes.size, _MOST_BATCHES, _MOST_ROWS // most)
+    if batches < 2:
         return 1.0
-    kept = sizes[np.linspace(0, sizes.size - 1, most).round().astype(int)]
-    drawn = Purpose.DP_SGD_BATCHES.rng(seed).multivariate_hypergeometric(
-        np.full(most, examples), int(kept.sum()), size=_GAMES, method="marginals"
-    )
-    squares, seen = np.einsum("ij,ij->i", drawn, drawn), int(kept @ kept)
-    low = 1 + np.count_nonzero(squares <= seen)
-    high = 1 + np.count_nonzero(squares >= seen)
+    kept = sizes[np.linspace(0, sizes.size - 1, batches).round().astype(int)]
+    rng, seen = Purpose.DP_SGD_BATCHES.rng(seed), int(kept @ kept)
+
+    def squares(examples: int) -> IntArray:
+        drawn = rng.multivariate_hypergeometric(
+            np.full(batches, examples), int(kept.sum()), size=_GAMES, method="marginals"
+        )
+        found: IntArray = np.einsum("ij,ij->i", drawn, drawn)
+        return found
+
+    fewest = squares(least)
+    low = 1 + np.count_nonzero(fewest <= seen)
+    high = 1 + np.count_nonzero((fewest if least == most else squares(most)) >= seen)
     return float(min(1.0, 2 * min(low, high) / (_GAMES + 1)))

@@ -20,6 +20,9 @@ IMPOSSIBLE = 1e-6
 DOUBTFUL = 1e-3
 """p-value below which the design counts as contradicted: a false alarm costs a word."""
 _HALF = 0.5
+_FAIR = "fair coins"
+_HALVED = 0.05
+"""Chance of an exact half below which one is a sign of a split: from 256 coins on."""
 
 _COINS = (
     "If the members are a random part of the examples, as of a split into training and test set, "
@@ -67,7 +70,7 @@ class MemberCount:
             expected=examples / 2,
             spread=spread,
             log_p=_doubled(float(binomial_tail(side, examples, _HALF, log=True))),
-            given_by="fair coins",
+            given_by=_FAIR,
             ways_out=_PAIRS if pairs else _COINS,
         )
 
@@ -140,6 +143,25 @@ class MemberCount:
         if not self.doubtful:
             return ()
         return (f"{self.found}: the result holds only if {self.given_by} decided who is one",)
+
+    def halved(self) -> tuple[str, ...]:
+        """Return a warning if exactly half are members: equal splits have one, coins seldom.
+
+        Of few examples coins often give a half, and a warning would say nothing.
+        """
+        if 2 * self.members != self.examples or self.given_by != _FAIR:
+            return ()
+        tail = binomial_tail(self.members, self.examples, _HALF)
+        chance = 2 * float(tail) - 1  # both tails have the middle in common
+        if chance >= _HALVED:
+            return ()
+        said = (
+            f"exactly half of the {self.examples:,} examples are members, as after an equal split, "
+            f"and in {100 * chance:.2g} % of audits with coins: if a random split decided, this "
+            'bound does not hold, so declare design="random_split"; if coins did, pass the '
+            "InclusionPlan that has their seed"
+        )
+        return (said,)
 
 
 def _tail(count: int, chance: FloatArray) -> float:

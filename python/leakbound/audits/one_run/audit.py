@@ -286,6 +286,7 @@ def audit_coins(
         options={"sides": request.sides, "prior": describe(chances)},
         warnings=(
             *(count.warnings() if declared else ()),
+            *(count.halved() if declared and getattr(member, "seed", None) is None else ()),
             *delta_warnings(request.claim.delta, attacks.examples),
         ),
         inputs={**attacks.digested, "member": included, **_digested(chances)},
@@ -322,7 +323,11 @@ def audit_tally(tally: Tally, request: OneRunRequest) -> AuditResult:
             _COUNTED,
         ),
         options={"sides": request.sides, "prior": describe(chances), "tally": counted},
-        warnings=(*count.warnings(), *delta_warnings(request.claim.delta, tally.m)),
+        warnings=(
+            *count.warnings(),
+            *count.halved(),
+            *delta_warnings(request.claim.delta, tally.m),
+        ),
         inputs={
             "tally keys": tally.keys,
             "tally examples": tally.examples_at,
@@ -392,7 +397,7 @@ def _assumptions(
             "independent fair coins" if chances is None else "independent coins of known odds",
             count.statement(
                 f"Each example was in the training set if its own {coins} said so; the bound is "
-                "over these coins and whatever training draws, given everything else."
+                "over these coins and whatever training and audit draw, given everything else."
             ),
             count.status("declared"),
         ),

@@ -1,12 +1,13 @@
 """Whether features alone tell which of a pair is the member: then the split was not random."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
-from leakbound._base.types import FloatArray
+from leakbound._base.types import BoolArray, FloatArray
 from leakbound.audits.engine.pairs import Pairs
 from leakbound.propensity.falsification import beliefs, bets, default_sceptics, fisher
 from leakbound.results import AuditResult
@@ -27,6 +28,7 @@ class Challenge:
     correct: int
     guesses: int
     model: str
+    telling: str
 
     @property
     def contradicted(self) -> bool:
@@ -38,17 +40,21 @@ class Challenge:
         """The numbers, in words."""
         return (
             f"features alone tell the member of a pair from the non-member: {self.model} is right "
-            f"on {self.correct:,} of {self.guesses:,} pairs (p = {self.p_value:.2g})"
+            f"on {self.correct:,} of {self.guesses:,} pairs (p = {self.p_value:.2g}), and "
+            f"by itself {self.telling}"
         )
 
 
-def challenge(pairs: Pairs, features: FloatArray, seed: int) -> Challenge:
+def challenge(
+    pairs: Pairs, features: FloatArray, seed: int, names: Sequence[str] = ()
+) -> Challenge:
     """Bet on which of each pair is the member, from features of the units.
 
     Pairs are put in random order and cut into five parts. From the second on, a classifier learns
     membership from the earlier parts, and guesses where it is surest. Given the pairs and all
     earlier coins, a random split makes each guess right with probability 1/2; so minus the sum of
     the logarithms of the four tails is at most a Gamma(4) variable in distribution (Fisher).
+    Columns of `features` go by `names`, or by their number.
     """
     count = pairs.count
     table = np.concatenate([features[pairs.members], features[pairs.others]])
@@ -78,11 +84,28 @@ def challenge(pairs: Pairs, features: FloatArray, seed: int) -> Challenge:
         tried[name] = (fisher(tails) if tails else 1.0, correct, guesses)
     best = min(tried, key=lambda name: tried[name][0])
     p_value, correct, guesses = tried[best]
-    return Challenge(min(1.0, len(tried) * p_value), correct, guesses, best)
+    telling = _telling(table, labels, names)
+    return Challenge(min(1.0, len(tried) * p_value), correct, guesses, best, telling)
+
+
+def _telling(table: FloatArray, labels: BoolArray, names: Sequence[str]) -> str:
+    """Return which column tells most by itself, by the largest advantage of any threshold."""
+    advantages = []
+    for column in table.T:
+        order = np.argsort(column, kind="stable")
+        ends = np.flatnonzero(np.diff(column[order], append=np.inf))  # of blocks of equal values
+        gaps = np.cumsum(np.where(labels[order], 1, -1))[ends]
+        advantages.append(2 * float(np.abs(gaps).max()) / labels.size)
+    best = int(np.argmax(advantages))
+    name = repr(names[best]) if names else f"{best} of the features, counted from 0,"
+    return f"column {name} tells most (advantage {advantages[best]:.2f})"
 
 
 def challenged(result: AuditResult, made: Challenge) -> AuditResult:
-    """Return a result that says what the bets came to, its bound withheld where they won."""
+    """Return a result that says what the bets came to, its bound withheld where they won.
+
+    What is withheld has no other warnings: they are about the size of the bound.
+    """
     tested = {
         "p_value": made.p_value,
         "correct": made.correct,
@@ -102,10 +125,10 @@ def challenged(result: AuditResult, made: Challenge) -> AuditResult:
         rejected=None,
         warnings=(
             (
-                f"{made.found}: the split was not random, and the bound is withheld; where members "
-                "differ from the others, use audit_zero_run"
+                f"{made.found}: the split was not random, and the bound is withheld; if that "
+                "column was written after the split, such as an index or a place in a file, drop "
+                "it and audit again; where members differ from the others, use audit_zero_run"
             ),
-            *result.warnings,
         ),
         assumptions=(
             replace(split, statement=f"{split.statement} But {made.found}.", status="contradicted"),

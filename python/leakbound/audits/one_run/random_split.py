@@ -46,10 +46,14 @@ _FAMILY = (
 
 @dataclass(frozen=True, kw_only=True)
 class SplitWords:
-    """What the split moved one by one, unless groups are told, and what scores were made from."""
+    """What the split moved one by one, unless groups are told, and what scores were made from.
+
+    `columns` has the names of features, if they have any.
+    """
 
     unit: str = "example"
     output: str = "trained model"
+    columns: tuple[str, ...] = ()
 
 
 _MODEL = SplitWords()
@@ -84,7 +88,7 @@ def audit_split(
     if request.features is not None:
         table = check_features(order.placed(request.features, "features"), "features")
         check_length(table[:, 0], attacks.examples, "features")
-        made = challenge(pairs, units.features(table), request.seed)
+        made = challenge(pairs, units.features(table), request.seed, words.columns)
     if request.groups is not None:
         words = replace(words, unit="user")
     claim = request.claim

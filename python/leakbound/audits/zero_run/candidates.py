@@ -103,7 +103,8 @@ class Candidates:
     ) -> ZeroRunResult:
         """Return the result of one claim; `rows` are the scores and membership that were audited.
 
-        `own` are fields of `ZeroRunResult` that depend on how log-odds are known.
+        `own` are fields of `ZeroRunResult` that depend on how log-odds are known. What is withheld
+        has no warnings about the size of a bound.
         """
         request = self.request
         scores, member = rows
@@ -130,7 +131,9 @@ class Candidates:
                 "claim": encode(claim),
             }
             | options,
-            warnings=audit.warnings + warnings + delta_warnings(claim.delta, scores.size),
+            warnings=(() if own["withheld"] else audit.warnings)
+            + warnings
+            + delta_warnings(claim.delta, scores.size),
             rejected=_curve(claim, bound, request.sides),
             correction=correction,
             _rejectable=Lazy(lambda: _curve(claim, audit.ceiling, request.sides)),

@@ -37,6 +37,7 @@ from leakbound.propensity import (
     CrossFit,
     LogisticPropensity,
     bet_against_set,
+    link_bent,
     products_missing,
 )
 from leakbound.propensity.data import check_features, distinct_columns
@@ -166,7 +167,7 @@ class SetAudit:
             seen = learning.seen[rows]
             more = None if learning.seen is learning.features else seen
             bets = bet_against_set(found, features=seen, seed=request.seed)
-            tests = (products_missing(found, features=more), bets)
+            tests = (products_missing(found, features=more), link_bent(found), bets)
         return cls(
             candidates=candidates,
             learning=learning,

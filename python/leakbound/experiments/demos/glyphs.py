@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from leakbound._base.validation import choice, integer
 from leakbound.errors import MissingExtraError
-from leakbound.generators import Diffusion, Generator, PCAMixture
+from leakbound.generators import Generator, PCAMixture
 
 try:
     from torch import nn
@@ -30,7 +30,7 @@ from leakbound.panoramia import Helper, Panoramia, StackedAttack
 
 __all__ = ["GeneratorName", "run"]
 
-GeneratorName: TypeAlias = Literal["mixture", "diffusion", "oracle"]
+GeneratorName: TypeAlias = Literal["mixture", "oracle"]
 
 MIXTURE = PCAMixture(components=20)
 """Of 64 principal components, so that c is about what Kazmi et al. report of images."""
@@ -91,6 +91,4 @@ def run(
 
 
 def _generator(name: GeneratorName) -> Generator:
-    if name == "oracle":
-        return Glyphs()
-    return MIXTURE if name == "mixture" else Diffusion()
+    return Glyphs() if name == "oracle" else MIXTURE

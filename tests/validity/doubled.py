@@ -1,0 +1,77 @@
+"""A fault planted in every audit: its level is twice what it states. Rows near nominal see it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from leakbound.audits import (
+    OneRunStream,
+    audit_one_run,
+    audit_panoramia,
+    audit_synthetic,
+    audit_zero_run,
+)
+from leakbound.stats import binomial_tail
+from leakbound.validity import Case, Rate, most_errors, run
+
+__all__ = ["LEAST_POWER", "NEAR", "check", "doubled", "judge", "power"]
+
+NEAR = 0.7
+"""Share of its nominal rate from which on a row must see that the level is doubled."""
+LEAST_POWER = 0.95
+"""Probability with which it must see that, whatever the seeds."""
+_AUDITS = (OneRunStream, audit_one_run, audit_panoramia, audit_synthetic, audit_zero_run)
+
+
+def _at_twice_the_error(audit: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(audit)
+    def faulty(*args: Any, confidence: float, **options: Any) -> Any:
+        return audit(*args, confidence=1 - 2 * (1 - confidence), **options)
+
+    return faulty
+
+
+@contextmanager
+def doubled() -> Iterator[None]:
+    """Let the audits that rows call take twice the error that they are given, without a word."""
+    changed = [
+        (module, name, value)
+        for key, module in list(sys.modules.items())
+        if key.startswith(("validity.", "leakbound.validity."))
+        for name, value in list(vars(module).items())
+        if any(value is audit for audit in _AUDITS)
+    ]
+    for module, name, value in changed:
+        setattr(module, name, _at_twice_the_error(value))
+    try:
+        yield
+    finally:
+        for module, name, value in changed:
+            setattr(module, name, value)
+
+
+def power(case: Case, tests: int) -> float:
+    """Return the probability that a row fails whose rate is `NEAR` of twice its nominal one."""
+    least = most_errors(case.quick, case.error, tests) + 1
+    return float(binomial_tail(least, case.quick, 2 * NEAR * case.error))
+
+
+def judge(case: Case, tests: int) -> tuple[Rate, Rate | None]:
+    """Play a quick run of a row and, near its nominal rate, the same games with the fault."""
+    (rate,) = run([case], tests=tests).rates
+    if not case.valid or rate.rate < NEAR * case.error:
+        return rate, None
+    with doubled():
+        (faulty,) = run([case], tests=tests).rates
+    return rate, faulty
+
+
+def check(case: Case, tests: int) -> None:
+    """Check that a row comes out as it should and, near its nominal rate, sees the fault."""
+    rate, faulty = judge(case, tests)
+    assert rate.expected, f"{rate.errors} false claims in {rate.repetitions} games"
+    if faulty is not None:
+        assert power(case, tests) > LEAST_POWER, f"{case.quick} games are too few near nominal"
+        assert faulty.verdict == "fails", f"{faulty.errors} false claims at twice the level"

@@ -1,0 +1,125 @@
+"""Trials: one game, one audit, and whether it claimed more than the truth."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from leakbound._base.odds import expit, logit
+from leakbound._base.types import FloatArray, SidesChoice
+from leakbound.audits import OneRunStream, audit_panoramia, audit_zero_run
+from leakbound.claims import Claim
+from leakbound.errors import AbstentionError, NoOverlapError
+from leakbound.propensity import LogisticPropensity, PropensityFit
+from leakbound.results import PanoramiaResult, ZeroRunResult
+from leakbound.validity.truth import ERROR, OneRun, Play
+from validity.games import Rankings, two_rankings
+from validity.shifted import ShiftedGame, ShiftedPlay
+
+__all__ = ["ERROR", "Cautious", "OneRun", "Panoramia", "Stream", "ZeroRun"]
+
+
+@dataclass(frozen=True)
+class Cautious:
+    """A trial whose audit may say that there is nothing to conclude from, and claims nothing."""
+
+    trial: Callable[[int], bool]
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        try:
+            return self.trial(seed)
+        except (AbstentionError, NoOverlapError):
+            return False
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Whether a stream's bound is above the truth at any time: after any of its batches."""
+
+    play: Play
+    sides: SidesChoice
+    batches: int = 8
+    error: float = ERROR
+
+    def __call__(self, seed: int) -> bool:
+        """Play the batches of a seed, and look after each."""
+        stream = OneRunStream(confidence=1 - self.error, sides=self.sides)
+        for number in range(self.batches):
+            batch = self.play(seed=self.batches * seed + number)
+            if stream.update(batch.scores, batch.member).bound > batch.epsilon(0.0):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Panoramia:
+    """Whether a PANORAMIA audit claims too much: about ε or, if None, about c or c + ε."""
+
+    baseline: float
+    attack: float
+    epsilon: float | None
+    options: dict[str, Any]
+    error: float = ERROR
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        _, result = self.outcome(seed)
+        if self.epsilon is not None:
+            return result.bound > self.epsilon
+        return bool(
+            result.c_lb > logit(self.baseline) or result.c_plus_epsilon_lb > logit(self.attack)
+        )
+
+    def outcome(self, seed: int) -> tuple[Rankings, PanoramiaResult]:
+        """Return the rankings of a seed and the result of comparing them."""
+        game = two_rankings(150, self.baseline, self.attack, 2 * seed)
+        how = {"confidence": 1 - self.error, "seed": 2 * seed + 1, **self.options}
+        result = audit_panoramia(*game, **how)
+        return game, result
+
+
+@dataclass(frozen=True)
+class ZeroRun:
+    """Whether a Zero-Run audit claims more than the truth."""
+
+    play: ShiftedPlay
+    claim: Claim
+    options: dict[str, Any]
+    replicates: int = 0
+    platt: bool = True
+    over_set: bool = False
+    error: float = ERROR
+
+    def __call__(self, seed: int) -> bool:
+        """Play the game of a seed and audit it."""
+        game, result = self.outcome(seed)
+        return bool(result.bound > game.truth)
+
+    def outcome(self, seed: int) -> tuple[ShiftedGame, ZeroRunResult]:
+        """Return the game of a seed and the result of its audit."""
+        game = self.play(seed=2 * seed)
+        propensity: FloatArray | PropensityFit = game.propensity
+        options = self.options
+        if self.replicates:
+            propensity = self._learnt(game, 2 * seed + 1)
+        elif self.over_set:
+            held_out = game.holdout_features, game.holdout_member
+            propensity = LogisticPropensity().fit(*held_out, seed=2 * seed + 1)
+            options = options | {"features": game.features, "falsify": False}
+        result = audit_zero_run(
+            game.scores,
+            game.member,
+            propensity,
+            claim=self.claim,
+            confidence=1 - self.error,
+            seed=2 * seed + 1,
+            **options,
+        )
+        return game, result
+
+    def _learnt(self, game: ShiftedGame, seed: int) -> FloatArray:
+        """Return replicates of propensities learnt from the examples that are held out."""
+        model = LogisticPropensity(calibration="platt" if self.platt else None)
+        fit = model.fit(game.holdout_features, game.holdout_member, seed=seed)
+        draws = fit.bootstrap(game.features, K=self.replicates, seed=seed % 2**63, progress=False)
+        return expit(draws)
