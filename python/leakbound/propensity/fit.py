@@ -155,8 +155,8 @@ class PropensityFit:
         ------
         ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
             As for `log_odds`.
-        OptionError, OptionTypeError
-            If `K` or `seed` is out of range.
+        OptionError, OptionTypeError, IncompatibleOptionsError
+            If `K` or `seed` is out of range, or a checkpoint is given without a seed.
         ClassMissingError
             If D' has so few rows of a class that resamples lack it.
         PropensityFitError
