@@ -1,4 +1,4 @@
-"""Several attacks, or claims, audited together: each at its share of the level."""
+"""Several attacks audited together: each at its share of the level."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

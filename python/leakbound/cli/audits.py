@@ -127,8 +127,7 @@ Cuts = Annotated[
     str,
     typer.Option(
         metavar="POLICY",
-        help="How the search over the cuts of the ranking is accounted for: "
-        f"{CUTS}. The last accounts for nothing and proves nothing.",
+        help=f"How the search over the cuts of the ranking is accounted for: {CUTS}.",
     ),
 ]
 AttackColumns = Annotated[

@@ -96,7 +96,7 @@ def in_its_words(text: str) -> str:
     Examples
     --------
     >>> in_its_words('cuts=Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
-    '--cuts ville is not for Laplace DP: take fixed:R, split or union'
+    '--cuts weighted is not for Laplace DP: take outside-in, fixed:R or union'
     """
     for pattern, words in _RULES:
         text = re.sub(pattern, words, text)

@@ -147,7 +147,7 @@ def _attempts(
     automatic = [
         name
         for name in stored
-        if known[name].default in (None, "auto", "conditional") and name not in {"seed", *given}
+        if known[name].default in (None, "conditional") and name not in {"seed", *given}
     ]
     left = {name: value for name, value in stored.items() if name not in automatic}
     yield left

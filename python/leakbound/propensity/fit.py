@@ -156,7 +156,7 @@ class PropensityFit:
         ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
             As for `log_odds`.
         OptionError, OptionTypeError, IncompatibleOptionsError
-            If `K` or `seed` is out of range, or a checkpoint is given without a seed.
+            If `K` or `seed` is out of range.
         ClassMissingError
             If D' has so few rows of a class that resamples lack it.
         PropensityFitError

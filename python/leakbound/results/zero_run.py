@@ -205,7 +205,7 @@ class ZeroRunResult(AuditResult):
         return "members and non-members that differ, compared by their propensities"
 
     def _within_reach(self) -> bool:
-        # replicates that are recentred may say more than any attack on the point estimate
+        # replicates may say more than any attack at the point estimate
         return self.bootstrap is not None or super()._within_reach()
 
     @property

@@ -223,13 +223,6 @@ def test_what_the_bound_rests_on(game: Game) -> None:
     assert result.kind == "lower_bound"
 
 
-def test_a_fixed_number_of_members_is_a_random_split(game: Game) -> None:
-    with pytest.warns(DeprecationWarning, match='now called "random_split"'):
-        fixed = lb.audit_one_run(*game, design="fixed_size")
-    assert fixed == lb.audit_one_run(*game, design="random_split")
-    assert fixed.options["design"] == "random_split"
-
-
 def test_scores_that_look_inverted_are_reported_and_not_flipped(game: Game) -> None:
     scores, member = game
     result = lb.audit_one_run(-scores, member)

@@ -83,15 +83,6 @@ def test_other_claims_are_the_same_where_nothing_is_tied(claim: Any, sides: Any)
         same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
 
 
-def test_several_claims_are_audited_together() -> None:
-    scores, member = distinct(1000)
-    tally = lb.Tally.of(scores, member, bits=32)
-    both: list[lb.PureDP | lb.GaussianDP] = [lb.PureDP(), lb.GaussianDP()]
-    of_tally = lb.audit_one_run(tally, claim=both)
-    for one, other in zip(of_tally, lb.audit_one_run(scores, member, claim=both), strict=True):
-        same(one, other)
-
-
 @pytest.mark.parametrize("cuts", [None, lb.Fixed(150)])
 @pytest.mark.parametrize("sides", ["both", "member"])
 def test_biased_coins_of_one_probability(cuts: Any, sides: Any) -> None:

@@ -65,7 +65,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"design": "half"},
         errors.OptionError,
-        "design must be one of 'coins', 'random_split', 'fixed_size'",
+        "design must be one of 'coins', 'random_split'",
     ),
     ({"claim": "eps"}, errors.OptionTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
     ({"claim": lb.PureDP}, errors.OptionTypeError, "call it"),

@@ -118,9 +118,9 @@ def test_panoramia_takes_either_name_for_the_attack(
         ("fixed:120", lb.Fixed(guesses=120)),
     ],
 )
-def test_every_policy_has_a_word(word: str, policy: object, scores: Path) -> None:
+def test_every_policy_has_a_word(word: str, policy: lb.cuts.CutPolicy, scores: Path) -> None:
     answer = leakbound("one-run", scores, "--cuts", word, "--json", "--seed", 3)
-    expected = lb.audit_one_run(SCORE, MEMBER, cuts=policy, seed=3)  # type: ignore[call-overload]
+    expected = lb.audit_one_run(SCORE, MEMBER, cuts=policy, seed=3)
     assert lb.AuditResult.from_json(answer.out) == expected
 
 
@@ -203,13 +203,6 @@ def test_panoramia_refutes_only_what_it_can(
     options: tuple[str, ...], code: int, scores: Path
 ) -> None:
     assert leakbound("panoramia", scores, *options).code == code
-
-
-def test_an_invalid_audit_refutes_nothing(scores: Path) -> None:
-    answer = leakbound("one-run", scores, "--cuts", "uncorrected", "--claim", "eps=0.01")
-    assert answer.code == 3
-    assert answer.out.startswith("Invalid: ")
-    assert "≥" not in answer.out
 
 
 # --- what comes out -------------------------------------------------------------------------------

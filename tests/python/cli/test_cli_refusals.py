@@ -55,7 +55,7 @@ def test_an_endless_quote_is_refused(table: Callable[[str], Path]) -> None:
         ({"score": SCORE[None], "member": MEMBER}, "has shape (1, 300)"),
         ({"score": SCORE.astype(str), "member": MEMBER}, "must hold real numbers"),
         ({"score": SCORE[:0], "member": MEMBER[:0]}, "no rows"),
-        ({"score": np.array([{}]), "member": MEMBER}, "other than plain arrays"),
+        ({"score": np.array([{}]), "member": MEMBER}, "Object arrays cannot be loaded"),
     ],
 )
 def test_bad_npz_is_refused(arrays: dict[str, np.ndarray], words: str, tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
         (("--cuts", "fixed"), "--cuts must be one of"),
         (("--cuts", "fixed:0"), "guesses"),
         (("--cuts", "fixed:301"), "301"),
-        (("--cuts", "split:x"), "needs a number"),
-        (("--cuts", "split:2"), "fraction"),
+        (("--cuts", "kl:2"), "--cuts must be one of"),
+        (("--cuts", "outside-in:x"), "--cuts must be one of"),
         (("--claim", "eps"), "needs a number of at least 0"),
         (("--claim", "eps=-1"), "needs a number of at least 0"),
         (("--claim", "eps=nan"), "needs a number of at least 0"),

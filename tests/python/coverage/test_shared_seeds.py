@@ -154,15 +154,14 @@ SCORES: dict[str, Callable[[np.random.Generator], Floats]] = {
     "nearly all tied": tied,
 }
 
-Audit = Callable[[Floats, Bools, int, Any], bool]
-"""From scores, members, seed and design to whether more than nothing is claimed."""
+Audit = Callable[[Floats, Bools, int], bool]
+"""From scores, members and seed to whether more than nothing is claimed."""
 
 
 def one_run(**options: Any) -> Audit:
     """Memberships of fixed size are said to be coins, or a random split where options say so."""
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         found = lb.audit_one_run(scores, member, seed=seed, **options)
         return bool(found.bound > 0)
 
@@ -170,12 +169,11 @@ def one_run(**options: Any) -> Audit:
 
 
 def zero_run(**options: Any) -> Audit:
-    """Propensities of 1/2; pools of fixed sizes are said to be coins where options say so."""
+    """Propensities of 1/2; memberships of fixed size are said to be coins."""
     known = np.full(M, 0.5)
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        told = {"design": design, "seed": seed} | options
-        return bool(lb.audit_zero_run(scores, member, known, **told).bound > 0)
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
+        return bool(lb.audit_zero_run(scores, member, known, seed=seed, **options).bound > 0)
 
     return claims
 
@@ -185,8 +183,7 @@ def learnt(**options: Any) -> Audit:
     feature = rng([2**131]).normal(size=(M, 1))
     given: dict[str, Any] = {"features": feature, "falsify": False, **options}
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         found = lb.audit_zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
         return bool(found.bound > 0)
 
@@ -196,8 +193,7 @@ def learnt(**options: Any) -> Audit:
 def panoramia(**options: Any) -> Audit:
     """Either of the bounds on c and on c + ε, of two rankings by the same noise, one reversed."""
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         found = lb.audit_panoramia(scores, -scores, member, seed=seed, **options)
         return max(found.c_lb, found.c_plus_epsilon_lb) > 0
 
@@ -207,25 +203,22 @@ def panoramia(**options: Any) -> Audit:
 def counted(**options: Any) -> Audit:
     """The same of a tally, whose ties the core orders from a seed of its own."""
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         tally = lb.Tally.of(scores, member)
         return bool(lb.audit_one_run(tally, seed=seed, **options).bound > 0)
 
     return claims
 
 
-def by_groups(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def by_groups(scores: Floats, member: Bools, seed: int) -> bool:
     """Two rows of each example, which the split moved as one."""
-    del design
     named = np.repeat(np.arange(M), 2)
     rows: dict[str, Any] = {"design": "random_split", "groups": named, "seed": seed}
     return bool(lb.audit_one_run(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
 
 
-def synthetic(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def synthetic(scores: Floats, member: Bools, seed: int) -> bool:
     """Records that the scores are all there is of: those of a value are the same record."""
-    del design
     records, made = scores[:, None], np.linspace(-1, 1, 9)[:, None]
     found = lb.audit_synthetic(
         records[member],
@@ -239,23 +232,21 @@ def synthetic(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
     return found.bound > 0
 
 
-def stream(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def stream(scores: Floats, member: Bools, seed: int) -> bool:
     """Four batches, looked at after each."""
-    del seed, design
+    del seed
     audit = lb.OneRunStream()
     parts = zip(np.split(scores, 4), np.split(member, 4), strict=True)
     return any(audit.update(*part).bound > 0 for part in parts)
 
 
-def extremes(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-    del design
+def extremes(scores: Floats, member: Bools, seed: int) -> bool:
     found = feature_extremes(scores[:, None], member, seed=seed)
     return any(end.c_lb > 0 for end in found)
 
 
-def scepticism(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def scepticism(scores: Floats, member: Bools, seed: int) -> bool:
     """Whether true propensities are refuted, at p < 0.01 if nothing is wrong."""
-    del design
     return falsify(np.zeros(M), scores[:, None], member, sceptic=Contrarian(), seed=seed).refuted
 
 
@@ -310,9 +301,7 @@ AUDITS: dict[str, Audit] = {
     "extremes": extremes,
     "sceptic": scepticism,
     **{
-        f"zero run, {named}, {correction}": zero_run(
-            claim=claim, correction=correction, design="coins"
-        )
+        f"zero run, {named}, {correction}": zero_run(claim=claim, correction=correction)
         for named, claim, corrections in (
             ("μ", GAUSSIAN, ("match", "tamper", "composition")),
             ("ε", PURE, ("match", "tamper", "composition", "poisson_binomial")),
@@ -320,34 +309,29 @@ AUDITS: dict[str, Audit] = {
         )
         for correction in corrections
     },
-    "zero run, μ, match, all draws": zero_run(claim=GAUSSIAN, design="coins", derandomize=True),
-    "zero run, (ε, δ), untampered": zero_run(claim=APPROX, design="coins", variant="untampered"),
-    "zero run, μ, fixed size": zero_run(claim=GAUSSIAN),
+    "zero run, (ε, δ), untampered": zero_run(claim=APPROX, variant="untampered"),
     "zero run, μ, learnt": learnt(claim=GAUSSIAN),
     "zero run, ε, learnt": learnt(claim=PURE),
     "zero run, ε, learnt, match": learnt(claim=PURE, correction="match"),
-    "zero run, ε, fixed size": zero_run(claim=PURE),
 }
 
 
 @cache
-def claimed(audit: str, seed: int, members: bytes, design: str) -> bool:
+def claimed(audit: str, seed: int, members: bytes) -> bool:
     """Whether an audit claims more than the truth, which is 0, from each kind of score in turn.
 
     Scores come from a stream that nobody shares. An audit that abstains claims nothing.
     """
     scores = list(SCORES.values())[seed % len(SCORES)](rng([2**130, seed]))
     with contextlib.suppress(AbstentionError):
-        return AUDITS[audit](scores, np.frombuffer(members, dtype=np.bool_), seed, design)
+        return AUDITS[audit](scores, np.frombuffer(members, dtype=np.bool_), seed)
     return False
 
 
 def play(audit: str, idiom: str, *, drawn: bool, games: int) -> int:
     """Count false claims where members are those whom the idiom draws, or all others."""
-    design = "fixed_size" if idiom in FIXED_SIZE else "coins"
     return sum(
-        claimed(audit, seed, (IDIOMS[idiom](seed) == drawn).tobytes(), design)
-        for seed in range(games)
+        claimed(audit, seed, (IDIOMS[idiom](seed) == drawn).tobytes()) for seed in range(games)
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -27,11 +28,11 @@ Result = lb.AuditResult | lb.PanoramiaResult
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
-def audit(shift: float, *, examples: int = 300, cuts: object = None) -> lb.AuditResult:
+def audit(shift: float, *, examples: int = 300, cuts: Any = None) -> lb.AuditResult:
     rng = np.random.default_rng(5)
     member = rng.random(examples) < 0.5
     scores = rng.normal(size=examples) + shift * member
-    return lb.audit_one_run(scores, member, cuts=cuts)  # type: ignore[call-overload,no-any-return]
+    return lb.audit_one_run(scores, member, cuts=cuts)
 
 
 def generated(baseline: float, attack: float, *, real: bool = False) -> lb.PanoramiaResult:
@@ -192,7 +193,7 @@ def test_all_words_have_contrast_in_light_in_dark_and_on_paper() -> None:
     assert len(themes) == 3
     for theme in themes:
         colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", theme))
-        for behind in ("paper", "soft", "alert-soft"):
+        for behind in ("paper", "soft"):
             for words in ("ink", "muted", "member", "other", "alert"):
                 low, high = sorted(luminance(colours[name]) for name in (behind, words))
                 assert (high + 0.05) / (low + 0.05) >= 4.5, f"{words} on {behind}"
@@ -402,14 +403,6 @@ def test_write_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
 def test_no_result_is_refused() -> None:
     with pytest.raises(OptionError, match="at least one result"):
         report.render({})
-
-
-def test_a_page_of_an_audit_that_tested_no_cut() -> None:
-    rng = np.random.default_rng(0)
-    member, scores = rng.random(60) < 0.5, rng.normal(size=60)
-    result = lb.audit_one_run(scores, member, claim=lb.ApproxDP(delta=1e-3), bound="coupling")
-    assert result.curve.guesses.size == 0
-    assert "no tested cut" in report.render(result)
 
 
 def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:

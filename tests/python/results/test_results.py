@@ -244,8 +244,9 @@ def test_only_the_fixed_cut_has_a_bound_in_its_curve(game: Game) -> None:
 
 def test_recall_reaches_one_where_every_guess_is_right() -> None:
     member = np.arange(40) % 2 == 0
-    for sides, path in (("both", "interleaved"), ("member", "member")):
-        result = lb.audit_one_run(np.where(member, 50, 0) + np.arange(40), member, sides=sides)  # type: ignore[call-overload]
+    sided: list[tuple[Any, str]] = [("both", "interleaved"), ("member", "member")]
+    for sides, path in sided:
+        result = lb.audit_one_run(np.where(member, 50, 0) + np.arange(40), member, sides=sides)
         assert result.path == path
         assert result.curve.recall[-1] == 1
 

@@ -129,7 +129,8 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("refits", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'bootstrap'"),
     ("refits", {"bootstrap": None}, "replicates do not go with uncertainty 'bootstrap'"),
-    ("Zero-Run", {"naive": ONE_RUN.to_dict()}, "schema: Extra inputs are not permitted"),
+    ("Zero-Run", {"naive": ONE_RUN.to_dict()}, r"naive: Input should be a valid number"),
+    ("Zero-Run", {"naive": -1.0}, "naive must be at least 0"),
 ]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -34,21 +34,21 @@ def game(leak: float) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=300) + leak * member, member
 
 
-def one_run(leak: float, **options: object) -> Result:
+def one_run(leak: float, **options: Any) -> Result:
     scores, member = game(leak)
-    return lb.audit_one_run(scores, member, **options)  # type: ignore[call-overload,no-any-return]
+    return lb.audit_one_run(scores, member, **options)
 
 
-def panoramia(leak: float, **options: object) -> Result:
+def panoramia(leak: float, **options: Any) -> Result:
     scores, member = game(leak)
     noise = np.random.default_rng(8).normal(size=300)
-    return lb.audit_panoramia(noise, scores, member, **options)  # type: ignore[arg-type]
+    return lb.audit_panoramia(noise, scores, member, **options)
 
 
-def zero_run(leak: float, **options: object) -> Result:
+def zero_run(leak: float, **options: Any) -> Result:
     scores, member = game(leak)
     propensity = np.full(300, 0.5)
-    return lb.audit_zero_run(scores, member, propensity, **options)  # type: ignore[call-overload,no-any-return]
+    return lb.audit_zero_run(scores, member, propensity, **options)
 
 
 def exploratory(leak: float) -> Result:

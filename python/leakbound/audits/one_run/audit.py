@@ -139,22 +139,17 @@ def audit_one_run(
         Under "random_split", features of the examples, from which two classifiers bet on which of
         each pair is the member. If a random split would let them win so often with a probability
         below 0.001, its randomness is contradicted and the bound withheld.
-    assume : None
-        Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
-        independent given the model, is refused: for pure DP it adds nothing, and otherwise it
-        needs that no example abstains.
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with those of
         `member`.
     seed : int, optional
-        Seed of whatever the audit draws: the matching, the order of ties. By
-        default a new one, which `options` records; one that is passed is chosen before the look.
+        Seed of whatever the audit draws: the matching, the order of ties. By default a new one,
+        which `options` records; one that is passed is chosen before the look.
 
     Returns
     -------
-    AuditResult or tuple of AuditResult
-        The bound, in units of the claim's parameter, with what it rests on; one for each claim of
-        a sequence.
+    AuditResult
+        The bound, in units of the claim's parameter, with what it rests on.
 
     Raises
     ------
@@ -175,8 +170,8 @@ def audit_one_run(
     ImplausibleCoinsError
         If the number of members is one that the coins give with a probability below 1e-6.
     IncompatibleOptionsError
-        If claim, cuts, bound and prior do not go together, `assume` is given, `member` is missing,
-        or an option tells apart examples that a tally counts.
+        If claim, cuts and prior do not go together, `member` is missing, or an option tells apart
+        examples that a tally counts.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 

@@ -233,7 +233,6 @@ class SetAudit:
             learnt=self._learnt(least, level),
             _overlap=Lazy(lambda: overlap(self._log_odds(), member)),
             _by_tampering=Lazy(lambda: None if withheld else self._by_tampering(proof)),
-            _shift_curve=Lazy(lambda: None),
             _provenance=provenance(
                 request.seed,
                 **attacks.digested,
