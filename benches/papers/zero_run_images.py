@@ -103,7 +103,7 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
         rows.append(
             (
                 name,
-                _median([result.naive.bound for result in exact]),
+                _median([result.naive for result in exact]),
                 _median([result.bound for result in exact]),
                 _median([float(np.median(bounds)) for bounds in replicates]),
                 _median(quantiles),

@@ -69,7 +69,7 @@ def best_fixed(played: list[BoolArray], sides: Sides) -> float:
 @pytest.mark.parametrize("sides", ["both", "member"])
 @pytest.mark.parametrize("m", [1000, 10_000, 100_000])
 def test_six_games(m: int, sides: Sides) -> None:
-    policy = joint_policy(OutsideIn(), GaussianDP(), "tight", examples=m, sides=sides, beta=BETA)
+    policy = joint_policy(OutsideIn(), GaussianDP(), examples=m, sides=sides, beta=BETA)
     runs, shares = (20 if m < 100_000 else 10), []
     for game in GAMES:
         rng = np.random.default_rng([m, GAMES.index(game)])

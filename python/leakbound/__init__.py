@@ -56,15 +56,10 @@ if TYPE_CHECKING:
     )
     from leakbound.claims.tradeoff import TradeOff
     from leakbound.cuts import (
-        EqualLevelScan,
         Fixed,
         KLScan,
         OutsideIn,
-        ScoreAdaptive,
-        Split,
-        Uncorrected,
         UnionBound,
-        VilleMixture,
         Weighted,
     )
     from leakbound.errors import LeakboundError
@@ -104,10 +99,7 @@ else:
                 "ApproxDP GaussianDP LaplaceDP PureDP SubsampledGaussianDP TradeOffFamily"
             ),
             "leakbound.claims.tradeoff": "TradeOff",
-            "leakbound.cuts": (
-                "EqualLevelScan Fixed KLScan OutsideIn ScoreAdaptive Split Uncorrected UnionBound "
-                "VilleMixture Weighted"
-            ),
+            "leakbound.cuts": ("Fixed KLScan OutsideIn UnionBound Weighted"),
             "leakbound.errors": "LeakboundError",
             "leakbound.integrations": "watch_dp_sgd",
             "leakbound.panoramia": "Panoramia PanoramiaReport",
@@ -128,7 +120,6 @@ __all__ = [
     "AuditResult",
     "Curve",
     "DPSGDAudit",
-    "EqualLevelScan",
     "Fixed",
     "GaussianDP",
     "Histogram",
@@ -144,17 +135,13 @@ __all__ = [
     "Provenance",
     "PureDP",
     "Roc",
-    "ScoreAdaptive",
     "ScoreAudit",
-    "Split",
     "SubsampledGaussianDP",
     "SyntheticResult",
     "Tally",
     "TradeOff",
     "TradeOffFamily",
-    "Uncorrected",
     "UnionBound",
-    "VilleMixture",
     "Weighted",
     "ZeroRunResult",
     "__version__",

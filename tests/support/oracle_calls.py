@@ -174,7 +174,7 @@ def values(found: Any) -> Values:
         "kind": str(found.kind),
     }
     if isinstance(found, lb.ZeroRunResult):
-        every["naive"] = float(found.naive.bound)
+        every["naive"] = float(found.naive)
     if isinstance(found, lb.PanoramiaResult):
         every |= {"c": found.c_lb, "c + ε": found.c_plus_epsilon_lb, "ε̃": found.epsilon_tilde}
         every["guesses of the baseline"] = int(found.baseline.guesses)

@@ -5,7 +5,7 @@ Places are in the metric of the set: θ = θ̂ + L⁻ᵀw, H = LLᵀ minus the H
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -211,7 +211,6 @@ def missed_by_matching(
 ) -> float:
     """Return by how much less matching proves, on the audit's draws, at a member found here."""
     found, claim = matching.study.found, matching.study.claim
-    recursion = replace(matching.study, test="recursion")
     right = np.zeros(found.audited, dtype=np.bool_)
     right[result.rows] = found.member[result.rows] == (result.signs > 0)
     made = np.zeros(found.audited)
@@ -229,7 +228,10 @@ def missed_by_matching(
     def roughly(correct: int, guesses: int, kept: int) -> float:
         if matching.chosen is not None and kept > 0:
             return claim.at_strength(matching.chosen.roughly(correct, kept))
-        return recursion.fair(correct, guesses, kept)
+        level, one_sided = matching.study.level / 2, matching.study.one_sided
+        return claim.lower_bound(
+            correct, guesses, kept, level, test="recursion", one_sided=one_sided
+        )
 
     def slope(log_odds: FloatArray) -> FloatArray:
         # log-odds for correct guesses drop them; against wrong ones, those are kept

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from leakbound._base.scalars import integer
 from leakbound._base.types import BoolArray, IntArray
-from leakbound.errors import IncompatibleOptionsError
 
 SCHEME = "leakbound/1"
 """What keeps these streams from those of other libraries; its number is raised with any change."""
@@ -40,21 +39,18 @@ class Purpose(Enum):
     --------
     >>> Purpose.TIES.rng(0).integers(10, size=3)
     array([2, 9, 8])
-    >>> Purpose.TIES.derived(0) == Purpose.SPLIT.derived(0)
+    >>> Purpose.TIES.derived(0) == Purpose.PAIRS.derived(0)
     False
     """
 
     COINS = "plan/coins"
 
     TIES = "audits/ties"
-    SPLIT = "audits/split"
     AUDITED_ORDER = "audits/order"
-    AUDITED_SUBSET = "audits/subset"
     MATCHING = "audits/matching"
     PAIRS = "audits/pairs"
     SPLIT_PARTS = "audits/split-parts"
     TALLY_TIES = "audits/tally-ties"
-    TALLY_SPLIT = "audits/tally-split"
 
     SET_TIES = "audits/set-ties"
     SET_MATCHING = "audits/set-matching"
@@ -163,17 +159,12 @@ class Purpose(Enum):
         return np.random.SeedSequence(int.from_bytes(sha256(named.encode()).digest(), "little"))
 
 
-def seed_of(seed: int | None, *, bits: int = 53, checkpoint: object = None) -> int:
+def seed_of(seed: int | None, *, bits: int = 53) -> int:
     """Return a seed, one of the system's entropy where none is given.
 
-    JSON readers that know no integers but doubles hold 53 bits. A checkpoint goes on with one seed.
+    JSON readers that know no integers but doubles hold 53 bits.
     """
-    if seed is not None:
-        return integer(seed, "seed", least=0)
-    if checkpoint is not None:
-        message = "a checkpoint belongs to one seed: pass seed= with it, and the same one later"
-        raise IncompatibleOptionsError(message)
-    return secrets.randbits(bits)
+    return secrets.randbits(bits) if seed is None else integer(seed, "seed", least=0)
 
 
 def in_pieces(

@@ -35,24 +35,21 @@ Sides: TypeAlias = Literal["both", "member", "pairs"]
 Aggregate: TypeAlias = Literal["mean", "max", "log_mean_exp"]
 Relation: TypeAlias = Literal["add_remove", "replace"]
 Unit: TypeAlias = Literal["example", "user"]
-Design: TypeAlias = Literal["coins", "random_split", "fixed_size"]
-ZeroRunDesign: TypeAlias = Literal["coins", "fixed_size"]
+Design: TypeAlias = Literal["coins", "random_split"]
 Tail: TypeAlias = Literal["exact", "hoeffding"]
 TailBound: TypeAlias = Literal[
     "exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"
 ]
 Relaxation: TypeAlias = Literal["knapsack", "published"]
-ApproxBound: TypeAlias = Literal["auto", "exact", "steinke", "coupling"]
 FdpTest: TypeAlias = Literal["tight", "recursion"]
 Order: TypeAlias = Literal["increasing", "decreasing"]
-TamperVariant: TypeAlias = Literal["directional", "paper", "symmetric"]
-ZeroRunVariant: TypeAlias = Literal["directional", "paper", "symmetric", "absolute", "untampered"]
+TamperVariant: TypeAlias = Literal["directional", "paper"]
+ZeroRunVariant: TypeAlias = Literal["directional", "paper", "untampered"]
 Correction: TypeAlias = Literal["match", "poisson_binomial", "tamper", "composition"]
 CorrectionChoice: TypeAlias = Literal[
     "conditional", "match", "poisson_binomial", "tamper", "composition"
 ]
-Adversary: TypeAlias = Literal["raw", "paper_aware", "residual", "bayes"]
-BootstrapMethod: TypeAlias = Literal["percentile", "recentred", "basic"]
+Adversary: TypeAlias = Literal["raw", "paper_aware", "residual"]
 Uncertainty: TypeAlias = Literal["set", "bootstrap", "none"]
 PathOrder: TypeAlias = Literal["member", "member_half", "nonmember_half", "interleaved", "pairs"]
 PathName: TypeAlias = Literal["member", "members", "non-members", "interleaved", "pairs"]
@@ -64,7 +61,6 @@ Kind: TypeAlias = Literal[
     "conditional_lower_bound",
     "exploratory_lower_bound",
     "estimate",
-    "invalid",
 ]
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 

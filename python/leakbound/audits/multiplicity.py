@@ -1,6 +1,6 @@
-"""Several attacks, or claims, audited together: each at its share of the level."""
+"""Several attacks audited together: each at its share of the level."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -9,14 +9,13 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, FloatArray, JsonValue, Kind
-from leakbound._base.validation import check_length, check_scores, complement, instance
+from leakbound._base.validation import check_length, check_scores
 from leakbound.audits.policies.f_dp import FamilyPolicy, in_parameter
-from leakbound.claims import CLAIMS, Claim
 from leakbound.claims.tradeoff import TradeOff
-from leakbound.errors import OptionError, ShapeError
-from leakbound.results import AuditResult, ScoreAudit
+from leakbound.errors import ShapeError
+from leakbound.results import ScoreAudit
 
-__all__ = ["Attacks", "Proof", "Proved", "simultaneous_results"]
+__all__ = ["Attacks", "Proof", "Proved"]
 
 
 class Proved(Protocol):
@@ -35,7 +34,6 @@ class Proved(Protocol):
 
 
 P = TypeVar("P", bound=Proved)
-R = TypeVar("R", bound=AuditResult)
 
 
 @dataclass(frozen=True)
@@ -180,21 +178,3 @@ def _has_rows(scores: Any) -> bool:
         return len(scores) > 0 and isinstance(scores[0], list | tuple | np.ndarray)
     shape: tuple[int, ...] = getattr(scores, "shape", ())
     return len(shape) == 2 and shape[1] != 1
-
-
-def simultaneous_results(
-    claims: Sequence[Claim], confidence: float, audit: Callable[[Claim, float], R]
-) -> tuple[R, ...]:
-    """Audit every claim at its share of the probability of error, so that all bounds hold together.
-
-    The options of the results have the joint confidence.
-    """
-    if not claims:
-        message = "claim is an empty sequence: name at least one claim"
-        raise OptionError(message)
-    for index, one in enumerate(claims):
-        instance(one, f"claim[{index}]", CLAIMS)
-    share = complement(confidence) / len(claims)
-    joint: dict[str, JsonValue] = {"claims": len(claims), "confidence": float(confidence)}
-    results = [audit(claim, 1 - share) for claim in claims]
-    return tuple(replace(one, options=one.options | {"joint": joint}) for one in results)

@@ -123,8 +123,7 @@ Cuts = Annotated[
     str,
     typer.Option(
         metavar="POLICY",
-        help="How the search over the cuts of the ranking is accounted for: "
-        f"{CUTS}. The last accounts for nothing and proves nothing.",
+        help=f"How the search over the cuts of the ranking is accounted for: {CUTS}.",
     ),
 ]
 AttackColumns = Annotated[
@@ -251,10 +250,10 @@ def one_run(
         ),
     ] = "0.5",
     design: Annotated[
-        Literal["coins", "random_split", "fixed_size"],
+        Literal["coins", "random_split"],
         typer.Option(
             help="How membership was assigned: by independent coins, or by a random split into "
-            "training and test set, of any shares; fixed_size is its former name."
+            "training and test set, of any shares."
         ),
     ] = "coins",
     strata: Annotated[
@@ -319,8 +318,6 @@ def one_run(
     with output.answering():
         goal = parse_claim(claim, CLAIM_OF) if claim else {}
         _check_design(design, strata, groups, features, untouched=untouched)
-        if design == "fixed_size":
-            tell("--design fixed_size is deprecated: it is now called random_split")
         compares = _compared(goal, relation, design)
         own = for_replacing(goal) if compares == "add_remove" else goal
         guarantee = guarantee_of(own, family)

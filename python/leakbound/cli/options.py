@@ -16,15 +16,10 @@ from leakbound.claims import (
 )
 from leakbound.cuts import (
     CutPolicy,
-    EqualLevelScan,
     Fixed,
     KLScan,
     OutsideIn,
-    ScoreAdaptive,
-    Split,
-    Uncorrected,
     UnionBound,
-    VilleMixture,
     Weighted,
 )
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -34,10 +29,7 @@ if TYPE_CHECKING:
 
     from leakbound.claims import Claim
 
-CUTS = (
-    "auto, kl, equal-level, union, geometric, fixed:R, outside-in, adaptive:R,R, split:F, "
-    "ville, weighted, uncorrected"
-)
+CUTS = "auto, kl, union, geometric, fixed:R, outside-in, weighted"
 FAMILIES = "pure, approx:D, gaussian, gaussian:D, laplace, dp-sgd:Q,T"
 CLAIM_OF = ("eps", "delta", "mu", "noise")
 """What a claim about one model may name."""
@@ -51,7 +43,7 @@ _CLAIM_KEYS = {
 
 
 def parse_cuts(text: str, *, offered: str = CUTS) -> CutPolicy | None:
-    """Return the cut policy of a word such as kl, fixed:120 or split:0.25.
+    """Return the cut policy of a word such as kl or fixed:120.
 
     Examples
     --------
@@ -69,23 +61,16 @@ def _policy(text: str, offered: str) -> CutPolicy | None:
     name, _, value = text.strip().lower().partition(":")
     if name == "fixed" and value.isdecimal():
         return Fixed(guesses=int(value))
-    if name == "adaptive" and all(level.strip().isdecimal() for level in value.split(",")):
-        return ScoreAdaptive([int(level) for level in value.split(",")])
     if name == "outside-in":
         levels = value.split(",") if value else []
         if all(level.strip().isdecimal() for level in levels):
             return OutsideIn([int(level) for level in levels] or None)
-    if name == "split":
-        return Split(fraction=_number(value, text, "--cuts split")) if value else Split()
     plain: dict[str, CutPolicy | None] = {
         "auto": None,
         "kl": KLScan(),
-        "equal-level": EqualLevelScan(),
         "union": UnionBound(),
         "geometric": UnionBound(grid="geometric"),
-        "ville": VilleMixture(),
         "weighted": Weighted(),
-        "uncorrected": Uncorrected(),
     }
     if name in plain and not value:
         return plain[name]

@@ -13,15 +13,10 @@ _WORDS = {
     "LaplaceDP": "Laplace DP",
     "PureDP": "pure DP",
     "SubsampledGaussianDP": "DP-SGD",
-    "EqualLevelScan": "equal-level",
     "Fixed": "fixed:R",
     "KLScan": "kl",
     "OutsideIn": "outside-in",
-    "ScoreAdaptive": "adaptive:R,R",
-    "Split": "split",
-    "Uncorrected": "uncorrected",
     "UnionBound": "union",
-    "VilleMixture": "ville",
     "Weighted": "weighted",
 }
 _OPTIONS = (
@@ -41,8 +36,8 @@ def in_its_words(text: str) -> str:
 
     Examples
     --------
-    >>> in_its_words('cuts=VilleMixture is not for Laplace DP: take Fixed, Split or UnionBound')
-    '--cuts ville is not for Laplace DP: take fixed:R, split or union'
+    >>> in_its_words('cuts=Weighted is not for Laplace DP: take OutsideIn, Fixed or UnionBound')
+    '--cuts weighted is not for Laplace DP: take outside-in, fixed:R or union'
     """
     text = re.sub(r": InclusionPlan\(plan\.member\[kept\].*", "", text)
     text = re.sub(r"\bFixed\(guesses=(\d+)\)", r"fixed:\1", text)

@@ -80,7 +80,7 @@ ZERO_RUN = (
 
 _DELTA = 1e-5
 """δ of --family approx where nothing says another one."""
-_CUTS = "auto, fixed:R, geometric, kl, union, equal-level, ville, adaptive:R,R"
+_CUTS = "auto, fixed:R, geometric, kl, union, outside-in"
 """Cut policies that some audit of given members and non-members takes."""
 
 PropensityFile = Annotated[
@@ -180,8 +180,8 @@ def zero_run(
         typer.Option(
             metavar="POLICY",
             help=f"Numbers of guesses that are tested: {_CUTS}. auto plans them, and fixed:R makes "
-            "R. Over a set of log-odds, and for tampering, there are no others; elsewhere kl, "
-            "union and equal-level are for --family pure, and adaptive:R,R for gaussian.",
+            "R. Over a set of log-odds, and for tampering, there are no others; elsewhere kl "
+            "and union are for --family pure, and outside-in for the others.",
         ),
     ] = "auto",
     sides: Annotated[
@@ -208,10 +208,6 @@ def zero_run(
             help="Report the bound although the propensities were refuted.",
         ),
     ] = False,
-    design: Annotated[
-        Literal["coins", "fixed_size"],
-        typer.Option(help="How membership was assigned: independently, or to a fixed number."),
-    ] = "coins",
     seed: Seed = None,
     out: Out = None,
     json: Json = False,
@@ -265,7 +261,6 @@ def zero_run(
                 features=audited.features,
                 max_log_odds=max_log_odds,
                 release_refuted=release_refuted,
-                design=design,
                 ids=audited.ids,
                 seed=seed,
             )

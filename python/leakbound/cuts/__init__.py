@@ -10,15 +10,10 @@ from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Pol
 from leakbound.cuts.outside_in import OutsideIn
 from leakbound.cuts.paths import PathPolicy
 from leakbound.cuts.policies import (
-    EqualLevelScan,
     Fixed,
     KLScan,
-    Uncorrected,
     UnionBound,
-    VilleMixture,
 )
-from leakbound.cuts.score_adaptive import ScoreAdaptive
-from leakbound.cuts.split import Split
 from leakbound.cuts.tallied import TallyGame
 from leakbound.cuts.weighted import Weighted
 
@@ -28,7 +23,6 @@ __all__ = [
     "BestCut",
     "CurvePoints",
     "CutPolicy",
-    "EqualLevelScan",
     "Finding",
     "Fixed",
     "Game",
@@ -36,38 +30,18 @@ __all__ = [
     "OutsideIn",
     "PathPolicy",
     "Policy",
-    "ScoreAdaptive",
     "ScoreGame",
-    "Split",
     "TallyGame",
-    "Uncorrected",
     "UnionBound",
-    "VilleMixture",
     "Weighted",
 ]
 
-CutPolicy: TypeAlias = (
-    KLScan
-    | EqualLevelScan
-    | UnionBound
-    | Fixed
-    | OutsideIn
-    | ScoreAdaptive
-    | Split
-    | VilleMixture
-    | Weighted
-    | Uncorrected
-)
+CutPolicy: TypeAlias = KLScan | UnionBound | Fixed | OutsideIn | Weighted
 """Any policy that an audit takes."""
 CUT_POLICIES = (
     KLScan,
-    EqualLevelScan,
     UnionBound,
     Fixed,
     OutsideIn,
-    ScoreAdaptive,
-    Split,
-    VilleMixture,
     Weighted,
-    Uncorrected,
 )

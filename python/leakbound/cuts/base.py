@@ -27,7 +27,6 @@ from leakbound.errors import AbstentionError
 
 __all__ = [
     "ORDERS",
-    "OUTLYING",
     "PATH_NAMES",
     "Best",
     "BestCut",
@@ -38,7 +37,6 @@ __all__ = [
     "ScoreGame",
     "Shown",
     "counted_quantile",
-    "part_names",
     "path_of",
 ]
 
@@ -59,8 +57,6 @@ PATH_NAMES: dict[PathOrder, PathName] = {
     "pairs": "pairs",
 }
 """How results call the paths."""
-OUTLYING = 3.0 * 1.4826
-"""So far from the median a score stands out, in median distances from it: 3 standard deviations."""
 
 
 def path_of(ranking: _core.Ranking, order: PathOrder) -> _core.Path:
@@ -128,10 +124,6 @@ class Game(ABC):
         """How many examples are audited."""
 
     @abstractmethod
-    def parts(self, size: int) -> tuple[Self, Self]:
-        """Return the games of so many examples, drawn from the seed, and of the others."""
-
-    @abstractmethod
     def without_ties(self) -> Self:
         """Return the game with ties broken from the seed."""
 
@@ -153,13 +145,6 @@ class Game(ABC):
     @abstractmethod
     def labelled(self) -> tuple[FloatArray, BoolArray]:
         """Return distinct scores in the order of the examples', ties broken, and membership."""
-
-    @abstractmethod
-    def outlying(self) -> int:
-        """Count the scores more than 3 robust standard deviations from the median.
-
-        Those below it count where both sides are guessed.
-        """
 
     @abstractmethod
     def shown(self) -> Shown:
@@ -186,18 +171,6 @@ class ScoreGame(Game):
         """How many examples are audited."""
         return self.scores.size
 
-    def part(self, rows: BoolArray, name: str) -> Self:
-        """Return the game of some of the examples."""
-        return replace(self, scores=self.scores[rows], member=self.member[rows], name=name)
-
-    def parts(self, size: int) -> tuple[Self, Self]:
-        """See `Game.parts`."""
-        chosen = np.zeros(self.examples, dtype=np.bool_)
-        rng = Purpose.SPLIT.rng(self.seed)
-        chosen[rng.choice(self.examples, size, replace=False, shuffle=False)] = True
-        names = part_names(self.name)
-        return self.part(chosen, names[0]), self.part(~chosen, names[1])
-
     def without_ties(self) -> Self:
         """See `Game.without_ties`."""
         return replace(self, scores=self._untied(self.scores))
@@ -222,17 +195,6 @@ class ScoreGame(Game):
         """See `Game.labelled`."""
         return self._untied(self.scores), self.member
 
-    def outlying(self) -> int:
-        """See `Game.outlying`."""
-        median = float(np.median(self.scores))
-        one_sided = self.sides == "member"
-        if not np.isfinite(median):
-            apart = self.scores > median if one_sided else self.scores != median
-            return int(apart.sum())
-        distance = self.scores - median
-        spread = OUTLYING * float(np.median(np.abs(distance)))
-        return int(((distance if one_sided else np.abs(distance)) > spread).sum())
-
     def shown(self) -> Shown:
         """See `Game.shown`."""
         return Shown(self.scores, self.member, ~self.member)
@@ -246,11 +208,6 @@ def counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
     around = np.searchsorted(ends, [below, math.ceil(place)], side="right")
     low, high = float(values[around[0]]), float(values[around[1]])
     return low if low == high else low + (place - below) * (high - low)
-
-
-def part_names(name: str) -> tuple[str, str]:
-    """Return what messages call the scores of the two parts of a split."""
-    return f"{name} that choose the cut", f"{name} that test the cut"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

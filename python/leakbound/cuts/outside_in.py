@@ -18,7 +18,7 @@ from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints, Finding, Gam
 from leakbound.cuts.paths import DerivedPolicy, PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["OutsideIn", "check_levels", "chosen_cut", "compared", "marked", "named_levels"]
+__all__ = ["OutsideIn", "check_levels", "chosen_cut", "marked", "named_levels"]
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
 
@@ -191,15 +191,6 @@ def chosen_cut(plan: _core.OutsideIn, path: _core.Path) -> tuple[int, int]:
     """Return guesses and correct guesses of the level at which the rule stops."""
     guesses = plan.levels[plan.choose(path)]
     return path.count(min(guesses, path.guesses))
-
-
-def compared(levels: Sequence[int], path: _core.Path, scale: float) -> tuple[IntArray, IntArray]:
-    """Return levels, and the correct guesses expected if all were like a path `scale` as long."""
-    made = np.array(levels, dtype=np.int64)
-    ends = np.minimum(np.maximum(1, np.rint(made / scale)), path.guesses)
-    found = [path.count(int(end)) for end in ends]
-    share = np.array([right / end for end, right in found])
-    return made, np.rint(made * share).astype(np.int64)
 
 
 def named_levels(levels: object) -> tuple[int, ...]:

@@ -5,14 +5,12 @@ from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Self, TypeVar
-
-import numpy as np
+from typing import Generic, Self, TypeVar
 
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy, encode
-from leakbound._base.types import FloatArray, IntArray, JsonValue, PathOrder, Sides
+from leakbound._base.types import JsonValue, PathOrder, Sides
 from leakbound.cuts.base import (
     ORDERS,
     PATH_NAMES,
@@ -25,23 +23,18 @@ from leakbound.cuts.base import (
 )
 from leakbound.cuts.warnings import inverted_warnings, order_warnings
 
-__all__ = ["DerivedPolicy", "LimitPolicy", "PathPolicy", "Trial", "chance_explains"]
+__all__ = ["DerivedPolicy", "PathPolicy", "Trial", "chance_explains"]
 
 _NEAR = 0.9
 """Share of the ceiling from which more examples may show more."""
 _REFERENCE = 1.0
 """The ε that a perfect attack should at least be able to refute."""
-_POINTS = 2000
-"""The most cuts of a path that a split compares."""
 _FEW = 1000
 """With more examples than this a perfect attack refutes the reference."""
 
 
 class PathPolicy(Policy):
     """A policy that tests cuts of paths, each by itself, and keeps the best."""
-
-    shares_level: ClassVar[bool] = True
-    """Whether paths have equal shares of the probability of error."""
 
     @abstractmethod
     def bound(self, path: _core.Path, level: float, /) -> BestCut:
@@ -113,28 +106,6 @@ class PathPolicy(Policy):
         return self
 
 
-class LimitPolicy(PathPolicy):
-    """A policy with a limit for each single cut, which a split can test at its own."""
-
-    @abstractmethod
-    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """Return the limit of each of some cuts at a level of its own; the largest is exact."""
-
-    def rough(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """Return what a split compares cuts by: their limits, or something like them."""
-        return self.limits(guesses, correct, level)
-
-    def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
-        """Return the cuts that a split compares, if all were like a path, `scale` times as long."""
-        guesses, correct = path.sample(_POINTS)
-        expected = np.maximum(1, np.rint(guesses * scale)).astype(np.int64)
-        return expected, np.minimum(expected, np.rint(correct * scale).astype(np.int64))
-
-    def split_orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """Return the paths that a split chooses from."""
-        return self.orders(sides)
-
-
 B = TypeVar("B", bound=PathPolicy)
 
 
@@ -187,8 +158,7 @@ class Trial:
 
         Cuts of more than a share `recall` of the examples are left out.
         """
-        if all(policy.shares_level for policy in routes.values()):
-            level /= len(routes)
+        level /= len(routes)
         paths = {order: policy.path(ranking, order) for order, policy in routes.items()}
         if recall < 1:
             most = _most(recall, ranking.examples)

@@ -1,28 +1,25 @@
-"""The policies that test cuts of paths: scans, grids, fixed numbers of guesses, mixtures."""
+"""The policies that test cuts of paths: scans, grids, fixed numbers of guesses."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import FloatArray, IntArray, Kind, PathOrder, Sides, Tail
+from leakbound._base.types import PathOrder, Sides, Tail
 from leakbound._base.validation import choice, integer, real, shown
 from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints
-from leakbound.cuts.paths import LimitPolicy, PathPolicy
+from leakbound.cuts.paths import PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
 __all__ = [
-    "EqualLevelScan",
     "Fixed",
     "GridPolicy",
     "KLScan",
-    "Uncorrected",
     "UnionBound",
-    "VilleMixture",
     "default_scan",
 ]
 
@@ -125,62 +122,6 @@ def default_scan(sides: Sides, level: float) -> KLScan:
     return KLScan(kappa=math.log(1 / level)) if sides == "pairs" else KLScan()
 
 
-@dataclass(frozen=True, kw_only=True)
-class EqualLevelScan(PathPolicy):
-    """All cuts at once, by the best Clopper-Pearson limit at one fixed level.
-
-    Parameters
-    ----------
-    alpha0 : float
-        Level of each cut's own limit, in (0, 1). It shapes the statistic; validity comes from the
-        exact law of the best limit, as for `KLScan`.
-    grid : {"auto", "all"}
-        Cuts tested, as for `KLScan`.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an option is outside its range.
-
-    Examples
-    --------
-    >>> EqualLevelScan()
-    EqualLevelScan(alpha0=0.001, grid='auto')
-    """
-
-    alpha0: float = 1e-3
-    grid: ScanGrid = "auto"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha0", real(self.alpha0, "alpha0", above=0, below=1))
-        choice(self.grid, "grid", ScanGrid)
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "All cuts are tested at once: the exact law of the best Clopper-Pearson limit at level "
-            f"{self.alpha0:g}, from a boundary-crossing recursion, is inverted (Buehler 1957)."
-        )
-
-    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
-        """See `PathPolicy.bound`."""
-        return _core.equal_level_scan(
-            path, beta=level, alpha0=self.alpha0, min_guesses=1, grid=self.grid
-        )
-
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        """See `PathPolicy.curve`."""
-        return _core.equal_level_curve(
-            path,
-            beta=level,
-            alpha0=self.alpha0,
-            min_guesses=1,
-            grid=self.grid,
-            points=points,
-        )
-
-
 class GridPolicy(PathPolicy):
     """A policy that tests each of a few cuts by itself, at an equal share of the level."""
 
@@ -279,7 +220,7 @@ class UnionBound(GridPolicy):
 
 
 @dataclass(frozen=True)
-class Fixed(GridPolicy, LimitPolicy):
+class Fixed(GridPolicy):
     """One number of guesses, chosen in advance: Clopper-Pearson.
 
     With `sides="both"` the top ⌈r/2⌉ examples are guessed members and the bottom ⌊r/2⌋ not. A cut
@@ -325,10 +266,6 @@ class Fixed(GridPolicy, LimitPolicy):
         """See `PathPolicy.orders`: one path is cut."""
         return ORDERS[sides][-1:]
 
-    def split_orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """See `LimitPolicy.split_orders`: all."""
-        return ORDERS[sides]
-
     def check(self, examples: int, units: str = "examples") -> None:
         """Raise OptionError if there are fewer examples than guesses."""
         _check_guesses(self.guesses, examples, units, "Fixed(guesses=…)")
@@ -343,11 +280,6 @@ class Fixed(GridPolicy, LimitPolicy):
         """See `PathPolicy.curve`: no cut but the fixed one is tested."""
         guesses, correct = path.sample(points)
         return guesses, correct, np.full(guesses.size, np.nan)
-
-    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """See `LimitPolicy.limits`: those of Clopper and Pearson."""
-        counts = correct.astype(np.uint64), guesses.astype(np.uint64)
-        return _core.clopper_pearson(*counts, beta=np.full(guesses.size, level))
 
     def with_size(self, guesses: int, _examples: int, /) -> Self:
         """See `PathPolicy.with_size`."""
@@ -364,75 +296,6 @@ class Fixed(GridPolicy, LimitPolicy):
     def cut(self, path: _core.Path) -> tuple[int, int]:
         """Return guesses and correct guesses at the first allowed cut with so many guesses."""
         return path.count(min(self.guesses, path.guesses))
-
-
-@dataclass(frozen=True)
-class VilleMixture(PathPolicy):
-    """All cuts at once, by a likelihood ratio averaged over alternatives: valid at any time.
-
-    The path may be looked at after every guess and left at any of them, which `OneRunStream` makes
-    use of; where the path is whole, `KLScan` proves a little more as a rule.
-
-    Notes
-    -----
-    The likelihood ratio of all probabilities above p to p itself, averaged over them evenly, is a
-    supermartingale along the path if guesses are correct with probability at most p. It ever
-    reaches 1/β with probability at most β (Ville 1939), so no cut has to be corrected for.
-
-    Examples
-    --------
-    >>> VilleMixture()
-    VilleMixture()
-    """
-
-    @property
-    def method(self) -> str:
-        """How the bound is valid, in a sentence of the result."""
-        return (
-            "All cuts are tested at once: the likelihood ratio averaged over all larger "
-            "probabilities ever reaches 1/β with probability at most β (Ville 1939)."
-        )
-
-    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
-        """See `PathPolicy.bound`."""
-        return _core.pointwise_bound(path, beta=level, statistic="ville")
-
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        """See `PathPolicy.curve`."""
-        return _core.pointwise_curve(path, beta=level, statistic="ville", points=points)
-
-
-@dataclass(frozen=True)
-class Uncorrected(PathPolicy):
-    """The best Clopper-Pearson limit over all cuts at the full level: **not valid**.
-
-    What several published tools do, kept for comparison. On pure noise it claims leakage in up to
-    half of all runs. Its results are of kind "invalid" and can refute nothing.
-
-    Examples
-    --------
-    >>> Uncorrected().kind
-    'invalid'
-    """
-
-    kind: ClassVar[Kind] = "invalid"
-    shares_level: ClassVar[bool] = False
-    """Each path has the full level: that is what is wrong."""
-
-    @property
-    def method(self) -> str:
-        """What the bound lacks, in a sentence of the result."""
-        return (
-            "INVALID: the best Clopper-Pearson limit over all cuts, the choice not corrected for."
-        )
-
-    def bound(self, path: _core.Path, level: float, /) -> _core.Bound:
-        """See `PathPolicy.bound`."""
-        return _core.pointwise_bound(path, beta=level, statistic="clopper-pearson")
-
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        """See `PathPolicy.curve`."""
-        return _core.pointwise_curve(path, beta=level, statistic="clopper-pearson", points=points)
 
 
 def _check_guesses(guesses: int, examples: int, units: str, what: str) -> None:

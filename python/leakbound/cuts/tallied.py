@@ -8,7 +8,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.cuts.base import OUTLYING, Game, Shown, counted_quantile, part_names
+from leakbound.cuts.base import Game, Shown
 from leakbound.errors import OptionError
 
 __all__ = ["TallyGame"]
@@ -24,34 +24,18 @@ class TallyGame(Game):
     """Counts of examples, and of members among them, at increasing scores.
 
     A score here is a block of ties. Broken from the seed, they have the law of a random order, of
-    which the core draws what is asked for; `shuffled` says that they are broken. `subset` is 0 for
-    all that the audit was given, and 1 or 2 for its parts, whose orders have streams of their own.
+    which the core draws what is asked for; `shuffled` says that they are broken.
     """
 
     values: FloatArray
     counts: IntArray
     members: IntArray
     shuffled: bool = False
-    subset: int = 0
 
     @property
     def examples(self) -> int:
         """How many examples are audited."""
         return int(self.counts.sum())
-
-    def parts(self, size: int) -> tuple[Self, Self]:
-        """See `Game.parts`: at every score the numbers have the law that a random part has."""
-        seed = Purpose.TALLY_SPLIT.derived(self.seed)
-        taken, inside = _core.draw_part(self.counts, self.members, size=size, seed=seed)
-        rest = (self.counts - taken, self.members - inside)
-        names = part_names(self.name)
-        chosen, others = (
-            replace(self, counts=counts, members=members, name=name, subset=part)
-            for part, (name, (counts, members)) in enumerate(
-                zip(names, ((taken, inside), rest), strict=True), 1
-            )
-        )
-        return chosen, others
 
     def without_ties(self) -> Self:
         """See `Game.without_ties`."""
@@ -61,7 +45,7 @@ class TallyGame(Game):
         """See `Game.ranked`."""
         seed = None
         if self.shuffled:
-            seed = Purpose.TALLY_TIES.derived(self.seed, self.subset)
+            seed = Purpose.TALLY_TIES.derived(self.seed)
         return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
 
     def check_labels(self) -> None:
@@ -80,18 +64,6 @@ class TallyGame(Game):
         path = self.without_ties().ranked().path("member")
         guesses, right = path.sample(self.examples)
         return -guesses.astype(np.float64), np.diff(right, prepend=0).astype(np.bool_)
-
-    def outlying(self) -> int:
-        """See `Game.outlying`: scores are the least of their keys."""
-        values, counts = self.values, self.counts
-        median = counted_quantile(values, counts, 0.5)
-        one_sided = self.sides == "member"
-        if not np.isfinite(median):
-            return int(counts[values > median if one_sided else values != median].sum())
-        distance = values - median
-        order = np.argsort(np.abs(distance), kind="stable")
-        spread = OUTLYING * counted_quantile(np.abs(distance)[order], counts[order], 0.5)
-        return int(counts[(distance if one_sided else np.abs(distance)) > spread].sum())
 
     def shown(self) -> Shown:
         """See `Game.shown`."""

@@ -138,12 +138,9 @@ def _recipe(
     """Return the recipe of a result: by what the protocol says, if there is one."""
     if protocol is None:
         return recipe_of(result, data, options)
-    agreed, joint = Agreed.of(protocol), "joint" in result.options
-    stated = {
-        name: one for name, one in agreed.options.items() if not (joint and name == "confidence")
-    }
+    agreed = Agreed.of(protocol)
     try:
-        recipe = recipe_of(result, data, {**stated, **options})
+        recipe = recipe_of(result, data, {**agreed.options, **options})
         wrong = departure(agreed, result, recipe)
     except BundleError:
         recipe = recipe_of(result, data, options)

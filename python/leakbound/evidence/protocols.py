@@ -10,7 +10,6 @@ from leakbound._base.records import encode
 from leakbound._base.validation import shown
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.planning.protocol import ARRAYS, OPTIONS, Agreed
-from leakbound.results.checks import is_share
 
 if TYPE_CHECKING:
     from leakbound.evidence.recipe import Recipe
@@ -39,9 +38,6 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
         if name in ARRAYS or (name == "seed" and name not in agreed.options):
             continue  # a seed that was not agreed on is the audit's own
         said, did = getattr(agreed.request, name), getattr(done, name)
-        joint = result.options.get("joint")
-        if name == "confidence" and joint is not None and is_share(did, joint):
-            did = joint["confidence"]
         if encode(said) != encode(did):
             return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
     audited = result.options.get("attacks")

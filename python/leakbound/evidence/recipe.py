@@ -19,7 +19,6 @@ from leakbound.errors import BundleError, LeakboundError
 from leakbound.evidence.comparison import difference
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
-from leakbound.results.checks import is_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,8 +46,6 @@ _OBJECTS: dict[str, type[Any]] = {
     if kind is not TradeOffFamily
 }
 """What an argument may be besides numbers, words and arrays: made of its fields, nothing else."""
-_NOT_STORED = {"executor", "checkpoint", "assume"}
-"""Arguments that name places or processes of one machine, or that have one value only."""
 _DATA = {
     *("scores", "baseline_scores", "attack_scores", "member"),
     *("propensity", "features", "strata", "groups", "ids"),
@@ -73,11 +70,7 @@ class Recipe:
     def encoded(self) -> tuple[dict[str, JsonValue], dict[str, NDArray[Any]]]:
         """Return the recipe as JSON, and the arrays that it refers to."""
         arrays: dict[str, NDArray[Any]] = {}
-        arguments = {
-            name: _encoded(value, arrays, name)
-            for name, value in self.arguments.items()
-            if name not in _NOT_STORED
-        }
+        arguments = {name: _encoded(value, arrays, name) for name, value in self.arguments.items()}
         return {"audit": self.audit, "arguments": arguments}, arrays
 
     @classmethod
@@ -90,7 +83,7 @@ class Recipe:
         if not isinstance(name, str) or name not in AUDITS or not isinstance(given, dict):
             message = f"{name!r:.60} is none of the audits {', '.join(AUDITS)}"
             raise BundleError(message)
-        unknown = given.keys() - _parameters(name).keys() | given.keys() & _NOT_STORED
+        unknown = given.keys() - _parameters(name).keys()
         if unknown:
             message = f"{name} takes no {', '.join(sorted(unknown))!r:.60}"
             raise BundleError(message)
@@ -119,10 +112,9 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
         raise BundleError(message)
     found = ""
     for arguments in _attempts(result, known, {**data, **options}):
-        kept = {name: one for name, one in arguments.items() if name not in _NOT_STORED}
-        recipe = Recipe.decoded(*Recipe(audit, kept).encoded(), data.get("member"))
+        recipe = Recipe.decoded(*Recipe(audit, arguments).encoded(), data.get("member"))
         try:
-            again = rejoined(recipe.run(), result)
+            again = recipe.run()
         except LeakboundError as error:
             found = found or str(error)
             continue
@@ -137,16 +129,6 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     raise BundleError(message)
 
 
-def rejoined(again: Result, result: Result) -> Result:
-    """Return a result with the note that it was one of several claims, if that can be so."""
-    joint = result.options.get("joint")
-    if joint is None or "joint" in again.options:
-        return again
-    if is_share(result.confidence, joint):
-        again.options["joint"] = joint
-    return again
-
-
 def _attempts(
     result: Result, known: Mapping[str, inspect.Parameter], given: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
@@ -157,7 +139,7 @@ def _attempts(
     for name, value in result.options.items():
         if (name, value) == ("uncertainty", "given"):
             continue  # known propensities, which no option says
-        if name in known and name not in _DATA | _NOT_STORED | {"claim"}:
+        if name in known and name not in _DATA | {"claim"}:
             made = revived(value)
             if made is not None:
                 stored[name] = made
@@ -165,7 +147,7 @@ def _attempts(
     automatic = [
         name
         for name in stored
-        if known[name].default in (None, "auto", "conditional") and name not in {"seed", *given}
+        if known[name].default in (None, "conditional") and name not in {"seed", *given}
     ]
     left = {name: value for name, value in stored.items() if name not in automatic}
     yield left

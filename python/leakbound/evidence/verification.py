@@ -32,7 +32,7 @@ from leakbound.evidence.manifest import (
     sums,
 )
 from leakbound.evidence.protocols import departure
-from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of, rejoined
+from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -394,7 +394,7 @@ class _Bundle:
         return True, f"opens {own.sha256[:16]}…, as published"
 
     def _audit(self) -> tuple[bool, str]:
-        again = rejoined(self.recipe.run(), self.result)
+        again = self.recipe.run()
         wrong = difference(again, self.result, exact=self.exact)
         if wrong:
             return False, wrong + self._elsewhere

@@ -396,7 +396,7 @@ def power(
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
     IncompatibleOptionsError
-        If claim and cuts do not go together, or cuts is `Split`.
+        If claim and cuts do not go together.
 
     Examples
     --------
@@ -617,12 +617,12 @@ class _Plan:
         if isinstance(claim, GaussianDP):
             if cuts is None or isinstance(cuts, OutsideIn):
                 policy = joint_policy(
-                    cuts or OutsideIn(), claim, "tight", examples=m, sides=sides, beta=beta
+                    cuts or OutsideIn(), claim, examples=m, sides=sides, beta=beta
                 )
             else:
-                policy, _ = family_policy(cuts, claim, "tight", examples=m, sides=sides, beta=beta)
+                policy = family_policy(cuts, claim, examples=m, sides=sides)
         elif isinstance(claim, ApproxDP):
-            policy, _ = approx_policy(cuts, claim.delta, "auto", examples=m, sides=sides, beta=beta)
+            policy, _ = approx_policy(cuts, claim.delta, examples=m, sides=sides)
         else:
             policy = default_scan(sides, beta) if cuts is None else cuts
         policy.check(m)

@@ -20,9 +20,7 @@ from leakbound.results import AuditResult
 
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
 """What a protocol has to say."""
-OPTIONS = tuple(
-    one.name for one in fields(OneRunRequest) if one.init and one.name not in {"assume", "ids"}
-)
+OPTIONS = tuple(one.name for one in fields(OneRunRequest) if one.init and one.name != "ids")
 """What an audit of one run is asked for: a protocol fixes each, if only by leaving it out."""
 ARRAYS = ("strata", "groups", "features")
 """Those of them that are one value for each example, as a prior may be."""
@@ -65,9 +63,6 @@ class Agreed:
         options["cuts"] = None if automatic else made(protocol["cuts"], "cuts", _CUTS)
         if "prior" in options:
             options["prior"] = real(options["prior"], "prior", above=0, below=1)
-        if options.get("design") == "fixed_size":
-            message = 'design is now called "random_split"'
-            raise OptionError(message)
         digest = protocol.get("canaries_sha256")
         if "canaries_sha256" in protocol and not is_digest(digest):
             message = f"canaries_sha256 is {shown(digest)}, and a digest has 64 hexadecimal digits"

@@ -1,7 +1,5 @@
 """A fitted propensity model: predictions, bootstrap draws, diagnostics."""
 
-import os
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -10,19 +8,21 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checkpoints import Checkpoints
 from leakbound._base.odds import expit
+from leakbound._base.progress import track
 from leakbound._base.streams import seed_of
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
 from leakbound._base.validation import MOST_REPLICATES, flag, integer, real
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.propensity.blocks import BLOCK, run_blocks
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import Engine, LogisticEngine
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
 
 __all__ = ["PropensityFit"]
+
+_BLOCK = 64
+"""Refits between two looks for Ctrl-C."""
 
 ReferenceShare: TypeAlias = Literal["as audited", "declared", "counted", "unknown"]
 """What is known of the share of members in D' by its design."""
@@ -126,8 +126,6 @@ class PropensityFit:
         *,
         K: int = 600,
         seed: int | None = None,
-        executor: Executor | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = True,
     ) -> FloatArray:
         """Return the log-odds of `X` under refits on K resamples of D'.
@@ -145,12 +143,6 @@ class PropensityFit:
         seed : int, optional
             Seed of the resamples, at least 0; by default a new one. Resample k depends on the seed
             and k alone.
-        executor : concurrent.futures.Executor, optional
-            Where to run the refits, such as a process pool or Dask's ``client.get_executor()``; on
-            all threads of this process if None. The draws are the same.
-        checkpoint : str or os.PathLike, optional
-            A folder to keep finished blocks of 64 refits in. Called again with the same folder, the
-            bootstrap carries on where it was interrupted; K may be larger then.
         progress : bool
             Whether to show a bar on a terminal, once it has lasted a second.
 
@@ -164,31 +156,24 @@ class PropensityFit:
         ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
             As for `log_odds`.
         OptionError, OptionTypeError, IncompatibleOptionsError
-            If `K` or `seed` is out of range, or a checkpoint is given without a seed.
+            If `K` or `seed` is out of range.
         ClassMissingError
             If D' has so few rows of a class that resamples lack it.
         PropensityFitError
             If a refit is not finite, not unique or does not settle.
-        CheckpointError
-            If `checkpoint` was begun with other data, another model or another seed.
-        OSError
-            If `checkpoint` cannot be written.
         """
         flag(progress, "progress")
         features = self._features(X)
         replicates = integer(K, "K", least=1, most=MOST_REPLICATES)
-        seed = seed_of(seed, checkpoint=checkpoint)
+        seed = seed_of(seed)
         used = features if self._engine.replicates_need_features else features[:0]
         task = partial(self._engine.replicates, self.rows, used, seed)
-        kept = None
-        if checkpoint is not None:
-            kept = Checkpoints(checkpoint, self._made_of(used, seed), alone=True)
-        size = BLOCK
-        if executor is None and kept is None and not self._engine.replicates_need_features:
+        size = _BLOCK
+        if not self._engine.replicates_need_features:
             size *= max(1, _core.threads() // 2)
-        refits = run_blocks(
-            task, replicates, size=size, executor=executor, checkpoint=kept, progress=progress
-        )
+        blocks = [(first, min(size, replicates - first)) for first in range(0, replicates, size)]
+        shown = track(blocks, "bootstrap", total=len(blocks), shown=progress)
+        refits = np.concatenate([task(first, count) for first, count in shown])
         return self._engine.assembled(refits, features) + self.offset
 
     @property
@@ -340,14 +325,6 @@ class PropensityFit:
 
     def _features(self, X: ArrayInput) -> FloatArray:
         return check_features(X, "X", columns=self.rows.features.shape[1])
-
-    def _made_of(self, features: FloatArray, seed: int) -> dict[str, str]:
-        return {
-            "model": f"{self.name}: {self._engine!r}",
-            "training set or its folds": self.rows.digest,
-            "audit set": Rows(features, self.rows.member[:0], None, None).digest,
-            "seed": str(seed),
-        }
 
     def __repr__(self) -> str:
         members = int(self.rows.member.sum())

@@ -133,7 +133,7 @@ class SklearnPropensity:
     """Any scikit-learn classifier with `predict_proba` as a propensity model.
 
     Every bootstrap refit clones and fits it anew on copies of rows, which takes as long as that
-    takes: hand `bootstrap` an executor. A `random_state` that is None is set from the seeds.
+    takes. A `random_state` that is None is set from the seeds.
 
     Parameters
     ----------

@@ -1,11 +1,8 @@
 """Where propensities may be learnt: rows held out for them, or the other folds of the audit set."""
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,16 +130,14 @@ class CrossFit:
         *,
         K: int = 600,
         seed: int | None = None,
-        executor: Executor | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = True,
     ) -> FloatArray:
         """Return log-odds under refits, each model resampling the rows that it learnt from.
 
         Parameters
         ----------
-        K, seed, executor, checkpoint, progress
-            As for `PropensityFit.bootstrap`; a checkpoint has a folder for each fold.
+        K, seed, progress
+            As for `PropensityFit.bootstrap`.
 
         Returns
         -------
@@ -151,19 +146,16 @@ class CrossFit:
 
         Raises
         ------
-        LeakboundError
+        OptionError, OptionTypeError, ClassMissingError, PropensityFitError
             As for `PropensityFit.bootstrap`.
         """
         draws = np.empty((integer(K, "K", least=1, most=MOST_REPLICATES), self.fold.size))
-        seed = seed_of(seed, checkpoint=checkpoint)
-        for number, (rows, fit) in enumerate(self.parts()):
-            kept = None if checkpoint is None else Path(checkpoint) / f"fold-{number}"
+        seed = seed_of(seed)
+        for rows, fit in self.parts():
             draws[:, rows] = fit.bootstrap(
                 self.features[rows],
                 K=K,
                 seed=seed,
-                executor=executor,
-                checkpoint=kept,
                 progress=progress,
             )
         return draws

@@ -235,7 +235,7 @@ PLOTS: dict[str, Plot] = {
 
 
 def _relation(kind: Kind) -> str:
-    return {"invalid": "=", "exploratory_lower_bound": "≈"}.get(kind, "≥")
+    return "≈" if kind == "exploratory_lower_bound" else "≥"
 
 
 def _mark_chosen(ax: Axes, series: Series) -> None:

@@ -31,5 +31,4 @@ KINDS: dict[Kind, KindWords] = {
     ),
     "exploratory_lower_bound": KindWords("exploratory, not a confidence bound", proves=False),
     "estimate": KindWords("estimate, not a lower bound", proves=False),
-    "invalid": KindWords("invalid, not a bound", proves=False),
 }

@@ -39,8 +39,6 @@ from leakbound.results.words import (
     DELTA,
     DESIGNS,
     FORMS,
-    INVALID,
-    SHIFTED,
     meaning_of,
     symbol_of,
 )
@@ -177,13 +175,6 @@ class Result(Record, ABC):
         """
         bound, sure = number(self.epsilon_bound), f"({percent(self.confidence)} confidence)"
         terms = self.terms
-        if self.kind == "invalid":
-            flaw = (
-                "is the best of many cuts, and the stated confidence does not cover the choice"
-                if self._is_uncorrected
-                else "takes no account of what the features say about membership"
-            )
-            return f"Invalid: ε = {bound} {flaw}. It is not a bound."
         if self.kind == "exploratory_lower_bound":
             return (
                 f"Exploratory: ε ≈ {bound}{terms.at}, with learnt propensities whose error no "
@@ -219,8 +210,6 @@ class Result(Record, ABC):
         tuple of str
             The evidence, or what is missing.
         """
-        if self.kind == "invalid":
-            return (INVALID if self._is_uncorrected else SHIFTED,)
         return self._evidence()
 
     @property
@@ -237,10 +226,6 @@ class Result(Record, ABC):
     def _chance(self) -> str:
         """What the confidence is over."""
         return "the coins of membership"
-
-    @property
-    def _is_uncorrected(self) -> bool:
-        return bool(self.options["cuts"]["type"] == "Uncorrected")
 
     @abstractmethod
     def _evidence(self) -> tuple[str, ...]:
@@ -330,8 +315,6 @@ class Result(Record, ABC):
                 f"The claimed {claim} is not refuted, though this audit could have refuted it "
                 f"{sure}."
             )
-        if self.kind == "invalid":
-            return f"The claimed {claim} cannot be tested: this audit is invalid."
         if self.is_withheld:
             return f"Inconclusive: the claimed {claim} cannot be tested, as the bound is withheld."
         if not KINDS[self.kind].proves:

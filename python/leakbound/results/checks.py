@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from leakbound._base.types import Design, Kind, Relation, Verdict
-from leakbound._base.validation import complement, real, shown
+from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.kinds import KINDS
 
-__all__ = ["check_delta", "flaw_of_options", "is_share", "judged", "named", "sign_of"]
+__all__ = ["check_delta", "flaw_of_options", "judged", "named", "sign_of"]
 
 
 def named(**given: str) -> dict[str, str]:
@@ -21,7 +21,7 @@ def judged(
     kind: Kind, *, refuted: bool, refutable: Callable[[], bool], withheld: bool = False
 ) -> Verdict:
     """Return the verdict on a claim: what is refuted, what could have been."""
-    if withheld or kind in {"invalid", "exploratory_lower_bound"}:
+    if withheld or kind == "exploratory_lower_bound":
         return "inconclusive"
     if refuted:
         return "refuted"
@@ -41,28 +41,11 @@ def sign_of(kind: Kind) -> str:
     return ">=" if KINDS[kind].proves else "~"
 
 
-def is_share(confidence: float, joint: Any) -> bool:
-    """Return whether this is the confidence of one of several claims that hold together."""
-    if not isinstance(joint, dict) or joint.keys() != {"claims", "confidence"}:
-        return False
-    claims, together = joint["claims"], joint["confidence"]
-    if type(claims) is not int or claims < 1 or not isinstance(together, float):
-        return False
-    return 0 < together < 1 and confidence == 1 - complement(together) / claims
-
-
-def flaw_of_options(kind: Kind, options: dict[str, Any], confidence: float) -> str:
-    """Return which options of a result cannot be at its kind and confidence; empty if all can."""
-    if "joint" in options and not is_share(confidence, options["joint"]):
-        return (
-            f"options.joint is {shown(options['joint'])}, and {confidence} is the confidence of no "
-            "claim among so many that hold together"
-        )
-    cuts, design = options.get("cuts"), options.get("design", "coins")
+def flaw_of_options(options: dict[str, Any]) -> str:
+    """Return which options of a result cannot be; empty if all can."""
+    design = options.get("design", "coins")
     if options.get("relation", "replace") not in get_args(Relation):
         return f"options.relation is {shown(options['relation'])}, which is no relation"
-    if kind != "invalid" and isinstance(cuts, dict) and cuts.get("type") == "Uncorrected":
-        return f"kind is {kind!r}, and cuts that are not corrected for prove nothing"
     if design not in get_args(Design):
         return f"options.design is {shown(design)}, which is no design"
     return ""

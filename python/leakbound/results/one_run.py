@@ -36,8 +36,7 @@ class AuditResult(Result, ScoreAudit):
         "lower_bound": holds for every mechanism that satisfies the claim; "family_lower_bound":
         holds among the trade-off functions of the claim, and ε is a conversion;
         "conditional_lower_bound": holds if the model of who became a member is right;
-        "exploratory_lower_bound": that model was learnt and its error is not covered; "invalid": an
-        uncorrected policy was asked for by name, and the number proves nothing.
+        "exploratory_lower_bound": that model was learnt and its error is not covered.
     claim : PureDP, ApproxDP or a family of trade-off functions
         The guarantees whose parameter is bounded: `bound` and `ceiling` are in its units.
     confidence : float
@@ -77,11 +76,11 @@ class AuditResult(Result, ScoreAudit):
             return f"kind {self.kind!r} is none of a {type(self).__name__} on {self.claim.name}"
         if self.rejected is not None and not self.is_family:
             return f"rejected is a curve, and {self.claim.name} is no family of curves"
-        flaw = flaw_of_options(self.kind, self.options, self.confidence) or super()._flaw()
+        flaw = flaw_of_options(self.options) or super()._flaw()
         return flaw or self._flaw_of_check()
 
     def _kinds(self) -> set[Kind]:
-        return {"invalid", "family_lower_bound" if self.is_family else "lower_bound"}
+        return {"family_lower_bound" if self.is_family else "lower_bound"}
 
     def _within_reach(self) -> bool:
         if self.bounds_above:
@@ -196,7 +195,7 @@ class AuditResult(Result, ScoreAudit):
         -------
         {"refuted", "not refuted", "inconclusive"}
             "refuted" if the bound is above the claim; "inconclusive" if even a perfect attack
-            could not have refuted it, the bound is withheld, or the audit is of kind "invalid" or
+            could not have refuted it, the bound is withheld, or the audit is of kind
             "exploratory_lower_bound". Of a family, what is refuted is the family's own curve with
             this ε and δ.
 
@@ -527,7 +526,7 @@ class AuditResult(Result, ScoreAudit):
     def headline(self) -> str:
         """Return the verdict in one sentence."""
         claim = self.claim
-        if self.is_withheld and self.kind != "invalid":
+        if self.is_withheld:
             return (
                 "Withheld: features alone tell members from non-members, so that the split was not "
                 "random and correct guesses may be explained by it. Nothing is proved."

@@ -37,8 +37,7 @@ class PanoramiaResult(Result):
     Parameters
     ----------
     kind : str
-        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`;
-        "invalid": an uncorrected policy was asked for by name.
+        "estimate": `bound` is ε̃; "lower_bound": c has an upper limit, `bound` is `lower_bound`.
     claim : PureDP or ApproxDP
         The family of guarantees.
     bound : float
@@ -117,13 +116,13 @@ class PanoramiaResult(Result):
             return "epsilon_tilde is not c_plus_epsilon_lb less c_lb, or 0"
         if (self.lower_bound is None) == (self.kind == "lower_bound"):
             return f"lower_bound does not go with kind {self.kind!r}"
-        if self.kind not in {"estimate", "lower_bound", "invalid"} or (
+        if self.kind not in {"estimate", "lower_bound"} or (
             self.kind == "estimate" and self.c_upper is not None
         ):
             return f"kind {self.kind!r} is none of a PanoramiaResult, or c_upper of another one"
         if self.reason and self.bound > 0:
             return f"reason says why the bound is 0, and it is {self.bound:g}"
-        return flaw_of_options(self.kind, self.options, self.confidence) or self._flaw_of_check()
+        return flaw_of_options(self.options) or self._flaw_of_check()
 
     @property
     def conditionals(self) -> tuple[ZeroRunResult, ...]:
@@ -419,11 +418,10 @@ class PanoramiaResult(Result):
     def metrics(self) -> tuple[Metric, ...]:
         """Return the key numbers, each with a note."""
         name = {"estimate": "Estimate ε̃", "lower_bound": "ε at least"}.get(self.kind, "ε")
-        least = " at least" if self.kind != "invalid" else ""
         return (
             Metric(name, number(self.bound), f"{KINDS[self.kind].tag}; {self._difference}"),
-            Metric(f"c + ε{least}", number(self.c_plus_epsilon_lb), "attack, with the model"),
-            Metric(f"c{least}", number(self.c_lb), "baseline, without the model"),
+            Metric("c + ε at least", number(self.c_plus_epsilon_lb), "attack, with the model"),
+            Metric("c at least", number(self.c_lb), "baseline, without the model"),
             *(
                 Metric(
                     "Conditionally, ε at least",

@@ -15,10 +15,8 @@ __all__ = [
     "DELTA",
     "DESIGNS",
     "FORMS",
-    "INVALID",
     "MEANINGS",
     "PATHS",
-    "SHIFTED",
     "meaning_of",
     "symbol",
     "symbol_of",
@@ -30,25 +28,15 @@ DELTA = 1e-5
 DESIGNS = {
     "coins": "independent coins for each example",
     "random_split": "a random split",
-    "fixed_size": "a random choice of a fixed number of examples",
 }
 """How membership was assigned."""
 
 FORMS: dict[Kind, tuple[str, str]] = {
     "estimate": ("ε̃ =", ", estimate"),
     "exploratory_lower_bound": ("ε ≈", ", exploratory"),
-    "invalid": ("ε =", ", invalid"),
 }
 """What stands before and behind a number that is no bound."""
 
-INVALID = (
-    "Searching all cuts for the most convincing one, and then testing it as if it had been "
-    "fixed in advance, reports leakage where there is none. Use a valid cut policy."
-)
-SHIFTED = (
-    "Members and non-members may differ in their features, which tell them apart without the "
-    "model: an audit that does not correct for it reports leakage where there is none."
-)
 PATHS: dict[PathName, str] = {
     "member": "of membership, highest scores first",
     "members": "of membership, upper half",
@@ -112,15 +100,6 @@ MEANINGS: dict[Kind, Meaning] = {
                 "examples to learn from, it reports leakage where there is none."
             ),
             "An exploratory number of 0 is not evidence of privacy.",
-        ),
-    ),
-    "invalid": Meaning(
-        ("How large the number becomes when the audit leaves out a correction.",),
-        (
-            (
-                "Anything about this model. On scores of pure noise the same procedure reports "
-                "leakage in a large share of runs."
-            ),
         ),
     ),
 }

@@ -9,13 +9,12 @@ import numpy as np
 
 from leakbound._base.formatting import number
 from leakbound._base.records import IF_ANY, Lazy
-from leakbound._base.types import BootstrapMethod, Correction, FloatArray, IntArray, Kind
+from leakbound._base.types import Correction, FloatArray, IntArray, Kind
 from leakbound.propensity import Falsification, FormTest, Overlap
 from leakbound.propensity.overlap import plot_overlap
 from leakbound.report.contents import Figure
-from leakbound.report.style import ALERT, MEMBER, MUTED, house_style, name_axes, new_axes
+from leakbound.report.style import MEMBER, MUTED, house_style, name_axes, new_axes
 from leakbound.results.one_run import AuditResult
-from leakbound.results.words import symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,10 +23,8 @@ __all__ = [
     "HOW",
     "Bootstrap",
     "LearntLogOdds",
-    "ShiftCurve",
     "ZeroRunResult",
     "plot_bootstrap",
-    "plot_shift",
 ]
 
 HOW: dict[Correction, str] = {
@@ -62,14 +59,11 @@ class Bootstrap:
         The bound at the point estimate of the propensities.
     p : float
         Share of the error probability that the replicates take.
-    method : {"percentile", "recentred", "basic"}
-        How the reported bound follows from them.
     """
 
     bounds: FloatArray
     estimate: float
     p: float
-    method: BootstrapMethod
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,42 +115,6 @@ class LearntLogOdds:
         )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ShiftCurve:
-    """How the bound moves as examples that features tell much about are left out.
-
-    For exploring, not for choosing from: each bound has the level of one audit, at the point
-    estimate of the propensities, and reporting the best of them is not
-    covered by the stated confidence.
-
-    Parameters
-    ----------
-    max_log_odds : ndarray of float64, shape (k,)
-        The largest |λ| of the examples that are left, increasing.
-    examples : ndarray of int64, shape (k,)
-        How many are left.
-    bound : ndarray of float64, shape (k,)
-        The bound from them, shift corrected for as in the audit.
-    naive : ndarray of float64, shape (k,)
-        What an audit that takes no account of shift makes of them.
-    """
-
-    max_log_odds: FloatArray
-    examples: IntArray
-    bound: FloatArray
-    naive: FloatArray
-
-    @property
-    def points(self) -> tuple[str, ...]:
-        """Its points in words."""
-        bounds, naive = (map(number, values.tolist()) for values in (self.bound, self.naive))
-        points = zip(self.max_log_odds, self.examples.tolist(), bounds, naive, strict=True)
-        return tuple(
-            f"{limit:.2g}: {left:,} examples, bound {one}, naive {other}"
-            for limit, left, one, other in points
-        )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ZeroRunResult(AuditResult):
     """What an audit of given members and non-members proves, if the propensities are right.
@@ -195,10 +153,9 @@ class ZeroRunResult(AuditResult):
     falsification: Falsification | None
     withheld: bool
     learnt: LearntLogOdds | None = field(default=None, metadata=IF_ANY)
-    _naive: Lazy[AuditResult] = field(repr=False)
+    _naive: Lazy[float] = field(repr=False)
     _overlap: Lazy[Overlap] = field(repr=False)
     _by_tampering: Lazy[float | None] = field(repr=False)
-    _shift_curve: Lazy[ShiftCurve | None] = field(repr=False)
 
     def _flaw(self) -> str:
         if not (0 <= self.kept <= self.m and self.abstained >= 0 and self.m_eff >= 0):
@@ -218,8 +175,8 @@ class ZeroRunResult(AuditResult):
             return f"learnt does not go with uncertainty {asked!r} of the options"
         if learnt is not None and not learnt.is_sound:
             return "levels, coefficients and columns of learnt do not go together"
-        if self.naive.kind != "invalid" or self.naive.claim.name != self.claim.name:
-            return "naive must be of kind 'invalid' and on the same claim"
+        if not self.naive >= 0:
+            return f"naive must be at least 0, got {self.naive}"
         return super()._flaw()
 
     def _kinds(self) -> set[Kind]:
@@ -248,12 +205,12 @@ class ZeroRunResult(AuditResult):
         return "members and non-members that differ, compared by their propensities"
 
     def _within_reach(self) -> bool:
-        # replicates that are recentred may say more than any attack on the point estimate
+        # replicates may say more than any attack at the point estimate
         return self.bootstrap is not None or super()._within_reach()
 
     @property
-    def naive(self) -> AuditResult:
-        """The same audit as if there were no shift: of kind "invalid"."""
+    def naive(self) -> float:
+        """The ε that the same audit would have claimed as if there were no shift: no bound here."""
         return self._naive.value
 
     @property
@@ -287,22 +244,13 @@ class ZeroRunResult(AuditResult):
         return self._by_tampering.value
 
     @property
-    def shift_curve(self) -> ShiftCurve | None:
-        """How the bound moves as examples are left out.
-
-        None if the bound is withheld, or holds over a confidence set: at the estimate alone the
-        points would show more than is proved.
-        """
-        return self._shift_curve.value
-
-    @property
     def papers(self) -> tuple[str, ...]:
         """The papers behind this audit, besides those that every report cites."""
         return ("Zero-Run",)
 
     def headline(self) -> str:
         """Return the verdict in one sentence."""
-        if self.withheld and self.kind != "invalid":
+        if self.withheld:
             return (
                 "Withheld: the propensities were refuted, so that correct guesses may be explained "
                 "by the features alone. Nothing is proved."
@@ -313,7 +261,7 @@ class ZeroRunResult(AuditResult):
         """Say how shift was taken out, what is left, and what would have been claimed without."""
         naive = (
             "An audit that takes no account of the features would have claimed ε = "
-            f"{number(self.naive.epsilon_bound)}, which is not a bound here."
+            f"{number(self.naive)}, which is not a bound here."
         )
         tested = self.falsification
         if self.withheld and tested is not None and tested.refuted:
@@ -356,29 +304,8 @@ class ZeroRunResult(AuditResult):
             "How likely features alone make each example a member. Where members and non-members "
             "overlap, a correct guess says something about the model.",
         )
-        shift = () if self.withheld or self.learnt is not None else (self._shift_figure(),)
         replicated = () if self.bootstrap is None else (self._bootstrap_figure(self.bootstrap),)
-        return (*super().figures(), overlap, *shift, *replicated)
-
-    def _shift_figure(self) -> Figure:
-        def curve() -> ShiftCurve:
-            assert self.shift_curve is not None
-            return self.shift_curve
-
-        estimated = ", at the estimate of the propensities" if self.bootstrap is not None else ""
-        return Figure(
-            "shift",
-            "Bounds against shift",
-            lambda ax: plot_shift(curve(), self.bound, symbol(self.claim), ax),
-            lambda: (
-                f"Bound on {symbol(self.claim)} by the largest absolute log-odds left. "
-                f"{'; '.join(curve().points)}."
-            ),
-            "Leaving out examples whose features say much about membership trades number for "
-            f"likeness. Each point is an audit of its own{estimated}. Fix max_log_odds before the "
-            "audit: the best of these points is not a bound at the stated confidence. What the "
-            "naive audit loses on the way to the left was shift.",
-        )
+        return (*super().figures(), overlap, *replicated)
 
     def _bootstrap_figure(self, bootstrap: Bootstrap) -> Figure:
         bounds = bootstrap.bounds
@@ -420,10 +347,6 @@ class ZeroRunResult(AuditResult):
         return f"{self.parameter} {self.rounded(self.by_tampering)}"
 
 
-_WIDEST = 6
-"""Letters of a tick's label of which eight stand side by side."""
-
-
 def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: "Axes | None" = None) -> "Axes":
     """Draw how a Zero-Run bound moves with the propensities.
 
@@ -455,61 +378,4 @@ def plot_bootstrap(bootstrap: Bootstrap, reported: float, ax: "Axes | None" = No
         ax.legend(frameon=False)
         title = f"Bound under {bootstrap.bounds.size:,} replicates of the propensities"
         name_axes(ax, title, "bound", "replicates per bin")
-    return ax
-
-
-def plot_shift(
-    curve: ShiftCurve, reported: float, parameter: str, ax: "Axes | None" = None
-) -> "Axes":
-    """Draw how the bound moves as examples that features tell much about are left out.
-
-    Parameters
-    ----------
-    curve : ShiftCurve
-        Bounds of ever larger shares of the examples.
-    reported : float
-        The bound that is reported.
-    parameter : str
-        What is bounded.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        Bound against the largest |λ| left, with the naive bound and what is reported.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
-    with house_style():
-        ax = new_axes(ax)
-        places = np.arange(curve.examples.size)
-        for values, name, colour in (
-            (curve.naive, "naive: shift not corrected for", ALERT),
-            (curve.bound, "corrected", MEMBER),
-        ):
-            shown = np.where(np.isfinite(values), values, np.nan)
-            ax.plot(places, shown, color=colour, marker="o", markersize=3, label=name)
-        if np.isfinite(reported):
-            ax.axhline(reported, color=MUTED, linestyle="--", label="reported")
-        labels = [
-            f"{limit:.2g}\n{left:,}"
-            for limit, left in zip(curve.max_log_odds, curve.examples.tolist(), strict=True)
-        ]
-        longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
-        first = 0 if longest <= _WIDEST else (places.size - 1) % 2  # the last has all examples
-        every = slice(first, None, 1 if longest <= _WIDEST else 2)
-        ax.set_xticks(places[every], labels[every])
-        ax.set_ylim(bottom=0)
-        ax.legend(frameon=False)
-        name_axes(
-            ax,
-            "Bound as examples of large |log-odds| are left out",
-            "largest |log-odds|, and examples, left",
-            f"bound on {parameter}",
-            tag="exploratory: do not choose among these",
-        )
     return ax

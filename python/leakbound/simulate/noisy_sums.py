@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.odds import expit
-from leakbound._base.streams import Purpose, permutation
-from leakbound._base.types import BoolArray, FloatArray, ZeroRunDesign
-from leakbound._base.validation import MOST_EXAMPLES, choice, integer, real
+from leakbound._base.streams import Purpose
+from leakbound._base.types import BoolArray, FloatArray
+from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import gaussian_profile
@@ -170,7 +170,6 @@ def noisy_sum(
     dimension: int | None = None,
     features: int = 1,
     holdout: int = 0,
-    design: ZeroRunDesign = "coins",
     seed: int,
 ) -> NoisySum:
     """Play the game against a noisy sum of unit vectors, with a shift between the populations.
@@ -192,8 +191,6 @@ def noisy_sum(
         How many coordinates `features` shows, at least 1.
     holdout : int
         Number of examples, half of each population, to fit propensities on; at least 0.
-    design : {"coins", "fixed_size"}
-        Independent fair coins, or exactly half of the examples.
     seed : int
         Seed of everything, at least 0.
 
@@ -202,7 +199,7 @@ def noisy_sum(
     NoisySum
         Scores ⟨x, θ⟩, with exact propensities. The mechanism is μ-GDP under adding or removing an
         example, and for no smaller μ. Given the features memberships are independent with
-        probability π(x) under "coins", not under "fixed_size".
+        probability π(x).
 
     Raises
     ------
@@ -237,14 +234,13 @@ def noisy_sum(
     if size < shown + 2:
         message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
         raise IncompatibleOptionsError(message)
-    choice(design, "design", ZeroRunDesign)
     population = _Population(
         dimension=size,
         features=shown,
         bias=real(bias, "bias", least=0, below=math.inf),
         ratio=real(shift, "shift", least=0, most=1),
     )
-    member = coins(rng, m) if design == "coins" else permutation(rng, m) < m // 2
+    member = coins(rng, m)
     first, scores = np.empty((m, shown)), np.empty(m)
     first[member], scores[member], theta = population.train(rng, int(member.sum()), 1 / mu)
     first[~member], scores[~member] = population.draw(rng, member[~member], theta)

@@ -21,7 +21,6 @@ from leakbound.stats.composition import (
     shift_mu,
 )
 from leakbound.stats.distribution_shift import (
-    bayes_guesses,
     bootstrap_quantile,
     match,
     residual_scores,
@@ -40,7 +39,6 @@ from leakbound.stats.poisson_binomial import (
     poisson_binomial_tail_offsets,
 )
 from leakbound.stats.scans import (
-    equal_level_scan,
     kl_scan,
     kl_scan_offsets,
     union_bound,
@@ -48,12 +46,10 @@ from leakbound.stats.scans import (
 )
 
 __all__ = [
-    "bayes_guesses",
     "binomial_tail",
     "bootstrap_quantile",
     "clopper_pearson",
     "composition_bound",
-    "equal_level_scan",
     "fdp_lower_bound",
     "fdp_p_value",
     "fdp_rejects",

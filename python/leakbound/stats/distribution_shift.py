@@ -16,23 +16,20 @@ from leakbound._base.odds import expit
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
-    BootstrapMethod,
     FloatArray,
     HasMember,
     IntArray,
-    SidesChoice,
     TamperVariant,
 )
 from leakbound._base.validation import (
     check_length,
     check_scores,
     choice,
-    integer,
     numbers,
     real,
     vector,
 )
-from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionError
+from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.poisson_binomial import poisson_binomial_tail
 
 _ENORMOUS = 1e100
@@ -98,8 +95,8 @@ def tamper_probability(
         Tᵢ: +1 for member, -1 for non-member, 0 for none.
     log_odds : array-like, shape (m,)
         λᵢ, in nats; ±inf allowed.
-    variant : {"directional", "paper", "symmetric"}
-        With sᵢ = max(0, Tᵢλᵢ) for "directional" and |λᵢ| for the others, bᵢ is
+    variant : {"directional", "paper"}
+        With sᵢ = max(0, Tᵢλᵢ) for "directional" and |λᵢ| for "paper", bᵢ is
         (1 + e^(-ε-sᵢ)) / (1 + e^-ε); but e^-|λᵢ| for "paper" without `epsilon`.
     epsilon : float, optional
         ε of the pure or approximate claim that is tested, at least 0. None for f-DP, where bᵢ must
@@ -171,7 +168,7 @@ def tamper(
     uniforms : array-like, shape (m,)
         Independent uniform numbers in [0, 1], one for each example, the same for every number of
         guesses, parameter and bootstrap replicate.
-    variant : {"directional", "paper", "symmetric"}
+    variant : {"directional", "paper"}
         See `tamper_probability`.
     epsilon : float, optional
         As for `tamper_probability`.
@@ -303,77 +300,6 @@ def residual_scores(
     return (residual - 0.5 / unit) / max(least, float(spread)) / unit
 
 
-def bayes_guesses(
-    scores: ArrayInput,
-    log_odds: ArrayInput,
-    guesses: int,
-    *,
-    variant: TamperVariant = "directional",
-    epsilon: float | None = None,
-    sides: SidesChoice = "both",
-    max_log_odds: float = math.inf,
-) -> IntArray:
-    """Guess where a guess is most likely to be right and to survive tampering.
-
-    Parameters
-    ----------
-    scores : array-like, shape (m,)
-        Yᵢ, higher for likelier members; ±inf allowed.
-    log_odds : array-like, shape (m,)
-        λᵢ, finite, in nats.
-    guesses : int
-        How many guesses to make, at least 0; all that may be made if there are fewer.
-    variant : {"directional", "paper", "symmetric"}
-        How guesses will be tampered with: see `tamper_probability`.
-    epsilon : float, optional
-        As for `tamper_probability`.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
-    max_log_odds : float
-        No guess is made where |λ| is above this.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        Tᵢ = argmax over t of bᵢ(t) σ(t(ℓᵢ + λᵢ)) where that maximum is largest, ℓ the residual
-        scores; 0 elsewhere. On equality the lower index comes first, so shuffle examples whose
-        order tells of their membership.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, AbstentionError
-        As for `residual_scores`.
-    OptionError, OptionTypeError
-        If an option is outside its range.
-
-    Examples
-    --------
-    >>> bayes_guesses([0.2, 3.0, -3.0, 0.1], [0.0, 0.0, 0.0, 0.0], 2).tolist()
-    [0, 1, -1, 0]
-    """
-    limit = real(max_log_odds, "max_log_odds", least=0)
-    wanted = integer(guesses, "guesses", least=0)
-    order = ExampleOrder()
-    scores = order.placed(scores, "scores")
-    odds = _log_odds(order.placed(log_odds, "log_odds"))
-    beyond = residual_scores(scores, odds)
-
-    def worth(guess: int) -> FloatArray:
-        made = np.full(odds.size, guess)
-        kept = tamper_probability(made, odds, variant=variant, epsilon=epsilon)
-        return kept / (1.0 + np.exp(np.clip(-guess * (beyond + odds), -700.0, 700.0)))
-
-    choice(sides, "sides", SidesChoice)
-    as_member = worth(1)
-    as_other = worth(-1) if sides == "both" else np.full(odds.size, -np.inf)
-    best = np.maximum(as_member, as_other)
-    allowed = np.flatnonzero(np.abs(odds) <= limit)
-    chosen = allowed[np.argsort(-best[allowed], kind="stable")][:wanted]
-    made = np.zeros(odds.size, dtype=np.int64)
-    made[chosen] = np.where(as_member >= as_other, 1, -1)[chosen]
-    return made
-
-
 def _unit(values: FloatArray) -> float:
     """Return the largest size of some numbers if their squares may overflow, else 1."""
     largest = float(np.abs(values).max())
@@ -413,10 +339,8 @@ def bootstrap_quantile(
     values: ArrayInput,
     *,
     p: float,
-    method: BootstrapMethod = "percentile",
-    estimate: float | None = None,
 ) -> float:
-    """Return a lower bound from bootstrapped bounds: by default the ⌊p (K + 1)⌋-th smallest of K.
+    """Return a lower bound from bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
 
     Parameters
     ----------
@@ -424,17 +348,11 @@ def bootstrap_quantile(
         One bound for each resample; ±inf allowed.
     p : float
         Share of the error probability that the bootstrap takes, in (0, 1).
-    method : {"percentile", "recentred", "basic"}
-        The percentile; that of the values moved so that their median is the estimate (the
-        published algorithm, with its quantile at the lower end); or twice the estimate less the
-        upper percentile. The latter two are 0 at least.
-    estimate : float, optional
-        The bound that the data themselves give, for the latter two.
 
     Returns
     -------
     float
-        The percentile is one of the values.
+        The percentile, one of the values.
 
     Raises
     ------
@@ -444,9 +362,7 @@ def bootstrap_quantile(
         If a value is NaN.
     OptionError, OptionTypeError
         If `p` is not strictly between 0 and 1, or so small that not even the least of K values is
-        its percentile; or another option outside its range.
-    IncompatibleOptionsError
-        If a method that needs an estimate comes without.
+        its percentile.
 
     Notes
     -----
@@ -457,12 +373,9 @@ def bootstrap_quantile(
     --------
     >>> bootstrap_quantile(range(600), p=0.025)
     14.0
-    >>> bootstrap_quantile(range(600), p=0.025, method="recentred", estimate=299.5)
-    14.0
     """
     bounds = check_scores(values, "values")
     share = Decimal(repr(real(p, "p", above=0, below=1)))
-    choice(method, "method", BootstrapMethod)
     rank = int(share * (bounds.size + 1))
     if rank == 0:
         needed = math.ceil(1 / share) - 1
@@ -471,16 +384,4 @@ def bootstrap_quantile(
             "smallest of them is not a bound at this level"
         )
         raise OptionError(message)
-    if method == "percentile":
-        return _smallest(bounds, rank)
-    if estimate is None:
-        message = f'method="{method}" needs the estimate that the bootstrap is about'
-        raise IncompatibleOptionsError(message)
-    centre = real(estimate, "estimate")
-    if method == "recentred":
-        return max(0.0, _smallest(bounds, rank) + centre - float(np.median(bounds)))
-    return max(0.0, 2 * centre - _smallest(bounds, bounds.size + 1 - rank))
-
-
-def _smallest(values: FloatArray, rank: int) -> float:
-    return float(np.partition(values, rank - 1)[rank - 1])
+    return float(np.partition(bounds, rank - 1)[rank - 1])

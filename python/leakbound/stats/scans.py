@@ -14,12 +14,11 @@ from leakbound._base.validation import (
     real,
     vector,
 )
-from leakbound.cuts import EqualLevelScan, KLScan, UnionBound, VilleMixture
+from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
 from leakbound.stats.arguments import reals
 
 __all__ = [
-    "equal_level_scan",
     "kl_scan",
     "kl_scan_offsets",
     "union_bound",
@@ -161,39 +160,6 @@ def kl_scan_offsets(
     )
 
 
-def equal_level_scan(successes: ArrayInput, *, beta: float, alpha0: float = 1e-3) -> _core.Bound:
-    """Bound the probability of success from all cuts of a path: the policy `EqualLevelScan`.
-
-    Parameters
-    ----------
-    successes : array-like of bool, shape (m,)
-        Which guesses were right, in visiting order.
-    beta : float
-        Probability that the bound is above the truth, in (0, 1).
-    alpha0 : float
-        Level of each cut's own Clopper-Pearson limit, in (0, 1).
-
-    Returns
-    -------
-    Bound
-        As for `kl_scan`.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, MembershipError
-        If `successes` is not a vector of booleans.
-    OptionError, OptionTypeError
-        If an option is outside its range.
-
-    Examples
-    --------
-    >>> bound = equal_level_scan([True] * 200, beta=0.05)
-    >>> abs(bound.p - 0.05 ** (1 / 200)) < 1e-12
-    True
-    """
-    return EqualLevelScan(alpha0=alpha0, grid="all").bound(_path(successes), _level(beta))
-
-
 def union_bound(
     successes: ArrayInput,
     *,
@@ -236,7 +202,7 @@ def union_bound(
 
 
 def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
-    """Bound the probability of success at any time: the policy `VilleMixture`.
+    """Bound the probability of success at any time: the process of `OneRunStream`.
 
     Parameters
     ----------
@@ -268,7 +234,7 @@ def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
     >>> abs(bound.p - 0.05 / 1.95) < 1e-12
     True
     """
-    return VilleMixture().bound(_path(successes), _level(beta))
+    return _core.pointwise_bound(_path(successes), beta=_level(beta), statistic="ville")
 
 
 def _path(successes: ArrayInput) -> _core.Path:

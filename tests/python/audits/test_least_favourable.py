@@ -75,9 +75,7 @@ def test_attacks_that_know_the_log_odds_prove_nothing(what: Any, correction: str
             rng = np.random.default_rng(seed)
             game = people(QUICK, rng)
             scores = knowing(game, rng, what, estimated(game))
-            result = audited(
-                game, scores, claim, correction=correction, seed=seed, test="recursion"
-            )
+            result = audited(game, scores, claim, correction=correction, seed=seed)
             false += result.bound > 0
             assert (result.bound > 0) == (result.reason == "")
         assert false <= 2
@@ -121,7 +119,7 @@ def test_every_claim_and_side_is_audited(claim: Any, correction: Any, sides: Any
     rng = np.random.default_rng(1)
     game = people(Setting(400, 800, 3, 0.5), rng)
     scores = gaussian(game, 4.0, rng) - game.log_odds
-    options = {"correction": correction, "sides": sides, "test": "recursion"}
+    options = {"correction": correction, "sides": sides}
     result = audited(game, scores, claim, **options)
     again = audited(game, scores, claim, **options)
     assert result.bound == again.bound
@@ -185,9 +183,9 @@ def test_ties_infinities_and_monotone_scores_do_no_harm() -> None:
     scores = np.round(gaussian(game, 3.0, rng))
     scores[:3], scores[3:6] = np.inf, -np.inf
     for claim in (lb.PureDP(), lb.GaussianDP()):
-        assert audited(game, scores, claim, test="recursion").bound > 0.3
-        assert audited(game, np.sign(scores), claim, test="recursion").bound > 0.3
-        assert audited(game, np.zeros(800), claim, test="recursion").bound == 0
+        assert audited(game, scores, claim).bound > 0.3
+        assert audited(game, np.sign(scores), claim).bound > 0.3
+        assert audited(game, np.zeros(800), claim).bound == 0
 
 
 def test_nothing_is_proved_where_there_is_no_set() -> None:

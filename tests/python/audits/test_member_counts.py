@@ -63,10 +63,9 @@ def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() 
         assert words in str(caught.value)
     with IMPLAUSIBLE:
         lb.audit_one_run({"a": NOISE, "b": -NOISE}, MOST)
-    with IMPLAUSIBLE:
-        lb.audit_one_run(NOISE, MOST, claim=[lb.PureDP(), lb.GaussianDP()])
-    with IMPLAUSIBLE:
-        lb.audit_one_run(NOISE, MOST, claim=lb.ApproxDP(delta=1e-5))
+    for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
+        with IMPLAUSIBLE:
+            lb.audit_one_run(NOISE, MOST, claim=claim)
     with IMPLAUSIBLE:
         lb.audit_panoramia(NOISE, NOISE, MOST)
     with IMPLAUSIBLE:
@@ -76,8 +75,6 @@ def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() 
             lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), correction=correction)
     with IMPLAUSIBLE:
         lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), release_refuted=True)
-    with IMPLAUSIBLE:
-        lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), design="fixed_size")
     with IMPLAUSIBLE:
         lb.audit_zero_run(
             NOISE, MOST, (np.full(1000, 0.4), np.full(1000, 0.6)), correction="tamper"

@@ -14,20 +14,15 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from leakbound import stats
-from leakbound._base.streams import Purpose
 from leakbound.audits.one_run.request import OneRunRequest
 
 Game = tuple[np.ndarray, np.ndarray]
 BETA = 0.05
 POLICIES = [
     lb.KLScan(),
-    lb.EqualLevelScan(),
     lb.UnionBound(),
     lb.UnionBound(grid="geometric"),
     lb.Fixed(100),
-    lb.Split(),
-    lb.VilleMixture(),
-    lb.Uncorrected(),
 ]
 every_policy = pytest.mark.parametrize("cuts", POLICIES, ids=repr)
 every_side = pytest.mark.parametrize("sides", ["both", "member"])
@@ -55,12 +50,6 @@ BY_HAND: list[tuple[Any, Callable[[list[np.ndarray]], list[float]]]] = [
         ],
     ),
     (
-        lb.EqualLevelScan(alpha0=0.01),
-        lambda paths: [
-            stats.equal_level_scan(p, beta=BETA / len(paths), alpha0=0.01).logit for p in paths
-        ],
-    ),
-    (
         lb.UnionBound(),
         lambda paths: [stats.union_bound(p, beta=BETA / len(paths)).logit for p in paths],
     ),
@@ -71,12 +60,6 @@ BY_HAND: list[tuple[Any, Callable[[list[np.ndarray]], list[float]]]] = [
         ],
     ),
     (lb.Fixed(101), lambda paths: [clopper_pearson(paths[-1], 101, BETA)]),
-    (
-        lb.Uncorrected(),
-        lambda paths: [
-            clopper_pearson(p, r, BETA) for p in paths for r in range(1, p.size + 1) if p[:r].any()
-        ],
-    ),
 ]
 
 
@@ -95,35 +78,6 @@ def test_the_bound_is_the_best_over_the_paths(
     assert result.bound == pytest.approx(max(bounds(paths)), rel=1e-12)
 
 
-@every_side
-def test_a_split_chooses_on_one_part_and_tests_on_the_other(game: Game, sides: Any) -> None:
-    scores, member = game
-    cuts = lb.Split(0.3)
-    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides, seed=5)
-    options = result.options
-    assert (options["choosing_examples"], result.m) == (180, 420)
-    assert options["cuts"] == {"type": "Split", "fraction": 0.3}
-    chosen = np.zeros(600, dtype=bool)
-    chosen[Purpose.SPLIT.rng(5).choice(600, 180, replace=False, shuffle=False)] = True
-    assert result.members == member[~chosen].sum()
-    assert result.guesses == options["chosen_guesses"]
-    limit = stats.clopper_pearson(result.correct, result.guesses, beta=BETA)
-    assert result.bound == pytest.approx(logit(limit), rel=1e-12)
-    member[~chosen] = ~member[~chosen]  # what is tested must not have chosen
-    flipped = lb.audit_one_run(scores, member, cuts=cuts, sides=sides, seed=5)
-    assert flipped.options["chosen_guesses"] == options["chosen_guesses"]
-    assert flipped.path == result.path
-
-
-def test_the_seed_draws_the_split_and_nothing_else(game: Game) -> None:
-    scores, member = game
-    split = [lb.audit_one_run(scores, member, cuts=lb.Split(), seed=s).bound for s in range(4)]
-    assert len(set(split)) > 1
-    assert split[0] == lb.audit_one_run(scores, member, cuts=lb.Split(), seed=0).bound
-    scan = {lb.audit_one_run(scores, member, seed=s).bound for s in range(4)}
-    assert len(scan) == 1
-
-
 @pytest.mark.parametrize("m", [10, 200, 1000])
 def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
     result = lb.audit_one_run(*perfect(m))
@@ -135,10 +89,7 @@ def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
 @every_side
 def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
     result = lb.audit_one_run(*perfect(400), cuts=cuts, sides=sides)
-    if isinstance(cuts, lb.Split):  # the tested part need not be half members
-        assert result.ceiling >= result.bound > 1.5
-    else:
-        assert result.bound == pytest.approx(result.ceiling, rel=1e-9)
+    assert result.bound == pytest.approx(result.ceiling, rel=1e-9)
 
 
 @every_policy
@@ -164,13 +115,12 @@ def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.Dat
         result.guesses,
         result.path,
     )
-    if not isinstance(cuts, lb.Split):
-        turned = rng.permutation(120)
-        shuffled = lb.audit_one_run(scores[turned], member[turned], cuts=cuts, sides=sides)
-        assert (shuffled.bound, shuffled.correct) == (result.bound, result.correct)
+    turned = rng.permutation(120)
+    shuffled = lb.audit_one_run(scores[turned], member[turned], cuts=cuts, sides=sides)
+    assert (shuffled.bound, shuffled.correct) == (result.bound, result.correct)
 
 
-@pytest.mark.parametrize("cuts", [p for p in POLICIES if not isinstance(p, lb.Split)], ids=repr)
+@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
 @given(data=st.data())
 def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -191,7 +141,6 @@ def test_confidence_costs(game: Game, cuts: Any) -> None:
 def test_scanning_beats_the_union_over_all_cuts(game: Game) -> None:
     scan = lb.audit_one_run(*game).bound
     assert scan > lb.audit_one_run(*game, cuts=lb.UnionBound()).bound
-    assert scan < lb.audit_one_run(*game, cuts=lb.Uncorrected()).bound
 
 
 def test_hoeffding_is_weaker_than_clopper_pearson(game: Game) -> None:
@@ -272,16 +221,6 @@ def test_what_the_bound_rests_on(game: Game) -> None:
     assert "Proposition 5.1" in result.theorem
     assert {a.status for a in result.assumptions} == {"declared", "checked"}
     assert result.kind == "lower_bound"
-    invalid = lb.audit_one_run(*game, cuts=lb.Uncorrected())
-    assert invalid.kind == "invalid"
-    assert "INVALID" in invalid.theorem
-
-
-def test_a_fixed_number_of_members_is_a_random_split(game: Game) -> None:
-    with pytest.warns(DeprecationWarning, match='now called "random_split"'):
-        fixed = lb.audit_one_run(*game, design="fixed_size")
-    assert fixed == lb.audit_one_run(*game, design="random_split")
-    assert fixed.options["design"] == "random_split"
 
 
 def test_scores_that_look_inverted_are_reported_and_not_flipped(game: Game) -> None:

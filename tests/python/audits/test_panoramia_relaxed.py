@@ -248,7 +248,7 @@ def test_weights_may_prove_nothing() -> None:
             "no published form",
         ),
         (
-            {"gamma": 1e-3, "cuts": lb.VilleMixture()},
+            {"gamma": 1e-3, "cuts": lb.Weighted()},
             errors.IncompatibleOptionsError,
             "no knapsack form",
         ),
@@ -264,7 +264,6 @@ def test_weights_may_prove_nothing() -> None:
             errors.IncompatibleOptionsError,
             "does not go with",
         ),
-        ({"max_recall": 0.5, "cuts": lb.Split()}, errors.IncompatibleOptionsError, "does not go"),
         ({"cuts": lb.Weighted()}, errors.OptionError, "weights"),
     ],
 )

@@ -132,8 +132,6 @@ def test_a_ceiling_is_what_the_attack_that_knows_reaches() -> None:
     [
         ({"claim": lb.ApproxDP(delta=1e-5)}, "prior other than 1/2 is for PureDP"),
         ({"cuts": lb.UnionBound()}, "take KLScan or Fixed"),
-        ({"cuts": lb.Split()}, "take KLScan or Fixed"),
-        ({"bound": "exact"}, "claims with delta > 0"),
     ],
 )
 def test_what_has_no_form_is_refused(options: dict[str, Any], words: str) -> None:
@@ -153,11 +151,6 @@ def test_priors_describe_the_same_examples() -> None:
         lb.audit_one_run([1.0, 2.0], [0, 1], prior=[0.5])
     with pytest.raises(errors.OptionTypeError, match="prior"):
         lb.audit_one_run([1.0, 2.0], [0, 1], prior=True)
-
-
-def test_guesses_that_are_independent_are_nothing_to_assume() -> None:
-    with pytest.raises(errors.IncompatibleOptionsError, match="leave it out"):
-        lb.audit_one_run([1.0, 2.0], [0, 1], assume="product")
 
 
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from([0.1, 0.9, "mixed"]))

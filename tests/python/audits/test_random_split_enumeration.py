@@ -219,7 +219,7 @@ def asked(claim: lb.claims.Claim, cuts: lb.cuts.CutPolicy | None) -> OneRunReque
     )
 
 
-PURE = [None, lb.EqualLevelScan(alpha0=0.2), lb.UnionBound(), lb.Fixed(2), lb.VilleMixture()]
+PURE = [None, lb.UnionBound(), lb.Fixed(2)]
 
 
 CASES = [

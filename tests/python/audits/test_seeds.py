@@ -97,7 +97,6 @@ def bootstrap(seed: int | None) -> Recorded:
 
 CALLS: dict[str, Callable[[int | None], Recorded]] = {
     "one run": one_run,
-    "split": lambda seed: one_run(seed, cuts=lb.Split()),
     "Gaussian": lambda seed: one_run(seed, claim=lb.GaussianDP()),
     "random split": lambda seed: one_run(seed, design="random_split", features=FEATURES),
     "tally": lambda seed: told(
@@ -106,7 +105,6 @@ CALLS: dict[str, Callable[[int | None], Recorded]] = {
     "panoramia": lambda seed: panoramia(seed, gamma=0.01, features=FEATURES),
     "real non-members": lambda seed: panoramia(seed, real_nonmembers=True),
     "zero run": lambda seed: zero_run(np.full(300, 0.5), seed, features=FEATURES),
-    "fixed size": lambda seed: zero_run(np.full(300, 0.5), seed, design="fixed_size"),
     "over a set": lambda seed: zero_run(LogisticPropensity(), seed, features=FEATURES),
     "synthetic": synthetic,
     "least favourable": least_favourable,
@@ -131,14 +129,6 @@ def test_a_seed_is_drawn_once_recorded_and_repeats_to_the_bit(name: str, fresh: 
     assert len(fresh) == 1  # a seed that is passed is the only one
     _, other = CALLS[name](None)
     assert recorded is None or other != recorded
-
-
-def test_several_claims_have_one_seed(fresh: list[int]) -> None:
-    claims: list[lb.claims.Claim] = [lb.PureDP(), lb.GaussianDP()]
-    results = lb.audit_one_run(SCORES, MEMBER, claim=claims)
-    assert [one.options["seed"] for one in results] == 2 * fresh
-    again = lb.audit_one_run(SCORES, MEMBER, claim=claims, seed=fresh[0])
-    assert again == results
 
 
 def test_a_run_of_panoramia_draws_three_seeds(fresh: list[int]) -> None:
@@ -174,19 +164,6 @@ def test_a_bundle_has_the_seed_of_the_audit(
         other = lb.audit_one_run({"loss": SCORES}, plan, claim=lb.GaussianDP(), seed=12)
         with pytest.raises(errors.BundleError, match="seed: it says 11, and the audit was by 12"):
             other.bundle(tmp_path / "other", scores={"loss": SCORES}, opening=opening)
-
-
-def test_a_checkpoint_needs_a_seed(tmp_path: Path) -> None:
-    model = LogisticPropensity().fit(FEATURES, MEMBER)
-    for call in (
-        lambda: model.bootstrap(FEATURES, checkpoint=tmp_path),
-        lambda: cross_fit(LogisticPropensity(), FEATURES, MEMBER).bootstrap(checkpoint=tmp_path),
-        lambda: lb.audit_zero_run(
-            SCORES, MEMBER, model, features=FEATURES, uncertainty="bootstrap", checkpoint=tmp_path
-        ),
-    ):
-        with pytest.raises(errors.IncompatibleOptionsError, match="pass seed="):
-            call()
 
 
 @pytest.mark.parametrize("trial", FEW_TABLES, ids=lambda trial: f"{trial.audit}-{trial.m}")

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 import leakbound as lb
@@ -32,24 +30,6 @@ def fed(stream: lb.OneRunStream, data: list[Batch]) -> lb.OneRunStream:
     for scores, member in data:
         stream.update(scores, member)
     return stream
-
-
-@given(seed=st.integers(0, 2**32), tied=st.booleans())
-def test_one_batch_of_one_sequence_is_the_mixture_over_its_cuts(seed: int, *, tied: bool) -> None:
-    ((scores, member),) = batches(1.0, [80], seed)
-    scores = np.round(scores) if tied else scores
-    stream = lb.OneRunStream(sides="member", shares=[1.0]).update(scores, member)
-    whole = lb.audit_one_run(scores, member, cuts=lb.VilleMixture(), sides="member")
-    result = stream.result()
-    assert stream.bound == result.bound == pytest.approx(whole.bound, abs=1e-9)
-    if result.bound:
-        assert (result.guesses, result.correct, result.path) == (
-            whole.guesses,
-            whole.correct,
-            whole.path,
-        )
-    assert result.auc == pytest.approx(whole.auc, abs=1e-12)
-    assert result.ceiling == pytest.approx(max(whole.ceiling, result.bound), abs=1e-9)
 
 
 def mixture(r: int, w: int, p: float) -> float:
@@ -101,16 +81,6 @@ def test_the_mean_is_taken_along_one_order_of_visiting(seed: int) -> None:
     assert stream.bound > 0
     assert refuted(p - 1e-9)
     assert not refuted(p + 1e-7)
-
-
-@given(seed=st.integers(0, 2**32), tied=st.booleans())
-def test_a_mean_proves_no_less_than_the_best_sequence_at_its_share(
-    seed: int, *, tied: bool
-) -> None:
-    ((scores, member),) = batches(1.0, [80], seed)
-    scores = np.round(scores) if tied else scores
-    best = lb.audit_one_run(scores, member, cuts=lb.VilleMixture())
-    assert lb.OneRunStream(shares=[1.0]).update(scores, member).bound >= best.bound - 1e-9
 
 
 def test_the_sequences_go_on_from_batch_to_batch() -> None:

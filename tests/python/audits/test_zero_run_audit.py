@@ -1,8 +1,6 @@
 """Audits of given members and non-members: shift goes, leakage stays, bad input is named."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +35,13 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The order of the rows and the uniforms of an audit of 1,500 examples."""
     rows = Purpose.AUDITED_ORDER.rng(seed).permutation(1500)
     return rows, Purpose.MATCHING.rng(seed).random(1500)
+
+
+def guessed(ranked: np.ndarray, guesses: int) -> np.ndarray:
+    """Guess the top of a ranking members, and the bottom not."""
+    order, made = np.argsort(-ranked, kind="stable"), np.zeros(ranked.size, dtype=int)
+    made[order[: (guesses + 1) // 2]], made[order[ranked.size - guesses // 2 :]] = 1, -1
+    return made
 
 
 class TestWhatItProves:
@@ -81,9 +86,7 @@ class TestWhatItProves:
                 )
                 assert result.bound == 0.0
                 assert "explain" in result.reason or "no tested cut" in result.reason
-                assert result.naive.kind == "invalid"
-                assert result.naive.bound > 0.5
-                assert result.naive.check(epsilon=0.0) == "inconclusive"
+                assert result.naive > 0.5
 
     def test_the_default_correction_is_that_of_the_claim(self, game: NoisySum) -> None:
         assert audit(game).correction == "match"
@@ -120,8 +123,10 @@ class TestWhatItProves:
     def test_tampering_by_hand(self, game: NoisySum) -> None:
         rows, uniforms = drawn(3)
         odds, sign = game.log_odds[rows], game.member[rows] * 2 - 1
-        for variant in ("directional", "paper", "symmetric"):
-            made = stats.bayes_guesses(game.scores[rows], odds, 90, variant=variant)
+        residual, size = stats.residual_scores(game.scores[rows], odds), np.abs(odds)
+        stands = {"directional": (1 + np.exp(-size)) / 2, "paper": np.exp(-size)}
+        for variant in ("directional", "paper"):
+            made = guessed(stands[variant] * residual, 90)
             left = stats.tamper(made, odds, uniforms, variant=variant)
             right = int((left == sign).sum())
             m = 1500 if variant != "paper" else math.ceil((2 / (1 + np.exp(np.abs(odds)))).sum())
@@ -135,7 +140,8 @@ class TestWhatItProves:
         result = audit(game, cuts=lb.Fixed(90), **options)
         rows, uniforms = drawn(3)
         odds, sign = game.log_odds[rows], game.member[rows] * 2 - 1
-        made = stats.bayes_guesses(game.scores[rows], odds, 90)
+        residual = stats.residual_scores(game.scores[rows], odds)
+        made = guessed((1 + np.exp(-np.abs(odds))) / 2 * residual, 90)
 
         def refuted(epsilon: float) -> float:
             left = stats.tamper(made, odds, uniforms, epsilon=epsilon)
@@ -168,7 +174,7 @@ class TestWhatItProves:
         refuted = np.linspace(0, result.bound - 1e-6, 50)
         assert max(map(p_value, refuted)) <= 0.05 < p_value(result.bound + 1e-6) + 0.025
         assert result.bound <= result.ceiling
-        assert result.bound < audit(game, claim=lb.PureDP(), variant="absolute").bound
+        assert result.bound < audit(game, claim=lb.PureDP(), variant="paper").bound
         draws = np.tile(game.propensity, (40, 1))
         again = lb.audit_zero_run(
             game.scores, game.member, draws, variant="untampered", confidence=0.9, **options
@@ -184,7 +190,6 @@ class TestWhatItProves:
             {"claim": lb.ApproxDP(delta=1e-7), "correction": "tamper"},
             {"claim": lb.ApproxDP(delta=1e-7), "correction": "match"},
             {"claim": lb.ApproxDP(delta=1e-7), "cuts": lb.KLScan()},
-            {"claim": lb.ApproxDP(delta=1e-7), "derandomize": True},
         ],
     )
     def test_untampered_guesses_have_one_form(
@@ -244,32 +249,6 @@ class TestUncertainPropensities:
         assert again == result
         assert again.falsification == result.falsification
 
-    def test_refits_elsewhere_and_kept(self, game: NoisySum, tmp_path: Path) -> None:
-        fit = LogisticPropensity(calibration=None).fit(game.holdout_features, game.holdout_member)
-        options: dict[str, Any] = {
-            "features": game.features,
-            "falsify": False,
-            "seed": 3,
-            "uncertainty": "bootstrap",
-        }
-        here = lb.audit_zero_run(game.scores, game.member, fit, **options)
-        with ThreadPoolExecutor(2) as pool:
-            there = lb.audit_zero_run(
-                game.scores, game.member, fit, executor=pool, checkpoint=tmp_path, **options
-            )
-        assert there == here
-        kept = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-        assert len(kept) > 600 // 64
-        again = lb.audit_zero_run(game.scores, game.member, fit, checkpoint=tmp_path, **options)
-        assert again == here
-        assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == kept
-        with pytest.raises(errors.CheckpointError):
-            lb.audit_zero_run(
-                game.scores, game.member, fit, checkpoint=tmp_path, **(options | {"seed": 4})
-            )
-        with pytest.raises(errors.IncompatibleOptionsError, match="refits of a fitted model"):
-            audit(game, checkpoint=tmp_path, seed=3)
-
     def test_refuted_propensities_withhold_the_bound(self) -> None:
         game = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
         features = game.features
@@ -325,7 +304,7 @@ class TestUncertainPropensities:
 
         for member in (game.member[rows], ~game.member[rows]):
             features = game.features[rows]
-            shift = read_shift(fit, member, ZeroRunRequest(), features=features, ids=None)
+            shift = read_shift(fit, member, ZeroRunRequest(seed=0), features=features, ids=None)
             assert np.array_equal(shift.log_odds, fit.log_odds(features))
         found = audited(fit)
         (note,) = (note for note in found.warnings if "with_member_share" in note)
@@ -345,15 +324,6 @@ class TestOptions:
         assert audit(game, seed=4) == audit(game, seed=4)
         assert {audit(game, seed=seed).kept for seed in range(4)} != {audit(game, seed=0).kept}
 
-    def test_derandomised_bounds_hardly_depend_on_the_seed(self, game: NoisySum) -> None:
-        for correction in ("match", "tamper"):
-            once = [audit(game, correction=correction, seed=s).bound for s in range(4)]
-            middle = [
-                audit(game, correction=correction, seed=s, derandomize=True).bound for s in range(4)
-            ]
-            assert np.ptp(middle) < np.ptp(once) / 2
-            assert np.mean(middle) > 0.8 * np.mean(once)
-
     def test_abstention_leaves_examples_out(self, game: NoisySum) -> None:
         result = audit(game, max_log_odds=0.5)
         assert result.m == (np.abs(game.log_odds) <= 0.5).sum() == 1500 - result.abstained
@@ -362,16 +332,6 @@ class TestOptions:
         result = audit(game, sides="member")
         assert result.m_eff == result.kept / 2
         assert result.path == "member"
-
-    def test_fixed_numbers_are_subsampled_and_said(self) -> None:
-        game = noisy_sum(2000, mu=3.0, shift=0.6, design="fixed_size", seed=5)
-        result = lb.audit_zero_run(game.scores, game.member, game.propensity, design="fixed_size")
-        assert 1500 < result.m < 1900
-        statuses = {one.name: one.status for one in result.assumptions}
-        assert statuses["independent memberships"] == "approximate"
-        assert "replace one example" in statuses
-        assert result.bound > 0
-        assert any("replacing" in note for note in result.warnings)
 
     @pytest.mark.parametrize("correction", ["match", "tamper", "composition"])
     def test_infinite_scores_come_first(self, game: NoisySum, correction: Any) -> None:
@@ -452,26 +412,15 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         errors.IncompatibleOptionsError,
         "limits",
     ),
-    (lambda _: {"adversary": "bayes"}, errors.IncompatibleOptionsError, "residual"),
     (lambda _: {"adversary": "nobody"}, errors.OptionError, "adversary"),
     (lambda _: {"correction": "none"}, errors.OptionError, "correction"),
     (lambda _: {"variant": "other"}, errors.OptionError, "variant"),
-    (
-        lambda _: {"variant": "absolute", "correction": "tamper"},
-        errors.IncompatibleOptionsError,
-        "symmetric",
-    ),
-    (
-        lambda _: {"claim": lb.PureDP(), "derandomize": True},
-        errors.IncompatibleOptionsError,
-        "derandomize",
-    ),
     (
         lambda _: {"claim": lb.PureDP(), "cuts": lb.UnionBound()},
         errors.IncompatibleOptionsError,
         "KLScan",
     ),
-    (lambda _: {"cuts": lb.Split()}, errors.IncompatibleOptionsError, "fixed in advance"),
+    (lambda _: {"cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "fixed in advance"),
     (
         lambda _: {"correction": "tamper", "cuts": lb.KLScan()},
         errors.IncompatibleOptionsError,

@@ -37,7 +37,6 @@ def study(claim: Any, sides: SidesChoice, mu: float, **more: Any) -> SetStudy:
         "claim": claim,
         "level": 0.04,
         "sides": sides,
-        "test": "tight",
         "guesses": None,
         "planned": LogisticPropensity().fit(others, known).log_odds(features),
         "ties": np.arange(M),
@@ -92,7 +91,6 @@ def test_there_is_nothing_to_choose_where_nothing_tells_how_many_are_kept() -> N
     for more in (
         {"planned": np.zeros(M)},
         {"guesses": 100},
-        {"test": "recursion"},
         {"claim": lb.PureDP()},
     ):
         options: dict[str, Any] = {"claim": lb.GaussianDP()} | more
@@ -134,14 +132,6 @@ def test_strong_attacks_prove_more_than_at_the_number_planned(
     assert result.guesses in result.options["outside_in"]["levels"]
     assert fixed.options["cuts"]["type"] == "Fixed"
     assert lb.ZeroRunResult.from_json(result.to_json()) == result
-
-
-def test_half_of_the_draws_have_levels_of_their_own() -> None:
-    scores, member, features, *_ = (np.asarray(one[:600], dtype=np.float64) for one in game(2, 2.0))
-    options: dict[str, Any] = {"claim": CLAIMS[1], "correction": "match"}
-    result = lb.audit_zero_run(scores, member, expit(features[:, 0]), derandomize=True, **options)
-    once = lb.audit_zero_run(scores, member, expit(features[:, 0]), **options)
-    assert 0.7 * once.bound < result.bound < 1.2 * once.bound
 
 
 def test_replicates_are_compared_at_one_number() -> None:

@@ -352,9 +352,6 @@ def test_functions_of_examples_join_their_arguments() -> None:
         stats.residual_scores(pd.Series(SCORES), moved), stats.residual_scores(SCORES, odds)
     )
     np.testing.assert_array_equal(
-        stats.bayes_guesses(pd.Series(SCORES), moved, 40), stats.bayes_guesses(SCORES, odds, 40)
-    )
-    np.testing.assert_array_equal(
         stats.tamper(pd.Series(guesses), moved, uniforms), stats.tamper(guesses, odds, uniforms)
     )
     with pytest.raises(errors.UnmatchedIdsError):

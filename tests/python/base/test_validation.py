@@ -65,7 +65,7 @@ BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (
         {"design": "half"},
         errors.OptionError,
-        "design must be one of 'coins', 'random_split', 'fixed_size'",
+        "design must be one of 'coins', 'random_split'",
     ),
     ({"claim": "eps"}, errors.OptionTypeError, r"claim(\[0\])? must be one of PureDP\(\.\.\.\)"),
     ({"claim": lb.PureDP}, errors.OptionTypeError, "call it"),
@@ -87,7 +87,6 @@ BAD_POLICIES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: lb.KLScan(min_guesses=0), errors.OptionError, "min_guesses must be at least 1"),
     (lambda: lb.KLScan(min_guesses=2.5), errors.OptionTypeError, "min_guesses"),  # type: ignore[arg-type]
     (lambda: lb.KLScan(grid="geometric"), errors.OptionError, "grid must be one of 'auto', 'all'"),  # type: ignore[arg-type]
-    (lambda: lb.EqualLevelScan(alpha0=1.0), errors.OptionError, "alpha0 must be above 0 and below"),
     (lambda: lb.UnionBound(grid="auto"), errors.OptionError, "one of 'all', 'geometric'"),  # type: ignore[arg-type]
     (lambda: lb.UnionBound(grid=[]), errors.OptionTypeError, "sequence of numbers of guesses"),
     (lambda: lb.UnionBound(grid=[3, 0]), errors.OptionError, r"grid\[1\] must be at least 1"),
@@ -97,7 +96,6 @@ BAD_POLICIES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: lb.UnionBound(tail="normal"), errors.OptionError, "tail must be one of"),  # type: ignore[arg-type]
     (lambda: lb.Fixed(0), errors.OptionError, "guesses must be at least 1"),
     (lambda: lb.Fixed(guesses=True), errors.OptionTypeError, "guesses must be an integer"),
-    (lambda: lb.Split(0.0), errors.OptionError, "fraction must be above 0 and below 1"),
     (lambda: lb.PureDP().p(-1), errors.OptionError, "epsilon must be at least 0"),
 ]
 
@@ -183,14 +181,6 @@ def test_panoramia_options_that_make_no_sense_together(options: dict[str, Any], 
 def test_panoramia_upper_limit_is_a_number_that_c_can_have(limit: float) -> None:
     with pytest.raises(errors.OptionError, match="c_upper must be at least 0"):
         lb.audit_panoramia(GOOD, GOOD, COINS, c_upper=limit)
-
-
-def test_a_split_needs_two_examples_in_each_part() -> None:
-    with pytest.raises(errors.OptionError, match="Split needs at least 2 examples in each part"):
-        lb.audit_one_run([1.0, 2.0, 3.0], [1, 0, 1], cuts=lb.Split())
-    scores = [0.0] * 30 + [1.0]
-    with pytest.raises(errors.AbstentionError, match="that choose the cut are equal"):
-        lb.audit_one_run(scores, [1, 0] * 15 + [1], cuts=lb.Split(0.1), seed=1)
 
 
 READABLE: list[Callable[[np.ndarray], Any]] = [

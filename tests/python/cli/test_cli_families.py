@@ -130,7 +130,7 @@ REFUSED = {
     "one-run --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
     "one-run --family dp-sgd:0.1,20 --claim eps=1": "name eps and delta in --claim, or noise alone",
     "one-run --family pure --claim eps=1,delta=0.1": "says nothing about delta = 0.1",
-    "one-run --family laplace --cuts ville": "Laplace DP: take outside-in",
+    "one-run --family laplace --cuts kl": "Laplace DP: take outside-in",
     "zero-run --claim eps=1": "within Gaussian DP no ε holds without a δ",
     "zero-run --family pure --claim mu=1": "--claim mu=… is not about pure DP",
     "zero-run --family laplace --delta 0.1": "--delta 0.1 is for --family approx",

@@ -88,13 +88,6 @@ def test_what_is_refused(scores: Path, options: tuple[str, ...], words: str) -> 
     assert words in " ".join(answer.err.split())
 
 
-def test_the_former_name_is_deprecated(scores: Path) -> None:
-    former = leakbound("one-run", scores, "--design", "fixed_size", "--untouched", "--json")
-    assert former.code == 0
-    assert "--design fixed_size is deprecated" in former.err
-    assert former.out == leakbound("one-run", scores, *SPLIT, "--json").out
-
-
 def test_empty_strata_are_named_by_row(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("score,member,site\n1,1,a\n2,0,\n3,1,a\n4,0,a\n", encoding="utf-8")

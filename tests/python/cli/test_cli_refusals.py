@@ -118,15 +118,15 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--cuts", "best"), "--cuts must be one of auto, kl, equal-level"),
+        (("--cuts", "best"), "--cuts must be one of auto, kl, union"),
         (("--cuts", "kl:3"), "--cuts must be one of"),
         (("--attacks", "score,score"), "must name different columns"),
         (("--prior", "1.5"), "prior must be"),
         (("--cuts", "fixed"), "--cuts must be one of"),
         (("--cuts", "fixed:0"), "guesses"),
         (("--cuts", "fixed:301"), "301"),
-        (("--cuts", "split:x"), "needs a number"),
-        (("--cuts", "split:2"), "fraction"),
+        (("--cuts", "kl:2"), "--cuts must be one of"),
+        (("--cuts", "outside-in:x"), "--cuts must be one of"),
         (("--claim", "eps"), "needs a number of at least 0"),
         (("--claim", "eps=-1"), "needs a number of at least 0"),
         (("--claim", "eps=nan"), "needs a number of at least 0"),
@@ -135,7 +135,7 @@ def test_files_that_cannot_be_opened_or_written(scores: Path, tmp_path: Path) ->
         (("--claim", "eps=1,eps=2"), "twice"),
         (("--claim", "delta=0"), "lacks eps"),
         (("--claim", "eps=1,delta=1"), "delta"),
-        (("--claim", "eps=1,delta=1e-5", "--cuts", "equal-level"), "delta > 0"),
+        (("--claim", "eps=1,delta=1e-5", "--cuts", "weighted"), "delta > 0"),
         (("--confidence", "1"), "confidence must be"),
     ],
 )

@@ -12,11 +12,10 @@ from leakbound.cli.wording import in_its_words
 
 OPTIONS = {
     "--cuts fixed:0": "--cuts fixed:0: guesses must be at least 1, got 0",
-    "--cuts split:2": "--cuts split:2: fraction must be above 0 and below 1, got 2",
     "--cuts fixed:1000": "--cuts fixed:1000 asks for more guesses than there are examples (300)",
-    "--cuts adaptive:3,4": "--cuts adaptive:R,R is for delta > 0 and for families of trade-off",
-    "--family laplace --cuts ville": "Laplace DP: take outside-in, fixed:R, split or union",
-    "--claim eps=1,delta=1e-5 --cuts equal-level": "under delta > 0 take outside-in, fixed:R, kl",
+    "--cuts outside-in:4,3": "--cuts outside-in:4,3: levels must",
+    "--family laplace --cuts kl": "--cuts kl is not for Laplace DP: take outside-in, fixed:R or",
+    "--claim eps=1,delta=1e-5 --cuts weighted": "under delta > 0 take outside-in, fixed:R, kl",
     "--claim mu=1 --prior 0.1": "prior other than 1/2 is for pure DP",
 }
 GENERATED = {

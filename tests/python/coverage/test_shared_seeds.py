@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import leakbound as lb
-from leakbound.cuts import Fixed, KLScan, ScoreAdaptive, Split
+from leakbound.cuts import Fixed, KLScan
 from leakbound.errors import AbstentionError
 from leakbound.propensity import LogisticPropensity, falsify
 
@@ -153,15 +153,14 @@ SCORES: dict[str, Callable[[np.random.Generator], Floats]] = {
     "nearly all tied": tied,
 }
 
-Audit = Callable[[Floats, Bools, int, Any], bool]
-"""From scores, members, seed and design to whether more than nothing is claimed."""
+Audit = Callable[[Floats, Bools, int], bool]
+"""From scores, members and seed to whether more than nothing is claimed."""
 
 
 def one_run(**options: Any) -> Audit:
     """Memberships of fixed size are said to be coins, or a random split where options say so."""
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         found = lb.audit_one_run(scores, member, seed=seed, **options)
         return bool(found.bound > 0)
 
@@ -169,12 +168,11 @@ def one_run(**options: Any) -> Audit:
 
 
 def zero_run(**options: Any) -> Audit:
-    """Propensities of 1/2; pools of fixed sizes are said to be coins where options say so."""
+    """Propensities of 1/2; memberships of fixed size are said to be coins."""
     known = np.full(M, 0.5)
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        told = {"design": design, "seed": seed} | options
-        return bool(lb.audit_zero_run(scores, member, known, **told).bound > 0)
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
+        return bool(lb.audit_zero_run(scores, member, known, seed=seed, **options).bound > 0)
 
     return claims
 
@@ -184,8 +182,7 @@ def learnt(**options: Any) -> Audit:
     feature = rng([2**131]).normal(size=(M, 1))
     given: dict[str, Any] = {"features": feature, "falsify": False, **options}
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         found = lb.audit_zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
         return bool(found.bound > 0)
 
@@ -195,8 +192,7 @@ def learnt(**options: Any) -> Audit:
 def panoramia(**options: Any) -> Audit:
     """Either of the bounds on c and on c + ε, of two rankings by the same noise, one reversed."""
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         found = lb.audit_panoramia(scores, -scores, member, seed=seed, **options)
         return max(found.c_lb, found.c_plus_epsilon_lb) > 0
 
@@ -206,25 +202,22 @@ def panoramia(**options: Any) -> Audit:
 def counted(**options: Any) -> Audit:
     """The same of a tally, whose ties the core orders from a seed of its own."""
 
-    def claims(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
-        del design
+    def claims(scores: Floats, member: Bools, seed: int) -> bool:
         tally = lb.Tally.of(scores, member)
         return bool(lb.audit_one_run(tally, seed=seed, **options).bound > 0)
 
     return claims
 
 
-def by_groups(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def by_groups(scores: Floats, member: Bools, seed: int) -> bool:
     """Two rows of each example, which the split moved as one."""
-    del design
     named = np.repeat(np.arange(M), 2)
     rows: dict[str, Any] = {"design": "random_split", "groups": named, "seed": seed}
     return bool(lb.audit_one_run(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
 
 
-def synthetic(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def synthetic(scores: Floats, member: Bools, seed: int) -> bool:
     """Records that the scores are all there is of: those of a value are the same record."""
-    del design
     records, made = scores[:, None], np.linspace(-1, 1, 9)[:, None]
     found = lb.audit_synthetic(
         records[member],
@@ -238,17 +231,16 @@ def synthetic(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
     return found.bound > 0
 
 
-def stream(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def stream(scores: Floats, member: Bools, seed: int) -> bool:
     """Four batches, looked at after each."""
-    del seed, design
+    del seed
     audit = lb.OneRunStream()
     parts = zip(np.split(scores, 4), np.split(member, 4), strict=True)
     return any(audit.update(*part).bound > 0 for part in parts)
 
 
-def scepticism(scores: Floats, member: Bools, seed: int, design: Any) -> bool:
+def scepticism(scores: Floats, member: Bools, seed: int) -> bool:
     """Whether true propensities are refuted, at p < 0.01 if nothing is wrong."""
-    del design
     return falsify(np.zeros(M), scores[:, None], member, sceptic=Contrarian(), seed=seed).refuted
 
 
@@ -279,7 +271,6 @@ GAUSSIAN, PURE, APPROX = lb.GaussianDP(), lb.PureDP(), lb.ApproxDP(delta=1e-5)
 AUDITS: dict[str, Audit] = {
     "one run, ε": one_run(),
     "one run, ε, fixed": one_run(cuts=Fixed(50)),
-    "one run, ε, split": one_run(cuts=Split()),
     "one run, ε, prior": one_run(prior=np.nextafter(0.5, 1)),
     "one run, ε, prior, fixed": one_run(prior=np.nextafter(0.5, 1), cuts=Fixed(50)),
     "one run, (ε, δ)": one_run(claim=APPROX),
@@ -288,8 +279,6 @@ AUDITS: dict[str, Audit] = {
     "one run, μ": one_run(claim=GAUSSIAN),
     "one run, μ, fixed": one_run(claim=GAUSSIAN, cuts=Fixed(50)),
     "one run, μ, members": one_run(claim=GAUSSIAN, cuts=Fixed(50), sides="member"),
-    "one run, μ, split": one_run(claim=GAUSSIAN, cuts=Split()),
-    "one run, μ, adaptive": one_run(claim=GAUSSIAN, cuts=ScoreAdaptive((20, 50, 100))),
     "split, ε": one_run(design="random_split"),
     "split, ε, fixed": one_run(design="random_split", cuts=Fixed(50)),
     "split, μ": one_run(design="random_split", claim=GAUSSIAN),
@@ -297,19 +286,15 @@ AUDITS: dict[str, Audit] = {
     "split, groups": by_groups,
     "tally, ε": counted(),
     "tally, ε, fixed": counted(cuts=Fixed(50)),
-    "tally, ε, split": counted(cuts=Split()),
     "tally, (ε, δ), fixed": counted(claim=APPROX, cuts=Fixed(50)),
     "tally, μ": counted(claim=GAUSSIAN),
-    "tally, μ, split": counted(claim=GAUSSIAN, cuts=Split()),
     "synthetic": synthetic,
     "stream": stream,
     "panoramia": panoramia(),
     "panoramia, γ and δ": panoramia(gamma=1e-4, delta=1e-5),
     "sceptic": scepticism,
     **{
-        f"zero run, {named}, {correction}": zero_run(
-            claim=claim, correction=correction, design="coins"
-        )
+        f"zero run, {named}, {correction}": zero_run(claim=claim, correction=correction)
         for named, claim, corrections in (
             ("μ", GAUSSIAN, ("match", "tamper", "composition")),
             ("ε", PURE, ("match", "tamper", "composition", "poisson_binomial")),
@@ -317,34 +302,29 @@ AUDITS: dict[str, Audit] = {
         )
         for correction in corrections
     },
-    "zero run, μ, match, all draws": zero_run(claim=GAUSSIAN, design="coins", derandomize=True),
-    "zero run, (ε, δ), untampered": zero_run(claim=APPROX, design="coins", variant="untampered"),
-    "zero run, μ, fixed size": zero_run(claim=GAUSSIAN),
+    "zero run, (ε, δ), untampered": zero_run(claim=APPROX, variant="untampered"),
     "zero run, μ, learnt": learnt(claim=GAUSSIAN),
     "zero run, ε, learnt": learnt(claim=PURE),
     "zero run, ε, learnt, match": learnt(claim=PURE, correction="match"),
-    "zero run, ε, fixed size": zero_run(claim=PURE),
 }
 
 
 @cache
-def claimed(audit: str, seed: int, members: bytes, design: str) -> bool:
+def claimed(audit: str, seed: int, members: bytes) -> bool:
     """Whether an audit claims more than the truth, which is 0, from each kind of score in turn.
 
     Scores come from a stream that nobody shares. An audit that abstains claims nothing.
     """
     scores = list(SCORES.values())[seed % len(SCORES)](rng([2**130, seed]))
     with contextlib.suppress(AbstentionError):
-        return AUDITS[audit](scores, np.frombuffer(members, dtype=np.bool_), seed, design)
+        return AUDITS[audit](scores, np.frombuffer(members, dtype=np.bool_), seed)
     return False
 
 
 def play(audit: str, idiom: str, *, drawn: bool, games: int) -> int:
     """Count false claims where members are those whom the idiom draws, or all others."""
-    design = "fixed_size" if idiom in FIXED_SIZE else "coins"
     return sum(
-        claimed(audit, seed, (IDIOMS[idiom](seed) == drawn).tobytes(), design)
-        for seed in range(games)
+        claimed(audit, seed, (IDIOMS[idiom](seed) == drawn).tobytes()) for seed in range(games)
     )
 
 

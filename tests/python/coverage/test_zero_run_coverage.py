@@ -66,7 +66,7 @@ class TestTraps:
     def test_propensities_that_are_too_steep(self) -> None:
         """Signed odds trust λ where it speaks against a guess; absolute ones do not."""
         rng = np.random.default_rng(3)
-        false: dict[Literal["directional", "absolute"], int] = {"directional": 0, "absolute": 0}
+        false: dict[Literal["directional", "paper"], int] = {"directional": 0, "paper": 0}
         for seed in range(60):
             odds, member = people(rng, 1.0)
             for variant in false:
@@ -82,7 +82,7 @@ class TestTraps:
                 )
                 false[variant] += result.bound > 0
         assert false["directional"] > 50
-        assert false["absolute"] <= allowed(60, 1)
+        assert false["paper"] <= allowed(60, 1)
 
     def test_subsets_of_fixed_pools_replace_an_example(self) -> None:
         """One member and one non-member, of which a coin picks the one that is audited.

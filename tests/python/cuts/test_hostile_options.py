@@ -36,21 +36,17 @@ AUDITS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "PANORAMIA": (lb.audit_panoramia, (OTHER, SCORE, MEMBER)),
     "Zero-Run": (lb.audit_zero_run, (SCORE, MEMBER, CHANCE)),
 }
-POLICIES = [
-    *(cuts.KLScan, cuts.EqualLevelScan, cuts.UnionBound, cuts.Fixed, cuts.Split),
-    *(cuts.ScoreAdaptive, cuts.VilleMixture, cuts.Weighted),
-]
+POLICIES = [cuts.KLScan, cuts.UnionBound, cuts.Fixed, cuts.Weighted]
 CLAIMS = [lb.ApproxDP, lb.GaussianDP, lb.LaplaceDP]
 
 
 def ends_well(audit: Callable[[], Any]) -> None:
     try:
-        results = audit()
+        result = audit()
     except LeakboundError:
         return
-    for result in results if isinstance(results, tuple) else (results,):
-        assert type(result).from_json(result.to_json()) == result
-        assert 0 <= result.bound <= result.ceiling + 1e-12
+    assert type(result).from_json(result.to_json()) == result
+    assert 0 <= result.bound <= result.ceiling + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -131,15 +127,14 @@ def test_any_audit_of_few_examples(size: int, claim: Any) -> None:
         ("seed", 1.0, OptionTypeError, "seed must be an integer"),
         ("seed", True, OptionTypeError, "seed must be an integer"),
         ("seed", 10**5000, OptionError, "seed must have at most 128 bits"),
-        ("assume", 10**5000, OptionError, "assume=an object of type int"),
     ],
     ids=lambda value: "" if value == 10**5000 else None,
 )
 def test_messages_name_the_option_and_what_is_wrong(
-    option: str, value: object, error: type[Exception], words: str
+    option: str, value: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_one_run(SCORE, MEMBER, **{option: value})  # type: ignore[call-overload]
+        lb.audit_one_run(SCORE, MEMBER, **{option: value})
 
 
 def test_a_single_example_has_nothing_to_be_compared_with() -> None:

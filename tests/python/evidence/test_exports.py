@@ -25,7 +25,6 @@ RESULTS: dict[str, Any] = {
 }
 NO_BOUNDS: dict[str, Any] = {
     "estimate": lb.audit_panoramia(SCORES[::-1], SCORES, PLAN),
-    "invalid": lb.audit_one_run(SCORES, PLAN, cuts=lb.Uncorrected()),
 }
 
 

@@ -57,7 +57,7 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
         ("leakbound.audit_zero_run", name): lambda **x: lb.audit_zero_run(
             SCORE, MEMBER, np.full(60, 0.4), **x
         )
-        for name in ("derandomize", "falsify", "release_refuted")
+        for name in ("falsify", "release_refuted")
     },
     ("leakbound.evidence.verify_bundle", "page"): lambda **x: verify_bundle("nowhere", **x),
     ("leakbound.attacks.synthetic.Tables.of", "progress"): lambda **x: synthetic.Tables.of(

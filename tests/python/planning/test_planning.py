@@ -54,8 +54,6 @@ def test_audits_plan_with_the_same_numbers() -> None:
         result = lb.audit_one_run(game.scores, game.member, claim=claim)
         levels = result.options["outside_in"]["levels"]
         assert levels[0] < planning.best_guesses(1000, 0.95, claim) < levels[-1]
-    fixed = lb.audit_one_run(game.scores, game.member, claim=GDP, test="recursion")
-    assert fixed.options["cuts"]["guesses"] == planning.best_guesses(1000, 0.95, GDP)
 
 
 @pytest.mark.parametrize(
@@ -199,11 +197,10 @@ def test_planning_tells_what_the_default_does() -> None:
         ({"truth": "3"}, OptionTypeError, "truth must be a real number"),
         ({"target": -1.0}, OptionError, "target must be at least 0"),
         ({"claim": lb.LaplaceDP()}, OptionTypeError, "claim must be one of"),
-        ({"cuts": lb.Split()}, IncompatibleOptionsError, "Split is not planned for"),
         (
             {"cuts": lb.KLScan(), "claim": GDP},
             IncompatibleOptionsError,
-            "take OutsideIn, Fixed, Split or UnionBound",
+            "take OutsideIn, Fixed or UnionBound",
         ),
         ({"cuts": lb.Fixed(101)}, OptionError, "101"),
     ],

@@ -8,6 +8,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -34,11 +35,11 @@ GAME = game()
 
 
 @cache
-def audit(shift: float, *, confidence: float = 0.95, claim: object = None) -> lb.AuditResult:
+def audit(shift: float, *, confidence: float = 0.95, claim: Any = None) -> lb.AuditResult:
     rng = np.random.default_rng(5)
     member = rng.random(300) < 0.5
     scores = rng.normal(size=300) + shift * member
-    return lb.audit_one_run(scores, member, claim=claim or lb.PureDP(), confidence=confidence)  # type: ignore[call-overload,no-any-return]
+    return lb.audit_one_run(scores, member, claim=claim or lb.PureDP(), confidence=confidence)
 
 
 def words(page: str) -> str:

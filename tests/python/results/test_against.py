@@ -122,12 +122,6 @@ def test_a_bound_that_knows_nothing_of_the_delta_is_refused() -> None:
         APPROX.against(epsilon=8, delta=1e-4, relation="add_remove")
 
 
-def test_what_proves_nothing_has_no_number_to_put_beside() -> None:
-    found = audit(lb.PureDP(), cuts=lb.Uncorrected())
-    with pytest.raises(errors.IncompatibleOptionsError, match="invalid, not a bound"):
-        found.against(epsilon=8, delta=0, relation="add_remove")
-
-
 @pytest.mark.parametrize(
     ("given", "error"),
     [

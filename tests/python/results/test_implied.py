@@ -77,7 +77,6 @@ def test_which_results_imply_something() -> None:
     assert chance.implied() == implied_by(lb.TradeOff.gaussian(chance.bound))
     assert lb.audit_one_run(-scores, member).implied() == NOTHING
     assert lb.audit_one_run(-scores, member, claim=lb.GaussianDP()).implied() == NOTHING
-    assert lb.audit_one_run(scores, member, cuts=lb.Uncorrected()).implied() is None
     assert lb.audit_panoramia(-scores, scores, member).implied() is None
     known = lb.audit_panoramia(-scores, scores, member, c_upper=0.1)
     assert known.implied() == implied_by(lb.TradeOff.approx(known.bound))

@@ -199,11 +199,6 @@ def test_members_and_others_have_one_law_but_for_membership(
     assert test.pvalue > 1e-4
 
 
-def test_fixed_sizes() -> None:
-    game = simulate.noisy_sum(101, design="fixed_size", seed=0)
-    assert game.member.sum() == 50
-
-
 @pytest.mark.parametrize(
     ("play", "error", "text"),
     [

@@ -124,10 +124,6 @@ def paths(h: Hostile) -> Call:
 
         return unlike, lambda b: number(b.epsilon), ("kl offsets", successes, offsets, beta, kappa)
     if kind == 2:
-        alpha = h.option(h.level())
-        call = partial(stats.equal_level_scan, successes, beta=beta, alpha0=alpha)
-        return call, bound, ("equal", successes, beta, alpha)
-    if kind == 3:
         grid = h.option(h.pick(["all", "geometric", [1], [m], [1, m], [0], [2**40]]))
         ratio = h.option(h.pick([1.5, 1 + 2**-52, abs(h.real())]))
         call = partial(stats.union_bound, successes, beta=beta, grid=grid, ratio=ratio)
@@ -217,8 +213,8 @@ def shift(h: Hostile) -> Call:
     guesses = h.array(h.rng.integers(-1, 2, size=m).astype(float))
     scores, member = h.array(h.reals(m)), h.flags(m)
     epsilon = h.option(h.pick([None, 0.0, abs(h.real())]))
-    variant = h.option(h.pick(["directional", "paper", "symmetric"]))
-    kind = h.rng.integers(9)
+    variant = h.option(h.pick(["directional", "paper"]))
+    kind = h.rng.integers(8)
     call: Callable[[], Any]
     if kind == 0:
         return partial(stats.match, member, odds, uniforms), number, ("match", member, odds)
@@ -238,21 +234,9 @@ def shift(h: Hostile) -> Call:
         call = partial(stats.residual_scores, scores, odds, prior=prior)
         return call, number, ("residual", scores, odds, prior)
     if kind == 5:
-        made, limit = h.option(h.size()), h.option(h.pick([math.inf, abs(h.real())]))
-
-        def bayes() -> Any:
-            return stats.bayes_guesses(scores, odds, made, max_log_odds=limit, **options)
-
-        return bayes, number, ("bayes", scores, odds, made, limit, options)
+        p = h.option(h.level())
+        return partial(stats.bootstrap_quantile, scores, p=p), number, ("quantile", scores, p)
     if kind == 6:
-        method = h.option(h.pick(["percentile", "recentred", "basic"]))
-        p, estimate = h.option(h.level()), h.option(h.pick([None, h.real()]))
-
-        def quantile() -> Any:
-            return stats.bootstrap_quantile(scores, p=p, method=method, estimate=estimate)
-
-        return quantile, number, ("quantile", scores, p, method, estimate)
-    if kind == 7:
         size = h.option(abs(h.real()))
         return partial(stats.shift_mu, size), least_zero, ("shift_mu", size)
     size = h.option(abs(h.real()))

@@ -1,8 +1,7 @@
 """Audits of one training run in which a coin of its own decided on each example."""
 
-import warnings
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypedDict, Unpack, overload
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,10 +10,8 @@ from leakbound._base.streams import seed_of
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
     Aggregate,
-    ApproxBound,
     ArrayInput,
     Design,
-    FdpTest,
     FloatArray,
     HasMember,
     JsonValue,
@@ -24,7 +21,7 @@ from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import family_assumption
 from leakbound.audits.engine.warnings import delta_warnings
-from leakbound.audits.multiplicity import Attacks, Proof, simultaneous_results
+from leakbound.audits.multiplicity import Attacks, Proof
 from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
@@ -72,64 +69,26 @@ _FAMILY_THEOREM = (
 )
 
 
-class _Options(TypedDict, total=False):
-    """What an audit takes beside scores, membership and claim."""
-
-    confidence: float
-    cuts: CutPolicy | None
-    sides: SidesChoice
-    bound: ApproxBound
-    test: FdpTest
-    prior: float | ArrayInput
-    design: Design
-    strata: ArrayInput | None
-    groups: ArrayInput | None
-    aggregate: Aggregate
-    features: ArrayInput | None
-    assume: str | None
-    ids: ArrayInput | None
-    seed: int | None
-
-
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput] | Tally
 
 
-@overload
-def audit_one_run(
-    scores: Scores,
-    member: ArrayInput | HasMember | None = ...,
-    *,
-    claim: Claim = ...,
-    **options: Unpack[_Options],
-) -> AuditResult: ...
-@overload
-def audit_one_run(
-    scores: Scores,
-    member: ArrayInput | HasMember | None = ...,
-    *,
-    claim: Sequence[Claim],
-    **options: Unpack[_Options],
-) -> tuple[AuditResult, ...]: ...
 def audit_one_run(
     scores: Scores,
     member: ArrayInput | HasMember | None = None,
     *,
-    claim: Claim | Sequence[Claim] = _PURE_DP,
+    claim: Claim = _PURE_DP,
     confidence: float = 0.95,
     cuts: CutPolicy | None = None,
     sides: SidesChoice = "both",
-    bound: ApproxBound = "auto",
-    test: FdpTest = "tight",
     prior: float | ArrayInput = 0.5,
     design: Design = "coins",
     strata: ArrayInput | None = None,
     groups: ArrayInput | None = None,
     aggregate: Aggregate = "mean",
     features: ArrayInput | None = None,
-    assume: str | None = None,
     ids: ArrayInput | None = None,
     seed: int | None = None,
-) -> AuditResult | tuple[AuditResult, ...]:
+) -> AuditResult:
     """Bound the privacy loss of one training run from below.
 
     A fair coin decided for each of m examples whether it was in the training set; each example
@@ -150,32 +109,24 @@ def audit_one_run(
         pandas Series, is joined with scores that have ids: `ids`, those of `leakbound.torch.score`,
         or a pandas index.
     claim : PureDP, ApproxDP, GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
-        The guarantees, whose parameter is bounded. Of a sequence of claims each has its share of
-        the probability of error, so that all bounds hold together with the stated confidence.
+        The guarantees, whose parameter is bounded.
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
         Which cuts of the ranking are tested, from `leakbound.cuts`. If None, `KLScan()` for
         `PureDP`, of a random split with kappa = ln(1/β); for `ApproxDP` and families of trade-off
         functions `OutsideIn()`, whose levels are planned from m, confidence, claim and sides alone,
-        as `options` tells. With another `bound` or `test` than the default, `Fixed` at a number
-        planned likewise.
+        as `options` tells.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
-    bound : {"auto", "exact", "steinke", "coupling"}
-        For δ > 0, the bound on so many correct guesses: the closed form for `Fixed` and
-        `UnionBound`, coupling for `KLScan` ("auto"), or what is named.
-    test : {"tight", "recursion"}
-        For a family of trade-off functions, the test of the number of correct guesses: against the
-        worst law that all inequalities allow, or by Algorithm 3 of Mahloujifar et al. alone.
     prior : float or array-like, shape (m,)
         Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
         join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
         the seed.
-    design : {"coins", "random_split", "fixed_size"}
+    design : {"coins", "random_split"}
         How the members were drawn: by independent coins, or as a random subset of the examples,
         as a split into training set and test set is. A random split is audited in pairs, and the
-        bound is on replacing one example. "fixed_size" is a deprecated name for it.
+        bound is on replacing one example.
     strata : array-like, shape (m,), optional
         Under "random_split", the stratum of each example if the split was made within strata:
         numbers or text that training had no part in.
@@ -188,22 +139,17 @@ def audit_one_run(
         Under "random_split", features of the examples, from which two classifiers bet on which of
         each pair is the member. If a random split would let them win so often with a probability
         below 0.001, its randomness is contradicted and the bound withheld.
-    assume : None
-        Bounds here hold for every mechanism that satisfies the claim. "product", guesses that are
-        independent given the model, is refused: for pure DP it adds nothing, and otherwise it
-        needs that no example abstains.
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, and joined with those of
         `member`.
     seed : int, optional
-        Seed of whatever the audit draws: the matching, the parts of `Split`, the order of ties. By
-        default a new one, which `options` records; one that is passed is chosen before the look.
+        Seed of whatever the audit draws: the matching, the order of ties. By default a new one,
+        which `options` records; one that is passed is chosen before the look.
 
     Returns
     -------
-    AuditResult or tuple of AuditResult
-        The bound, in units of the claim's parameter, with what it rests on; one for each claim of
-        a sequence.
+    AuditResult
+        The bound, in units of the claim's parameter, with what it rests on.
 
     Raises
     ------
@@ -224,8 +170,8 @@ def audit_one_run(
     ImplausibleCoinsError
         If the number of members is one that the coins give with a probability below 1e-6.
     IncompatibleOptionsError
-        If claim, cuts, bound and prior do not go together, `assume` is given, `member` is missing,
-        or an option tells apart examples that a tally counts.
+        If claim, cuts and prior do not go together, `member` is missing, or an option tells apart
+        examples that a tally counts.
     OptionError, OptionTypeError
         If an option is outside its range or of the wrong type.
 
@@ -271,47 +217,33 @@ def audit_one_run(
     >>> result.options["pairs"], result.options["relation"], result.bound > 1
     (200, 'replace', True)
     """
-    settled = seed_of(seed)
-
-    def audit(one: Claim, confidence: float) -> AuditResult:
-        request = OneRunRequest(
-            claim=one,
-            confidence=confidence,
-            cuts=cuts,
-            sides=sides,
-            bound=bound,
-            test=test,
-            prior=prior,
-            design=design,
-            strata=strata,
-            groups=groups,
-            aggregate=aggregate,
-            features=features,
-            assume=assume,
-            ids=ids,
-            seed=settled,
+    request = OneRunRequest(
+        claim=claim,
+        confidence=confidence,
+        cuts=cuts,
+        sides=sides,
+        prior=prior,
+        design=design,
+        strata=strata,
+        groups=groups,
+        aggregate=aggregate,
+        features=features,
+        ids=ids,
+        seed=seed_of(seed),
+    )
+    if isinstance(scores, Tally):
+        check_countable(member, request)
+        return audit_tally(scores, request)
+    if member is None:
+        message = (
+            "member is missing: give membership of each example beside scores, or a Tally of both"
         )
-        if isinstance(scores, Tally):
-            check_countable(member, request)
-            return audit_tally(scores, request)
-        if member is None:
-            message = (
-                "member is missing: give membership of each example beside scores, or a Tally of "
-                "both"
-            )
-            raise IncompatibleOptionsError(message)
-        if request.design == "random_split":
-            from leakbound.audits.one_run.random_split import audit_split  # loads challengers
+        raise IncompatibleOptionsError(message)
+    if request.design == "random_split":
+        from leakbound.audits.one_run.random_split import audit_split  # loads challengers
 
-            return audit_split(scores, member, request)
-        return audit_coins(scores, member, request, declared=True)
-
-    if design == "fixed_size":
-        message = 'design="fixed_size" is now called "random_split", and audited exactly'
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-    if isinstance(claim, Sequence):
-        return simultaneous_results(claim, confidence, audit)
-    return audit(claim, confidence)
+        return audit_split(scores, member, request)
+    return audit_coins(scores, member, request, declared=True)
 
 
 def audit_coins(
@@ -434,7 +366,6 @@ def _chances(request: OneRunRequest, prior: float | ArrayInput, examples: int) -
             "are fair"
         )
         raise IncompatibleOptionsError(message)
-    request.check_bound()
     return chances
 
 

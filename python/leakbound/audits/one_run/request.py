@@ -4,14 +4,12 @@ from dataclasses import dataclass, field, replace
 
 from leakbound._base.types import (
     Aggregate,
-    ApproxBound,
     ArrayInput,
     Design,
-    FdpTest,
     SidesChoice,
 )
-from leakbound._base.validation import choice, complement, instance, integer, shown
-from leakbound.claims import CLAIMS, FAMILIES, Claim, SubsampledGaussianDP
+from leakbound._base.validation import choice, complement, instance, integer
+from leakbound.claims import CLAIMS, Claim, SubsampledGaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 
@@ -28,15 +26,12 @@ class OneRunRequest:
     confidence: float
     cuts: CutPolicy | None = None
     sides: SidesChoice = "both"
-    bound: ApproxBound = "auto"
-    test: FdpTest = "tight"
     prior: float | ArrayInput = 0.5
     design: Design = "coins"
     strata: ArrayInput | None = None
     groups: ArrayInput | None = None
     aggregate: Aggregate = "mean"
     features: ArrayInput | None = None
-    assume: str | None = None
     ids: ArrayInput | None = None
     seed: int
     level: float = field(init=False)
@@ -46,24 +41,11 @@ class OneRunRequest:
         if self.cuts is not None:
             instance(self.cuts, "cuts", CUT_POLICIES)
         choice(self.sides, "sides", SidesChoice)
-        choice(self.bound, "bound", ApproxBound)
-        choice(self.test, "test", FdpTest)
         choice(self.design, "design", Design)
-        if self.design == "fixed_size":
-            object.__setattr__(self, "design", "random_split")
         choice(self.aggregate, "aggregate", Aggregate)
-        if self.assume is not None:
-            message = (
-                f"assume={shown(self.assume)} has no bound here: under pure DP independent guesses "
-                "are what the certified bound already allows for, and under other claims a product "
-                "of channels says nothing about examples that abstain; leave it out"
-            )
-            raise IncompatibleOptionsError(message)
         object.__setattr__(self, "level", complement(self.confidence))
         object.__setattr__(self, "confidence", float(self.confidence))
         object.__setattr__(self, "seed", integer(self.seed, "seed", least=0))
-        if isinstance(self.claim, FAMILIES):
-            self.check_bound()
         self._check_design()
 
     def _check_design(self) -> None:
@@ -95,11 +77,4 @@ class OneRunRequest:
                 'prior= has no meaning under design="random_split": which of a pair is the member '
                 "is a fair coin, whatever the shares of the split"
             )
-            raise IncompatibleOptionsError(message)
-
-    def check_bound(self) -> None:
-        """Raise if a bound for δ > 0 is named; for claims that have none."""
-        if self.bound != "auto":
-            named = type(self.claim).__name__
-            message = f'bound="{self.bound}" is for claims with delta > 0: leave it out for {named}'
             raise IncompatibleOptionsError(message)

@@ -344,7 +344,7 @@ class OneRunStream:
             path=PATH_NAMES[sequence.order],
             auc=ranking.auc,
             options={
-                "cuts": {"type": "VilleMixture"},
+                "cuts": {"type": "Ville"},
                 "paths": [PATH_NAMES[order] for order in ORDERS[self._sides]],
                 "shares": list(self._shares),
                 "share": sequence.share,

@@ -124,7 +124,7 @@ def audit_panoramia(
         One id for each attack score, in their order; checked for repetition. Baseline scores,
         membership and features that carry ids (a plan, a pandas index) are joined.
     seed : int, optional
-        Seed of whatever the audit draws: the parts of `Split`, the order of ties for γ or δ above
+        Seed of whatever the audit draws: the order of ties for γ or δ above
         0, and with features the halves of the confidence set and what is kept. By default a new
         one, which `options` records; one that is passed is chosen before the look.
 
@@ -231,7 +231,7 @@ def audit_panoramia(
     proved = audited(baseline_values, attack_values, included, asked)
     baseline, attack = proved.baseline, proved.attack
     c_lb = 0.0 if real_nonmembers else baseline.bound
-    kind = _kind(proved.kind, limit)
+    kind: Kind = "estimate" if limit is None else "lower_bound"
     bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
     return PanoramiaResult(
         kind=kind,
@@ -322,12 +322,6 @@ def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | Non
         )
         raise IncompatibleOptionsError(message)
     return real(c_upper, "c_upper", least=0, below=math.inf)
-
-
-def _kind(kind: Kind, limit: float | None) -> Kind:
-    if kind == "invalid":
-        return "invalid"
-    return "estimate" if limit is None else "lower_bound"
 
 
 def _meaning(limit: float | None, *, real_nonmembers: bool) -> str:

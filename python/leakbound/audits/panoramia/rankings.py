@@ -27,7 +27,6 @@ from leakbound.cuts import (
     OutsideIn,
     Policy,
     ScoreGame,
-    Split,
     UnionBound,
     Weighted,
 )
@@ -234,7 +233,7 @@ def _recall(max_recall: float, cuts: CutPolicy | None, examples: int) -> float:
         message = f"max_recall must be at most 1, got {recall:g}"
         raise OptionError(message)
     fixed = isinstance(cuts, Fixed) and cuts.guesses > recall * examples
-    if recall < 1 and (fixed or isinstance(cuts, Split | Weighted)):
+    if recall < 1 and (fixed or isinstance(cuts, Weighted)):
         message = f"max_recall={recall:g} does not go with cuts={cuts!r}: leave it out"
         raise IncompatibleOptionsError(message)
     return recall

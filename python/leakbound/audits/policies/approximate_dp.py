@@ -7,23 +7,19 @@ is. Guesses on a path with fewer guesses than examples are all of one role.
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import (
-    ApproxBound,
-    FloatArray,
-    IntArray,
     JsonValue,
-    PathOrder,
     Relaxation,
     Sides,
     TailBound,
     TailOptions,
 )
-from leakbound.audits.policies.reference import REFERENCE, plan_guesses
+from leakbound.audits.policies.reference import REFERENCE
 from leakbound.claims import ApproxDP
 from leakbound.claims.base import counts_of
 from leakbound.cuts import (
@@ -36,17 +32,15 @@ from leakbound.cuts import (
     KLScan,
     OutsideIn,
     PathPolicy,
-    ScoreAdaptive,
-    Split,
     UnionBound,
 )
-from leakbound.cuts.base import ORDERS, Best
-from leakbound.cuts.outside_in import chosen_cut, compared, marked
-from leakbound.cuts.paths import DerivedPolicy, LimitPolicy
+from leakbound.cuts.base import Best
+from leakbound.cuts.outside_in import chosen_cut, marked
+from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "chosen_policy", "relaxed_policy"]
+__all__ = ["ApproxPolicy", "approx_policy", "relaxed_policy"]
 
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
@@ -59,7 +53,6 @@ _FORMS: dict[TailBound, str] = {
         "The largest probability of so many correct guesses that Theorem 3.1 of Mahloujifar et al. "
         "(2025) allows for the tradeoff curve e^ε x + δ, in closed form."
     ),
-    "steinke": "As published: Steinke, Nasr and Jagielski (2023), Theorem 5.2.",
     "coupling": (
         "The guesses are dominated by independent ones and rare failures of known mean; a "
         "knapsack bounds what these can do, whatever their dependence."
@@ -102,7 +95,7 @@ B = TypeVar("B", bound=PathPolicy)
 class ApproxPolicy(DerivedPolicy[B]):
     """A policy with bounds that hold under (ε, δ)-DP."""
 
-    forms: ClassVar[tuple[TailBound, ...]] = get_args(TailBound)
+    forms: ClassVar[tuple[TailBound, ...]] = ("exact", "coupling", "panoramia")
     """The bounds on so many correct guesses that it has."""
     claim: _Claim
 
@@ -250,46 +243,6 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
         return marked(path, points, best.cut, best.logit)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ApproxChosen(ApproxPolicy[Fixed], LimitPolicy):
-    """A number of guesses that scores, or a part of the examples, chose: outputs, both of them."""
-
-    forms: ClassVar[tuple[TailBound, ...]] = ("exact",)
-    beta: float
-
-    @property
-    def method(self) -> str:
-        return f"One cut, whose number of guesses may have been chosen by the scores. {_JOINT}"
-
-    @property
-    def fixed_guesses(self) -> None:
-        """See `PathPolicy.fixed_guesses`: none is."""
-        return
-
-    def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
-        """See `PathPolicy.orders`: one path is cut."""
-        return ORDERS[sides][-1:]
-
-    def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
-        """See `LimitPolicy.compared`: the ladder of `OutsideIn`."""
-        plan = _Joint(claim=self.claim, level=self.beta).plan(OutsideIn())
-        return compared(plan.levels, path, scale)
-
-    def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """See `LimitPolicy.limits`."""
-        joint = _Joint(claim=self.claim, level=level)
-        pairs = zip(guesses.tolist(), correct.tolist(), strict=True)
-        return np.array([joint.limit(made, right) for made, right in pairs])
-
-    def bound(self, path: _core.Path, level: float, /) -> Best:
-        guesses, correct = path.count(self.base.guesses)
-        return Best(_Joint(claim=self.claim, level=level).limit(guesses, correct), guesses, correct)
-
-    def curve(self, path: _core.Path, level: float, points: int, /) -> CurvePoints:
-        best = self.bound(path, level)
-        return marked(path, points, best.cut, best.logit)
-
-
 @lru_cache(maxsize=256)
 def failure_share(examples: int, level: float, delta: float, sides: Sides) -> float:
     """Return the share of the level for failures that proves most at the reference, of a few."""
@@ -326,72 +279,30 @@ def _derived(cuts: CutPolicy) -> type[ApproxPolicy[Any]] | None:
 
 
 def approx_policy(
-    cuts: CutPolicy | None,
-    delta: float,
-    bound: ApproxBound,
-    *,
-    examples: int,
-    sides: Sides,
-    beta: float,
+    cuts: CutPolicy | None, delta: float, *, examples: int, sides: Sides
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
     """Return the policy of an audit under (ε, δ)-DP, fixed before labels are seen, and options.
 
     Without `cuts` it is `OutsideIn()`. Raise IncompatibleOptionsError if the policy or its tail
-    has no form under δ > 0, or `bound` does not go with it.
+    has no form under δ > 0.
     """
-    if cuts is None and bound in {"auto", "exact"}:
-        cuts = OutsideIn()
-    elif cuts is None and bound == "coupling":
-        cuts = KLScan()
-    elif cuts is None:
-        cuts, _ = plan_guesses(examples, beta, ApproxDP(delta=delta), sides)
+    cuts = OutsideIn() if cuts is None else cuts
     derived = _derived(cuts)
     if derived is None:
         message = (
             f"cuts={type(cuts).__name__} is for pure DP: under delta > 0 take OutsideIn, Fixed, "
-            "KLScan, ScoreAdaptive, Split or UnionBound"
+            "KLScan or UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and cuts.tail != "exact":
         message = (
             f'UnionBound(tail="{cuts.tail}") is for pure DP: under delta > 0 the limit of each cut '
-            'is what bound="exact", "steinke" or "coupling" names'
+            "is exact"
         )
         raise IncompatibleOptionsError(message)
-    form = derived.forms[0] if bound == "auto" else bound
-    if form not in derived.forms:
-        message = (
-            f'bound="{bound}" under delta > 0 is for Fixed and UnionBound: {type(cuts).__name__} '
-            f'takes "{derived.forms[0]}"'
-        )
-        raise IncompatibleOptionsError(message)
+    form = derived.forms[0]
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
     return derived.of(cuts, context), {"bound": form}
-
-
-def chosen_policy(
-    guesses: int,
-    cuts: Split | ScoreAdaptive,
-    delta: float,
-    bound: ApproxBound,
-    *,
-    examples: int,
-    sides: Sides,
-    beta: float,
-) -> tuple[_ApproxChosen, dict[str, JsonValue]]:
-    """Return the test of a number of guesses that these cuts chose from outputs, and options.
-
-    Raise IncompatibleOptionsError for a `bound` that has no form for a chosen number.
-    """
-    if bound not in {"auto", *_ApproxChosen.forms}:
-        message = (
-            f'bound="{bound}" under delta > 0 is for Fixed and UnionBound: {type(cuts).__name__} '
-            'takes "exact"'
-        )
-        raise IncompatibleOptionsError(message)
-    context = _Claim(delta=delta, examples=examples, sides=sides, form="exact")
-    policy = _ApproxChosen(base=Fixed(guesses), claim=context, beta=beta)
-    return policy, {"bound": "exact"}
 
 
 def relaxed_policy(

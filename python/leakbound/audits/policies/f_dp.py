@@ -13,21 +13,18 @@ import leakbound._core as _core
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
     CountOptions,
-    FdpTest,
     FloatArray,
     IntArray,
-    JsonValue,
     Kind,
     PathOrder,
     Sides,
 )
-from leakbound.audits.policies.reference import REFERENCE, plan_guesses
 from leakbound.claims import AnyFamily
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, UnionBound
 from leakbound.cuts.base import ORDERS, Best, CurvePoints
-from leakbound.cuts.paths import DerivedPolicy, LimitPolicy
+from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
@@ -35,33 +32,26 @@ from leakbound.results import Curve, ScoreAudit
 __all__ = ["FamilyPolicy", "family_policy", "in_parameter"]
 
 
-_TESTS: dict[FdpTest, str] = {
-    "recursion": (
-        "The count is tested by the recursion over upper sets of Mahloujifar et al. (2025), "
-        "Algorithm 3."
-    ),
-    "tight": (
-        "The count is tested against the worst law that the inequalities for all sets of counts "
-        "allow, with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), "
-        "where that rejects more."
-    ),
-}
+_TEST = (
+    "The count is tested against the worst law that the inequalities for all sets of counts allow, "
+    "with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), where that "
+    "rejects more."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
+class FamilyPolicy(DerivedPolicy[GridPolicy]):
     """A policy whose bounds are on a family of trade-off functions."""
 
     kind: ClassVar[Kind] = "family_lower_bound"
     claim: AnyFamily
     examples: int
     sides: Sides
-    test: FdpTest
 
     @property
     def method(self) -> str:
         """How the bound is valid, in a sentence of the result."""
-        return f"{self.base.design} {_TESTS[self.test]}"
+        return f"{self.base.design} {_TEST}"
 
     @property
     def strength(self) -> str:
@@ -98,13 +88,13 @@ class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
         return guesses, correct, strength
 
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """See `LimitPolicy.limits`: strengths, 0 where another cut rejects more."""
+        """Return the strength that each cut proves, 0 where another one rejects more."""
         found, best = np.zeros(guesses.size), 0.0
         for i, (made, right) in enumerate(zip(guesses.tolist(), correct.tolist(), strict=True)):
             counts = self._counts(made, right)
             if best and not self._rejects(best, counts, level):
                 continue
-            theta = self.claim.critical(counts, level, self.test)
+            theta = self.claim.critical(counts, level, "tight")
             if theta is not None:
                 found[i] = self.claim.strength(theta)
                 best = max(best, found[i])
@@ -118,7 +108,7 @@ class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
 
     def _rejects(self, strength: float, counts: CountOptions, level: float) -> bool:
         curve = self.claim.curve(self.claim.at_strength(strength), self.sides)
-        return _core.fdp_rejects(counts, curve.core, level, self.test)
+        return _core.fdp_rejects(counts, curve.core, level, "tight")
 
     def reason(self, guesses: int, correct: int, level: float) -> str:
         """Say why nothing is rejected, where that is not that chance explains it; else ""."""
@@ -140,26 +130,16 @@ class FamilyPolicy(DerivedPolicy[GridPolicy], LimitPolicy):
 
 
 def family_policy(
-    cuts: CutPolicy | None,
-    claim: AnyFamily,
-    test: FdpTest,
-    *,
-    examples: int,
-    sides: Sides,
-    beta: float,
-) -> tuple[FamilyPolicy, dict[str, JsonValue]]:
-    """Return the policy of an audit of a family, fixed before labels are seen, and options.
+    cuts: CutPolicy, claim: AnyFamily, *, examples: int, sides: Sides
+) -> FamilyPolicy:
+    """Return the policy of an audit of a family, fixed before labels are seen.
 
-    Without `cuts` it is planned. Raise IncompatibleOptionsError if there is no form for families.
+    Raise IncompatibleOptionsError if there is no form for families.
     """
-    more: dict[str, JsonValue] = {"test": test}
-    if cuts is None:
-        cuts, proved = plan_guesses(examples, beta, claim, sides)
-        more["planned"] = {"reference": REFERENCE.name, "guesses": cuts.guesses, "bound": proved}
     if not isinstance(cuts, Fixed | UnionBound):
         message = (
-            f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed, "
-            "Split or UnionBound"
+            f"cuts={type(cuts).__name__} is not for {claim.name}: take OutsideIn, Fixed or "
+            "UnionBound"
         )
         raise IncompatibleOptionsError(message)
     if isinstance(cuts, UnionBound) and (cuts.grid == "all" or cuts.tail != "exact"):
@@ -168,8 +148,7 @@ def family_policy(
             "a few numbers of guesses"
         )
         raise IncompatibleOptionsError(message)
-    policy = FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides, test=test)
-    return policy, more
+    return FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides)
 
 
 def in_parameter(audit: ScoreAudit, policy: FamilyPolicy) -> ScoreAudit:

@@ -5,7 +5,6 @@ seen, the one that is tested depends on scores, and on labels beyond it at most.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
@@ -13,23 +12,18 @@ from typing import Self
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.records import encode
-from leakbound._base.types import CountOptions, FdpTest, FloatArray, IntArray, JsonValue, Sides
+from leakbound._base.types import CountOptions, FloatArray, IntArray, JsonValue, Sides
 from leakbound.audits.policies.f_dp import FamilyPolicy
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
-from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn, ScoreAdaptive, Split
+from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn
 from leakbound.cuts.base import Best
-from leakbound.cuts.outside_in import chosen_cut, compared, marked
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.cuts.outside_in import chosen_cut, marked
 
 __all__ = [
-    "JointPolicy",
     "JointTest",
     "OutsideInFamily",
-    "adaptive_policy",
     "joint_policy",
-    "split_policy",
 ]
 
 _FINENESS = 2.0**20
@@ -131,8 +125,8 @@ _remembered_strength = lru_cache(maxsize=65_536)(_strength)
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointPolicy(FamilyPolicy):
-    """The test of one of several numbers of guesses, by one certificate for them all.
+class OutsideInFamily(FamilyPolicy):
+    """The number of guesses chosen by labels from outside in, one certificate for them all.
 
     At a value t of a proxy's parameter, each level l has a least count v_l(t), which never falls
     with t. From the count at the level chosen follow t and the vector v(t); what is reported is the
@@ -151,15 +145,6 @@ class JointPolicy(FamilyPolicy):
     def levels(self) -> tuple[int, ...]:
         """The numbers of guesses that may be chosen."""
         return tuple(self.plan.levels)
-
-    @property
-    def method(self) -> str:
-        """See `FamilyPolicy.method`."""
-        return (
-            f"One cut, at one of {len(self.levels)} numbers of guesses, fixed in advance. The "
-            "count is tested against the worst law of number and count together that the "
-            "inequalities for all sets of them allow, with a proof that none is worse."
-        )
 
     def ladder(self, _examples: int, _level: float, _sides: Sides, /) -> tuple[int, ...]:
         """See `PathPolicy.ladder`."""
@@ -181,17 +166,13 @@ class JointPolicy(FamilyPolicy):
         cuts = self.cuts.with_size(guesses, examples)
         return replace(self, base=Fixed(guesses), examples=examples, cuts=cuts)
 
-    def compared(self, path: _core.Path, scale: float, /) -> tuple[IntArray, IntArray]:
-        """See `LimitPolicy.compared`: the levels."""
-        return compared(self.levels, path, scale)
-
     def limits(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
         """See `FamilyPolicy.limits`: a cut at none of the levels rejects nothing."""
-        return self._at_levels(guesses, correct, self.tested(level).strength)
-
-    def rough(self, guesses: IntArray, correct: IntArray, level: float, /) -> FloatArray:
-        """See `LimitPolicy.rough`: what Algorithm 3 alone would prove of the proxy."""
-        return self._at_levels(guesses, correct, self.tested(level).rough)
+        index, test = {made: i for i, made in enumerate(self.levels)}, self.tested(level)
+        pairs = zip(guesses.tolist(), correct.tolist(), strict=True)
+        return np.array(
+            [test.strength(index[made], right) if made in index else 0.0 for made, right in pairs]
+        )
 
     def tested(self, level: float) -> JointTest:
         """Return the test of all levels together."""
@@ -203,19 +184,6 @@ class JointPolicy(FamilyPolicy):
             sides=self.sides,
             level=level,
         )
-
-    def _at_levels(
-        self, guesses: IntArray, correct: IntArray, proves: Callable[[int, int], float]
-    ) -> FloatArray:
-        index = {made: i for i, made in enumerate(self.levels)}
-        pairs = zip(guesses.tolist(), correct.tolist(), strict=True)
-        found = [proves(index[made], right) if made in index else 0.0 for made, right in pairs]
-        return np.array(found)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutsideInFamily(JointPolicy):
-    """The number of guesses chosen by labels from the outside in."""
 
     @property
     def method(self) -> str:
@@ -258,70 +226,15 @@ class OutsideInFamily(JointPolicy):
 
 
 def joint_policy(
-    cuts: OutsideIn, claim: AnyFamily, test: FdpTest, *, examples: int, sides: Sides, beta: float
+    cuts: OutsideIn, claim: AnyFamily, *, examples: int, sides: Sides, beta: float
 ) -> OutsideInFamily:
-    """Return the policy of an audit whose number of guesses labels choose from the outside in.
-
-    Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
-    """
-    _tight_only(cuts, test)
+    """Return the policy of an audit whose number of guesses labels choose from the outside in."""
     cuts.check(examples, "pairs" if sides == "pairs" else "examples")
     return OutsideInFamily(
         base=Fixed(1),
         claim=claim,
         examples=examples,
         sides=sides,
-        test=test,
         cuts=cuts,
         beta=beta,
     )
-
-
-def split_policy(
-    claim: AnyFamily, test: FdpTest, *, examples: int, sides: Sides, beta: float
-) -> JointPolicy:
-    """Return the policy that tests the number of guesses that a part of the examples chose.
-
-    The part's scores are outputs of the mechanism, so number and count need one proof too.
-    """
-    _tight_only(Split(), test)
-    return JointPolicy(
-        base=Fixed(1),
-        claim=claim,
-        examples=examples,
-        sides=sides,
-        test=test,
-        cuts=OutsideIn(),
-        beta=beta,
-    )
-
-
-def adaptive_policy(
-    cuts: ScoreAdaptive,
-    claim: AnyFamily,
-    test: FdpTest,
-    game: Game,
-    beta: float,
-) -> tuple[JointPolicy, dict[str, JsonValue]]:
-    """Return the policy of an audit whose number of guesses the scores choose, and options.
-
-    Raise IncompatibleOptionsError for the recursion, which has no form for several levels.
-    """
-    _tight_only(cuts, test)
-    guesses, chosen = cuts.choose(game)
-    policy = JointPolicy(
-        base=Fixed(guesses),
-        claim=claim,
-        examples=game.examples,
-        sides=game.sides,
-        test=test,
-        cuts=OutsideIn(cuts.levels),
-        beta=beta,
-    )
-    return policy, {"test": test, "cuts": encode(cuts), "adaptive": chosen}
-
-
-def _tight_only(cuts: OutsideIn | ScoreAdaptive | Split, test: FdpTest) -> None:
-    if test != "tight":
-        message = f'cuts={type(cuts).__name__}(…) has no form for test="{test}": take test="tight"'
-        raise IncompatibleOptionsError(message)

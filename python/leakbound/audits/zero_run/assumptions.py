@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from leakbound.results import Assumption
 
 if TYPE_CHECKING:
-    from leakbound._base.types import ZeroRunDesign
     from leakbound.audits.engine.coins import MemberCount
     from leakbound.audits.zero_run.propensities import Shift
     from leakbound.audits.zero_run.request import ZeroRunRequest
@@ -43,27 +42,17 @@ def conditions(
     is assumed of other attacks, but for the verb's object.
     """
     limit = request.max_log_odds
-    fixed = request.design == "fixed_size"
     return (
         propensities,
         Assumption(
             "independent memberships",
             "Given the features, each audited example was in the training set independently of the "
-            "others, with its propensity; the rest of training is independent of who was."
-            + (
-                " Numbers of members and non-members were fixed: a subset with a random number was "
-                "audited, which mends this only roughly."
-                if fixed
-                else ""
-            ),
-            "approximate" if fixed else "declared",
+            "others, with its propensity; the rest of training is independent of who was.",
+            "declared",
         ),
         Assumption(
-            "replace one example" if fixed else "add or remove one example",
-            "The claim is about training with one example replaced by another: members that are "
-            "not audited stay in training. Its ε is at most twice that of adding or removing one."
-            if fixed
-            else "The claim is about training with and without one example; each candidate joined "
+            "add or remove one example",
+            "The claim is about training with and without one example; each candidate joined "
             "training independently, and the audit set was chosen without a look at who did.",
             "declared",
         ),
@@ -151,7 +140,6 @@ def shift_warnings(
     shift: Shift,
     refutation: Falsification | None,
     examples: int,
-    design: ZeroRunDesign,
 ) -> tuple[str, ...]:
     """Say what limits a Zero-Run audit; often nothing."""
     notes = []
@@ -169,10 +157,5 @@ def shift_warnings(
         notes.append(
             f"matching keeps {corrected.kept} of {examples} examples: members and non-members "
             "hardly overlap"
-        )
-    if design == "fixed_size":
-        notes.append(
-            "numbers of members and non-members were fixed: the bound is about replacing an "
-            "example, and approximate; adding or removing one has at least half that parameter"
         )
     return tuple(notes)

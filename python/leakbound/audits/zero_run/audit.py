@@ -3,19 +3,28 @@
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack, cast, overload
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from leakbound._base.types import ArrayInput, HasMember
-from leakbound.audits.multiplicity import simultaneous_results
+from leakbound._base.streams import seed_of
+from leakbound._base.types import (
+    Adversary,
+    ArrayInput,
+    CorrectionChoice,
+    HasMember,
+    SidesChoice,
+    Uncertainty,
+    ZeroRunVariant,
+)
 from leakbound.audits.zero_run.by_shift import ShiftAudit
 from leakbound.audits.zero_run.candidates import Candidates
 from leakbound.audits.zero_run.cross_fitting import FoldsAudit
 from leakbound.audits.zero_run.over_set import Learning, SetAudit
-from leakbound.audits.zero_run.request import ZeroRunOptions, ZeroRunRequest, with_fields_of
+from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.claims import Claim, GaussianDP
+from leakbound.cuts import CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results.zero_run import ZeroRunResult
@@ -29,33 +38,26 @@ Propensities: TypeAlias = (
 _GAUSSIAN_DP = GaussianDP()
 
 
-@overload
 def audit_zero_run(
     scores: Scores,
     member: ArrayInput | HasMember,
     propensity: Propensities,
     *,
-    claim: Claim = ...,
-    **options: Unpack[ZeroRunOptions],
-) -> ZeroRunResult: ...
-@overload
-def audit_zero_run(
-    scores: Scores,
-    member: ArrayInput | HasMember,
-    propensity: Propensities,
-    *,
-    claim: Sequence[Claim],
-    **options: Unpack[ZeroRunOptions],
-) -> tuple[ZeroRunResult, ...]: ...
-@with_fields_of(ZeroRunRequest)
-def audit_zero_run(
-    scores: Scores,
-    member: ArrayInput | HasMember,
-    propensity: Propensities,
-    *,
-    claim: Claim | Sequence[Claim] = _GAUSSIAN_DP,
-    **options: Unpack[ZeroRunOptions],
-) -> ZeroRunResult | tuple[ZeroRunResult, ...]:
+    claim: Claim = _GAUSSIAN_DP,
+    correction: CorrectionChoice = "conditional",
+    confidence: float = 0.95,
+    cuts: CutPolicy | None = None,
+    sides: SidesChoice = "both",
+    adversary: Adversary | None = None,
+    variant: ZeroRunVariant = "directional",
+    uncertainty: Uncertainty | None = None,
+    features: ArrayInput | None = None,
+    max_log_odds: float | None = None,
+    falsify: bool = True,
+    release_refuted: bool = False,
+    ids: ArrayInput | None = None,
+    seed: int | None = None,
+) -> ZeroRunResult:
     """Bound the privacy loss of a model from below, from given members and non-members.
 
     Nothing was randomised: these examples were in the training set, those were not, and they may
@@ -80,8 +82,7 @@ def audit_zero_run(
         not see at its share of the error probability, and the best fold wins; logistic ones are
         learnt from all audited labels instead, unless a bootstrap is asked for.
     claim : PureDP, ApproxDP or a family of trade-off functions
-        The family of guarantees. Of a sequence of claims each has its share of the probability of
-        error, so that all bounds hold together with the stated confidence.
+        The family of guarantees.
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
         How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
         "tamper" where there are limits only.
@@ -94,13 +95,12 @@ def audit_zero_run(
         outside in (matching, where there is D'), and else planned ones.
     sides : {"both", "member"}
         Guess members and non-members, or members only.
-    adversary : {"raw", "paper_aware", "residual", "bayes"}, optional
+    adversary : {"raw", "paper_aware", "residual"}, optional
         What guesses are ranked by: the scores; the scores less their median, weighted by what
-        tampering leaves; what scores say beyond features (`stats.residual_scores`); or the
-        probability to be right and survive (`stats.bayes_guesses`). If None, "bayes" for "tamper",
+        tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
         "raw" for "composition", else "residual". Over a confidence set leave it out: what features
         predict of the scores is taken off, and guesses are balanced against features.
-    variant : {"directional", "paper", "symmetric", "absolute", "untampered"}
+    variant : {"directional", "paper", "untampered"}
         How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
         ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
         "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures; "match"
@@ -111,47 +111,30 @@ def audit_zero_run(
         samples. "bootstrap", the default of others: a low percentile of refits, the procedure of
         the paper, which is no confidence bound; "none": the model is taken as it is. Both are of
         kind "exploratory_lower_bound" and refute nothing.
-    bootstrap : {"percentile", "recentred", "basic"}
-        How the number follows from replicates: see `stats.bootstrap_quantile`.
     features : array-like, shape (m, d), optional
         Features of the examples, for a model and tests of it.
     max_log_odds : float, optional
         Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
         model λ is that of D'.
-    derandomize : bool
-        Whether the bound is one that half of all draws reach, at half the level, instead of that
-        of one draw. For "match" and "tamper"; over a confidence set always.
-    test : {"tight", "recursion"}
-        For families of trade-off functions, which test of the number of correct guesses.
     falsify : bool
         Whether tests, where there are features, try to refute the propensities: an independent
         model, and for a confidence set score tests of its form. They take scikit-learn.
     release_refuted : bool
         Whether to report the bound although the propensities were refuted, instead of 0. The
         assumption is "contradicted" all the same.
-    design : {"coins", "fixed_size"}
-        Whether each example joined training independently of the others given the features, or
-        numbers were fixed. Then a subset with random numbers is audited and the claim is about
-        replacing an example.
     ids : array-like, shape (m,), optional
         One id for each score, in their order; checked for repetition, joined with those of
         `member`, and compared with those the model was fitted to.
     seed : int, optional
         Seed of everything drawn: the order of ties, what is kept or tampered with, refits. By
         default a new one, which `options` records; one that is passed is chosen before the look.
-    executor : concurrent.futures.Executor, optional
-        Where to run the 600 refits of a bootstrap, such as a process pool; on all threads of this
-        process if None. The number is the same.
-    checkpoint : str or os.PathLike, optional
-        A folder to keep finished refits in, from which an interrupted audit of the same `seed`
-        carries on: see `PropensityFit.bootstrap`.
 
     Returns
     -------
-    ZeroRunResult or tuple of ZeroRunResult
+    ZeroRunResult
         The bound, of kind "conditional_lower_bound": it holds if the propensities do, or the form
-        of a logistic model; "exploratory_lower_bound" with replicates and other models. One for
-        each claim of a sequence. Where labels allow no confidence set, 0 with the reason.
+        of a logistic model; "exploratory_lower_bound" with replicates and other models. Where
+        labels allow no confidence set, 0 with the reason.
 
     Raises
     ------
@@ -173,8 +156,6 @@ def audit_zero_run(
         If options make no sense together.
     PropensityFitError, ClassMissingError
         If a refit of a fitted model is not finite, or resamples lack a class.
-    CheckpointError, OSError
-        If `checkpoint` was begun with other data or options, or cannot be written.
     MissingExtraError
         If the propensities are to be refuted and scikit-learn is not installed.
 
@@ -194,10 +175,25 @@ def audit_zero_run(
     >>> member = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
     >>> shifted = log_odds + 0.5 * rng.normal(size=4000)  # knows features, not membership
     >>> result = audit_zero_run(shifted, member, 1 / (1 + np.exp(-log_odds)))
-    >>> result.bound, result.naive.bound > 0.5
+    >>> result.bound, result.naive > 0.5
     (0.0, True)
     """
-    request = ZeroRunRequest(claim=claim, **options)  # type: ignore[arg-type]  # settles the seed
+    request = ZeroRunRequest(
+        claim=claim,
+        correction=correction,
+        confidence=confidence,
+        cuts=cuts,
+        sides=sides,
+        adversary=adversary,
+        variant=variant,
+        uncertainty=uncertainty,
+        features=features,
+        max_log_odds=max_log_odds,
+        falsify=falsify,
+        release_refuted=release_refuted,
+        ids=ids,
+        seed=seed_of(seed),
+    )
     candidates = Candidates.read(scores, member, request)
     audit: Callable[[Claim, float], ZeroRunResult]
     if _by_set(propensity, request):
@@ -207,8 +203,6 @@ def audit_zero_run(
         audit = FoldsAudit.prepare(candidates, propensity)
     else:
         audit = ShiftAudit.prepare(candidates, propensity)
-    if isinstance(claim, Sequence):
-        return simultaneous_results(claim, request.confidence, audit)
     return audit(claim, request.confidence)
 
 

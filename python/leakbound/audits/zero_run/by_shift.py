@@ -25,7 +25,6 @@ from leakbound.audits.zero_run.propensities import (
     member_count,
     read_shift,
 )
-from leakbound.audits.zero_run.shift_curve import shift_curve
 from leakbound.audits.zero_run.study import Study
 from leakbound.audits.zero_run.subset import audited_rows
 from leakbound.claims import ApproxDP, PureDP
@@ -46,12 +45,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ShiftAudit"]
 
-_DRAWS = 51
-"""Draws of what is kept, of which the middle bound counts, where matching is derandomised."""
 _ADVERSARIES: dict[Correction, Adversary] = {
     "match": "residual",
     "poisson_binomial": "residual",
-    "tamper": "bayes",
+    "tamper": "residual",
     "composition": "raw",
 }
 
@@ -84,7 +81,7 @@ class ShiftAudit:
         if not shift.learnt:
             count.refuse()
         scores = candidates.attacks.scores.values()
-        rows = audited_rows(scores, member, shift.largest, limit, request.design, request.seed)
+        rows = audited_rows(scores, shift.largest, limit, request.seed)
         if isinstance(request.cuts, Fixed):
             request.cuts.check(rows.size)
         refutation = None
@@ -105,7 +102,7 @@ class ShiftAudit:
         beyond = shift.largest > (np.inf if request.max_log_odds is None else request.max_log_odds)
 
         def tampered() -> float | None:
-            return None if withheld or kind != "match" else proof.by_tampering(request.bootstrap)
+            return None if withheld or kind != "match" else proof.by_tampering()
 
         return self.candidates.result(
             audit,
@@ -129,7 +126,7 @@ class ShiftAudit:
             warnings=study.warnings()
             + shift.warnings
             + count.warnings()
-            + shift_warnings(corrected, shift, self.refutation, self.rows.size, request.design),
+            + shift_warnings(corrected, shift, self.refutation, self.rows.size),
             kept=corrected.kept,
             m_eff=corrected.m_eff,
             abstained=int(beyond.sum()),
@@ -138,9 +135,6 @@ class ShiftAudit:
             withheld=withheld,
             _overlap=Lazy(lambda: overlap(shift.log_odds, self.candidates.member)),
             _by_tampering=Lazy(tampered),
-            _shift_curve=Lazy(
-                lambda: None if withheld else shift_curve(study, kind, audit.guesses)
-            ),
             _provenance=provenance(
                 request.seed,
                 **self.candidates.attacks.digested,
@@ -152,9 +146,8 @@ class ShiftAudit:
     def _proof(self, claim: Claim, kind: Correction, beta: float) -> ShiftedProof:
         """Return what the best attack proves, every attack audited at its share of the level."""
         request, rows = self.candidates.request, self.rows
-        draws = _DRAWS if request.derandomize and kind == "match" else 1
         member, shift = self.candidates.member[rows], self.shift.rows(rows)
-        uniforms = Purpose.MATCHING.rng(request.seed).random((draws, rows.size))
+        uniforms = Purpose.MATCHING.rng(request.seed).random(rows.size)
 
         def prove(values: FloatArray, beta: float) -> ShiftedProof:
             level = beta if shift.draws is None else beta / 2
@@ -168,12 +161,10 @@ class ShiftAudit:
                 sides=request.sides,
                 adversary=request.adversary or _ADVERSARIES[kind],
                 variant=request.variant,
-                level=level / 2 if request.derandomize else level,
-                derandomize=request.derandomize,
-                test=request.test,
+                level=level,
                 seed=request.seed,
             )
-            return ShiftedProof.of(study, kind, p=level, method=request.bootstrap)
+            return ShiftedProof.of(study, kind, p=level)
 
         return self.candidates.attacks.prove(beta, prove)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.alignment import ExampleOrder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.request import ZeroRunRequest
     from leakbound.claims import Claim
     from leakbound.claims.tradeoff import TradeOff
-    from leakbound.results import Assumption, AuditResult, ScoreAudit
+    from leakbound.results import Assumption, ScoreAudit
 
 __all__ = ["WITHHELD", "Candidates"]
 
@@ -40,7 +40,6 @@ WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
     "bound with release_refuted=True"
 )
-_NAIVE = "INVALID under distribution shift: propensities are taken to be 1/2. "
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +71,8 @@ class Candidates:
         given = self.request.features
         return None if given is None else self.order.placed(given, "features")
 
-    def naive(self, claim: Claim, confidence: float) -> AuditResult:
-        """Return the audit that takes every membership for a fair coin."""
+    def naive(self, claim: Claim, confidence: float) -> float:
+        """Return the ε claimed by an audit that takes every membership for a fair coin."""
         uncorrected = audit_coins(
             self.attacks.given,
             self.member,
@@ -81,11 +80,10 @@ class Candidates:
                 claim=claim,
                 confidence=confidence,
                 sides=self.request.sides,
-                test=self.request.test,
                 seed=self.request.seed,
             ),
         )
-        return replace(uncorrected, kind="invalid", theorem=_NAIVE + uncorrected.theorem)
+        return uncorrected.epsilon_bound
 
     def result(
         self,
@@ -128,9 +126,6 @@ class Candidates:
                 "adversary": adversary,
                 "variant": request.variant,
                 "max_log_odds": request.max_log_odds,
-                "derandomize": request.derandomize,
-                "test": request.test,
-                "design": request.design,
                 "level": level,
                 "seed": request.seed,
                 "claim": encode(claim),

@@ -35,11 +35,8 @@ def correct_by_composition(study: Study) -> Corrected:
             f'{study.claim!r}: take "match"'
         )
         raise IncompatibleOptionsError(message)
-    if study.derandomize or study.adversary not in {"raw", "residual"}:
-        message = (
-            'correction="composition" neither draws nor tampers: leave out derandomize, and take '
-            'adversary="raw" or "residual"'
-        )
+    if study.adversary == "paper_aware":
+        message = 'correction="composition" does not tamper: take adversary="raw" or "residual"'
         raise IncompatibleOptionsError(message)
     claim = study.claim
     one_role = study.sides == "member" and not isinstance(claim, PureDP)

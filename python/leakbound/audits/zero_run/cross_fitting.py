@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,14 +50,12 @@ class Folds:
     def audits(self) -> Iterator[ShiftAudit]:
         """Yield the audit of each fold, with the model that did not see it."""
         attacks, request = self.candidates.attacks, self.candidates.request
-        for number, (rows, model) in enumerate(self.crossed.parts()):
+        for rows, model in self.crossed.parts():
             scores = {name: values[rows] for name, values in attacks.scores.items()}
-            kept = request.checkpoint
             own = replace(
                 request,
                 features=self.crossed.features[rows],
                 ids=None if request.ids is None else np.asarray(request.ids)[rows],
-                checkpoint=None if kept is None else Path(kept, f"fold-{number}"),
             )
             part = replace(attacks, scores=scores).given
             yield ShiftAudit.prepare(

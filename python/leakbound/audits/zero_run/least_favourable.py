@@ -15,7 +15,7 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose, seed_of
-from leakbound._base.types import CorrectionChoice, FdpTest, SidesChoice
+from leakbound._base.types import CorrectionChoice, SidesChoice
 from leakbound._base.validation import (
     check_length,
     check_scores,
@@ -75,7 +75,6 @@ def least_favourable_bound(
     level: float = 0.05,
     sides: SidesChoice = "both",
     correction: CorrectionChoice = "conditional",
-    test: FdpTest = "tight",
     guesses: int | None = None,
     seed: int | None = None,
 ) -> LeastFavourable:
@@ -153,7 +152,6 @@ def least_favourable_bound(
             level=test_level,
             sides=sides,
             correction=kind,
-            test=test,
             guesses=guesses,
             planned=weights,
             seed=seed,
@@ -180,7 +178,6 @@ def bound_over_set(
     level: float,
     sides: SidesChoice = "both",
     correction: CorrectionChoice = "conditional",
-    test: FdpTest = "tight",
     guesses: int | None = None,
     planned: FloatArray | None = None,
     seed: int,
@@ -194,7 +191,6 @@ def bound_over_set(
         claim=claim,
         level=level,
         sides=sides,
-        test=test,
         guesses=guesses,
         planned=planned,
         seed=seed,
@@ -209,7 +205,6 @@ def study_of(
     claim: Claim,
     level: float,
     sides: SidesChoice = "both",
-    test: FdpTest = "tight",
     guesses: int | None = None,
     planned: FloatArray | None = None,
     seed: int,
@@ -218,7 +213,6 @@ def study_of(
     values = check_scores(scores)
     check_length(values, found.audited, "scores")
     choice(sides, "sides", SidesChoice)
-    choice(test, "test", FdpTest)
     number = None
     if guesses is not None:
         number = integer(guesses, "guesses", least=1, most=found.audited)
@@ -228,7 +222,6 @@ def study_of(
         claim=claim,
         level=real(level, "level", above=0, below=1),
         sides=sides,
-        test=test,
         guesses=number,
         planned=np.zeros(values.size) if planned is None else planned,
         ties=Purpose.SET_TIES.rng(seed).permutation(values.size),
@@ -339,7 +332,7 @@ def _by_composition(study: SetStudy) -> LeastFavourable:
         guesses = study.plan(found.audited, level)
         rows, signs = two_sided(ranks, guesses, study.sides)
         correct = int(study.right(rows, signs).sum())
-        total = claim.lower_bound(correct, guesses, found.audited, level, test=study.test)
+        total = claim.lower_bound(correct, guesses, found.audited, level)
     shift = found.max_abs_log_odds()
     bound = remaining_leakage(total, shift, claim)
     at_estimate = float(np.abs(found.log_odds()).max())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from leakbound._base.records import encode
 from leakbound.audits.zero_run.propensities import no_overlap
 from leakbound.audits.zero_run.study import Corrected, Study, summary
 from leakbound.claims import PureDP
-from leakbound.cuts import Fixed, KLScan, OutsideIn, ScoreAdaptive
+from leakbound.cuts import Fixed, KLScan, OutsideIn
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats.distribution_shift import match, residual_scores
 
@@ -28,8 +27,6 @@ _FINEST = 200
 """Parts of the number kept to which it is rounded up between replicates: a bound falls with it."""
 _FEWEST = 2.0
 """Examples that matching must keep on average."""
-_HALF = 0.5
-"""Share of the draws that must refute, where matching is derandomised."""
 
 _THEOREM = (
     "A member is kept with probability min(1, (1 - π)/π), a non-member with min(1, π/(1 - π)); "
@@ -46,19 +43,18 @@ def correct_by_matching(study: Study) -> Corrected:
             '"poisson_binomial", which use the worst one for each guess'
         )
         raise IncompatibleOptionsError(message)
-    if study.adversary not in {"raw", "residual"}:
+    if study.adversary == "paper_aware":
         message = (
-            f'adversary="{study.adversary}" weighs guesses that tampering may drop, and matching '
+            'adversary="paper_aware" weighs guesses that tampering may drop, and matching '
             'drops none: take "residual" or "raw"'
         )
         raise IncompatibleOptionsError(message)
     matching = _Matching(study)
-    first, theorem = matching.audit(study.shift.log_odds, study.uniforms[0])
-    bound = matching.bounds(study.shift.log_odds[None, :])[0] if study.derandomize else first.bound
+    first, theorem = matching.audit(study.shift.log_odds)
     kept = first.m
     one_sided = study.sides == "member" and not isinstance(study.claim, PureDP)
     return Corrected(
-        audit=replace(first, bound=float(bound)),
+        audit=first,
         kept=kept,
         m_eff=kept / 2 if one_sided else float(kept),
         theorem=_THEOREM + theorem,
@@ -82,13 +78,13 @@ class _Matching:
             # the number kept depends on labels, its mean does not
             self._cuts = Fixed(study.planned(round(expected)))
         self._guesses = self._cuts.guesses if isinstance(self._cuts, Fixed) else 0
-        if isinstance(self._cuts, KLScan | OutsideIn | ScoreAdaptive):
+        if isinstance(self._cuts, KLScan | OutsideIn):
             self._cuts.check(study.examples)
 
-    def audit(self, log_odds: FloatArray, uniforms: FloatArray) -> tuple[ScoreAudit, str]:
+    def audit(self, log_odds: FloatArray) -> tuple[ScoreAudit, str]:
         """Audit the examples kept under some log-odds; return what is proved, and why it holds."""
         study = self._study
-        kept = match(study.member, log_odds, uniforms)
+        kept = match(study.member, log_odds, study.uniforms)
         values = study.scores[kept]
         if not self._suits(values.size):
             return self._nothing(values.size), ""
@@ -107,7 +103,7 @@ class _Matching:
         cuts, least = self._cuts, 2
         if isinstance(cuts, KLScan):
             least = max(least, cuts.min_guesses or 1)
-        elif isinstance(cuts, ScoreAdaptive | OutsideIn) and cuts.levels is not None:
+        elif isinstance(cuts, OutsideIn) and cuts.levels is not None:
             least = max(least, *cuts.levels)
         return kept >= least
 
@@ -128,12 +124,8 @@ class _Matching:
         return replace(audit, m=kept, reason=reason)
 
     def bounds(self, draws: FloatArray) -> FloatArray:
-        """Return the bound under each row of log-odds that half of the draws reach."""
-        by_draw = self._counted(draws) if self._guesses else self._audited(draws)
-        needed = math.ceil(_HALF * by_draw.shape[1])
-        direction = self._study.direction
-        best: FloatArray = direction * -np.sort(-direction * by_draw, axis=1)[:, needed - 1]
-        return best
+        """Return the bound under each row of log-odds."""
+        return self._counted(draws) if self._guesses else self._audited(draws)
 
     def _counted(self, draws: FloatArray) -> FloatArray:
         """Return the bounds of a fixed number of guesses, of which only counts matter."""
@@ -142,7 +134,7 @@ class _Matching:
             study.scores,
             study.member,
             np.ravel(draws),
-            np.ravel(study.uniforms),
+            study.uniforms,
             guesses=self._guesses,
             one_sided=study.sides == "member",
             residual=study.adversary == "residual",
@@ -152,10 +144,8 @@ class _Matching:
             study.bound(int(right), int(made), -(-int(kept) // step) * step)
             for kept, made, right in zip(*counts, strict=True)
         ]
-        return np.array(bounds).reshape(draws.shape[0], -1)
+        return np.array(bounds)
 
     def _audited(self, draws: FloatArray) -> FloatArray:
-        pairs = [(odds, drawn) for odds in draws for drawn in self._study.uniforms]
-        audits = track(pairs, "replicates", total=len(pairs), shown=True)
-        bounds = [self.audit(odds, drawn)[0].bound for odds, drawn in audits]
-        return np.array(bounds).reshape(draws.shape[0], -1)
+        audits = track(draws, "replicates", total=len(draws), shown=True)
+        return np.array([self.audit(odds)[0].bound for odds in audits])

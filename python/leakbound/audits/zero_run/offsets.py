@@ -152,9 +152,6 @@ def _check(study: Study) -> None:
         raise IncompatibleOptionsError(message)
     if cuts is not None:
         cuts.check(study.examples)
-    if study.derandomize:
-        message = 'correction="poisson_binomial" draws nothing: leave out derandomize'
-        raise IncompatibleOptionsError(message)
 
 
 def _paths(study: Study) -> Iterator[_Guesses]:

@@ -153,7 +153,7 @@ class SetAudit:
         largest = np.zeros(member.size) if learning.guide is None else np.abs(learning.guide)
         limit = request.max_log_odds
         scores = candidates.attacks.scores
-        rows = audited_rows(scores.values(), member, largest, limit, request.design, request.seed)
+        rows = audited_rows(scores.values(), largest, limit, request.seed)
         if isinstance(request.cuts, Fixed):
             request.cuts.check(rows.size)
         beyond = np.flatnonzero(largest > (np.inf if limit is None else limit))
@@ -233,7 +233,6 @@ class SetAudit:
             learnt=self._learnt(least, level),
             _overlap=Lazy(lambda: overlap(self._log_odds(), member)),
             _by_tampering=Lazy(lambda: None if withheld else self._by_tampering(proof)),
-            _shift_curve=Lazy(lambda: None),
             _provenance=provenance(
                 request.seed,
                 **attacks.digested,
@@ -266,7 +265,6 @@ class SetAudit:
             level=level,
             sides=request.sides,
             correction=correction,
-            test=request.test,
             guesses=request.cuts.guesses if isinstance(request.cuts, Fixed) else None,
             planned=None if guide is None else guide[self.rows],
             seed=request.seed,
@@ -340,11 +338,6 @@ class SetAudit:
                 f"{idle} of {self.learning.features.shape[1]} features are constant or equal to "
                 "one before them and were left out, which changes no log-odds"
             )
-        if self.candidates.request.design == "fixed_size":
-            notes.append(
-                "numbers of members and non-members were fixed: the bound is about replacing an "
-                "example, and approximate; adding or removing one has at least half that parameter"
-            )
         return tuple(notes)
 
 
@@ -383,9 +376,6 @@ def _check(request: ZeroRunRequest, learning: Learning) -> None:
         "cuts": request.cuts is None or isinstance(request.cuts, Fixed),
         "adversary": request.adversary is None,
         "variant": request.variant == "directional",
-        "bootstrap": request.bootstrap == "percentile",
-        "executor": request.executor is None,
-        "checkpoint": request.checkpoint is None,
     }
     other = next((name for name, fits in refused.items() if not fits), None)
     if other is not None:

@@ -16,7 +16,7 @@ from leakbound.results.zero_run import Bootstrap
 from leakbound.stats.distribution_shift import bootstrap_quantile
 
 if TYPE_CHECKING:
-    from leakbound._base.types import BootstrapMethod, Correction, FloatArray, JsonValue
+    from leakbound._base.types import Correction, FloatArray, JsonValue
     from leakbound.audits.zero_run.study import Corrected, Study
 
 __all__ = ["CORRECTIONS", "ShiftedProof"]
@@ -42,9 +42,7 @@ class ShiftedProof:
     options: dict[str, JsonValue] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, study: Study, correction: Correction, *, p: float, method: BootstrapMethod
-    ) -> ShiftedProof:
+    def of(cls, study: Study, correction: Correction, *, p: float) -> ShiftedProof:
         """Correct a study, and allow for the uncertainty of its propensities."""
         corrected, draws = CORRECTIONS[correction](study), study.shift.draws
         if draws is None:
@@ -60,7 +58,6 @@ class ShiftedProof:
             bounds=corrected.replicates(draws),
             estimate=corrected.audit.bound,
             p=p,
-            method=method,
         )
         bound, reason = _low(corrected, replicates, study.direction)
         return cls(
@@ -72,17 +69,17 @@ class ShiftedProof:
         """The bound, or its inverse where smaller parameters are the less private."""
         return float(_inverted(np.array(self.bound), self.study.direction))
 
-    def by_tampering(self, method: BootstrapMethod) -> float:
+    def by_tampering(self) -> float:
         """Return the bound of tampering with guesses in place of matching, all else the same."""
         study = self.study
         other = replace(
             study,
-            adversary="bayes",
-            variant=study.tampering,
+            adversary="residual",
+            variant="directional" if study.variant == "untampered" else study.variant,
             cuts=study.cuts if isinstance(study.cuts, Fixed) else None,
         )
         share = study.level if self.replicates is None else self.replicates.p
-        return ShiftedProof.of(other, "tamper", p=share, method=method).bound
+        return ShiftedProof.of(other, "tamper", p=share).bound
 
     def with_options(self, more: dict[str, JsonValue]) -> ShiftedProof:
         """Return the same with more options to report."""
@@ -94,8 +91,6 @@ def _low(corrected: Corrected, replicates: Bootstrap, direction: int) -> tuple[f
     strength = bootstrap_quantile(
         _inverted(replicates.bounds, direction),
         p=replicates.p,
-        method=replicates.method,
-        estimate=float(_inverted(np.array(replicates.estimate), direction)),
     )
     bound = float(_inverted(np.array(strength), direction))
     if strength > 0:

@@ -103,12 +103,6 @@ def read_shift(
     """
     if isinstance(propensity, PropensityFit):
         return _modelled(propensity, member, audited_features(propensity, features, ids), request)
-    if request.executor is not None or request.checkpoint is not None:
-        message = (
-            "executor and checkpoint are for the refits of a fitted model, and propensity is not "
-            "one: leave them out, or pass a PropensityFit"
-        )
-        raise IncompatibleOptionsError(message)
     if isinstance(propensity, tuple):
         return _limited(propensity, member.size)
     given: Any = propensity
@@ -194,8 +188,6 @@ def _modelled(
             features,
             K=REPLICATES,
             seed=request.seed,
-            executor=request.executor,
-            checkpoint=request.checkpoint,
         )
     warnings = other_share(model, member)
     return Shift(point, point, point, draws, limited=False, learnt=True, warnings=warnings)

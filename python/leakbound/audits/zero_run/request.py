@@ -2,78 +2,39 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any
 
-from leakbound._base.streams import seed_of
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
-    BootstrapMethod,
     CorrectionChoice,
-    FdpTest,
     SidesChoice,
     Uncertainty,
-    ZeroRunDesign,
     ZeroRunVariant,
 )
 from leakbound._base.validation import choice, complement, flag, instance, real
 from leakbound.claims import CLAIMS, Claim, GaussianDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Split, Uncorrected, Weighted
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
 from leakbound.errors import IncompatibleOptionsError
 
-if TYPE_CHECKING:
-    import os
-    from concurrent.futures import Executor
-
-__all__ = ["ZeroRunOptions", "ZeroRunRequest", "with_fields_of"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ZeroRunOptions(TypedDict, total=False):
-    """What `audit_zero_run` takes beside scores, membership, propensities and claim."""
-
-    correction: CorrectionChoice
-    confidence: float
-    cuts: CutPolicy | None
-    sides: SidesChoice
-    adversary: Adversary | None
-    variant: ZeroRunVariant
-    uncertainty: Uncertainty | None
-    bootstrap: BootstrapMethod
-    features: ArrayInput | None
-    max_log_odds: float | None
-    derandomize: bool
-    test: FdpTest
-    falsify: bool
-    release_refuted: bool
-    design: ZeroRunDesign
-    ids: ArrayInput | None
-    seed: int | None
-    executor: Executor | None
-    checkpoint: str | os.PathLike[str] | None
-
+__all__ = ["ZeroRunRequest"]
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
     "sides": SidesChoice,
     "variant": ZeroRunVariant,
-    "bootstrap": BootstrapMethod,
-    "design": ZeroRunDesign,
-    "test": FdpTest,
 }
 _CHOICES_IF_ANY: dict[str, Any] = {"adversary": Adversary, "uncertainty": Uncertainty}
-_FLAGS = ("derandomize", "falsify", "release_refuted")
+_FLAGS = ("falsify", "release_refuted")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ZeroRunRequest:
-    """The claim and the options of `ZeroRunOptions`, checked, with their defaults."""
+    """The options of `audit_zero_run`, checked."""
 
-    claim: Claim | Sequence[Claim] = GaussianDP()  # noqa: RUF009 (frozen)
+    seed: int
+    claim: Claim = GaussianDP()  # noqa: RUF009 (frozen)
     correction: CorrectionChoice = "conditional"
     confidence: float = 0.95
     cuts: CutPolicy | None = None
@@ -81,22 +42,14 @@ class ZeroRunRequest:
     adversary: Adversary | None = None
     variant: ZeroRunVariant = "directional"
     uncertainty: Uncertainty | None = None
-    bootstrap: BootstrapMethod = "percentile"
     features: ArrayInput | None = None
     max_log_odds: float | None = None
-    derandomize: bool = False
-    test: FdpTest = "tight"
     falsify: bool = True
     release_refuted: bool = False
-    design: ZeroRunDesign = "coins"
     ids: ArrayInput | None = None
-    seed: int = cast("int", None)  # settled below
-    executor: Executor | None = None
-    checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.claim, Sequence):
-            instance(self.claim, "claim", CLAIMS)
+        instance(self.claim, "claim", CLAIMS)
         if self.cuts is not None:
             instance(self.cuts, "cuts", CUT_POLICIES)
         for name, allowed in _CHOICES.items():
@@ -107,32 +60,12 @@ class ZeroRunRequest:
             if getattr(self, name) is not None:
                 choice(getattr(self, name), name, allowed)
         complement(self.confidence)
-        object.__setattr__(self, "seed", seed_of(self.seed, checkpoint=self.checkpoint))
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
             object.__setattr__(self, "max_log_odds", limit)
-        if isinstance(self.cuts, Split | Uncorrected | Weighted):
+        if isinstance(self.cuts, Weighted):
             message = (
                 f"cuts={self.cuts!r} has no form for Zero-Run: choose a policy that is fixed in "
                 "advance"
             )
             raise IncompatibleOptionsError(message)
-
-
-def with_fields_of(request: type) -> Callable[[F], F]:
-    """Write the fields of a dataclass in place of **options into a function's signature."""
-    own = [
-        inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type
-        )
-        for one in fields(request)
-        if one.name != "claim"
-    ]
-
-    def signed(function: F) -> F:
-        signature = inspect.signature(function)
-        given = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        function.__signature__ = signature.replace(parameters=[*given, *own])  # type: ignore[attr-defined]
-        return function
-
-    return signed

@@ -109,11 +109,11 @@ class ChosenLevel:
 def choose_level(study: SetStudy) -> ChosenLevel | None:
     """Choose how many kept examples to guess about, by labels from the outside in.
 
-    None where the number is named, or the claim or test has no joint proof, or nothing but audited
-    labels says how many examples matching keeps.
+    None where the number is named, or the claim has no joint proof, or nothing but audited labels
+    says how many examples matching keeps.
     """
     claim, audited, level = study.claim, study.found.audited, study.level / 2
-    fits = study.guesses is None and study.test == "tight" and not isinstance(claim, PureDP)
+    fits = study.guesses is None and not isinstance(claim, PureDP)
     if not fits or not study.planned.any():
         return None
     chance = 2 * expit(-np.abs(study.planned))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import (
         BoolArray,
         Correction,
-        FdpTest,
         FloatArray,
         IntArray,
         JsonValue,
@@ -116,7 +115,6 @@ class SetStudy:
     claim: Claim
     level: float
     sides: SidesChoice
-    test: FdpTest
     guesses: int | None
     planned: FloatArray
     ties: IntArray
@@ -168,7 +166,7 @@ class SetStudy:
     def fair(self, correct: int, guesses: int, examples: int) -> float:
         """Return what so many correct guesses among fair examples prove, at half of the level."""
         return self.claim.lower_bound(
-            correct, guesses, examples, self.level / 2, test=self.test, one_sided=self.one_sided
+            correct, guesses, examples, self.level / 2, one_sided=self.one_sided
         )
 
 

@@ -20,7 +20,7 @@ from leakbound.cuts import CutPolicy, Fixed
 from leakbound.cuts.warnings import inverted_warnings, tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
-from leakbound.stats.distribution_shift import residual_scores, tamper_probability
+from leakbound.stats.distribution_shift import residual_scores, survival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from leakbound._base.types import (
         Adversary,
         BoolArray,
-        FdpTest,
         FloatArray,
         IntArray,
         JsonValue,
         PathName,
         SidesChoice,
         TailBound,
-        TamperVariant,
         ZeroRunVariant,
     )
     from leakbound.audits.zero_run.propensities import Shift
@@ -65,8 +63,6 @@ class Study:
     adversary: Adversary
     variant: ZeroRunVariant
     level: float
-    derandomize: bool
-    test: FdpTest
     seed: int
 
     @property
@@ -89,13 +85,6 @@ class Study:
         """Membership as +1 and -1."""
         return np.where(self.member, 1, -1)
 
-    @property
-    def tampering(self) -> TamperVariant:
-        """Which probability to survive guesses are ranked by."""
-        listed: dict[ZeroRunVariant, TamperVariant]
-        listed = {"directional": "directional", "paper": "paper"}
-        return listed.get(self.variant, "symmetric")
-
     def warnings(self) -> tuple[str, ...]:
         """Say what looks wrong with scores, whatever the correction."""
         return tie_warnings(_core.Ranking(self.scores, self.member))
@@ -112,7 +101,6 @@ class Study:
                 confidence=confidence_of(self.level),
                 cuts=cuts,
                 sides=self.sides,
-                test=self.test,
                 seed=self.seed,
             ),
         )
@@ -124,7 +112,7 @@ class Study:
         Replicates, which prove nothing, are compared at one number.
         """
         chosen = self.cuts is None and not isinstance(self.claim, PureDP)
-        return chosen and self.shift.draws is None and self.test == "tight"
+        return chosen and self.shift.draws is None
 
     def planned(self, examples: int) -> int:
         """Return the number of guesses of an audit of so many examples, fixed before labels."""
@@ -149,8 +137,8 @@ class Study:
 
     def weight(self) -> FloatArray:
         """Return the share of guesses that tampering leaves, whichever way they go."""
-        variant: TamperVariant = "paper" if self.variant == "paper" else "symmetric"
-        return tamper_probability(np.ones(self.examples), self.shift.log_odds, variant=variant)
+        excess = np.abs(self.shift.log_odds)
+        return np.exp(-excess) if self.variant == "paper" else survival(excess, np.zeros(1))
 
     def bound(
         self,
@@ -172,7 +160,6 @@ class Study:
             examples,
             self.level,
             form=form,
-            test=self.test,
             one_sided=self.sides == "member" and form == "exact" and halved,
         )
 

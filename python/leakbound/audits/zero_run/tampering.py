@@ -9,16 +9,12 @@ import numpy as np
 
 from leakbound.audits.zero_run.study import Corrected, Study, summary, two_sided
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.errors import IncompatibleOptionsError
-from leakbound.stats.distribution_shift import bayes_guesses, survival, surviving_guesses
+from leakbound.stats.distribution_shift import survival
 
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, IntArray, TailBound
 
 __all__ = ["correct_by_tampering"]
-
-_HALF = 0.5
-"""Share of the tampered outcomes that must refute, where tampering is derandomised."""
 
 _FINEST = 200
 """Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it."""
@@ -42,16 +38,13 @@ _PUBLISHED = (
 )
 _FAMILY = (
     "Guesses that survive tampering obey the inequality of an audit of f-DP in one run, given the "
-    "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional and symmetric "
+    "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional "
     "probabilities by the same proof with a sharper first lemma). "
 )
 
 
 def correct_by_tampering(study: Study) -> Corrected:
     """Audit guesses of which some are dropped at random, those likely right by shift above all."""
-    if study.variant == "absolute" and not isinstance(study.claim, PureDP | ApproxDP):
-        message = 'variant="absolute" is for pure and approximate DP: take "symmetric"'
-        raise IncompatibleOptionsError(message)
     number = study.planned(study.examples)
     tampering = _Tampering(study, number, *_chosen(study, number))
     shift = study.shift
@@ -91,7 +84,7 @@ class _Tampering:
         self._number = number
         self._right: BoolArray = guesses == study.signs[rows]
         self._rows, self._guesses = rows[self._right], guesses[self._right]
-        self._uniforms = study.uniforms[0][self._rows]
+        self._uniforms = study.uniforms[self._rows]
         self._signed = study.variant == "directional"
         self._family = not isinstance(study.claim, PureDP | ApproxDP)
         self._paper = self._family and study.variant == "paper"
@@ -188,25 +181,13 @@ class _Tampering:
         return limits
 
     def _counts(self, survival: FloatArray) -> IntArray:
-        """Return how many correct guesses survive in each row: in half of all draws, or in one."""
-        if not self._study.derandomize:
-            return np.asarray(np.count_nonzero(self._uniforms < survival, axis=1))
-        return np.array([surviving_guesses(row, share=_HALF) for row in survival])
+        """Return how many correct guesses survive in each row."""
+        return np.asarray(np.count_nonzero(self._uniforms < survival, axis=1))
 
 
 def _chosen(study: Study, number: int) -> tuple[IntArray, IntArray]:
     """Return the rows guessed, most confident first, and the guesses."""
-    if study.adversary != "bayes":
-        values = study.ranked_by()
-        if study.adversary == "residual":
-            values = study.weight() * values
-        return two_sided(values, number, study.sides)
-    made = bayes_guesses(
-        study.scores,
-        study.shift.log_odds,
-        number,
-        variant=study.tampering,
-        sides=study.sides,
-    )
-    rows = np.flatnonzero(made)
-    return rows, made[rows]
+    values = study.ranked_by()
+    if study.adversary == "residual":
+        values = study.weight() * values
+    return two_sided(values, number, study.sides)
