@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound._base.progress import track
-from leakbound.audits import audit_zero_run
+from leakbound.audits import audit_one_run, audit_zero_run
+from leakbound.claims import GaussianDP
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from outcomes import Cell, Line, Outcome, Reproduction
 from zero_run import ERROR, PAPER
@@ -79,6 +80,17 @@ class _Split:
             glyphs.scores, glyphs.member, glyphs.propensity, confidence=1 - ERROR, seed=self.seed
         )
 
+    def uncorrected(self) -> float:
+        """Audit as if every membership had been a fair coin."""
+        glyphs = self.glyphs
+        return audit_one_run(
+            glyphs.scores,
+            glyphs.member,
+            claim=GaussianDP(),
+            confidence=1 - ERROR,
+            seed=self.seed,
+        ).bound
+
 
 @cache
 def _splits(m: int, seeds: int) -> dict[str, tuple[_Split, ...]]:
@@ -103,7 +115,7 @@ def _bootstrap(*, full: bool, m: int = _SIZE, seeds: int = _SEEDS) -> Outcome:
         rows.append(
             (
                 name,
-                _median([result.naive for result in exact]),
+                _median([split.uncorrected() for split in splits]),
                 _median([result.bound for result in exact]),
                 _median([float(np.median(bounds)) for bounds in replicates]),
                 _median(quantiles),

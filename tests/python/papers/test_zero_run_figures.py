@@ -96,7 +96,7 @@ def test_figure_2a_at_length() -> None:
     assert wrong[:3] == (0, 0, 0)
     assert wrong[4:] == (20, 20)
     assert min(found["matching"][1:]) >= 0.34
-    assert max(found["matching, tight test"]) < 0.66
+    assert max(found["matching"]) < 0.66
     assert min(found["signed odds, ε"]) >= 1.0
     aware = found["paper's tampering, aware, best of six"]
     assert aware[1] == max(aware[1:]) < 0.3
