@@ -15,8 +15,6 @@ from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import ShapeError
 from leakbound.results import ScoreAudit
 
-__all__ = ["Attacks", "Proof", "Proved"]
-
 
 class Proved(Protocol):
     """What one attack proves."""

@@ -36,8 +36,6 @@ from leakbound.results import Assumption
 from leakbound.results.synthetic import SyntheticResult
 from leakbound.stats import poisson_binomial_tail
 
-__all__ = ["audit_synthetic"]
-
 _PURE_DP = PureDP()
 _CHALLENGED = 20_000
 """Up to so many records, bets on membership from records alone are made unless told otherwise."""

@@ -25,21 +25,6 @@ from leakbound._base.types import (
 from leakbound.cuts.warnings import tied_share
 from leakbound.errors import AbstentionError
 
-__all__ = [
-    "ORDERS",
-    "PATH_NAMES",
-    "Best",
-    "BestCut",
-    "CurvePoints",
-    "Finding",
-    "Game",
-    "Policy",
-    "ScoreGame",
-    "Shown",
-    "counted_quantile",
-    "path_of",
-]
-
 CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 """Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
 

@@ -18,8 +18,6 @@ from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints, Finding, Gam
 from leakbound.cuts.paths import DerivedPolicy, PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = ["OutsideIn", "check_levels", "chosen_cut", "marked", "named_levels"]
-
 Form: TypeAlias = Literal["pure", "approximate", "family"]
 
 

@@ -10,8 +10,6 @@ from leakbound._base.types import BoolArray, FloatArray, Sides
 from leakbound.cuts.base import ScoreGame, Shown
 from leakbound.cuts.warnings import tied_share
 
-__all__ = ["PairGame"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairGame(ScoreGame):

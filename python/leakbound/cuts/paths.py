@@ -23,8 +23,6 @@ from leakbound.cuts.base import (
 )
 from leakbound.cuts.warnings import inverted_warnings, order_warnings
 
-__all__ = ["DerivedPolicy", "PathPolicy", "Trial", "chance_explains"]
-
 _NEAR = 0.9
 """Share of the ceiling from which more examples may show more."""
 _REFERENCE = 1.0

@@ -15,14 +15,6 @@ from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints
 from leakbound.cuts.paths import PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
-__all__ = [
-    "Fixed",
-    "GridPolicy",
-    "KLScan",
-    "UnionBound",
-    "default_scan",
-]
-
 ScanGrid: TypeAlias = Literal["auto", "all"]
 _FARTHEST = 1e12
 """A deviation that no number of guesses reaches."""

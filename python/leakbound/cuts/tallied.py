@@ -11,8 +11,6 @@ from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts.base import Game, Shown
 from leakbound.errors import OptionError
 
-__all__ = ["TallyGame"]
-
 _CROWDED = 0.01
 """Share of all examples that have one key, from which a finer key may show more."""
 _MOST_LABELS = 10_000_000

@@ -4,8 +4,6 @@ import math
 
 import leakbound._core as _core
 
-__all__ = ["inverted_warnings", "order_warnings", "tie_warnings", "tied_share"]
-
 _INVERTED = 3
 """Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
 _TIED = 0.1

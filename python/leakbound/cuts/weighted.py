@@ -13,8 +13,6 @@ from leakbound._base.validation import numbers
 from leakbound.cuts.base import Best, CurvePoints, Finding, Game, Policy, ScoreGame
 from leakbound.errors import AbstentionError, IncompatibleOptionsError
 
-__all__ = ["Weighted"]
-
 _STEPS = 64
 """Weights are rounded to multiples of one over this, which keeps the tail exact and quick."""
 

@@ -44,8 +44,6 @@ except ImportError as error:
 from leakbound.torch import score
 from leakbound.torch.placement import reproducible
 
-__all__ = ["DigitsReport", "DigitsRow", "run"]
-
 CANARIES = 300
 TEST_EXAMPLES = 297
 ERROR = 0.05

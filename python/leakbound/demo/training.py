@@ -14,8 +14,6 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorData
 
 from leakbound._base.streams import Purpose
 
-__all__ = ["DELTA", "Progress", "Recipe", "Ticks", "TrainedModel", "accuracy", "quiet_opacus"]
-
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
 Loss: TypeAlias = Callable[[nn.Module, tuple[Tensor, ...]], Tensor]

@@ -13,8 +13,6 @@ from leakbound.integrations.planned import PlannedCallback
 with needs("lightning", "leakbound.integrations.lightning"):
     from lightning.pytorch.callbacks import Callback
 
-__all__ = ["AuditCallback"]
-
 _SPREAD = ("DeepSpeedStrategy", "FSDPStrategy", "ModelParallelStrategy")
 
 

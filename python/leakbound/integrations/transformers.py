@@ -22,8 +22,6 @@ from leakbound.integrations.planned import PlannedCallback
 with needs("hf", "leakbound.integrations.transformers"):
     from transformers import TrainerCallback
 
-__all__ = ["AuditCallback"]
-
 
 class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
     """Train on the included canaries, score all of them at the end, leave the audit in a folder.

@@ -23,8 +23,6 @@ from leakbound.propensity.data import check_features
 if TYPE_CHECKING:
     from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 
-__all__ = ["ConfidenceSet", "balanced"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConfidenceSet:

@@ -21,8 +21,6 @@ from leakbound.errors import (
     ShapeError,
 )
 
-__all__ = ["Rows", "check_features", "distinct_columns", "stratified_folds"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:

@@ -12,8 +12,6 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray
 from leakbound.propensity.data import Rows
 
-__all__ = ["ClassifierEngine", "Engine", "LogisticEngine"]
-
 _LIMIT = 36.0
 """Log-odds beyond which a double holds no probability but 0 or 1, or hardly any."""
 

@@ -17,17 +17,6 @@ from leakbound.propensity.data import check_features
 from leakbound.propensity.engines import probability_log_odds, seeded
 from leakbound.stats.poisson_binomial import poisson_binomial_tail_offsets
 
-__all__ = [
-    "REFUTED_BELOW",
-    "TREES",
-    "Falsification",
-    "beliefs",
-    "bets",
-    "default_sceptics",
-    "falsify",
-    "fisher",
-]
-
 TREES = "gradient-boosted trees"
 REFUTED_BELOW = 0.01
 """p-value below which propensities count as refuted."""

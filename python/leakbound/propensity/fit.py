@@ -19,8 +19,6 @@ from leakbound.propensity.engines import Engine, LogisticEngine
 from leakbound.propensity.falsification import Falsification, falsify
 from leakbound.propensity.overlap import Overlap, overlap
 
-__all__ = ["PropensityFit"]
-
 _BLOCK = 64
 """Refits between two looks for Ctrl-C."""
 

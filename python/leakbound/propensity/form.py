@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import FloatArray
     from leakbound.propensity.confidence import ConfidenceSet
 
-__all__ = ["FormTest", "bet_against_set", "link_bent", "products_missing"]
-
 _CLIPPED = 3.0
 """Standard deviations at which features are clipped before they are multiplied."""
 _EXPLAINED = 1e-3

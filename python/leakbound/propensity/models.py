@@ -11,8 +11,6 @@ from leakbound.propensity.data import Rows
 from leakbound.propensity.engines import ClassifierEngine, Engine, LogisticEngine
 from leakbound.propensity.fit import PropensityFit
 
-__all__ = ["LogisticPropensity", "Propensity", "SklearnPropensity", "as_propensity"]
-
 Calibration: TypeAlias = Literal["platt"]
 
 _FOLDS = 255

@@ -13,8 +13,6 @@ from leakbound.report.style import draw_classes, house_style, name_axes, new_axe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Overlap", "overlap", "plot_overlap"]
-
 THRESHOLDS = (1.0, 2.0, 3.0, 5.0)
 """Log-odds, in absolute value, that shares are counted beyond: π outside .27-.73 to .007-.993."""
 BINS = 40

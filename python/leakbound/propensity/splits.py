@@ -15,8 +15,6 @@ from leakbound.propensity.data import check_features
 from leakbound.propensity.fit import PropensityFit
 from leakbound.propensity.models import as_propensity
 
-__all__ = ["CrossFit", "cross_fit", "hold_out"]
-
 
 def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[IntArray, IntArray]:
     """Split examples into D', to learn propensities from, and the audit set.

@@ -46,8 +46,6 @@ from leakbound.results.words import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Evidence", "Result"]
-
 
 class Evidence(Protocol):
     """What `leakbound.evidence` does for results: it stands above them."""

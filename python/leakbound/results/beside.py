@@ -6,8 +6,6 @@ from leakbound.claims import replacing
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results.words import COMPARED
 
-__all__ = ["check_comparable"]
-
 _SPLIT = 'audit a random split (design="random_split") for a bound on replacing one'
 
 

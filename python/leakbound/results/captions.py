@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from leakbound.report.contents import Drawable
     from leakbound.results.ranking import ScoreAudit
 
-__all__ = ["BOUND", "CUTS", "Caption", "figures"]
-
 BOUND = "Bound against guesses"
 CUTS = (
     "Each tested cut of the ranking, with the bound it would give were it the best. The dashed "

@@ -9,8 +9,6 @@ from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.kinds import KINDS
 
-__all__ = ["check_delta", "flaw_of_options", "judged", "named", "sign_of"]
-
 
 def named(**given: str) -> dict[str, str]:
     """Return what stands below the title of a page: words by their names, if there are any."""

@@ -21,18 +21,6 @@ from leakbound.results.checks import named
 from leakbound.results.one_run import AuditResult
 from leakbound.results.words import DELTA
 
-__all__ = [
-    "PARTS",
-    "Accounted",
-    "BettingResult",
-    "CoinRanking",
-    "DPSGDAudit",
-    "Part",
-    "SamplingResult",
-    "StepsResult",
-    "Wager",
-]
-
 Part: TypeAlias = Literal["membership", "steps", "sampling", "accounting"]
 """What may refute the accountant: three audits, and its own arithmetic."""
 RateSource: TypeAlias = Literal["lower limit", "stated"]

@@ -6,8 +6,6 @@ import numpy as np
 
 from leakbound.claims.tradeoff import TradeOff
 
-__all__ = ["Implied", "implied_by"]
-
 _RATES = (0.001, 0.01)
 _POINTS = 4001
 _ROUNDING = 1e-12

@@ -23,8 +23,6 @@ from leakbound.results.implied import Implied
 from leakbound.results.ranking import ROUNDING, ScoreAudit
 from leakbound.results.words import DELTA, PATHS, symbol
 
-__all__ = ["AuditResult"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult(Result, ScoreAudit):

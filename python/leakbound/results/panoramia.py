@@ -23,8 +23,6 @@ from leakbound.results.zero_run import HOW, ZeroRunResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PanoramiaResult", "plot_true_positives", "why_zero"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PanoramiaResult(Result):

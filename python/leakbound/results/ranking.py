@@ -11,8 +11,6 @@ from leakbound._base.records import Lazy, Record
 from leakbound._base.types import PathName
 from leakbound.report.parts import Curve, Histogram, Roc
 
-__all__ = ["ROUNDING", "ScoreAudit"]
-
 ROUNDING = 1e-9
 """Share of the ceiling by which rounding may put a bound above it."""
 

@@ -8,8 +8,6 @@ from leakbound.attacks.synthetic import Similarity
 from leakbound.report.contents import Meaning, Metric, Section
 from leakbound.results.one_run import AuditResult
 
-__all__ = ["SyntheticResult"]
-
 _MISSED = (
     "Similarity metrics compare distances of synthetic records. They are neither a bound nor a "
     "test: a generator can pass all of them and leak, and fail them and leak nothing that this "

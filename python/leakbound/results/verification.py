@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Check", "Verification"]
-
 
 @dataclass(frozen=True)
 class Check:

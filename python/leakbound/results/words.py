@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
     from leakbound.report.contents import Terms
 
-__all__ = [
-    "DELTA",
-    "DESIGNS",
-    "FORMS",
-    "MEANINGS",
-    "PATHS",
-    "meaning_of",
-    "symbol",
-    "symbol_of",
-]
-
 DELTA = 1e-5
 """The δ at which bounds on families of trade-off functions are put in words."""
 

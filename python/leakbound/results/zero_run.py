@@ -19,14 +19,6 @@ from leakbound.results.one_run import AuditResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "HOW",
-    "Bootstrap",
-    "LearntLogOdds",
-    "ZeroRunResult",
-    "plot_bootstrap",
-]
-
 HOW: dict[Correction, str] = {
     "match": "after matching",
     "poisson_binomial": "by each example's own odds",

@@ -18,13 +18,6 @@ from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
 from leakbound.stats.arguments import reals
 
-__all__ = [
-    "kl_scan",
-    "kl_scan_offsets",
-    "union_bound",
-    "ville_mixture",
-]
-
 
 def kl_scan(
     successes: ArrayInput,

@@ -19,8 +19,6 @@ from leakbound.errors import OptionTypeError
 from leakbound.validity.suite import Case
 from leakbound.validity.truth import ERROR, Attack, OneRun, Play, UserGame
 
-__all__ = ["attack_cases", "cases", "pure_policies"]
-
 _SIDES: tuple[SidesChoice, ...] = ("both", "member")
 _M = 150
 _DELTA = 0.01

@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias
 
 from leakbound._base.records import Record
 
-__all__ = ["Rate", "Row", "ValidityReport"]
-
 Verdict: TypeAlias = Literal["holds", "fails"]
 _WORDS, _NUMBERS = "claim cuts sides truth", "games counted rate nominal p-value"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import leakbound._core as _core
 
-__all__ = ["COMMIT", "commit", "digest", "version"]
-
 COMMIT = "LEAKBOUND_COMMIT"
 """Environment variable that names the commit where git cannot."""
 _PACKAGE = Path(__file__).parents[1]

@@ -22,8 +22,6 @@ from leakbound.stats import binomial_tail
 from leakbound.validity import source
 from leakbound.validity.rates import Rate, Row, ValidityReport
 
-__all__ = ["FAMILY_WISE", "Case", "most_errors", "run"]
-
 FAMILY_WISE = 1e-3
 """Probability that bad luck makes any of the valid cases of one run look invalid."""
 

@@ -14,8 +14,6 @@ from leakbound.audits import audit_one_run
 from leakbound.claims import FAMILIES, Claim
 from leakbound.results import AuditResult
 
-__all__ = ["ERROR", "Attack", "Audited", "OneRun", "Play", "Played", "UserGame"]
-
 ERROR = 0.1
 """Share of false claims that audits may make here, unless a row says otherwise."""
 _SMALL_DELTA = 1e-5

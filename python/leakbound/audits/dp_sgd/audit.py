@@ -36,8 +36,6 @@ from leakbound.results.dp_sgd import (
 from leakbound.results.words import DELTA
 from leakbound.stats import fdp_rejects
 
-__all__ = ["audit_dp_sgd"]
-
 PARTS_TESTED = 3
 """Audits that may refute: each has this share of the probability of error."""
 RATE_SHARE = 0.1

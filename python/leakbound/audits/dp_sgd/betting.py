@@ -27,15 +27,6 @@ from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.results.dp_sgd import CoinRanking
 from leakbound.stats import normal_quantile
 
-__all__ = [
-    "Bet",
-    "Plan",
-    "correct_guesses",
-    "largest_refuted",
-    "most_correct",
-    "plan_bet",
-]
-
 _SHARES = np.array([1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02, 0.01])
 """Shares of a step's coins that planning considers guessing."""
 _STAKES = 0.5 ** np.arange(0, 8, 0.5)

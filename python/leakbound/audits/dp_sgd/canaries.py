@@ -16,8 +16,6 @@ from leakbound.claims.dp_sgd import privacy_loss
 from leakbound.claims.families import checked_rate
 from leakbound.errors import NaNScoresError, OptionError
 
-__all__ = ["CanaryDesign", "Observed", "Recorder"]
-
 _COINS = 200_000
 """Coins of steps that are tossed where nobody says how many: bets need few more."""
 _FEWEST_COINS = 20_000

@@ -11,8 +11,6 @@ from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.results.dp_sgd import SamplingResult
 from leakbound.stats import binomial_tail, clopper_pearson
 
-__all__ = ["audit_batch_sizes", "possible_examples", "rate_limits"]
-
 _GAMES = 1999
 """Sets of sizes drawn to compare the variance with: the smallest p-value is 1/1000."""
 _MOST_BATCHES = 2000

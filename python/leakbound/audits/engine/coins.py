@@ -13,8 +13,6 @@ from leakbound.stats import binomial_tail, poisson_binomial_tail
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, Status
 
-__all__ = ["DOUBTFUL", "IMPOSSIBLE", "MemberCount"]
-
 IMPOSSIBLE = 1e-6
 """p-value below which no bound is computed: a false alarm costs an honest audit its result."""
 DOUBTFUL = 1e-3

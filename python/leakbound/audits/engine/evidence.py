@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
     from leakbound.cuts import BestCut, CurvePoints, Finding
 
-__all__ = [
-    "POINTS",
-    "curve",
-    "family_assumption",
-    "histogram",
-    "histogram_of",
-    "provenance",
-    "roc",
-    "with_cut",
-]
-
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""
 _BINS = 60

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import Aggregate, ArrayInput, BoolArray, FloatArray, IntArray
 
-__all__ = ["Pairs", "Units", "check_codes", "stretched"]
-
 _NORMAL = 1.4826
 """The standard deviation of a normal law over the median distance from its median."""
 _STRETCH = 0.25

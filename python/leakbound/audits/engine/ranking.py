@@ -6,8 +6,6 @@ from leakbound.cuts import Game, Policy
 from leakbound.cuts.base import PATH_NAMES
 from leakbound.results import ScoreAudit
 
-__all__ = ["audit_scores"]
-
 
 def audit_scores(policy: Policy, game: Game, level: float) -> ScoreAudit:
     """Bound the log-odds of a correct guess from below, wrong with probability `level`."""

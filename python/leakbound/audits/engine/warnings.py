@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from leakbound._base.formatting import down
 
-__all__ = ["delta_warnings", "saturation_warnings"]
-
 _CROWDED = 2 / 3
 """Share of its ceiling above which c_lb leaves little room for ε̃."""
 

@@ -31,8 +31,6 @@ from leakbound.cuts import CutPolicy, ScoreGame, TallyGame
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Assumption, AuditResult
 
-__all__ = ["audit_one_run"]
-
 _PURE_DP = PureDP()
 
 _THEOREM = (

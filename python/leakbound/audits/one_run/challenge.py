@@ -13,8 +13,6 @@ from leakbound.propensity.falsification import beliefs, bets, default_sceptics, 
 from leakbound.results import AuditResult
 from leakbound.stats import poisson_binomial_tail_offsets
 
-__all__ = ["CONTRADICTED_BELOW", "Challenge", "challenge", "challenged"]
-
 CONTRADICTED_BELOW = 1e-3
 """p-value below which a split counts as not random: a false alarm withholds an honest bound."""
 _PARTS = 5

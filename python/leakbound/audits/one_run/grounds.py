@@ -12,8 +12,6 @@ from leakbound.audits.multiplicity import Proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.results import Assumption, AuditResult
 
-__all__ = ["SCORES", "one_run_result", "options_before", "scores_from"]
-
 
 def scores_from(output: str, units: str) -> Assumption:
     """Return what every audit assumes of scores, made from such an output and such units."""

@@ -14,8 +14,6 @@ from leakbound.claims import AnyFamily, ApproxDP, PureDP
 from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy
 from leakbound.cuts.policies import default_scan
 
-__all__ = ["one_run_proof"]
-
 
 def one_run_proof(
     request: OneRunRequest, game: Game, chances: FloatArray | None, level: float

@@ -20,8 +20,6 @@ from leakbound.claims import FAMILIES, Claim
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, AuditResult
 
-__all__ = ["SplitWords", "audit_split", "split_theorem"]
-
 _COINS = (
     "Members and non-members of a random split are matched at random; given the pairs and what is "
     "left over, a fair coin of its own decides which {unit} of each pair was trained on, and to "

@@ -13,8 +13,6 @@ from leakbound.claims import CLAIMS, Claim, SubsampledGaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["OneRunRequest"]
-
 _HALF = 0.5
 
 

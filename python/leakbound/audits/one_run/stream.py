@@ -51,8 +51,6 @@ from leakbound.errors import (
 )
 from leakbound.results import Assumption, AuditResult, Curve
 
-__all__ = ["OneRunStream"]
-
 Cuts: TypeAlias = tuple[IntArray, IntArray]
 """Guesses and correct guesses at some cuts."""
 Walk: TypeAlias = tuple[IntArray, IntArray]

@@ -47,8 +47,6 @@ from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
-__all__ = ["audit_panoramia"]
-
 _NO_DIFFERENCE = (
     "the attack finds no more than the baseline: the generated points may be too easy to tell "
     "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. 2024, "

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from leakbound.claims import ApproxDP, PureDP
     from leakbound.results.zero_run import ZeroRunResult
 
-__all__ = ["REPLACED", "PairAudit", "PairCorrection", "Shown", "columns"]
-
 PairCorrection: TypeAlias = Literal["poisson_binomial", "match"]
 """How what examples give away by themselves is taken out."""
 

@@ -33,8 +33,6 @@ from leakbound.cuts import (
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.results import ScoreAudit
 
-__all__ = ["Asked", "Rankings", "Relaxed"]
-
 _THEOREM = (
     "If the generator is c-close, each member guess of the baseline is right with probability at "
     "most e^c / (1 + e^c), given the scores and the coins before; if the model is also ε-DP, each "

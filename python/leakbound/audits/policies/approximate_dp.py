@@ -40,8 +40,6 @@ from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ApproxPolicy", "approx_policy", "relaxed_policy"]
-
 _FEWEST = 100
 """The smallest number of guesses of a scan, where there are so many examples."""
 _SHARES = (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5)

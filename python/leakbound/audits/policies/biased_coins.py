@@ -21,8 +21,6 @@ from leakbound.cuts.base import Best
 from leakbound.cuts.paths import DerivedPolicy
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
-__all__ = ["PriorPolicy", "check_prior", "describe", "prior_policy"]
-
 _HALF = 0.5
 _FARTHEST = 300.0
 """The largest log-odds of a prior, either way, that the scan takes."""

@@ -29,9 +29,6 @@ from leakbound.cuts.policies import GridPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 
-__all__ = ["FamilyPolicy", "family_policy", "in_parameter"]
-
-
 _TEST = (
     "The count is tested against the worst law that the inequalities for all sets of counts allow, "
     "with a proof that none is worse; or by Algorithm 3 of Mahloujifar et al. (2025), where that "

@@ -20,12 +20,6 @@ from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn
 from leakbound.cuts.base import Best
 from leakbound.cuts.outside_in import chosen_cut, marked
 
-__all__ = [
-    "JointTest",
-    "OutsideInFamily",
-    "joint_policy",
-]
-
 _FINENESS = 2.0**20
 """Critical values are rounded down to so many steps between powers of two: see `_strength`."""
 _FARTHEST = 10_000

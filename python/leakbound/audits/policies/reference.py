@@ -12,8 +12,6 @@ from leakbound.claims.base import Guarantee
 from leakbound.cuts import Fixed
 from leakbound.stats import normal_cdf, normal_quantile
 
-__all__ = ["REFERENCE", "Reference", "best_fixed", "plan_guesses"]
-
 _CANDIDATES = 60
 """Numbers of guesses that planning compares."""
 _COUNTS = normal_quantile((np.arange(9) + 0.5) / 9)

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.study import Corrected
     from leakbound.propensity import Falsification, FormTest
 
-__all__ = [
-    "FROM_OTHER_EXAMPLES",
-    "conditions",
-    "given_propensities",
-    "learnt_propensities",
-    "one_law",
-    "shift_warnings",
-]
-
 _SCARCE = 0.1
 """Share of examples kept below which most of them are wasted."""
 

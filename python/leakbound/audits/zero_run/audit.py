@@ -29,8 +29,6 @@ from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results.zero_run import ZeroRunResult
 
-__all__ = ["audit_zero_run"]
-
 Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
 Propensities: TypeAlias = (
     ArrayInput | PropensityFit | CrossFit | LogisticPropensity | tuple[ArrayInput, ArrayInput]

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from leakbound.propensity import Falsification
     from leakbound.results.zero_run import ZeroRunResult
 
-__all__ = ["ShiftAudit"]
-
 _ADVERSARIES: dict[Correction, Adversary] = {
     "match": "residual",
     "poisson_binomial": "residual",

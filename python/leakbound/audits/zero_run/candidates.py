@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from leakbound.claims.tradeoff import TradeOff
     from leakbound.results import Assumption, ScoreAudit
 
-__all__ = ["WITHHELD", "Candidates"]
-
 WITHHELD = (
     "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
     "bound with release_refuted=True"

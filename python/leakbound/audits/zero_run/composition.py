@@ -17,8 +17,6 @@ from leakbound.stats.composition import remaining_leakage
 if TYPE_CHECKING:
     from leakbound.results import ScoreAudit
 
-__all__ = ["correct_by_composition"]
-
 _THEOREM = (
     "Features and model together leak at most what the two leak composed (Cebere, Even, Bleistein "
     "and Bellet, Theorem 4.1 and Corollary 1); what the worst shift of any audited example may "

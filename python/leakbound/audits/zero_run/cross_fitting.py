@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from leakbound.propensity import CrossFit
     from leakbound.results.zero_run import ZeroRunResult
 
-__all__ = ["Folds", "FoldsAudit"]
-
 
 @dataclass(frozen=True, eq=False)
 class Folds:

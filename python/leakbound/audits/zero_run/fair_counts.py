@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import IntArray
     from leakbound.claims import Claim
 
-__all__ = ["candidates", "middle"]
-
 
 def middle(
     kept: IntArray,

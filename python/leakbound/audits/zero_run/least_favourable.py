@@ -50,17 +50,6 @@ if TYPE_CHECKING:
     )
     from leakbound.claims import Claim
 
-__all__ = [
-    "SET_SHARE",
-    "LeastFavourable",
-    "blinded",
-    "bound_over_set",
-    "correction_over_set",
-    "least_favourable_bound",
-    "planning_log_odds",
-    "study_of",
-]
-
 SET_SHARE = 0.2
 """Share of the probability of error that the confidence set takes."""
 

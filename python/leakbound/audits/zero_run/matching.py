@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import FloatArray
     from leakbound.results import ScoreAudit
 
-__all__ = ["correct_by_matching"]
-
 _FINEST = 200
 """Parts of the number kept to which it is rounded up between replicates: a bound falls with it."""
 _FEWEST = 2.0

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 
-__all__ = ["correct_by_offsets"]
-
 _BLOCK = 32
 """Replicates between two looks at the progress bar."""
 

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from leakbound.results import ScoreAudit
     from leakbound.results.zero_run import ZeroRunResult
 
-__all__ = ["Learning", "SetAudit"]
-
 _THEOREM = (
     "If log-odds of membership are linear in the features, the true coefficients are in a "
     "confidence set that rests on all labels but with probability {set:.3g}, in finite samples "

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from leakbound._base.types import Correction, FloatArray, JsonValue
     from leakbound.audits.zero_run.study import Corrected, Study
 
-__all__ = ["CORRECTIONS", "ShiftedProof"]
-
 CORRECTIONS = {
     "match": correct_by_matching,
     "poisson_binomial": correct_by_offsets,

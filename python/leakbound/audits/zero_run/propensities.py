@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.request import ZeroRunRequest
     from leakbound.propensity import LogisticPropensity
 
-__all__ = [
-    "Shift",
-    "audited_features",
-    "check_certain",
-    "in_order",
-    "member_count",
-    "no_overlap",
-    "other_share",
-    "read_shift",
-]
-
 REPLICATES = 600
 """Refits of a propensity model."""
 _LARGEST = 300.0

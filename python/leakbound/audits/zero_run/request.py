@@ -18,8 +18,6 @@ from leakbound.claims import CLAIMS, Claim, GaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
 from leakbound.errors import IncompatibleOptionsError
 
-__all__ = ["ZeroRunRequest"]
-
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
     "sides": SidesChoice,

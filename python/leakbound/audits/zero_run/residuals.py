@@ -12,8 +12,6 @@ from leakbound.errors import MissingExtraError
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["beyond_features"]
-
 _FOLDS = 5
 _PRODUCTS = 200
 """Squares and products that a fit may use: those that scores follow most."""

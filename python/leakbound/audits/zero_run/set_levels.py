@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from leakbound.claims import AnyFamily
     from leakbound.cuts.outside_in import Form
 
-__all__ = ["ChosenLevel", "choose_level"]
-
 _SHARE = 0.95
 """Part of the examples expected to be kept that a set is sure to keep,"""
 _DEVIATIONS = 3.0

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.set_levels import ChosenLevel
     from leakbound.audits.zero_run.set_study import SetStudy
 
-__all__ = ["Matching", "draws_of", "least_by_matching"]
-
 _DRAWS = (51, 201)
 """Fewest and most draws of what matching keeps, of which the middle bound counts."""
 _COINS = 10**6

@@ -14,8 +14,6 @@ from leakbound.propensity.confidence import balanced
 if TYPE_CHECKING:
     from leakbound._base.types import FloatArray, IntArray
 
-__all__ = ["least_by_offsets"]
-
 _CUTS = (1.0, 0.2)
 """Shares of the largest number of guesses at which pure DP is tested."""
 _PLANNED_EPSILON = 0.5

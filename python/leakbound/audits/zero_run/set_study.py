@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     )
     from leakbound.claims import Claim
 
-__all__ = ["LeastFavourable", "SetStudy", "explained", "usable"]
-
 _TAIL = 4.0
 """Robust standard deviations beyond which a score counts by its logarithm in fits."""
 _HUGE = 1e150

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from leakbound.claims import Claim
     from leakbound.results import AuditResult
 
-__all__ = ["Corrected", "Study", "confidence_of", "summary", "two_sided"]
-
 _NEAR = 0.9
 """Share of correct guesses, and of the ceiling, from which more examples may show more."""
 

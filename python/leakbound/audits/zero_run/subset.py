@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import FloatArray, IntArray
 
-__all__ = ["audited_rows"]
-
 
 def audited_rows(
     scores: Collection[FloatArray],

@@ -14,8 +14,6 @@ from leakbound.stats.distribution_shift import survival
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray, IntArray, TailBound
 
-__all__ = ["correct_by_tampering"]
-
 _FINEST = 200
 """Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it."""
 
