@@ -21,9 +21,11 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.lazy import Lazy, stored_fields
+from leakbound._base.lazy import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
 from leakbound.errors import ResultFormatError
+
+__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "parsed", "repeated", "unstored"]
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""

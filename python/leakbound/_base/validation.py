@@ -7,6 +7,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.scalars import (
+    MOST_EXAMPLES,
+    MOST_REPLICATES,
+    choice,
+    complement,
+    flag,
+    instance,
+    integer,
+    real,
+    shown,
+)
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember
 from leakbound.errors import (
     ArrayTypeError,
@@ -19,6 +30,25 @@ from leakbound.errors import (
     ShapeError,
     TiedScoresError,
 )
+
+__all__ = [
+    "MOST_EXAMPLES",
+    "MOST_REPLICATES",
+    "check_ids",
+    "check_length",
+    "check_membership",
+    "check_scores",
+    "check_successes",
+    "choice",
+    "complement",
+    "flag",
+    "instance",
+    "integer",
+    "numbers",
+    "real",
+    "shown",
+    "vector",
+]
 
 _REAL = "biuf"
 """Codes of the dtypes of real numbers: booleans, integers, floats."""

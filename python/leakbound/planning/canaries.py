@@ -28,6 +28,14 @@ from leakbound._base.validation import check_length, integer, numbers
 from leakbound.errors import ShapeError
 from leakbound.planning.inclusion import InclusionPlan
 
+__all__ = [
+    "Canaries",
+    "mislabelled",
+    "new_tokens",
+    "random_pixels",
+    "random_tokens",
+]
+
 _LARGEST = 1e300
 """Of a finite input."""
 _IGNORED = -100

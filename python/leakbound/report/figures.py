@@ -21,9 +21,13 @@ import numpy as np
 from leakbound._base.formatting import number
 from leakbound.report.reference_lines import iso_bound_precision, most_true_positives
 from leakbound.report.style import (
+    ALERT,
+    INK,
     MEMBER,
     MUTED,
+    OTHER,
     PAPER,
+    RULE,
     draw_classes,
     house_style,
     name_axes,
@@ -36,6 +40,23 @@ if TYPE_CHECKING:
     from leakbound._base.types import IntArray, Kind
     from leakbound.report.contents import Drawable, Profile, Series
     from leakbound.report.parts import Histogram, Roc
+
+__all__ = [
+    "ALERT",
+    "INK",
+    "MEMBER",
+    "MUTED",
+    "OTHER",
+    "PAPER",
+    "PLOTS",
+    "RULE",
+    "house_style",
+    "plot_bound",
+    "plot_histogram",
+    "plot_precision_recall",
+    "plot_profile",
+    "plot_roc",
+]
 
 _FEW = 60
 """Cuts up to which each is marked, so that a policy which tests few of them shows which."""

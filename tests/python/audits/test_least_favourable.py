@@ -8,7 +8,6 @@ from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound.audits.zero_run.least_favourable import (
-    LeastFavourable,
     bound_over_set,
     least_favourable_bound,
     planning_log_odds,
@@ -16,6 +15,7 @@ from leakbound.audits.zero_run.least_favourable import (
 )
 from leakbound.audits.zero_run.residuals import beyond_features
 from leakbound.audits.zero_run.set_matching import Matching
+from leakbound.audits.zero_run.set_study import LeastFavourable
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.propensity.confidence import ConfidenceSet
 from set_search import missed_by_matching, missed_by_offsets

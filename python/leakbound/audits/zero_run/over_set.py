@@ -16,12 +16,12 @@ from leakbound.audits.zero_run.candidates import WITHHELD
 from leakbound.audits.zero_run.cross_fitting import Folds
 from leakbound.audits.zero_run.least_favourable import (
     SET_SHARE,
-    LeastFavourable,
     blinded,
     bound_over_set,
     correction_over_set,
 )
 from leakbound.audits.zero_run.propensities import audited_features, other_share
+from leakbound.audits.zero_run.set_study import LeastFavourable
 from leakbound.audits.zero_run.study import confidence_of, summary
 from leakbound.audits.zero_run.subset import audited_rows
 from leakbound.cuts import Fixed, OutsideIn
