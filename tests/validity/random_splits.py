@@ -11,8 +11,8 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import audit_one_run
+from leakbound.audits.engine.evidence import audit_scores
 from leakbound.audits.engine.pairs import Pairs
-from leakbound.audits.engine.ranking import audit_scores
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
     CutPolicy,

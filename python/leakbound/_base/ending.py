@@ -12,7 +12,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from leakbound._base.printable import printable
+from leakbound._base.formatting import printable
 from leakbound.errors import InternalError, LeakboundError
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TypeVar
 
+from leakbound.errors import MissingExtraError
+
 T = TypeVar("T")
 
 _PATIENCE = 1.0
@@ -42,3 +44,15 @@ def track(items: Iterable[T], what: str, *, total: int | None, shown: bool) -> I
         for item in items:
             yield item
             advance(1)
+
+
+@contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Import in the block what an extra installs."""
+    try:
+        yield
+    except ImportError as error:
+        message = (
+            f"{what} needs {error.name}, which is not installed: pip install 'leakbound[{extra}]'"
+        )
+        raise MissingExtraError(message) from error

@@ -21,10 +21,10 @@ from leakbound._base.ending import (
     silence,
     tell,
 )
-from leakbound._base.printable import printable
+from leakbound._base.formatting import printable
 from leakbound.cli.wording import in_its_words
 from leakbound.errors import InternalError, LeakboundError
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS
 from leakbound.report.style import house_style
 
 if TYPE_CHECKING:
@@ -118,13 +118,6 @@ def grid(columns: Iterable[tuple[str, bool]] = ()) -> Table:
     for heading, numeric in columns:
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
     return table
-
-
-def page() -> int:
-    """Return how many characters fit on a line of the terminal, or of what is not one."""
-    from rich.console import Console
-
-    return Console().width if sys.stdout.isatty() else _PAGE
 
 
 def show(result: Result) -> None:

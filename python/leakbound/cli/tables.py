@@ -16,7 +16,7 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.archives import Archive, DamagedFileError, open_archive
-from leakbound._base.extras import needs
+from leakbound._base.progress import needs
 from leakbound._base.validation import check_membership
 from leakbound.cli.layouts import IN_TEXT, Layout, suffix_of
 from leakbound.cli.text import columns_of, opened_text, rows_of

@@ -7,8 +7,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.types import BoolArray, FloatArray, Sides
-from leakbound.cuts.base import ScoreGame, Shown
-from leakbound.cuts.warnings import tied_share
+from leakbound.cuts.base import ScoreGame, Shown, tied_share
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

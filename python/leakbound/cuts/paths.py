@@ -19,9 +19,10 @@ from leakbound.cuts.base import (
     Finding,
     Game,
     Policy,
+    inverted_warnings,
+    order_warnings,
     path_of,
 )
-from leakbound.cuts.warnings import inverted_warnings, order_warnings
 
 _NEAR = 0.9
 """Share of the ceiling from which more examples may show more."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leakbound._base.formatting import percent
 from leakbound.errors import IncompatibleOptionsError, OptionError
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS
 
 if TYPE_CHECKING:
     from leakbound._base.types import JsonValue

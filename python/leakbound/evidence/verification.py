@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from leakbound._base.archives import DamagedFileError, open_archive
 from leakbound._base.canonical import digest, is_digest, plain
 from leakbound._base.ending import is_refusal, one_line
-from leakbound._base.printable import printable
+from leakbound._base.formatting import printable
 from leakbound._base.validation import flag, shown
 from leakbound._core import __version__
 from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
@@ -36,7 +36,7 @@ from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
-from leakbound.results.verification import Check, Verification
+from leakbound.results.base import Check, Verification
 
 if TYPE_CHECKING:
     import os

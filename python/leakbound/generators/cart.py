@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.extras import needs
+from leakbound._base.progress import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
 from leakbound._base.validation import integer

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.extras import needs
+from leakbound._base.progress import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound._base.validation import integer

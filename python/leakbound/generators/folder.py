@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.archives import DamagedFileError, open_archive, read_array_file
-from leakbound._base.extras import needs
+from leakbound._base.progress import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput
 from leakbound._base.validation import instance

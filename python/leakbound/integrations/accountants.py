@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakbound._base.extras import needs
+from leakbound._base.progress import needs
 from leakbound._base.validation import real, shown
 from leakbound.errors import AbstentionError, OptionTypeError
 from leakbound.results.dp_sgd import Accounted

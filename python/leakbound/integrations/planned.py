@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
 
-from leakbound._base.extras import needs
+from leakbound._base.progress import needs
 from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
 from leakbound._base.validation import complement, instance, shown

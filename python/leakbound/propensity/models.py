@@ -196,15 +196,8 @@ class SklearnPropensity:
 
         Parameters
         ----------
-        X : array-like, shape (m', d)
-            Features of D', finite.
-        member : array-like, shape (m',)
-            Membership, booleans, {0, 1} or {-1, +1}.
-        ids : array-like, shape (m',), optional
-            A different id for each row, by which an audit finds out that it audits none of them; by
-            default the index of a pandas table, unless that only counts the rows.
-        seed : int, optional
-            Seed of the folds and of the estimator; by default a new one, which the fit records.
+        X, member, ids, seed
+            As for `LogisticPropensity.fit`; the seed is that of the estimator too.
 
         Returns
         -------
@@ -213,12 +206,8 @@ class SklearnPropensity:
 
         Raises
         ------
-        ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
-            If the arguments do not describe the same examples.
-        FeaturesError
-            If a feature is NaN or infinite.
-        ClassMissingError
-            If a class is missing, from D' or from all but one fold.
+        LeakboundError
+            As for `LogisticPropensity.fit`.
         """
         seed = seed_of(seed)
         engine = ClassifierEngine(self.estimator, seed)

@@ -15,7 +15,7 @@ from leakbound._base.files import write_text
 from leakbound._base.formatting import number, percent
 from leakbound.errors import OptionError
 from leakbound.report import svg
-from leakbound.report.kinds import KINDS, SMALL
+from leakbound.report.contents import KINDS, SMALL
 from leakbound.report.several import headline_of_many, joint_confidence, subject_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leakbound._base.formatting import number, percent
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

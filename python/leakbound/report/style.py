@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from leakbound.errors import MissingExtraError
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
         StepsResult,
         Wager,
     )
-    from leakbound.results.implied import Implied
-    from leakbound.results.one_run import AuditResult
+    from leakbound.results.one_run import AuditResult, Implied
     from leakbound.results.panoramia import PanoramiaResult
     from leakbound.results.ranking import ScoreAudit
     from leakbound.results.synthetic import SyntheticResult
@@ -31,8 +30,7 @@ else:
             "leakbound.results.dp_sgd": (
                 "Accounted BettingResult DPSGDAudit SamplingResult StepsResult Wager"
             ),
-            "leakbound.results.implied": "Implied",
-            "leakbound.results.one_run": "AuditResult",
+            "leakbound.results.one_run": "AuditResult Implied",
             "leakbound.results.panoramia": "PanoramiaResult",
             "leakbound.results.synthetic": "SyntheticResult",
             "leakbound.results.zero_run": "Bootstrap LearntLogOdds ZeroRunResult",

@@ -11,6 +11,7 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from leakbound._base.formatting import number, percent
@@ -27,13 +28,21 @@ from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError
 from leakbound.report import write
-from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Summary, Terms
-from leakbound.report.kinds import KINDS, SMALL
+from leakbound.report.contents import (
+    KINDS,
+    SMALL,
+    Figure,
+    Levels,
+    Meaning,
+    Metric,
+    Section,
+    Summary,
+    Terms,
+)
 from leakbound.report.parts import Assumption, Checked, Provenance
 from leakbound.results.checks import check_delta, named
-from leakbound.results.implied import Implied, implied_by
+from leakbound.results.one_run import Implied, implied_by
 from leakbound.results.ranking import ScoreAudit
-from leakbound.results.verification import Verification
 from leakbound.results.words import (
     COMPARED,
     DELTA,
@@ -52,7 +61,7 @@ class Evidence(Protocol):
 
     def verify_result(
         self, result: "Result", data: Mapping[str, Any], options: Mapping[str, Any], /
-    ) -> Verification:
+    ) -> "Verification":
         """Audit again, and compare."""
 
     @property
@@ -643,7 +652,7 @@ class Result(Record, ABC):
         *,
         options: Mapping[str, Any] | None = None,
         **inputs: Any,
-    ) -> Verification:
+    ) -> "Verification":
         """Audit again, from the result's own options, and compare bit for bit.
 
         Parameters
@@ -756,3 +765,50 @@ class Result(Record, ABC):
         )
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in self.warnings)
         return f"<table>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Parameters
+    ----------
+    name : str
+        What was looked at.
+    passed : bool or None
+        Whether it is as it should be; None if there was nothing to look at.
+    words : str
+        What was found.
+    """
+
+    name: str
+    passed: bool | None
+    words: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of a result or a bundle, in order; the first that fails is the last.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        What was looked at, at least one.
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether no check failed."""
+        return all(check.passed is not False for check in self.checks)
+
+    @property
+    def why(self) -> str:
+        """Why it is invalid; empty if it is valid."""
+        failed = (f"{one.name}: {one.words}" for one in self.checks if one.passed is False)
+        return next(failed, "")
+
+    def __str__(self) -> str:
+        """Return the verdict in a line."""
+        return "VALID" if self.valid else f"INVALID: {self.why}"

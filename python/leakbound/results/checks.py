@@ -7,7 +7,7 @@ from leakbound._base.types import Design, Kind, Relation, Verdict
 from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS
 
 
 def named(**given: str) -> dict[str, str]:

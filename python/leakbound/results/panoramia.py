@@ -10,8 +10,7 @@ from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, PathName, Verdict
 from leakbound._base.validation import real
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.report.contents import Figure, Levels, Meaning, Metric, Section, Series
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS, Figure, Levels, Meaning, Metric, Section, Series
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc
 from leakbound.report.style import MEMBER, MUTED, OTHER, house_style, name_axes, new_axes
 from leakbound.results import captions

@@ -16,7 +16,7 @@ from leakbound._base.validation import (
 )
 from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
-from leakbound.stats.arguments import reals
+from leakbound.stats.binomial import reals
 
 
 def kl_scan(

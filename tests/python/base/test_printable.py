@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leakbound._base.ending import tell
-from leakbound._base.printable import printable
+from leakbound._base.formatting import printable
 
 
 @pytest.mark.parametrize("kind", ["Cc", "Cf", "Zl", "Zp"])

@@ -26,9 +26,9 @@ from leakbound._base.formatting import number
 from leakbound.panoramia import PanoramiaRow, Saturation
 from leakbound.report import figures as plots
 from leakbound.report.contents import Series
+from leakbound.report.figures import iso_bound_precision
 from leakbound.report.page import cited, environment
 from leakbound.report.parts import Curve, Histogram, Roc
-from leakbound.report.reference_lines import iso_bound_precision
 from leakbound.results.panoramia import PanoramiaResult
 
 GAME = game()

@@ -18,7 +18,7 @@ from matplotlib.colors import to_hex
 import leakbound as lb
 from leakbound.errors import OptionError
 from leakbound.report import figures as plots
-from leakbound.report.reference_lines import iso_bound_precision, most_true_positives
+from leakbound.report.figures import iso_bound_precision, most_true_positives
 
 
 def audit(shift: float, *, examples: int = 400, cuts: Any = None) -> lb.AuditResult:

@@ -20,7 +20,7 @@ from leakbound import report
 from leakbound._base.formatting import number
 from leakbound.errors import OptionError
 from leakbound.report import figures as plots
-from leakbound.report.kinds import KINDS, SMALL
+from leakbound.report.contents import KINDS, SMALL
 from leakbound.results.panoramia import why_zero
 
 Result = lb.AuditResult | lb.PanoramiaResult

@@ -20,7 +20,7 @@ from leakbound._base.formatting import number
 from leakbound._base.types import Kind
 from leakbound.cli import output
 from leakbound.propensity import LogisticPropensity
-from leakbound.report.kinds import KINDS
+from leakbound.report.contents import KINDS
 from leakbound.results.base import Result
 from pages import words_of
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.extras import needs
-from leakbound._base.progress import track
+from leakbound._base.progress import needs, track
 from leakbound._base.types import FloatArray, IntArray
 
 FEW_DIMENSIONS = 5

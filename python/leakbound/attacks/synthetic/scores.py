@@ -11,8 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from leakbound._base.extras import needs
-from leakbound._base.progress import track
+from leakbound._base.progress import needs, track
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray

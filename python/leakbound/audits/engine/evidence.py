@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound.claims import FAMILIES
-from leakbound.cuts.base import Shown, counted_quantile
-from leakbound.results import Assumption, Curve, Histogram, Provenance, Roc
+from leakbound.cuts.base import PATH_NAMES, Shown, counted_quantile
+from leakbound.results import Assumption, Curve, Histogram, Provenance, Roc, ScoreAudit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from leakbound._base.types import BoolArray, FloatArray, IntArray
     from leakbound.claims import Claim
-    from leakbound.cuts import BestCut, CurvePoints, Finding
+    from leakbound.cuts import BestCut, CurvePoints, Finding, Game, Policy
 
 POINTS = 2000
 """The most cuts of a curve and thresholds of a ROC."""
@@ -142,3 +145,54 @@ def with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
 def _sha256(values: NDArray[np.generic]) -> str:
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     return hashlib.sha256(little.data).hexdigest()
+
+
+def audit_scores(policy: Policy, game: Game, level: float) -> ScoreAudit:
+    """Bound the log-odds of a correct guess from below, wrong with probability `level`."""
+    found = policy.audit(game, level)
+    ranking, best = found.game.rated(found.ranking), found.best
+    bound = max(0.0, best.logit)
+    return ScoreAudit(
+        bound=bound,
+        reason="" if bound else found.reason,
+        m=ranking.examples,
+        members=ranking.members,
+        guesses=best.cut,
+        correct=best.successes,
+        path=PATH_NAMES[found.order],
+        auc=ranking.auc,
+        options=found.options,
+        warnings=found.warnings,
+        _ceiling=found.ceiling,
+        _curve=Lazy(lambda: curve(found)),
+        _roc=Lazy(lambda: roc(ranking)),
+        _histogram=Lazy(lambda: histogram_of(found.game.shown())),
+    )
+
+
+_CROWDED = 2 / 3
+"""Share of its ceiling above which c_lb leaves little room for ε̃."""
+
+
+def delta_warnings(delta: float, examples: int) -> tuple[str, ...]:
+    """Say that a δ is no small one for so many examples."""
+    if delta < 1 / examples:
+        return ()
+    note = (
+        f"delta = {delta:g} is not below 1/m = {1 / examples:.3g}: a mechanism that gives one "
+        "example away entirely satisfies the claim, and large ε are hard to refute"
+    )
+    return (note,)
+
+
+def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str, ...]:
+    """Say that a generator is so easily told from real data that ε̃ has little room."""
+    if c_lb <= 0 or c_lb <= _CROWDED * (reached := ceiling()):
+        return ()
+    room = down(reached - c_lb)
+    note = (
+        f"the generator is easily told from real data: c_lb = {down(c_lb)}, and a perfect attack "
+        f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
+        "model leaks; use a better generator, or more examples"
+    )
+    return (note,)

@@ -19,8 +19,7 @@ from leakbound._base.types import (
 )
 from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
-from leakbound.audits.engine.evidence import family_assumption
-from leakbound.audits.engine.warnings import delta_warnings
+from leakbound.audits.engine.evidence import delta_warnings, family_assumption
 from leakbound.audits.multiplicity import Attacks, Proof
 from leakbound.audits.one_run.grounds import SCORES, one_run_result, options_before
 from leakbound.audits.one_run.proofs import one_run_proof

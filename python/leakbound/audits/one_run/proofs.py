@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from leakbound._base.types import FloatArray, JsonValue
-from leakbound.audits.engine.ranking import audit_scores
+from leakbound.audits.engine.evidence import audit_scores
 from leakbound.audits.multiplicity import Proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.approximate_dp import approx_policy

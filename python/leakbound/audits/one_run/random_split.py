@@ -8,9 +8,8 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
 from leakbound._base.validation import check_ids, check_length
-from leakbound.audits.engine.evidence import family_assumption
+from leakbound.audits.engine.evidence import delta_warnings, family_assumption
 from leakbound.audits.engine.pairs import Pairs, Units, check_codes
-from leakbound.audits.engine.warnings import delta_warnings
 from leakbound.audits.multiplicity import Attacks, Proof
 from leakbound.audits.one_run.challenge import challenge, challenged
 from leakbound.audits.one_run.grounds import one_run_result, options_before, scores_from

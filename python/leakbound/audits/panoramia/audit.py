@@ -30,8 +30,7 @@ from leakbound._base.validation import (
     real,
 )
 from leakbound.audits.engine.coins import MemberCount
-from leakbound.audits.engine.evidence import provenance
-from leakbound.audits.engine.warnings import delta_warnings, saturation_warnings
+from leakbound.audits.engine.evidence import delta_warnings, provenance, saturation_warnings
 from leakbound.audits.panoramia.conditional import (
     REPLACED,
     PairAudit,

@@ -12,8 +12,8 @@ from typing import Self
 
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation, Tail
 from leakbound._base.validation import choice, complement, real
+from leakbound.audits.engine.evidence import audit_scores
 from leakbound.audits.engine.pairs import Pairs, Units
-from leakbound.audits.engine.ranking import audit_scores
 from leakbound.audits.multiplicity import Proof
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.random_split import split_theorem

@@ -25,7 +25,7 @@ from leakbound.audits.zero_run.set_study import LeastFavourable
 from leakbound.audits.zero_run.study import confidence_of, summary
 from leakbound.audits.zero_run.subset import audited_rows
 from leakbound.cuts import Fixed, OutsideIn
-from leakbound.cuts.warnings import tie_warnings
+from leakbound.cuts.base import tie_warnings
 from leakbound.errors import (
     FeaturesError,
     IncompatibleOptionsError,

@@ -17,7 +17,7 @@ from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, Fixed
-from leakbound.cuts.warnings import inverted_warnings, tie_warnings
+from leakbound.cuts.base import inverted_warnings, tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, survival
