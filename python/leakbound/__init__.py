@@ -19,16 +19,7 @@ Examples
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leakbound import (
-        attacks,
-        cuts,
-        evidence,
-        generators,
-        planning,
-        propensity,
-        simulate,
-        stats,
-    )
+    from leakbound import attacks, cuts, evidence, generators, planning, propensity, simulate, stats
     from leakbound import audits as audits
     from leakbound import claims as claims
     from leakbound import errors as errors
@@ -55,13 +46,7 @@ if TYPE_CHECKING:
         TradeOffFamily,
     )
     from leakbound.claims.tradeoff import TradeOff
-    from leakbound.cuts import (
-        Fixed,
-        KLScan,
-        OutsideIn,
-        UnionBound,
-        Weighted,
-    )
+    from leakbound.cuts import Fixed, KLScan, OutsideIn, UnionBound, Weighted
     from leakbound.errors import LeakboundError
     from leakbound.integrations import watch_dp_sgd
     from leakbound.panoramia import Panoramia, PanoramiaReport

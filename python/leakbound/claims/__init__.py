@@ -14,10 +14,7 @@ from leakbound.claims.families import (
     SubsampledGaussianDP,
     TradeOffFamily,
 )
-from leakbound.claims.pure_and_approximate import (
-    ApproxDP,
-    PureDP,
-)
+from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.relations import replacing
 
 __all__ = [

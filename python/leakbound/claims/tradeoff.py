@@ -18,6 +18,8 @@ from leakbound._base.types import FloatArray
 from leakbound._base.validation import choice, numbers, real, vector
 from leakbound.errors import TradeOffError
 
+__all__ = ["TradeOff", "convex_hull"]
+
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64."""
 Family: TypeAlias = Literal["gaussian", "laplace", "approx", "table", "profile"]

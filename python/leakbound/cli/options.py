@@ -14,14 +14,7 @@ from leakbound.claims import (
     SubsampledGaussianDP,
     replacing,
 )
-from leakbound.cuts import (
-    CutPolicy,
-    Fixed,
-    KLScan,
-    OutsideIn,
-    UnionBound,
-    Weighted,
-)
+from leakbound.cuts import CutPolicy, Fixed, KLScan, OutsideIn, UnionBound, Weighted
 from leakbound.errors import IncompatibleOptionsError, OptionError
 
 if TYPE_CHECKING:

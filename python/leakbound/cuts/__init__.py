@@ -9,11 +9,7 @@ from typing import TypeAlias
 from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Policy, ScoreGame
 from leakbound.cuts.outside_in import OutsideIn
 from leakbound.cuts.paths import PathPolicy
-from leakbound.cuts.policies import (
-    Fixed,
-    KLScan,
-    UnionBound,
-)
+from leakbound.cuts.policies import Fixed, KLScan, UnionBound
 from leakbound.cuts.tallied import TallyGame
 from leakbound.cuts.weighted import Weighted
 

@@ -20,12 +20,7 @@ from leakbound._base.validation import (
     real,
     vector,
 )
-from leakbound.errors import (
-    GeneratedDuplicatesError,
-    OptionError,
-    ReusedMembersError,
-    ShapeError,
-)
+from leakbound.errors import GeneratedDuplicatesError, OptionError, ReusedMembersError, ShapeError
 
 GENERATOR = "generator"
 SHARES = {GENERATOR: 0.4, "audit": 0.6}

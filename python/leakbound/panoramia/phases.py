@@ -16,11 +16,7 @@ from leakbound.audits import audit_panoramia
 from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, UnionBound
-from leakbound.errors import (
-    IncompatibleOptionsError,
-    LengthMismatchError,
-    OptionError,
-)
+from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
 from leakbound.generators import MemberSplit, check_duplicates
 from leakbound.panoramia.examples import Examples, check_alike
 from leakbound.panoramia.game import LEAST, Game, Parts, Side

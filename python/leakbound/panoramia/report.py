@@ -33,15 +33,7 @@ from leakbound.panoramia.table import (
     sums,
 )
 from leakbound.report import write
-from leakbound.report.contents import (
-    Figure,
-    Levels,
-    Meaning,
-    Metric,
-    Overview,
-    Section,
-    Summary,
-)
+from leakbound.report.contents import Figure, Levels, Meaning, Metric, Overview, Section, Summary
 from leakbound.report.parts import Provenance
 from leakbound.results import PanoramiaResult, ZeroRunResult
 from leakbound.results.checks import named

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
         StepsResult,
         Wager,
     )
-    from leakbound.results.one_run import AuditResult, Implied
+    from leakbound.results.one_run import AuditResult
     from leakbound.results.panoramia import PanoramiaResult
-    from leakbound.results.ranking import ScoreAudit
+    from leakbound.results.ranking import Implied, ScoreAudit
     from leakbound.results.synthetic import SyntheticResult
     from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 else:
@@ -26,11 +26,11 @@ else:
         {
             "leakbound._base.types": "Kind",
             "leakbound.report.parts": "Assumption Checked Curve Histogram Provenance Roc",
-            "leakbound.results.ranking": "ScoreAudit",
+            "leakbound.results.ranking": "Implied ScoreAudit",
             "leakbound.results.dp_sgd": (
                 "Accounted BettingResult DPSGDAudit SamplingResult StepsResult Wager"
             ),
-            "leakbound.results.one_run": "AuditResult Implied",
+            "leakbound.results.one_run": "AuditResult",
             "leakbound.results.panoramia": "PanoramiaResult",
             "leakbound.results.synthetic": "SyntheticResult",
             "leakbound.results.zero_run": "Bootstrap LearntLogOdds ZeroRunResult",

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import Lazy, Record
-from leakbound._base.types import (
-    ArrayInput,
-    HasMember,
-    JsonValue,
-    Kind,
-    Verdict,
-)
+from leakbound._base.types import ArrayInput, HasMember, JsonValue, Kind, Verdict
 from leakbound._base.validation import shown
 from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
@@ -41,16 +35,8 @@ from leakbound.report.contents import (
 )
 from leakbound.report.parts import Assumption, Checked, Provenance
 from leakbound.results.checks import check_delta, named
-from leakbound.results.one_run import Implied, implied_by
-from leakbound.results.ranking import ScoreAudit
-from leakbound.results.words import (
-    COMPARED,
-    DELTA,
-    DESIGNS,
-    FORMS,
-    meaning_of,
-    symbol_of,
-)
+from leakbound.results.ranking import Implied, ScoreAudit, implied_by
+from leakbound.results.words import COMPARED, DELTA, DESIGNS, FORMS, meaning_of, symbol_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
-import numpy as np
-
 from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Relation, Unit, Verdict
@@ -20,7 +18,7 @@ from leakbound.results import captions
 from leakbound.results.base import Result
 from leakbound.results.beside import check_comparable
 from leakbound.results.checks import check_delta, flaw_of_options, judged, sign_of
-from leakbound.results.ranking import ROUNDING, ScoreAudit
+from leakbound.results.ranking import ROUNDING, Implied, ScoreAudit
 from leakbound.results.words import DELTA, PATHS, symbol
 
 
@@ -471,7 +469,7 @@ class AuditResult(Result, ScoreAudit):
         nothing = math.inf if self.bounds_above else 0.0
         return KINDS[self.kind].proves and self.bound != nothing
 
-    def implied(self) -> "Implied | None":
+    def implied(self) -> Implied | None:
         """Return lower bounds on what people read: advantage, TPR at low FPR, posterior.
 
         Returns
@@ -660,53 +658,3 @@ def _halved(curve: TradeOff | None) -> TradeOff | None:
 def _converted(curve: TradeOff | None, delta: float) -> float:
     checked = real(delta, "delta", least=0, below=1)
     return 0.0 if curve is None else float(curve.epsilon(checked))
-
-
-_RATES = (0.001, 0.01)
-_POINTS = 4001
-_ROUNDING = 1e-12
-"""More than the error of a trade-off function, which is taken off."""
-
-
-@dataclass(frozen=True)
-class Implied:
-    """Lower bounds that follow from a bound, at its confidence and all at once.
-
-    Each is what the most private guarantee that is not refuted still allows an attack on one
-    example. If training's own trade-off function is a curve of the family that was audited (for
-    (ε, δ), that of randomised response), it is what the best attack reaches.
-
-    Parameters
-    ----------
-    advantage : float
-        Largest difference of true and false positive rate, in [0, 1].
-    tpr_at_fpr_0_001, tpr_at_fpr_0_01 : float
-        True positive rate at a false positive rate of 0.1 % and of 1 %.
-    posterior : float
-        Probability that an example is a member once an attack flags it at a false positive rate of
-        0.1 %, from a prior of one half; in [1/2, 1].
-    """
-
-    advantage: float
-    tpr_at_fpr_0_001: float
-    tpr_at_fpr_0_01: float
-    posterior: float
-
-
-def implied_by(curve: TradeOff | None) -> Implied:
-    """Return what a refuted curve implies, rounded down; guessing where none is refuted."""
-    low, high = _RATES
-    if curve is None:
-        return Implied(0.0, low, high, 0.5)
-    rates = np.linspace(0.0, 1.0, _POINTS)
-    for _ in range(3):  # concave: the best point of a grid is beside the best of all
-        gain = 1 - np.asarray(curve.f(rates)) - rates
-        best = int(np.argmax(gain))
-        rates = np.linspace(rates[max(best - 1, 0)], rates[min(best + 1, _POINTS - 1)], _POINTS)
-    at_low, at_high = (max(rate, 1 - float(curve.f(rate)) - _ROUNDING) for rate in _RATES)
-    return Implied(
-        advantage=max(0.0, float(gain[best]) - _ROUNDING),
-        tpr_at_fpr_0_001=at_low,
-        tpr_at_fpr_0_01=at_high,
-        posterior=at_low / (at_low + low),
-    )

@@ -4,10 +4,7 @@ Functions of numbers broadcast their arguments; scalars give a Python float. Low
 rounded down and upper tails up, by less than 1e-12 relative.
 """
 
-from leakbound.stats.approximate_dp import (
-    one_run_epsilon,
-    one_run_p_value,
-)
+from leakbound.stats.approximate_dp import one_run_epsilon, one_run_p_value
 from leakbound.stats.binomial import (
     binomial_tail,
     clopper_pearson,
@@ -15,11 +12,7 @@ from leakbound.stats.binomial import (
     normal_cdf,
     normal_quantile,
 )
-from leakbound.stats.composition import (
-    composition_bound,
-    shift_delta,
-    shift_mu,
-)
+from leakbound.stats.composition import composition_bound, shift_delta, shift_mu
 from leakbound.stats.distribution_shift import (
     bootstrap_quantile,
     match,
@@ -28,22 +21,13 @@ from leakbound.stats.distribution_shift import (
     tamper,
     tamper_probability,
 )
-from leakbound.stats.f_dp import (
-    fdp_lower_bound,
-    fdp_p_value,
-    fdp_rejects,
-)
+from leakbound.stats.f_dp import fdp_lower_bound, fdp_p_value, fdp_rejects
 from leakbound.stats.poisson_binomial import (
     poisson_binomial_epsilon,
     poisson_binomial_tail,
     poisson_binomial_tail_offsets,
 )
-from leakbound.stats.scans import (
-    kl_scan,
-    kl_scan_offsets,
-    union_bound,
-    ville_mixture,
-)
+from leakbound.stats.scans import kl_scan, kl_scan_offsets, union_bound, ville_mixture
 
 __all__ = [
     "binomial_tail",

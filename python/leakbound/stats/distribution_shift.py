@@ -21,14 +21,7 @@ from leakbound._base.types import (
     IntArray,
     TamperVariant,
 )
-from leakbound._base.validation import (
-    check_length,
-    check_scores,
-    choice,
-    numbers,
-    real,
-    vector,
-)
+from leakbound._base.validation import check_length, check_scores, choice, numbers, real, vector
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.poisson_binomial import poisson_binomial_tail
 

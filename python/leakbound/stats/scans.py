@@ -6,14 +6,7 @@ from numpy.typing import ArrayLike
 
 import leakbound._core as _core
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import (
-    check_length,
-    check_successes,
-    flag,
-    integer,
-    real,
-    vector,
-)
+from leakbound._base.validation import check_length, check_successes, flag, integer, real, vector
 from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
 from leakbound.stats.binomial import reals

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import leakbound as lb
 from leakbound import simulate
-from leakbound.results.one_run import Implied, implied_by
+from leakbound.results.ranking import Implied, implied_by
 from leakbound.validity import most_errors
 
 M = 300

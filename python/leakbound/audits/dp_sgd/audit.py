@@ -7,12 +7,7 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound._base.validation import complement, shown
-from leakbound.audits.dp_sgd.betting import (
-    Bet,
-    correct_guesses,
-    largest_refuted,
-    plan_bet,
-)
+from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
 from leakbound.audits.one_run.audit import audit_one_run

@@ -31,17 +31,10 @@ from leakbound._base.validation import (
 )
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import delta_warnings, provenance, saturation_warnings
-from leakbound.audits.panoramia.conditional import (
-    REPLACED,
-    PairAudit,
-    Shown,
-)
+from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import Asked, Rankings, Relaxed
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.cuts import (
-    CUT_POLICIES,
-    CutPolicy,
-)
+from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult

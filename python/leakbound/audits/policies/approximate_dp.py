@@ -12,13 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.types import (
-    JsonValue,
-    Relaxation,
-    Sides,
-    TailBound,
-    TailOptions,
-)
+from leakbound._base.types import JsonValue, Relaxation, Sides, TailBound, TailOptions
 from leakbound.audits.policies.reference import REFERENCE
 from leakbound.claims import ApproxDP
 from leakbound.claims.base import counts_of

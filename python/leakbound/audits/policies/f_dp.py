@@ -11,14 +11,7 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.records import Lazy
-from leakbound._base.types import (
-    CountOptions,
-    FloatArray,
-    IntArray,
-    Kind,
-    PathOrder,
-    Sides,
-)
+from leakbound._base.types import CountOptions, FloatArray, IntArray, Kind, PathOrder, Sides
 from leakbound.claims import AnyFamily
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff

@@ -19,12 +19,7 @@ from leakbound.audits.zero_run.assumptions import (
 )
 from leakbound.audits.zero_run.candidates import WITHHELD
 from leakbound.audits.zero_run.proof import ShiftedProof
-from leakbound.audits.zero_run.propensities import (
-    check_certain,
-    in_order,
-    member_count,
-    read_shift,
-)
+from leakbound.audits.zero_run.propensities import check_certain, in_order, member_count, read_shift
 from leakbound.audits.zero_run.study import Study
 from leakbound.audits.zero_run.subset import audited_rows
 from leakbound.claims import ApproxDP, PureDP

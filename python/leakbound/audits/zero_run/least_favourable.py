@@ -16,14 +16,7 @@ import numpy as np
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import CorrectionChoice, SidesChoice
-from leakbound._base.validation import (
-    check_length,
-    check_scores,
-    choice,
-    instance,
-    integer,
-    real,
-)
+from leakbound._base.validation import check_length, check_scores, choice, instance, integer, real
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.zero_run.residuals import beyond_features
@@ -42,12 +35,7 @@ from leakbound.stats.distribution_shift import survival, surviving_guesses
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from leakbound._base.types import (
-        ArrayInput,
-        Correction,
-        FloatArray,
-        HasMember,
-    )
+    from leakbound._base.types import ArrayInput, Correction, FloatArray, HasMember
     from leakbound.claims import Claim
 
 SET_SHARE = 0.2
