@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+from importlib.util import find_spec
 from typing import Any
 
 __all__ = ["FUNCTIONS", "MODULES", "signatures"]
@@ -12,7 +13,7 @@ MODULES: dict[str, Any] = {
         *("", ".attacks", ".attacks.synthetic", ".audits", ".claims", ".claims.tradeoff", ".cuts"),
         *(".errors", ".evidence", ".generators", ".integrations", ".panoramia", ".planning"),
         *(".planning.canaries", ".propensity", ".results", ".simulate", ".stats", ".testing"),
-        *(".torch", ".validity"),
+        *(".torch", ".validity")[find_spec("torch") is None :],
     )
     for name in [f"leakbound{part}"]
 }

@@ -35,13 +35,6 @@ def test_ids_of_the_call_are_those_of_the_scores(ids: Any) -> None:
         assert lb.audit_one_run(scores, plan, ids=ids[ORDER]).bound == PLAIN.bound
 
 
-def test_each_of_several_attacks_is_joined_by_its_own_ids() -> None:
-    plan = lb.InclusionPlan(MEMBER, ids=NAMES)
-    both: dict[str, Any] = {"a": SCORES[ORDER], "b": Scores(SCORES.copy(), NAMES.copy(), "b")}
-    together = lb.audit_one_run(both, plan, ids=NAMES[ORDER])
-    assert together.options["attacks"]["a"] == together.options["attacks"]["b"] > 1
-
-
 @IDS
 def test_an_index_is_joined_with_plans_and_other_indices(ids: Any) -> None:
     scores = pd.Series(SCORES[ORDER], index=ids[ORDER])

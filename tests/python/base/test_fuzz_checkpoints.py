@@ -106,14 +106,6 @@ def test_phases_without_a_record_are_refused_and_named(tmp_path: Path) -> None:
         Checkpoints(tmp_path, MADE_OF | {"members": "b"})
 
 
-def test_a_phase_is_not_taken_for_another(tmp_path: Path) -> None:
-    phases = Checkpoints(tmp_path, MADE_OF)
-    phases.phase("trained", lambda: OUTCOME)
-    (tmp_path / "trained.npz").rename(tmp_path / "untrained.npz")
-    with pytest.raises(CheckpointError, match="not as 'untrained' was stored"):
-        phases.phase("untrained", redo)
-
-
 def test_stray_files_harm_nobody(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     phases = Checkpoints(tmp_path, MADE_OF)

@@ -199,13 +199,6 @@ def test_a_filter_drops_what_no_member_looks_like() -> None:
     np.testing.assert_array_equal(kept.values, again.values)
 
 
-def test_a_filter_keeps_nearly_all_that_a_good_generator_makes() -> None:
-    people = Census().sample(1500, seed=9)
-    sampler = Filtered(Census(), share=0.02).fit(people.values, people.labels)
-    fresh = Census().sample(3000, seed=10)
-    assert (sampler.realness(fresh) >= sampler.least).mean() > 0.93
-
-
 def test_a_filter_that_keeps_nothing_is_an_error() -> None:
     class Awful(Sloppy):
         def sample(self, n: int, *, seed: int) -> Samples:

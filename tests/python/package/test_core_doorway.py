@@ -100,12 +100,6 @@ def test_a_panic_is_an_error_that_asks_to_be_reported(
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_internal_error_is_ours_and_an_ordinary_exception() -> None:
-    assert issubclass(errors.InternalError, errors.LeakboundError | RuntimeError)
-    with pytest.raises(Exception, match="a defect of leakbound"):
-        _core._panic("on the pool")
-
-
 ON_A_PATH = """
 import json
 import numpy as np

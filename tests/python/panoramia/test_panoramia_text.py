@@ -47,11 +47,6 @@ def test_it_learns_from_tokens_and_from_losses_and_more_from_both() -> None:
     assert both.auc > max(words.auc, losses.auc) + 0.03
 
 
-def test_it_needs_no_model() -> None:
-    plain = [replace(one, signals=np.empty((len(one), 0, 0))) for one in parts(by_words=0.7)]
-    assert audit(plain).c_lb > 1
-
-
 def test_training_of_both_parts_begins_with_what_each_learnt_alone() -> None:
     train, validation, test = parts(by_words=0.7, by_losses=0.4)
     reader = text.prepare(train, validation, 3)
