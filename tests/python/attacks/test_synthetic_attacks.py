@@ -120,14 +120,6 @@ def test_local_likelihood_is_the_ratio_of_two_densities() -> None:
     assert local_likelihood(tables).values == pytest.approx(np.array(ratio)[tables.place])
 
 
-def test_a_reference_counts_beside_the_records() -> None:
-    records, made = [[0.0], [4.0], [8.0]], [[1.0]]
-    alone = attribution(Tables.of(records, made)).values
-    among = attribution(Tables.of(records, made, reference=[[0.9]])).values
-    assert alone[0] > 0
-    assert among.tolist() == [0, 0, 0]
-
-
 FORMS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,

@@ -85,12 +85,6 @@ def test_nan_among_many_rows_is_told_with_its_row(bits: int, sign: float) -> Non
         lb.Tally.of(scores, member, bits=bits)
 
 
-def test_zeros_of_both_signs_have_one_key_and_infinities_their_own() -> None:
-    tally = lb.Tally.of([0.0, -0.0, np.inf, 1e300, -np.inf, 3.0], [1, 0, 1, 1, 0, 1])
-    assert tally.examples_at.tolist() == [1, 2, 1, 2]
-    assert tally.values.tolist() == [-np.inf, 0.0, 3.0, np.inf]
-
-
 def test_shards_add_up_to_the_whole_in_any_order() -> None:
     whole = lb.Tally.of(SCORES, MEMBER)
     cuts = [slice(0, 10), slice(10, 3000), slice(3000, M)]
@@ -240,13 +234,6 @@ def test_bad_batches_are_refused(
         lb.Tally.batch(rows(**columns))
 
 
-def test_a_missing_column_is_named() -> None:
-    with pytest.raises(errors.ArrayTypeError, match="no column 'loss'"):
-        lb.Tally.batch(rows(), score="loss")
-    with pytest.raises(errors.ArrayTypeError, match=r"pyarrow\.RecordBatch"):
-        lb.Tally.batch(SCORES)
-
-
 def test_streams_of_batches_are_counted_with_their_rows() -> None:
     batches = [(at, rows().slice(at, 1000)) for at in range(0, M, 1000)]
     tally = counted_batches(batches, score="score", member="member", bits=20)
@@ -264,3 +251,10 @@ def test_a_plan_is_joined_by_ids() -> None:
     plan = lb.InclusionPlan(MEMBER, ids=np.arange(M) + 7)
     scores = Scores(SCORES[order], np.arange(M)[order] + 7, "any")
     assert lb.Tally.of(scores, plan) == lb.Tally.of(SCORES, MEMBER)
+
+
+def test_a_missing_column_is_named() -> None:
+    with pytest.raises(errors.ArrayTypeError, match="no column 'loss'"):
+        lb.Tally.batch(rows(), score="loss")
+    with pytest.raises(errors.ArrayTypeError, match=r"pyarrow\.RecordBatch"):
+        lb.Tally.batch(SCORES)

@@ -30,7 +30,6 @@ from leakbound.generators import (
     Sampler,
     Samples,
 )
-from leakbound.generators.mixture import Principal
 
 Array = NDArray[Any]
 GENERATORS = [PCAMixture(components=20, mixtures=8)]
@@ -115,22 +114,6 @@ def test_bad_images_are_refused(generator: Generator) -> None:
 def test_bad_options_are_refused(kind: type, options: dict[str, Any]) -> None:
     with pytest.raises((OptionError, OptionTypeError), match=next(iter(options))):
         kind(**options)
-
-
-def test_what_components_leave_over_is_in_no_component_and_of_the_members_variance(
-    glyphs: Samples,
-) -> None:
-    flat = glyphs.values.reshape(-1, 64).astype(np.float64)
-    principal, reduced = Principal.fit(flat, 10, seed=0)
-    left = principal.restore(reduced, np.random.default_rng(1)) - (
-        principal.mean + reduced @ principal.directions
-    )
-    assert np.abs(left @ principal.directions.T).max() < 1e-9
-    rest = flat - principal.mean - reduced @ principal.directions
-    assert left.var(0).sum() == pytest.approx(rest.var(0).sum(), rel=0.03)
-    whole, reduced = Principal.fit(flat, 64, seed=0)
-    made = whole.restore(reduced, np.random.default_rng(1))
-    np.testing.assert_allclose(made, flat, atol=1e-9)
 
 
 # --- labels -------------------------------------------------------------------------------------

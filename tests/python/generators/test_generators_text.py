@@ -99,14 +99,6 @@ def test_the_seeds_decide_all_and_nothing_else_is_drawn_from() -> None:
     assert not np.array_equal(one.values, other.values)
 
 
-def test_prompts_are_used_evenly_and_not_too_often() -> None:
-    sampler = LanguageModel(config(), epochs=1, samples_per_prompt=2).fit(counting(100))
-    assert len(sampler.prompts) == 30
-    assert len(sampler.sample(60, seed=0)) == 60
-    with pytest.raises(TooFewSamplesError, match=r"61 samples .* 30 prompts .* give 60"):
-        sampler.sample(61, seed=0)
-
-
 def test_a_model_from_a_folder_is_fine_tuned(tmp_path: Path) -> None:
     trained = model().fit(counting())
     trained.network.save_pretrained(tmp_path)
@@ -153,3 +145,11 @@ def test_top_k_and_temperature_say_how_freely_it_writes() -> None:
     assert (free.values >= LETTERS).mean() > 0.35
     few = LanguageModel(config(), epochs=1, temperature=100.0, top_k=2).fit(chunks)
     assert np.unique(few.sample(100, seed=0).values).size <= 12
+
+
+def test_prompts_are_used_evenly_and_not_too_often() -> None:
+    sampler = LanguageModel(config(), epochs=1, samples_per_prompt=2).fit(counting(100))
+    assert len(sampler.prompts) == 30
+    assert len(sampler.sample(60, seed=0)) == 60
+    with pytest.raises(TooFewSamplesError, match=r"61 samples .* 30 prompts .* give 60"):
+        sampler.sample(61, seed=0)

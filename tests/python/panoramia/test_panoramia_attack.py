@@ -91,18 +91,6 @@ def test_it_finds_what_signals_and_images_say(by_signal: float, by_shape: float)
     np.testing.assert_array_equal(again.score(test.examples, test.signals), scores)
 
 
-def test_images_without_labels_and_models_and_with_colours() -> None:
-    parts = []
-    for n in (300, 150, 400):
-        plain = pictures(n, n, by_signal=0.0, by_shape=0.9)
-        colours = np.repeat(plain.examples.x[:, None], 3, axis=1)
-        parts.append(Sample(Examples(colours, None), np.empty((2 * n, 0, 0)), plain.member))
-    train, validation, test = parts
-    fitted = StackedAttack("image").fit(train, validation)
-    scores = fitted.score(test.examples, test.signals)
-    assert lb.audit_panoramia(scores, scores, test.member).auc > 0.7
-
-
 def test_images_whose_corners_agree_are_told_by_the_dense_network() -> None:
     """Two corners have the same sign or not; of one of them alone there is nothing to say."""
     samples = []
@@ -118,3 +106,15 @@ def test_images_whose_corners_agree_are_told_by_the_dense_network() -> None:
     ((epochs, dense),) = Pictures.train(train, validation, 0, DENSE)
     assert epochs == DENSE.stages[-1]
     assert (dense.logits(test.examples)[test.member] > 0).mean() > 0.9
+
+
+def test_images_without_labels_and_models_and_with_colours() -> None:
+    parts = []
+    for n in (300, 150, 400):
+        plain = pictures(n, n, by_signal=0.0, by_shape=0.9)
+        colours = np.repeat(plain.examples.x[:, None], 3, axis=1)
+        parts.append(Sample(Examples(colours, None), np.empty((2 * n, 0, 0)), plain.member))
+    train, validation, test = parts
+    fitted = StackedAttack("image").fit(train, validation)
+    scores = fitted.score(test.examples, test.signals)
+    assert lb.audit_panoramia(scores, scores, test.member).auc > 0.7

@@ -163,18 +163,6 @@ def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> N
     assert all(result.attack.guesses <= 210 for result in looser.results)  # type: ignore[union-attr]
 
 
-def test_scores_of_some_pairs_prove_less(report: PanoramiaReport) -> None:
-    game = report.games()[0]
-    part = game.take(slice(100))
-    assert len(part) == 100
-    np.testing.assert_array_equal(part.attacks["by heart"], game.attacks["by heart"][:100])
-    few, all_of_them = (one.audit("by heart").c_plus_epsilon_lb for one in (part, game))
-    assert 0 < few < all_of_them
-    assert "seed=0, generated, m=100, targets: by heart, never saw" in repr(part)
-    with pytest.raises(ValueError, match="read-only"):
-        part.baseline[0] = 0
-
-
 def test_scores_stay_with_the_report_but_not_in_json(
     report: PanoramiaReport, tmp_path: Path
 ) -> None:

@@ -78,16 +78,6 @@ def test_same_seed_same_scores_and_a_process_left_as_it_was() -> None:
     )
 
 
-def test_tokens_that_training_did_not_hold_are_one_unknown_token() -> None:
-    train, validation, test = texts(60), texts(50), texts(40)
-    fitted = ATTACK.fit(train, validation)
-    one, two = (
-        fitted.score(Examples(np.full_like(test.examples.x, token), None), test.signals)
-        for token in (0, 50_000)
-    )
-    np.testing.assert_array_equal(one, two)
-
-
 def test_bad_texts() -> None:
     train, validation, test = texts(60), texts(50), texts(40)
     with pytest.raises(ShapeError, match="whole numbers of shape"):
@@ -99,3 +89,13 @@ def test_bad_texts() -> None:
     fitted = ATTACK.fit(train, validation)
     with pytest.raises(ShapeError, match="must have 12 tokens, as in training, got 11"):
         fitted.score(Examples(test.examples.x[:, 1:], None), test.signals)
+
+
+def test_tokens_that_training_did_not_hold_are_one_unknown_token() -> None:
+    train, validation, test = texts(60), texts(50), texts(40)
+    fitted = ATTACK.fit(train, validation)
+    one, two = (
+        fitted.score(Examples(np.full_like(test.examples.x, token), None), test.signals)
+        for token in (0, 50_000)
+    )
+    np.testing.assert_array_equal(one, two)

@@ -179,16 +179,6 @@ def test_without_failures_it_is_clopper_and_pearson() -> None:
         assert value == pytest.approx(tail, rel=1e-10)
 
 
-def test_large_games_neither_overflow_nor_vanish() -> None:
-    assert stats.one_run_p_value(0, 10, 20, epsilon=1, delta=0.1) == 1
-    assert stats.one_run_p_value(1, 10**6, 10**7, epsilon=5, delta=1e-9) == 1
-    assert 0 < stats.one_run_p_value(10**6, 10**6, 10**7, epsilon=1, delta=0) < 1e-300
-    # one failure in a hundred million mechanisms outweighs a million lucky guesses
-    value = stats.one_run_p_value(10**6, 10**6, 10**7, epsilon=1, delta=1e-9)
-    assert value == pytest.approx(1e-8, rel=1e-11)
-    assert stats.one_run_epsilon(5 * 10**5, 10**6, 10**7, delta=1e-9, beta=0.05) == 0
-
-
 def test_options_are_checked() -> None:
     good: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
     for arguments, options in [
@@ -224,3 +214,13 @@ def test_forms_for_tampered_guesses() -> None:
     assert epsilon == pytest.approx(0.5, abs=1e-8)
     sharp = stats.one_run_p_value(45, 60, 100, epsilon=0.5, delta=1e-4, bound="zero_run_sharp")
     assert sharp == stats.one_run_p_value(45, 60, 100, epsilon=0.5, delta=1e-4) < found
+
+
+def test_large_games_neither_overflow_nor_vanish() -> None:
+    assert stats.one_run_p_value(0, 10, 20, epsilon=1, delta=0.1) == 1
+    assert stats.one_run_p_value(1, 10**6, 10**7, epsilon=5, delta=1e-9) == 1
+    assert 0 < stats.one_run_p_value(10**6, 10**6, 10**7, epsilon=1, delta=0) < 1e-300
+    # one failure in a hundred million mechanisms outweighs a million lucky guesses
+    value = stats.one_run_p_value(10**6, 10**6, 10**7, epsilon=1, delta=1e-9)
+    assert value == pytest.approx(1e-8, rel=1e-11)
+    assert stats.one_run_epsilon(5 * 10**5, 10**6, 10**7, delta=1e-9, beta=0.05) == 0

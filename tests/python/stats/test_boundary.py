@@ -23,15 +23,6 @@ def scanned(path: _core.Path, *, grid: str = "auto") -> tuple[float, int, int]:
     return bound.logit, bound.cut, bound.successes
 
 
-def test_signed_zeros_are_tied_and_infinities_are_ends() -> None:
-    ranking = _core.Ranking(
-        np.array([0.0, -0.0, np.inf, -np.inf]), np.array([True, False, True, False])
-    )
-    assert ranking.blocks == 3
-    assert ranking.tied == 2
-    assert ranking.path("member").count(1) == (1, 1)
-
-
 def test_the_core_names_what_is_wrong() -> None:
     with pytest.raises(lb.errors.NaNScoresError, match="index 1"):
         _core.Ranking(np.array([0.0, np.nan]), np.array([True, False]))

@@ -12,18 +12,6 @@ from leakbound.claims.tradeoff import TradeOff
 ONE = TradeOff.gaussian(1.0)
 
 
-def test_the_published_settings() -> None:
-    """Expected counts at the best number of guesses, for noise 1/2 to 4."""
-    settings = [
-        (2.0, 100_000, 2182, 2180, 1.5947195818832336),
-        (1.0, 100_000, 434, 420, 0.7794403038901815),
-    ]
-    for _, m, guesses, correct, mu in settings:
-        found = stats.fdp_lower_bound(correct, guesses, m, claim=GaussianDP(), test="recursion")
-        assert found == pytest.approx(mu, abs=1e-10)
-        assert mu < stats.fdp_lower_bound(correct, guesses, m, claim=GaussianDP()) < 1.05 * mu
-
-
 @pytest.mark.parametrize(("test", "width"), [("recursion", 1e-11), ("tight", 1e-4)])
 def test_the_bound_is_the_largest_rejected(test: FdpTest, width: float) -> None:
     mu = stats.fdp_lower_bound(900, 1000, 10_000, claim=GaussianDP(), test=test)
@@ -52,14 +40,6 @@ def test_a_bracket_that_is_rejected_whole_gives_its_end() -> None:
         parameter="mu", tradeoff=TradeOff.gaussian, bracket=(0.0, 0.5), increasing=True
     )
     assert stats.fdp_lower_bound(100, 100, 100, claim=family) == 0.5
-
-
-def test_a_laplace_mechanism_is_bounded_better_than_by_pure_dp() -> None:
-    pure = TradeOffFamily(
-        parameter="epsilon", tradeoff=TradeOff.approx, bracket=(0.0, 10.0), increasing=True
-    )
-    found = stats.fdp_lower_bound(900, 1000, 1000, claim=LaplaceDP())
-    assert found > stats.fdp_lower_bound(900, 1000, 1000, claim=pure) > 1
 
 
 @pytest.mark.parametrize(
