@@ -12,7 +12,7 @@ from leakbound.errors import LeakboundError
 
 __all__ = ["LONG", "QUICK", "assaulted", "mutants", "replaced"]
 
-QUICK, LONG = 400, 100_000
+QUICK, LONG = 200, 100_000
 """Cases of `make test` and of `make validity`."""
 
 _TOKENS = [

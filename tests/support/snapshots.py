@@ -21,6 +21,7 @@ from games import game
 from leakbound import report
 from leakbound.errors import LeakboundError
 from oracle_calls import coins, dp_sgd, panoramia, power, split, stream, synthetic, zero_run
+from public import signatures
 
 __all__ = ["FOLDER", "SNAPSHOTS", "text_of"]
 
@@ -127,6 +128,7 @@ SNAPSHOTS: dict[str, Callable[[], str]] = {
         "plan --truth 3 -m 200 --seed 20",
     ),
     "help": lambda: ran("--help", "one-run --help"),
+    "signatures": signatures,
 }
 """Every text by its name."""
 

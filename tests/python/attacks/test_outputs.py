@@ -41,14 +41,6 @@ def test_a_signal_of_ones_own_takes_any_answer() -> None:
     np.testing.assert_array_equal(found.values, -np.abs(X[:, 0]))
 
 
-def test_a_tree_that_learns_by_heart_is_told() -> None:
-    plan = lb.InclusionPlan.create(400, seed=1)
-    tree = DecisionTreeClassifier(random_state=0).fit(plan.included(X), plan.included(Y))
-    scores = score(tree, X, Y)
-    assert np.isposinf(scores.values[plan.member]).all()
-    assert lb.audit_one_run(scores, plan).bound > 0.3
-
-
 def answers(table: Any) -> Any:
     return lambda _: table
 
@@ -72,6 +64,9 @@ def test_what_cannot_be_scored(model: Any, y: Any, error: type[Exception], words
         score(model, None, y)
 
 
-def test_signals_are_known_by_name() -> None:
-    with pytest.raises(errors.OptionError, match="logit_margin"):
-        score(answers([[0.5, 0.5]]), None, [0], signal="loss_drop")  # type: ignore[arg-type]
+def test_a_tree_that_learns_by_heart_is_told() -> None:
+    plan = lb.InclusionPlan.create(400, seed=1)
+    tree = DecisionTreeClassifier(random_state=0).fit(plan.included(X), plan.included(Y))
+    scores = score(tree, X, Y)
+    assert np.isposinf(scores.values[plan.member]).all()
+    assert lb.audit_one_run(scores, plan).bound > 0.3

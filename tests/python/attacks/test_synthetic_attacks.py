@@ -120,14 +120,6 @@ def test_local_likelihood_is_the_ratio_of_two_densities() -> None:
     assert local_likelihood(tables).values == pytest.approx(np.array(ratio)[tables.place])
 
 
-def test_a_reference_counts_beside_the_records() -> None:
-    records, made = [[0.0], [4.0], [8.0]], [[1.0]]
-    alone = attribution(Tables.of(records, made)).values
-    among = attribution(Tables.of(records, made, reference=[[0.9]])).values
-    assert alone[0] > 0
-    assert among.tolist() == [0, 0, 0]
-
-
 FORMS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
@@ -150,21 +142,6 @@ def test_tables_of_every_form_are_the_same(form: str) -> None:
     tables = Tables.of(FORMS[form](content), FORMS[form](made))
     assert np.array_equal(tables.points[tables.place], plain.points[plain.place])
     assert np.array_equal(tables.synthetic, plain.synthetic)
-
-
-def test_distances_are_as_gower_would_have_them() -> None:
-    records: dict[str, list[Any]] = {
-        "x": [0.0, 1.0, 2.0, 3.0, np.nan],
-        "word": ["a", "a", "b", "c", "c"],
-    }
-    tables = Tables.of(records, {"x": [1.0], "word": ["b"]})
-    at = tables.points[tables.place]
-
-    def apart(one: int, other: int) -> float:
-        return float(np.linalg.norm(at[one] - at[other]))
-
-    assert apart(1, 2) == pytest.approx(math.hypot(1, math.asinh(0.5 / (1.5 / 1.349)) * 2))
-    assert apart(3, 4) >= 1
 
 
 @pytest.mark.parametrize(
@@ -234,14 +211,6 @@ def test_types_of_a_side_do_not_tell_it(types: str) -> None:
         assert values[:2].tolist() == values[2:].tolist()
 
 
-def test_numbers_beyond_the_coarser_precision_stay_as_they_are() -> None:
-    half, double = (
-        read_columns({"x": np.array(values)}, "table")["x"]
-        for values in (np.array([0.5], np.float16), [1e5])
-    )
-    assert pooled(half, double, "x").values.tolist() == [0.5, 1e5]
-
-
 def test_time_zones_do_not_tell_a_side() -> None:
     moment = pd.Series(pd.to_datetime(["2024-07-01T12:00", None, "2024-07-02T00:00"]))
     here = moment.dt.tz_localize("Europe/Berlin")
@@ -276,13 +245,6 @@ def test_searches_find_what_is_nearest() -> None:
     assert np.array_equal(found.distances, np.sort(apart, axis=1)[:, :11])
 
 
-def test_no_more_folds_than_lessons_need() -> None:
-    most = scoring.MOST_LESSONS
-    assert scoring._needed(most, 5) == 5
-    assert scoring._needed(2 * most, 5) == 2
-    assert scoring._needed(most * 3 // 2, 5) == 3
-
-
 def test_similarity_sees_copies_and_fresh_data() -> None:
     rng = np.random.default_rng(10)
     records, member = rng.normal(size=(400, 3)), np.arange(400) < 200
@@ -296,3 +258,26 @@ def test_similarity_sees_copies_and_fresh_data() -> None:
     copied = similarity(Tables.of(records, records[:200]), member)
     assert copied.copies_of_members == copied.marginals == copied.correlations == 1
     assert copied.distance_to_members == copied.ratio_to_members == 0 < copied.ratio_to_nonmembers
+
+
+def test_distances_are_as_gower_would_have_them() -> None:
+    records: dict[str, list[Any]] = {
+        "x": [0.0, 1.0, 2.0, 3.0, np.nan],
+        "word": ["a", "a", "b", "c", "c"],
+    }
+    tables = Tables.of(records, {"x": [1.0], "word": ["b"]})
+    at = tables.points[tables.place]
+
+    def apart(one: int, other: int) -> float:
+        return float(np.linalg.norm(at[one] - at[other]))
+
+    assert apart(1, 2) == pytest.approx(math.hypot(1, math.asinh(0.5 / (1.5 / 1.349)) * 2))
+    assert apart(3, 4) >= 1
+
+
+def test_numbers_beyond_the_coarser_precision_stay_as_they_are() -> None:
+    half, double = (
+        read_columns({"x": np.array(values)}, "table")["x"]
+        for values in (np.array([0.5], np.float16), [1e5])
+    )
+    assert pooled(half, double, "x").values.tolist() == [0.5, 1e5]

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.typing import NDArray
 
@@ -35,13 +34,6 @@ def test_ids_of_the_call_are_those_of_the_scores(ids: Any) -> None:
         assert lb.audit_one_run(scores, plan, ids=ids[ORDER]).bound == PLAIN.bound
 
 
-def test_each_of_several_attacks_is_joined_by_its_own_ids() -> None:
-    plan = lb.InclusionPlan(MEMBER, ids=NAMES)
-    both: dict[str, Any] = {"a": SCORES[ORDER], "b": Scores(SCORES.copy(), NAMES.copy(), "b")}
-    together = lb.audit_one_run(both, plan, ids=NAMES[ORDER])
-    assert together.options["attacks"]["a"] == together.options["attacks"]["b"] > 1
-
-
 @IDS
 def test_an_index_is_joined_with_plans_and_other_indices(ids: Any) -> None:
     scores = pd.Series(SCORES[ORDER], index=ids[ORDER])
@@ -61,19 +53,6 @@ def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None
         assert lb.audit_one_run(table["score"], table["member"], ids=ids).bound == PLAIN.bound
     turned = table["member"].sort_index()
     assert lb.audit_one_run(table["score"], turned, ids=table["name"]).bound == PLAIN.bound
-
-
-def test_without_ids_on_both_sides_rows_are_read_by_position() -> None:
-    for scores, member in (
-        (SCORES, lb.InclusionPlan(MEMBER)),
-        (SCORES, lb.InclusionPlan(MEMBER, ids=NAMES)),
-        (pd.Series(SCORES), lb.InclusionPlan(MEMBER, ids=NAMES)),
-        (pl.Series(SCORES), pl.Series(MEMBER)),
-        (Scores(SCORES.copy(), NAMES.copy(), "any"), pd.Series(MEMBER)),
-        (Scores(SCORES.copy(), NAMES.copy(), "any"), MEMBER),
-    ):
-        assert lb.audit_one_run(scores, member).bound == PLAIN.bound
-    assert lb.audit_one_run(SCORES, MEMBER, ids=NAMES[ORDER]).bound == PLAIN.bound
 
 
 @pytest.mark.parametrize(
@@ -152,15 +131,6 @@ def test_rows_that_ids_cannot_tell_apart_are_refused() -> None:
         lb.audit_one_run(SCORES, MEMBER, ids=twice)
 
 
-def test_priors_are_joined() -> None:
-    prior = pd.Series(np.where(np.arange(M) < 150, 0.4, 0.6), index=NAMES)
-    scores = pd.Series(SCORES[ORDER], index=NAMES[ORDER])
-    turned = lb.audit_one_run(scores, pd.Series(MEMBER, index=NAMES), prior=prior)
-    assert turned.bound == pytest.approx(lb.audit_one_run(SCORES, MEMBER, prior=prior).bound)
-    with pytest.raises(errors.UnmatchedIdsError, match="prior"):
-        lb.audit_one_run(scores, MEMBER[ORDER], prior=pd.Series(0.4, index=OTHERS))
-
-
 def test_panoramia_joins_its_four_arguments() -> None:
     rng = np.random.default_rng(6)
     baseline, features = rng.normal(size=M), rng.normal(size=(M, 2))
@@ -220,13 +190,6 @@ def test_features_of_a_fitted_model_are_joined(game: NoisySum, named: Any) -> No
     plain = lb.audit_zero_run(game.scores, game.member, fit, features=game.features)
     joined = lb.audit_zero_run(named, game.member, fit, features=features.iloc[ORDER])
     assert joined == plain
-
-
-def test_propensities_of_other_ids_are_refused(game: NoisySum, named: Any) -> None:
-    other = pd.Series(game.propensity, index=OTHERS)
-    for propensity in (other, (other, other)):
-        with pytest.raises(errors.UnmatchedIdsError, match="propensity"):
-            lb.audit_zero_run(named, game.member, propensity)
 
 
 def innocent(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:

@@ -1,6 +1,6 @@
 """Checkpoints and plans that were tampered with are refused; nothing stale is ever reused."""
 
-import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,78 +25,52 @@ def redo() -> Any:
     raise AssertionError(message)
 
 
+def assault(file: Path, read: Callable[[], object], count: int, *more: bytes) -> None:
+    """Read mutants of a file, or of other valid contents: most are refused as such."""
+
+    def attempt(content: bytes) -> None:
+        file.write_bytes(content)
+        read()
+
+    refusals = (CheckpointError, PlanFormatError)
+    cases = mutants([file.read_bytes(), *more], count, seed=count)
+    read_well, refused = assaulted(cases, attempt, refusals)
+    assert read_well + refused == count
+    assert refused > count // 2
+
+
 @COUNTS
 def test_tampered_phases(count: int, tmp_path: Path) -> None:
     phases = Checkpoints(tmp_path, MADE_OF)
     phases.phase("target", lambda: OUTCOME)
-    file = tmp_path / "target.npz"
 
-    def read(content: bytes) -> None:
-        file.write_bytes(content)
+    def read() -> None:
         found = phases.phase("target", redo)
         assert list(found) == list(OUTCOME)
         for name, values in OUTCOME.items():
             np.testing.assert_array_equal(found[name], values)
 
-    cases = mutants([file.read_bytes()], count, seed=count)
-    read_well, refused = assaulted(cases, read, (CheckpointError,))
-    assert read_well + refused == count
-    assert refused > count // 2
+    assault(tmp_path / "target.npz", read, count)
 
 
 @COUNTS
 def test_tampered_records(count: int, tmp_path: Path) -> None:
     Checkpoints(tmp_path, MADE_OF)
-    file = tmp_path / "made-of.json"
-
-    def read(content: bytes) -> None:
-        file.write_bytes(content)
-        Checkpoints(tmp_path, MADE_OF)
-
-    cases = mutants([file.read_bytes()], count, seed=count)
-    read_well, refused = assaulted(cases, read, (CheckpointError,))
-    assert read_well + refused == count
-    assert refused > count // 2
-
-
-@COUNTS
-def test_tampered_blocks(count: int, tmp_path: Path) -> None:
-    checkpoint = Checkpoints(tmp_path, MADE_OF)
-    checkpoint.save("0-4", {"block": BLOCK})
-    (file,) = tmp_path.glob("*.npz")
-
-    def read(content: bytes) -> None:
-        file.write_bytes(content)
-        found = checkpoint.load("0-4")
-        assert found is not None
-        assert list(found) == ["block"]
-        np.testing.assert_array_equal(found["block"], BLOCK)
-
-    cases = mutants([file.read_bytes()], count, seed=count)
-    read_well, refused = assaulted(cases, read, (CheckpointError,))
-    assert read_well + refused == count
-    assert refused > count // 2
+    assault(tmp_path / "made-of.json", lambda: Checkpoints(tmp_path, MADE_OF), count)
 
 
 @COUNTS
 def test_tampered_plans(count: int, tmp_path: Path) -> None:
     file = tmp_path / "plan.npz"
-    valid = []
-    for plan in (
-        lb.InclusionPlan.create(40, seed=3),
-        lb.InclusionPlan([True, False], ids=["a", "b"]),
-    ):
-        plan.save(file)
-        valid.append(file.read_bytes())
+    lb.InclusionPlan([True, False], ids=["a", "b"]).save(file)
+    named = file.read_bytes()
+    lb.InclusionPlan.create(40, seed=3).save(file)
 
-    def read(content: bytes) -> None:
-        file.write_bytes(content)
+    def read() -> None:
         found = lb.InclusionPlan.load(file)
         assert found.member.size == found.ids.size > 0
 
-    read_well, refused = assaulted(mutants(valid, count, seed=count), read, (PlanFormatError,))
-    assert read_well + refused == count
-    assert refused > count // 2
+    assault(file, read, count, named)
 
 
 def test_phases_without_a_record_are_refused_and_named(tmp_path: Path) -> None:
@@ -104,14 +78,6 @@ def test_phases_without_a_record_are_refused_and_named(tmp_path: Path) -> None:
     (tmp_path / "made-of.json").unlink()
     with pytest.raises(CheckpointError, match=r"holds trained\.npz without the record"):
         Checkpoints(tmp_path, MADE_OF | {"members": "b"})
-
-
-def test_a_phase_is_not_taken_for_another(tmp_path: Path) -> None:
-    phases = Checkpoints(tmp_path, MADE_OF)
-    phases.phase("trained", lambda: OUTCOME)
-    (tmp_path / "trained.npz").rename(tmp_path / "untrained.npz")
-    with pytest.raises(CheckpointError, match="not as 'untrained' was stored"):
-        phases.phase("untrained", redo)
 
 
 def test_stray_files_harm_nobody(tmp_path: Path) -> None:
@@ -124,22 +90,14 @@ def test_stray_files_harm_nobody(tmp_path: Path) -> None:
     assert phases.load("00000000-4") is None
 
 
-@pytest.mark.parametrize(
-    "block", [np.full((4, 2), np.nan), BLOCK[:3], BLOCK.astype(np.float32), BLOCK + 1]
-)
-def test_blocks_that_are_not_as_they_were_stored(block: Any, tmp_path: Path) -> None:
+def test_a_block_that_is_not_as_it_was_stored(tmp_path: Path) -> None:
     checkpoint = Checkpoints(tmp_path, MADE_OF)
     checkpoint.save("0-4", {"block": BLOCK})
     (file,) = tmp_path.glob("*.npz")
     with np.load(file) as content:
         seal = content["sha256"]
-    stream = io.BytesIO()
-    np.savez(stream, block=block, sha256=seal)
-    file.write_bytes(stream.getvalue())
+    np.savez(file, block=BLOCK + 1, sha256=seal)
     with pytest.raises(CheckpointError, match="not as '0-4' was stored"):
-        checkpoint.load("0-4")
-    file.write_bytes(b"")
-    with pytest.raises(CheckpointError, match="cannot be read"):
         checkpoint.load("0-4")
 
 

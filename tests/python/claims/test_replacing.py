@@ -9,9 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import leakbound as lb
-from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.dp_sgd import attained, subsampled_gaussian
-from leakbound.errors import OptionError
 
 
 def exact(epsilon: float, noise: float, rate: float) -> float:
@@ -82,8 +80,3 @@ def test_what_follows_from_adding_one_is_no_smaller() -> None:
         epsilon = float(added.epsilon(delta))
         assert float(replaced.delta(2 * epsilon)) <= (1 + np.exp(epsilon)) * delta
         assert epsilon < float(replaced.epsilon(delta))
-
-
-def test_the_relation_is_one_of_two() -> None:
-    with pytest.raises(OptionError, match="relation must be one of"):
-        SubsampledGaussianDP(sampling_rate=0.1, steps=5, relation="swap")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from leakbound import errors
-from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
+from leakbound.claims import TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
 
 NORMAL = scipy_stats.norm
@@ -56,12 +56,6 @@ def test_storage(curve: TradeOff) -> None:
     assert repr(curve).startswith(f"TradeOff.{curve.family}(")
 
 
-def test_nothing_leaks_at_zero() -> None:
-    curve = TradeOff.gaussian(0.0)
-    np.testing.assert_array_equal(curve.inverse(LEVELS), LEVELS)
-    assert curve.epsilon(0.0) == 0.0
-
-
 def test_a_table_keeps_no_reference_to_the_caller() -> None:
     f = EXACT.f(LEVELS)
     curve = TradeOff.table(LEVELS, f)
@@ -104,20 +98,6 @@ def test_bad_parameters() -> None:
         EXACT.f(1.5)
     with pytest.raises(errors.OptionError, match="family"):
         TradeOff("normal", {})  # type: ignore[arg-type]
-
-
-def test_claims_give_curves() -> None:
-    assert GaussianDP(delta=0.1).tradeoff(1.0) == TradeOff.gaussian(1.0, 0.1)
-    assert LaplaceDP().tradeoff(2.0) == TradeOff.laplace(2.0)
-    assert (GaussianDP().parameter, GaussianDP().order) == ("mu", "increasing")
-    family = TradeOffFamily(
-        parameter="scale",
-        tradeoff=lambda scale: TradeOff.laplace(1 / scale),
-        bracket=(0.1, 10),
-        increasing=False,
-    )
-    assert (family.order, family.nothing) == ("decreasing", float("inf"))
-    assert family.curve(2.0, "member") == TradeOff.laplace(0.5)
 
 
 @pytest.mark.parametrize(

@@ -83,11 +83,6 @@ def test_bad_splits_are_refused(
         MemberSplit.create(**options)
 
 
-def test_there_is_no_other_part() -> None:
-    with pytest.raises(OptionError, match="no part 'train'; the parts are 'generator', 'audit'"):
-        MemberSplit.create(10).positions("train")
-
-
 # --- copies -------------------------------------------------------------------------------------
 
 
@@ -143,10 +138,3 @@ def test_what_cannot_be_compared_is_refused() -> None:
         check_duplicates([["a"]], [["b"]])
     with pytest.raises(OptionError, match="nan at index 0, 0"):
         check_duplicates([[np.nan]], [[1.0]])
-
-
-def test_fresh_records_are_not_taken_for_copies() -> None:
-    for seed in range(8):
-        people = Census().sample(4000, seed=seed).values
-        for columns in ([0, 2], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 4, 6]):
-            check_duplicates(people[2000:, columns], people[:2000, columns])

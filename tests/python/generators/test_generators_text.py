@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from transformers import GPT2Config
 
 from leakbound.errors import (
-    IncompatibleOptionsError,
     MembersError,
     OptionError,
     OptionTypeError,
@@ -100,26 +99,6 @@ def test_the_seeds_decide_all_and_nothing_else_is_drawn_from() -> None:
     assert not np.array_equal(one.values, other.values)
 
 
-def test_top_k_and_temperature_say_how_freely_it_writes() -> None:
-    chunks = counting(60)
-    greedy = LanguageModel(config(), epochs=1, top_k=1).fit(chunks)
-    alone = greedy.sample(18, seed=0)
-    np.testing.assert_array_equal(alone.values, greedy.sample(18, seed=0).values)
-    free = LanguageModel(config(), epochs=1, temperature=100.0).fit(chunks).sample(100, seed=0)
-    # Nearly uniform over 12 tokens, though the members use 6.
-    assert (free.values >= LETTERS).mean() > 0.35
-    few = LanguageModel(config(), epochs=1, temperature=100.0, top_k=2).fit(chunks)
-    assert np.unique(few.sample(100, seed=0).values).size <= 12
-
-
-def test_prompts_are_used_evenly_and_not_too_often() -> None:
-    sampler = LanguageModel(config(), epochs=1, samples_per_prompt=2).fit(counting(100))
-    assert len(sampler.prompts) == 30
-    assert len(sampler.sample(60, seed=0)) == 60
-    with pytest.raises(TooFewSamplesError, match=r"61 samples .* 30 prompts .* give 60"):
-        sampler.sample(61, seed=0)
-
-
 def test_a_model_from_a_folder_is_fine_tuned(tmp_path: Path) -> None:
     trained = model().fit(counting())
     trained.network.save_pretrained(tmp_path)
@@ -146,11 +125,6 @@ def test_bad_chunks_are_refused(members: Any, error: type[Exception], match: str
         model().fit(members)
 
 
-def test_texts_have_no_labels() -> None:
-    with pytest.raises(IncompatibleOptionsError, match="labels"):
-        model().fit(counting(), np.zeros(200, int))
-
-
 @pytest.mark.parametrize(
     "options",
     [{"epochs": 0}, {"top_k": 1.5}, {"temperature": 0}, {"prompts": 1}, {"learning_rate": -1}],
@@ -159,3 +133,23 @@ def test_texts_have_no_labels() -> None:
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((OptionError, OptionTypeError), match=next(iter(options))):
         LanguageModel(config(), **options)
+
+
+def test_top_k_and_temperature_say_how_freely_it_writes() -> None:
+    chunks = counting(60)
+    greedy = LanguageModel(config(), epochs=1, top_k=1).fit(chunks)
+    alone = greedy.sample(18, seed=0)
+    np.testing.assert_array_equal(alone.values, greedy.sample(18, seed=0).values)
+    free = LanguageModel(config(), epochs=1, temperature=100.0).fit(chunks).sample(100, seed=0)
+    # Nearly uniform over 12 tokens, though the members use 6.
+    assert (free.values >= LETTERS).mean() > 0.35
+    few = LanguageModel(config(), epochs=1, temperature=100.0, top_k=2).fit(chunks)
+    assert np.unique(few.sample(100, seed=0).values).size <= 12
+
+
+def test_prompts_are_used_evenly_and_not_too_often() -> None:
+    sampler = LanguageModel(config(), epochs=1, samples_per_prompt=2).fit(counting(100))
+    assert len(sampler.prompts) == 30
+    assert len(sampler.sample(60, seed=0)) == 60
+    with pytest.raises(TooFewSamplesError, match=r"61 samples .* 30 prompts .* give 60"):
+        sampler.sample(61, seed=0)

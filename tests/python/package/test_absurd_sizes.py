@@ -4,6 +4,8 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from leakbound import errors, planning, simulate, stats
 from leakbound.claims import ApproxDP, GaussianDP, LaplaceDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.generators import ChowLiuTree, GaussianCopula, PCAMixture, SequentialCART
-from leakbound.propensity import LogisticPropensity, PropensityFit, cross_fit
+from leakbound.propensity import LogisticPropensity, cross_fit
 
 ENORMOUS = [2**53, 2**127]
 MOST = 10**8
@@ -46,14 +48,15 @@ def alone(program: str) -> str:
 @pytest.mark.parametrize("test", ["tight", "recursion"])
 def test_guesses_under_f_dp_have_a_limit(guesses: int, test: Any) -> None:
     counts = guesses // 4 * 3, guesses, float(guesses)
-    with pytest.raises(errors.OptionError, match=f"guesses must be at most {MOST} under f-DP"):
-        stats.fdp_rejects(*counts, tradeoff=TradeOff.gaussian(0.5), test=test)
-    with pytest.raises(errors.OptionError, match="fix fewer guesses in advance"):
-        stats.fdp_p_value(*counts, tradeoff=TradeOff.gaussian(0.5), test=test)
-    with pytest.raises(errors.OptionError, match="drawn by lot"):
-        stats.fdp_lower_bound(*counts, claim=GaussianDP(), test=test)
-    with pytest.raises(errors.OptionError, match="at most"):
-        stats.composition_bound(*counts, claim=GaussianDP(), epsilon_ds=0.1, test=test)
+    how: dict[str, Any] = {"claim": GaussianDP(), "test": test}
+    for call in (
+        lambda: stats.fdp_rejects(*counts, tradeoff=TradeOff.gaussian(0.5), test=test),
+        lambda: stats.fdp_p_value(*counts, tradeoff=TradeOff.gaussian(0.5), test=test),
+        lambda: stats.fdp_lower_bound(*counts, **how),
+        lambda: stats.composition_bound(*counts, epsilon_ds=0.1, **how),
+    ):
+        with pytest.raises(errors.OptionError, match=f"guesses must be at most {MOST} under f-DP"):
+            call()
 
 
 def test_most_guesses_under_f_dp_take_seconds() -> None:
@@ -91,7 +94,7 @@ def test_every_form_takes_the_most_guesses(bound: str) -> None:
     out = alone(
         "from leakbound import stats\n"
         "n = 2**32 - 1\n"
-        "for correct in (n, 3 * (n // 4), n // 2 + 10**6, 1, 0):\n"
+        "for correct in (n, 3 * (n // 4), 0):\n"
         f"    options = dict(delta=1e-12, bound={bound!r})\n"
         "    p = stats.one_run_p_value(correct, n, n, epsilon=1.0, **options)\n"
         "    assert 0 < p <= 1\n"
@@ -100,80 +103,58 @@ def test_every_form_takes_the_most_guesses(bound: str) -> None:
     found = [float(line) for line in out.splitlines()]
     assert found[0] > 15
     assert found[1] == pytest.approx(1.0986, abs=1e-3)
-    assert found[2:] == sorted(found[2:], reverse=True)
-    assert 0 < found[2] < 1e-3
-    assert found[3:] == [0.0, 0.0]
+    assert found[2] == 0.0
 
 
-@pytest.mark.parametrize("m", [10**8 + 1, *ENORMOUS])
-def test_games_have_a_largest_size(m: int) -> None:
-    for play in (
-        lambda: simulate.null(m, seed=0),
-        lambda: simulate.gaussian(m, 1.0, seed=0),
-        lambda: simulate.gaussian(m, 1.0, seed=0, k=3),
-        lambda: simulate.gaussian(3, 1.0, seed=0, k=m),
-        lambda: simulate.mixture(m, seed=0),
-        lambda: simulate.randomized_response(m, 1.0, seed=0),
-        lambda: simulate.noisy_sum(m, seed=0),
-        lambda: simulate.noisy_sum(m, dimension=3, seed=0),
-        lambda: simulate.noisy_sum(10, dimension=m, seed=0),
-        lambda: simulate.noisy_sum(10, features=m, seed=0),
-        lambda: simulate.noisy_sum(10, holdout=m, seed=0),
-        lambda: simulate.noisy_sum(10**6, seed=0),
-        lambda: simulate.noisy_sum(10, holdout=10**8, features=2, dimension=9, seed=0),
-        lambda: lb.InclusionPlan.create(m),
-        lambda: planning.power(m, 1.0),
-        lambda: planning.power(m, 1.0, claim=ApproxDP(delta=1e-5)),
-        lambda: planning.power(m, 1.0, claim=GaussianDP()),
-        lambda: planning.canaries_needed(2.0, 3.0, most=m),
-    ):
-        with pytest.raises(errors.OptionError, match="at most 100000000"):
-            play()
+FEATURES = np.random.default_rng(0).normal(size=(60, 2))
+MEMBER = np.random.default_rng(1).random(60) < 0.5
+GENERATORS = [
+    kind().fit(FEATURES) for kind in (ChowLiuTree, GaussianCopula, PCAMixture, SequentialCART)
+]
+LIMITS: dict[int, list[Callable[[int], object]]] = {
+    10**8: [
+        lambda m: simulate.null(m, seed=0),
+        lambda m: simulate.gaussian(m, 1.0, seed=0),
+        lambda m: simulate.gaussian(m, 1.0, seed=0, k=3),
+        lambda m: simulate.gaussian(3, 1.0, seed=0, k=m),
+        lambda m: simulate.mixture(m, seed=0),
+        lambda m: simulate.randomized_response(m, 1.0, seed=0),
+        lambda m: simulate.noisy_sum(m, seed=0),
+        lambda m: simulate.noisy_sum(m, dimension=3, seed=0),
+        lambda m: simulate.noisy_sum(10, dimension=m, seed=0),
+        lambda m: simulate.noisy_sum(10, features=m, seed=0),
+        lambda m: simulate.noisy_sum(10, holdout=m, seed=0),
+        lambda _: simulate.noisy_sum(10**6, seed=0),
+        lambda _: simulate.noisy_sum(10, holdout=10**8, features=2, dimension=9, seed=0),
+        lb.InclusionPlan.create,
+        lambda m: planning.power(m, 1.0),
+        lambda m: planning.power(m, 1.0, claim=ApproxDP(delta=1e-5)),
+        lambda m: planning.power(m, 1.0, claim=GaussianDP()),
+        lambda m: planning.canaries_needed(2.0, 3.0, most=m),
+        *(partial(one.sample, seed=0) for one in GENERATORS),
+    ],
+    10**6: [
+        lambda size: planning.power(100, 1.0, simulations=size),
+        lambda size: planning.canaries_needed(2.0, 3.0, simulations=size),
+        lambda K: LogisticPropensity().fit(FEATURES, MEMBER).bootstrap(FEATURES, K=K),  # noqa: N803
+        lambda K: cross_fit(LogisticPropensity(), FEATURES, MEMBER).bootstrap(K=K),  # noqa: N803
+        lambda steps: lb.SubsampledGaussianDP(sampling_rate=0.01, steps=steps),
+    ],
+    2**32 - 1: [
+        planning.best_guesses,
+        lambda m: planning.best_guesses(m, claim=ApproxDP(delta=1e-5)),
+        lambda m: planning.best_guesses(m, claim=GaussianDP()),
+    ],
+}
+"""Calls that take at most so many of something."""
 
 
-@pytest.mark.parametrize("size", [10**6 + 1, *ENORMOUS])
-def test_simulations_have_a_largest_number(size: int) -> None:
-    with pytest.raises(errors.OptionError, match="and at most 1000000, got"):
-        planning.power(100, 1.0, simulations=size)
-    with pytest.raises(errors.OptionError, match="and at most 1000000, got"):
-        planning.canaries_needed(2.0, 3.0, simulations=size)
-
-
-@pytest.mark.parametrize("m", [2**32, *ENORMOUS])
-@pytest.mark.parametrize("claim", [lb.PureDP(), ApproxDP(delta=1e-5), GaussianDP()])
-def test_planned_guesses_are_those_that_can_be_counted(m: int, claim: Any) -> None:
-    with pytest.raises(errors.OptionError, match="and at most 4294967295, got"):
-        planning.best_guesses(m, claim=claim)
-    if claim != lb.PureDP():
-        with pytest.raises(errors.OptionError, match="at most"):
-            planning.ceiling(m, m, 0.95, claim)
-
-
-@pytest.mark.parametrize("n", [10**8 + 1, *ENORMOUS])
-@pytest.mark.parametrize("generator", [ChowLiuTree, GaussianCopula, PCAMixture, SequentialCART])
-def test_samples_have_a_largest_number(generator: Any, n: int) -> None:
-    fitted = generator().fit(np.random.default_rng(0).normal(size=(40, 2)))
-    with pytest.raises(errors.OptionError, match="n must be at least 1 and at most 100000000"):
-        fitted.sample(n, seed=0)
-
-
-@pytest.mark.parametrize("K", [10**6 + 1, *ENORMOUS])
-def test_replicates_have_a_largest_number(K: int) -> None:  # noqa: N803
-    rng = np.random.default_rng(0)
-    features, member = rng.normal(size=(60, 2)), rng.random(60) < 0.5
-    for fitted in (
-        LogisticPropensity().fit(features, member),
-        cross_fit(LogisticPropensity(), features, member),
-    ):
-        more: Any = (features,) if isinstance(fitted, PropensityFit) else ()
-        with pytest.raises(errors.OptionError, match="K must be at least 1 and at most 1000000"):
-            fitted.bootstrap(*more, K=K, seed=0)
-
-
-@pytest.mark.parametrize("steps", [10**6 + 1, *ENORMOUS])
-def test_steps_of_dp_sgd_have_a_largest_number(steps: int) -> None:
-    with pytest.raises(errors.OptionError, match="steps must be at least 1 and at most 1000000"):
-        lb.SubsampledGaussianDP(sampling_rate=0.01, steps=steps)
+@pytest.mark.parametrize("most", LIMITS)
+def test_sizes_have_a_limit(most: int) -> None:
+    for call in LIMITS[most]:
+        for size in (most + 1, *ENORMOUS):
+            with pytest.raises(errors.OptionError, match=f"at most {most}"):
+                call(size)
 
 
 def test_shares_of_a_stream_are_few() -> None:
@@ -183,11 +164,11 @@ def test_shares_of_a_stream_are_few() -> None:
 
 def test_a_long_batch_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     game = simulate.gaussian(500, 1.5, seed=3)
-    shares = [(i + 1) / 100 for i in range(100)]
+    shares = [(i + 1) / 10 for i in range(10)]
     for sides in ("both", "member"):
         whole = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
         with monkeypatch.context() as patch:
-            patch.setattr("leakbound.audits.one_run.stream._MOMENTS", 1000)
+            patch.setattr("leakbound.audits.one_run.stream._MOMENTS", 100)
             parts = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
         assert parts.bound == whole.bound > 0
         assert parts.result() == whole.result()
@@ -243,11 +224,8 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("call", "after"),
     [
-        ("planning.power(10**7, 1.0)", 0.2),
         ("planning.power(10**8, 1.0, simulations=1)", 1.0),
         ("planning.power(10**8, planning.Gaussian(1.0), sides='pairs', simulations=1)", 0.5),
-        ("simulate.gaussian(10**8, 1.0, seed=0)", 0.3),
-        ("simulate.mixture(10**8, seed=0)", 0.3),
         ("simulate.gaussian(10**7, 1.0, seed=0, k=10)", 0.3),
         ("permutation(Purpose.NULL_GAME.rng(0), 10**8)", 0.5),
     ],

@@ -82,12 +82,6 @@ def test_the_core_reads_every_byte_but_0_as_true() -> None:
     assert [int(column[0]) for column in counts] == [256, 256, 255]
 
 
-def test_unaligned_numbers_are_copied() -> None:
-    values = np.frombuffer(b"x" + np.linspace(-3, 3, 50).tobytes(), dtype=np.float64, offset=1)
-    assert not values.flags.aligned
-    np.testing.assert_array_equal(_core.normal_cdf(values), _core.normal_cdf(values.copy()))
-
-
 @pytest.mark.parametrize("place", ["in place", "on the pool", "in a task"])
 def test_a_panic_is_an_error_that_asks_to_be_reported(
     place: Literal["in place", "on the pool", "in a task"], capfd: pytest.CaptureFixture[str]
@@ -98,12 +92,6 @@ def test_a_panic_is_an_error_that_asks_to_be_reported(
     # The pool still works, and nothing was printed.
     assert stats.kl_scan([True] * 50, beta=0.05).cut == 50
     assert capfd.readouterr() == ("", "")
-
-
-def test_an_internal_error_is_ours_and_an_ordinary_exception() -> None:
-    assert issubclass(errors.InternalError, errors.LeakboundError | RuntimeError)
-    with pytest.raises(Exception, match="a defect of leakbound"):
-        _core._panic("on the pool")
 
 
 ON_A_PATH = """

@@ -170,16 +170,13 @@ def test_every_boolean_option_is_tested_here() -> None:
     assert flags() == set(OPTIONS)
 
 
-@pytest.mark.parametrize("value", ["False", 1, 0, None, 1.0, np.array([True])], ids=repr)
 @pytest.mark.parametrize("option", OPTIONS, ids=" ".join)
-def test_what_is_no_boolean_is_refused(option: tuple[str, str], value: object) -> None:
-    with pytest.raises(lb.errors.OptionTypeError, match=f"{option[1]} must be True or False"):
-        OPTIONS[option](**{option[1]: value})
+def test_what_is_no_boolean_is_refused(option: tuple[str, str]) -> None:
+    for value in ("False", 1, 0, None, 1.0, np.array([True])):
+        with pytest.raises(lb.errors.OptionTypeError, match=f"{option[1]} must be True or False"):
+            OPTIONS[option](**{option[1]: value})
 
 
 def test_booleans_of_numpy_are_booleans() -> None:
     bool_: Any = np.True_
-    plain = lb.audit_panoramia(SCORE, SCORE, MEMBER, real_nonmembers=True)
-    assert lb.audit_panoramia(SCORE, SCORE, MEMBER, real_nonmembers=bool_) == plain
-    assert plain.kind == "lower_bound"
     assert stats.binomial_tail(1, 2, 0.5, log=bool_) == np.log(0.75)

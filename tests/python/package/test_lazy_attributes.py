@@ -65,18 +65,11 @@ def seen_at_run_time(module: ModuleType) -> dict[str, str]:
 def test_type_checkers_and_programs_see_the_same_names(name: str) -> None:
     module = import_module(name)
     assert seen_at_run_time(module) == seen_by_type_checkers(module)
-    assert set(module.__all__) - {"CutPolicy"} <= set(seen_at_run_time(module))
-
-
-@pytest.mark.parametrize("name", LAZY)
-def test_every_name_is_listed_and_found(name: str) -> None:
-    module = import_module(name)
+    assert set(module.__all__) - {"CutPolicy"} <= set(seen_at_run_time(module)) <= set(dir(module))
     for attribute, home in seen_at_run_time(module).items():
-        assert attribute in dir(module)
         if attribute == "torch" and find_spec("torch") is None:
             continue
-        found = getattr(module, attribute)
-        assert found is getattr(import_module(home), attribute)
+        assert getattr(module, attribute) is getattr(import_module(home), attribute)
 
 
 def test_an_unknown_name_is_an_attribute_error_with_a_suggestion() -> None:
@@ -116,18 +109,14 @@ def test_importing_the_package_imports_nothing_but_what_hands_out_its_names() ->
     }
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=str)
-def test_the_list_of_commands_loads_no_command(arguments: list[str]) -> None:
-    names = loaded_by_the_program(*arguments)
+def test_the_list_of_commands_loads_no_command() -> None:
+    names = loaded_by_the_program("--help")
     assert {"numpy", "pydantic", "rich"}.isdisjoint(names)
-    assert {name.split(".")[1] for name in names if name.startswith("leakbound.")} <= {
-        "_base",
-        "_core",
-        "cli",
-        "errors",
-    }
-    assert {name for name in names if name.startswith("leakbound.cli.")} <= {
-        "leakbound.cli.commands"
+    assert {
+        ".".join(name.split(".")[:3]) for name in names if name.startswith("leakbound.cli")
+    } <= {
+        "leakbound.cli",
+        "leakbound.cli.commands",
     }
 
 
@@ -141,28 +130,9 @@ def test_an_audit_of_one_run_loads_neither_the_other_audits_nor_arrow(tmp_path: 
     assert others.isdisjoint(names)
 
 
-def test_without_a_command_the_program_prints_the_list_of_commands() -> None:
-    code = "from leakbound.cli import main; main()"
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-        )
-        for arguments in ([], ["--help"])
-    ]
-    assert [run.returncode for run in runs] == [2, 0]
-    nothing, asked = (" ".join(run.stdout.split()) for run in runs)
-    assert nothing == asked
-    for name, (_, line) in COMMANDS.items():
-        assert f" {name} {line}" in asked
-
-
-def full(name: str) -> str:
-    """Return the whole help of a command."""
-    module, _ = COMMANDS[name]
-    group = typer.main.get_group(import_module(f"leakbound.cli.{module}").app)
-    return (group.help if group.name == name else group.commands[name].help) or ""
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_by_the_first_line_of_its_help(name: str) -> None:
-    assert full(name).split("\n\n")[0] == COMMANDS[name][1]
+    module, line = COMMANDS[name]
+    group = typer.main.get_group(import_module(f"leakbound.cli.{module}").app)
+    full = (group.help if group.name == name else group.commands[name].help) or ""
+    assert full.split("\n\n")[0] == line

@@ -1,12 +1,9 @@
 """What a release rests on agrees with itself: workflows, versions."""
 
-import importlib.util
-import json
 import re
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -84,34 +81,3 @@ def test_one_version() -> None:
         for name, crate in toml("Cargo.toml")["workspace"]["dependencies"].items()
         if name.startswith("leakbound-")
     } == {version}
-
-
-def test_a_wheel_without_its_bill_of_materials_is_refused(tmp_path: Path) -> None:
-    path = ROOT / "tests" / "distribution" / "try_installed.py"
-    spec = importlib.util.spec_from_file_location("try_installed", path)
-    assert spec is not None
-    assert spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = program
-    spec.loader.exec_module(program)
-    locked = [
-        {"name": one["name"], "version": one["version"]} for one in toml("Cargo.lock")["package"]
-    ]
-    other = {"name": "other", "version": "1.0.0"}
-    cases: tuple[tuple[list[dict[str, Any]] | None, str], ...] = (
-        (None, "has 0 bills"),
-        ([], "lacks ['leakbound-core', 'leakbound-math', 'pyo3']"),
-        ([*locked, other], "has [('other', '1.0.0')]"),
-        (locked, ""),
-    )
-    for number, (components, said) in enumerate(cases):
-        wheel = tmp_path / f"{number}.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            if components is not None:
-                bill = json.dumps({"components": components})
-                archive.writestr("a.dist-info/sboms/a.cyclonedx.json", bill)
-        if said:
-            with pytest.raises(SystemExit, match=re.escape(said)):
-                program.lists_its_crates(wheel)
-        else:
-            program.lists_its_crates(wheel)

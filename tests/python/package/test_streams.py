@@ -105,16 +105,14 @@ def test_every_purpose_is_used_in_one_place() -> None:
         and isinstance(node.value, ast.Name)
         and node.value.id == "Purpose"
     )
+    # `__members__` holds aliases too, which two members of one value would be.
     assert uses == dict.fromkeys(Purpose.__members__, 1)
-
-
-def test_purposes_have_names_of_their_own() -> None:
-    """`__members__` holds aliases too, which two members of one value would be."""
     assert len(Purpose.__members__) == len(list(Purpose))
 
 
 def test_streams_of_purposes_and_numbers_differ() -> None:
     numbers = [(0,), (1,), (0, 0), (0, 1), (1, 0), (2**32,), (2**32, 1), (1, 2**32), (0, 1, 0)]
+    numbers += [(2**32 + 1,), (1, 1), (1, 1, 0)]  # `SeedSequence` reads the first as the second
     states = [
         tuple(purpose.rng(*some).integers(2**63, size=4).tolist())
         for purpose, some in itertools.product(Purpose, numbers)
@@ -122,17 +120,6 @@ def test_streams_of_purposes_and_numbers_differ() -> None:
     assert len(set(states)) == len(states)
     seeds = [purpose.derived(*some) for purpose, some in itertools.product(Purpose, numbers)]
     assert len(set(seeds)) == len(seeds)
-
-
-def test_no_list_of_numbers_is_read_as_another_one_is() -> None:
-    """`SeedSequence` joins the 32-bit words of a list: [2**32 + 1] is [1, 1] to it."""
-    joined = np.random.SeedSequence([2**32 + 1]).generate_state(4)
-    assert joined.tolist() == np.random.SeedSequence([1, 1]).generate_state(4).tolist()
-    draws = {
-        tuple(Purpose.TIES.rng(*some).integers(2**63, size=4).tolist())
-        for some in [(2**32 + 1,), (1, 1), (1, 1, 0), (17, 1), (1, 17), (0x111,)]
-    }
-    assert len(draws) == 6
 
 
 def test_streams_never_change() -> None:
@@ -174,11 +161,10 @@ def one_of_numpys(seed: int, n: int) -> Iterator[NDArray[np.float64]]:
     yield np.random.RandomState(seed).random_sample(n)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 42])
-def test_no_stream_is_one_of_numpys(seed: int) -> None:
+def test_no_stream_is_one_of_numpys() -> None:
     """64 numbers of each: two independent rows are this correlated once in 10^8 pairs."""
-    theirs = np.stack(list(one_of_numpys(seed, 64)))
-    ours = np.stack([purpose.rng(seed).random(64) for purpose in Purpose])
+    theirs = np.stack(list(one_of_numpys(42, 64)))
+    ours = np.stack([purpose.rng(42).random(64) for purpose in Purpose])
     centred = [(rows - 0.5) * np.sqrt(12 / 64) for rows in (ours, theirs)]
     assert np.abs(centred[0] @ centred[1].T).max() < 5.8
 

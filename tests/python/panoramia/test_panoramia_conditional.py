@@ -102,13 +102,6 @@ def miscovered(games: int, *, leak: float, correction: Conditional) -> int:
     return wrong
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
-def test_no_leak_is_seldom_called_one(correction: Conditional) -> None:
-    games = 8
-    wrong = miscovered(games, leak=0.0, correction=correction)
-    assert binomial_tail(wrong, games, 0.2) > 1e-3
-
-
 @pytest.mark.validity
 @pytest.mark.parametrize("leak", [0.0, 1.0])
 @pytest.mark.parametrize("correction", CORRECTIONS)

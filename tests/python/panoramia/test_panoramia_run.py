@@ -1,6 +1,5 @@
 """PANORAMIA from members to bounds: targets that remember or never saw, seeds, checkpoints."""
 
-import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from leakbound.errors import (
 )
 from leakbound.generators import Samples
 from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
-from leakbound.panoramia.losses import losses_of
 from memory import Memory
 
 if TYPE_CHECKING:
@@ -133,20 +131,7 @@ def test_the_report_goes_to_json_and_back_and_is_written(
 ) -> None:
     assert PanoramiaReport.from_json(report.to_json()) == report
     text = str(report)
-    assert text.splitlines()[0].split() == [
-        "Target",
-        "Audit",
-        "m",
-        "c",
-        "≥",
-        "c",
-        "+",
-        "ε",
-        "≥",
-        "ε̃",
-        "ε",
-        "≥",
-    ]
+    assert " ".join(text.splitlines()[0].split()) == "Target Audit m c ≥ c + ε ≥ ε̃ ε ≥"
     assert "not a lower bound on ε" in text
     report.report(tmp_path / "report.html", title="Two targets", summary="Made up.")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -176,18 +161,6 @@ def test_scores_are_audited_again_without_training(report: PanoramiaReport) -> N
     assert [result.options["gamma"] for result in looser.results] == [1e-3, 1e-3]
     assert [result.confidence for result in looser.results] == [0.9, 0.9]
     assert all(result.attack.guesses <= 210 for result in looser.results)  # type: ignore[union-attr]
-
-
-def test_scores_of_some_pairs_prove_less(report: PanoramiaReport) -> None:
-    game = report.games()[0]
-    part = game.take(slice(100))
-    assert len(part) == 100
-    np.testing.assert_array_equal(part.attacks["by heart"], game.attacks["by heart"][:100])
-    few, all_of_them = (one.audit("by heart").c_plus_epsilon_lb for one in (part, game))
-    assert 0 < few < all_of_them
-    assert "seed=0, generated, m=100, targets: by heart, never saw" in repr(part)
-    with pytest.raises(ValueError, match="read-only"):
-        part.baseline[0] = 0
 
 
 def test_scores_stay_with_the_report_but_not_in_json(
@@ -230,19 +203,6 @@ def test_losses_show_what_was_learnt_by_heart(report: PanoramiaReport) -> None:
     assert max(unseen.medians.values()) < 1.1 * min(unseen.medians.values())
 
 
-def test_losses_of_tokens_are_equally_far_apart() -> None:
-    rng = np.random.default_rng(0)
-    said = {f"target gpt {side}": rng.gamma(9, 0.3, (300, 5)) for side in ("members", "generated")}
-    (losses,) = losses_of(said, {"gpt": None})
-    assert not losses.logarithmic
-    assert losses.real is None
-    np.testing.assert_allclose(np.diff(losses.edges), np.diff(losses.edges)[0])
-    mean = float(np.median(said["target gpt members"].mean(axis=1)))
-    assert losses.medians["members"] == mean
-    (same,) = losses_of({key: np.ones((4, 2)) for key in said}, {"gpt": None})
-    assert same.members.sum() == same.members[0] == 4
-
-
 def test_the_run_has_figures(report: PanoramiaReport) -> None:
     assert report.plot().get_title("left") == "c and ε̃ by target"
     assert report.plot("saturation").get_xlabel() == "examples that train the baseline"
@@ -259,15 +219,6 @@ def test_the_run_has_figures(report: PanoramiaReport) -> None:
         report.plot("losses", model="nobody")
 
 
-def test_one_target_without_non_members_has_one_row() -> None:
-    audit = replace(AUDIT, seeds=(3,), saturation=(), helper=None, union=False)
-    found = audit.run(target=untrained(), members=(X, Y))
-    assert [(row.target, row.audit) for row in found.rows] == [("target", "PANORAMIA")]
-    assert found.rows[0].c_lb is not None
-    assert found.rows[0].c_lb.half_width is None
-    assert found.saturation.growth == 0
-
-
 def test_a_saturated_generator_is_named() -> None:
     audit = replace(AUDIT, generator=Spoilt(60.0), seeds=(0,))
     found = audit.run(target=Memory(X, Y), members=(X, Y))
@@ -277,14 +228,6 @@ def test_a_saturated_generator_is_named() -> None:
     assert row.epsilon_tilde is not None
     assert row.epsilon_tilde.mean < 0.1
     assert any("easily told from real data" in text for text in found.warnings)
-
-
-def test_real_non_members_of_another_distribution_are_named() -> None:
-    older = OTHERS[0] + np.array([25.0, 0, 0, 0, 0, 0, 0])
-    found = replace(AUDIT, seeds=(0,)).run(
-        target=untrained(), members=(X, Y), nonmembers=(older, OTHERS[1])
-    )
-    assert any("not like the members" in text for text in found.warnings)
 
 
 def test_members_of_the_generator_are_not_audited() -> None:
@@ -347,10 +290,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     ("changed", "data", "named"),
     [
         ({"confidence": 0.9}, {}, "confidence"),
-        ({"helper": None}, {}, "helper"),
         ({}, {"members": (X[::-1].copy(), Y)}, "members"),
         ({}, {"target": untrained(5)}, "targets"),
-        ({}, {"nonmembers": OTHERS}, "nonmembers"),
     ],
 )
 def test_checkpoints_of_other_data_or_options_are_refused(
@@ -472,13 +413,11 @@ def test_a_model_that_says_nan_is_named() -> None:
     [
         Helper(epochs=2),
         replace(HELPER, trained_on="real"),
-        replace(HELPER, trained_on="members"),
         [HELPER, replace(HELPER, trained_on="members")],
-        None,
     ],
-    ids=["the target's architecture", "real", "members", "two", "none"],
+    ids=["the target's architecture", "real", "two"],
 )
-def test_every_helper_gives_a_baseline(helper: Helper | list[Helper] | None) -> None:
+def test_every_helper_gives_a_baseline(helper: Helper | list[Helper]) -> None:
     torch.manual_seed(3)
     state = torch.get_rng_state()
     audit = replace(AUDIT, helper=helper, seeds=(0,), saturation=())
@@ -520,18 +459,3 @@ def test_helpers_learn_from_generated_examples_and_from_members_of_the_generator
     assert not on_generated & set(rows)
     assert len(on_members) == 180
     assert on_members <= {rows[i] for i in known}
-
-
-def test_same_seed_same_numbers() -> None:
-    audit = replace(AUDIT, seeds=(4,), saturation=())
-    one, two = (audit.run(target=untrained(), members=(X, Y)) for _ in range(2))
-    assert one == two
-    other = replace(audit, seeds=(5,)).run(target=untrained(), members=(X, Y))
-    assert other.rows[0].results[0].auc != one.rows[0].results[0].auc
-
-
-def test_the_stored_form_is_plain_data(report: PanoramiaReport) -> None:
-    content = json.loads(report.to_json())
-    assert content["rows"][0]["results"][0]["type"] == "PanoramiaResult"
-    assert content["rows"][3]["results"][0]["type"] == "AuditResult"
-    assert content["options"]["inputs"] == "census.features"

@@ -47,11 +47,6 @@ def test_it_learns_from_tokens_and_from_losses_and_more_from_both() -> None:
     assert both.auc > max(words.auc, losses.auc) + 0.03
 
 
-def test_it_needs_no_model() -> None:
-    plain = [replace(one, signals=np.empty((len(one), 0, 0))) for one in parts(by_words=0.7)]
-    assert audit(plain).c_lb > 1
-
-
 def test_training_of_both_parts_begins_with_what_each_learnt_alone() -> None:
     train, validation, test = parts(by_words=0.7, by_losses=0.4)
     reader = text.prepare(train, validation, 3)
@@ -83,16 +78,6 @@ def test_same_seed_same_scores_and_a_process_left_as_it_was() -> None:
     )
 
 
-def test_tokens_that_training_did_not_hold_are_one_unknown_token() -> None:
-    train, validation, test = texts(60), texts(50), texts(40)
-    fitted = ATTACK.fit(train, validation)
-    one, two = (
-        fitted.score(Examples(np.full_like(test.examples.x, token), None), test.signals)
-        for token in (0, 50_000)
-    )
-    np.testing.assert_array_equal(one, two)
-
-
 def test_bad_texts() -> None:
     train, validation, test = texts(60), texts(50), texts(40)
     with pytest.raises(ShapeError, match="whole numbers of shape"):
@@ -104,3 +89,13 @@ def test_bad_texts() -> None:
     fitted = ATTACK.fit(train, validation)
     with pytest.raises(ShapeError, match="must have 12 tokens, as in training, got 11"):
         fitted.score(Examples(test.examples.x[:, 1:], None), test.signals)
+
+
+def test_tokens_that_training_did_not_hold_are_one_unknown_token() -> None:
+    train, validation, test = texts(60), texts(50), texts(40)
+    fitted = ATTACK.fit(train, validation)
+    one, two = (
+        fitted.score(Examples(np.full_like(test.examples.x, token), None), test.signals)
+        for token in (0, 50_000)
+    )
+    np.testing.assert_array_equal(one, two)

@@ -146,10 +146,6 @@ def check(trials: int) -> None:
         assert stats.binomial_tail(false, trials, NOMINAL / 2) > ERROR, f"{false} of {trials}"
 
 
-def test_a_process_as_its_own_generator_is_not_told_from_members_quick() -> None:
-    check(3)
-
-
 @pytest.mark.validity
 def test_a_process_as_its_own_generator_is_not_told_from_members() -> None:
     check(60)

@@ -7,7 +7,6 @@ import pytest
 
 import leakbound as lb
 from leakbound import canaries, errors
-from leakbound.planning.canaries import Canaries
 
 X = np.random.default_rng(0).normal(size=(90, 2, 3)).astype(np.float32)
 Y = np.arange(90) % 3 * 5  # classes are 0, 5 and 10
@@ -30,6 +29,7 @@ def test_a_seed_gives_examples_and_the_coins_of_a_plan(kind: str) -> None:
     np.testing.assert_array_equal(made.y, again.y)
     assert made.plan == again.plan == lb.InclusionPlan.create(40, seed=3)
     assert made.plan != other.plan
+    assert MAKERS[kind](None).plan != MAKERS[kind](None).plan
     assert kind == "new tokens" or not np.array_equal(made.x, other.x)
     x, y = made.included
     np.testing.assert_array_equal(x, made.x[made.plan.member])
@@ -91,9 +91,3 @@ def test_new_tokens_stand_once_and_are_all_that_counts() -> None:
 def test_what_cannot_be_made(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
-
-
-def test_without_a_seed_coins_are_new() -> None:
-    one, other = (canaries.random_tokens(64, 2, vocabulary=9) for _ in range(2))
-    assert one.plan != other.plan
-    assert isinstance(one, Canaries)

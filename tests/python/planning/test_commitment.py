@@ -13,7 +13,7 @@ import pytest
 import leakbound as lb
 from command_line import leakbound
 from commitments import PROTOCOL, protocol_toml
-from leakbound._base.canonical import canonical_json, plain
+from leakbound._base.canonical import plain
 from leakbound.errors import CommitmentError, LeakboundError, OptionError, OptionTypeError
 from leakbound.planning import Commitment, Opening, load_opening, read_protocol
 
@@ -50,10 +50,7 @@ def test_a_commitment_opens_after_a_round_trip(tmp_path: Path) -> None:
     assert found.protocol == PROTOCOL
     Commitment.from_json(tmp_path / "commitment.json").check(found)
     assert Commitment.from_json(opening.commitment.to_json()) == opening.commitment
-
-
-def test_nonces_are_new_every_time() -> None:
-    assert PLAN.commit(PROTOCOL).commitment != PLAN.commit(PROTOCOL).commitment
+    assert PLAN.commit(PROTOCOL).commitment != opening.commitment  # of another nonce
 
 
 @pytest.mark.parametrize(
@@ -188,12 +185,6 @@ def test_long_names_are_spelt_out_in_errors_alone() -> None:
     copied = plain({"x" * 400_000: [1] * 60_000}, "notes")
     assert time.process_time() - before < 2
     assert copied == {"x" * 400_000: [1] * 60_000}
-
-
-def test_equal_values_have_one_spelling_and_order_does_not_matter() -> None:
-    one = canonical_json({"b": [1, 0.1, None, True], "a": {"é": "\n"}})
-    assert one == canonical_json({"a": {"é": "\n"}, "b": [1, 0.1, None, True]})
-    assert one == b'{"a":{"\\u00e9":"\\n"},"b":[1,0.1,null,true]}'
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Inclusion plans: fair and reproducible coins, picking by position, files."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import torch
 from scipy import stats
 from torch.utils.data import Subset, TensorDataset
 
-from leakbound import AuditResult, GaussianDP, InclusionPlan, audit_one_run
+from leakbound import InclusionPlan
 from leakbound.errors import (
     ArrayTypeError,
     DuplicateIdsError,
@@ -49,13 +47,6 @@ def test_a_new_plan_has_a_seed_of_its_own_that_tosses_its_coins_again(tmp_path: 
         assert InclusionPlan.load(tmp_path / "plan.npz").seed == plan.seed
 
 
-def test_the_seed_of_a_plan_is_a_seed_of_audits_and_survives_json() -> None:
-    plan = InclusionPlan.create(100)
-    result = audit_one_run(np.arange(100) // 7, plan, claim=GaussianDP(), seed=plan.seed or 0)
-    again = AuditResult.from_json(result.to_json())
-    assert again.provenance.seed == plan.seed
-
-
 def test_coins_are_fair_and_independent() -> None:
     member = InclusionPlan.create(10**6, seed=3).member
     assert stats.binomtest(int(member.sum()), member.size).pvalue > 1e-3
@@ -63,34 +54,6 @@ def test_coins_are_fair_and_independent() -> None:
     assert stats.binomtest(changes, member.size - 1).pvalue > 1e-3
     words = member.reshape(-1, 8) @ (1 << np.arange(8))
     assert stats.chisquare(np.bincount(words, minlength=256)).pvalue > 1e-3
-
-
-def test_number_of_members_is_binomial_and_not_half() -> None:
-    members = [int(InclusionPlan.create(20, seed=seed).member.sum()) for seed in range(2000)]
-    observed = np.bincount(members, minlength=21)
-    expected = 2000 * stats.binom.pmf(np.arange(21), 20, 0.5)
-    tail = slice(6, 15)
-    merged = [np.r_[x[:6].sum(), x[tail], x[15:].sum()] for x in (observed, expected)]
-    assert stats.chisquare(*merged).pvalue > 1e-3
-
-
-def test_indices_ids_and_arrays_are_read_only() -> None:
-    plan = InclusionPlan.create(9, seed=1)
-    np.testing.assert_array_equal(plan.indices, np.flatnonzero(plan.member))
-    np.testing.assert_array_equal(plan.ids, np.arange(9))
-    assert len(plan) == 9
-    for array in (plan.member, plan.ids):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-
-
-def test_coins_tossed_elsewhere_are_copied() -> None:
-    tossed = np.array([1, 0, 1])
-    plan = InclusionPlan(tossed, ids=["x", "y", "z"])
-    tossed[:] = 0
-    assert plan.member.tolist() == [True, False, True]
-    assert plan.included(plan.ids).tolist() == ["x", "z"]
-    assert repr(plan) == "InclusionPlan(n=3, members=2)"
 
 
 @pytest.mark.parametrize(
@@ -128,14 +91,6 @@ def test_datasets_become_subsets() -> None:
     assert len(plan.excluded(dataset)) == 12 - len(plan.indices)
 
 
-def test_a_plan_does_not_import_torch() -> None:
-    code = (
-        "import sys; from leakbound import InclusionPlan; "
-        "InclusionPlan.create(4, seed=0).included([1, 2, 3, 4]); sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 @pytest.mark.parametrize(
     "ids", [None, [5, 3, 2**62], ["a", "bc", "é"], np.array([1, 2, 2**64 - 1], dtype="u8")]
 )
@@ -151,12 +106,6 @@ def test_files_round_trip(tmp_path: Path, ids: Any, seed: int | None) -> None:
     assert again == plan
     assert again.ids.dtype == plan.ids.dtype
     assert [file.name for file in tmp_path.iterdir()] == ["plan.npz"]
-
-
-def test_ids_of_data_frames_need_no_pickle(tmp_path: Path) -> None:
-    ids = pd.Series(["a", "b", "c"], dtype=object)
-    InclusionPlan.create(3, seed=0, ids=ids).save(tmp_path / "plan.npz")
-    assert InclusionPlan.load(tmp_path / "plan.npz").ids.tolist() == ["a", "b", "c"]
 
 
 def _later(path: Path) -> None:
@@ -206,11 +155,6 @@ def test_other_files_are_refused(tmp_path: Path, write: Any) -> None:
         InclusionPlan.load(tmp_path / "plan.npz")
 
 
-def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        InclusionPlan.load(tmp_path / "plan.npz")
-
-
 @pytest.mark.parametrize(
     ("n", "seed", "error", "message"),
     [
@@ -240,11 +184,6 @@ def test_bad_ids(ids: Any, error: type[Exception], message: str) -> None:
         InclusionPlan.create(3, seed=0, ids=ids)
 
 
-def test_bad_coins() -> None:
-    with pytest.raises(MembershipError):
-        InclusionPlan([0, 1, 2])
-
-
 @pytest.mark.parametrize(
     ("items", "error", "message"),
     [
@@ -256,3 +195,23 @@ def test_bad_coins() -> None:
 def test_bad_items(items: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         InclusionPlan.create(3, seed=0).included(items)
+
+
+def test_ids_of_data_frames_need_no_pickle(tmp_path: Path) -> None:
+    ids = pd.Series(["a", "b", "c"], dtype=object)
+    InclusionPlan.create(3, seed=0, ids=ids).save(tmp_path / "plan.npz")
+    assert InclusionPlan.load(tmp_path / "plan.npz").ids.tolist() == ["a", "b", "c"]
+
+
+def test_bad_coins() -> None:
+    with pytest.raises(MembershipError):
+        InclusionPlan([0, 1, 2])
+
+
+def test_coins_tossed_elsewhere_are_copied() -> None:
+    tossed = np.array([1, 0, 1])
+    plan = InclusionPlan(tossed, ids=["x", "y", "z"])
+    tossed[:] = 0
+    assert plan.member.tolist() == [True, False, True]
+    assert plan.included(plan.ids).tolist() == ["x", "z"]
+    assert repr(plan) == "InclusionPlan(n=3, members=2)"

@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 
 import numpy as np
 import pytest
@@ -32,43 +31,17 @@ def test_ceilings_are_those_of_closed_forms() -> None:
         assert planning.ceiling(10_000, guesses, 0.975, GDP) == pytest.approx(mu, abs=0.01)
 
 
-@pytest.mark.parametrize("claim", [lb.PureDP(), APPROX, GDP], ids=lambda claim: claim.name)
-def test_the_best_number_of_guesses_beats_others(claim: forecast.PlannedClaim) -> None:
-    best = planning.best_guesses(500, 0.95, claim)
-
-    def mean(guesses: int) -> float:
-        return planning.power(
-            500,
-            planning.Gaussian(1.0),
-            claim=claim,
-            cuts=lb.Fixed(guesses),
-            simulations=150,
-        ).mean
-
-    assert mean(best) > max(mean(max(1, best // 8)), mean(min(500, best * 8)))
-
-
-def test_audits_plan_with_the_same_numbers() -> None:
-    game = simulate.gaussian(1000, 1.0, seed=0)
-    for claim in (APPROX, GDP):
-        result = lb.audit_one_run(game.scores, game.member, claim=claim)
-        levels = result.options["outside_in"]["levels"]
-        assert levels[0] < planning.best_guesses(1000, 0.95, claim) < levels[-1]
-
-
 @pytest.mark.parametrize(
     ("claim", "truth"),
     [
-        (lb.PureDP(), planning.Response(2.0)),
         (lb.PureDP(), planning.Response(2.0, fraction=0.3)),
-        (lb.PureDP(), planning.Gaussian(1.0)),
         (APPROX, planning.Gaussian(1.0)),
         (GDP, planning.Gaussian(2.0)),
     ],
     ids=repr,
 )
 def test_power_is_that_of_audits(claim: forecast.PlannedClaim, truth: forecast.Truth) -> None:
-    planned = planning.power(300, truth, target=1.0, claim=claim, simulations=400)
+    planned = planning.power(300, truth, target=1.0, claim=claim, simulations=200)
 
     def bound(seed: int) -> float:
         game = (
@@ -80,8 +53,8 @@ def test_power_is_that_of_audits(claim: forecast.PlannedClaim, truth: forecast.T
         )
         return lb.audit_one_run(game.scores, game.member, claim=claim).bound
 
-    bounds = np.array([bound(seed) for seed in range(150)])
-    spread = bounds.std() * math.sqrt(1 / 150 + 1 / 400)
+    bounds = np.array([bound(seed) for seed in range(100)])
+    spread = bounds.std() * math.sqrt(1 / 100 + 1 / 200)
     assert planned.mean == pytest.approx(bounds.mean(), abs=4 * spread + 1e-9)
     assert planned.probability == pytest.approx(np.mean(bounds >= 1.0), abs=0.16)
     assert planned.low <= planned.median <= planned.high <= planned.ceiling + 1e-12
@@ -263,40 +236,16 @@ def test_the_command_needs_no_truth(asked: list[str]) -> None:
     assert "even a perfect attack on 8 canaries" in short.stdout
 
 
-def test_a_claim_means_what_it_means_to_an_audit() -> None:
-    shell, few = CliRunner(), ["--simulations", "20", "--json"]
-    for claim, audited in (
-        ("eps=2", lb.PureDP()), ("eps=1,delta=1e-5", lb.ApproxDP(delta=1e-5)), ("mu=1", GDP)
-    ):  # fmt: skip
-        truth = ["--truth", "4"]
-        found = shell.invoke(app, ["plan", *truth, "-m", "100", "--claim", claim, *few])
-        plan = planning.CanariesNeeded.from_json(found.stdout).power
-        assert plan is not None
-        assert (plan.claim, plan.target) == (audited, 2.0 if claim == "eps=2" else 1.0)
-
-
-def test_the_command_answers_impossible_targets_at_once() -> None:
-    """Well under a second of its own time: nothing is simulated."""
-    began = time.process_time()
-    beyond = CliRunner().invoke(app, ["plan", "--truth", "1", "--target", "2"])
-    above = CliRunner().invoke(app, ["plan", "--truth", "20", "--target", "15"])
-    assert time.process_time() - began < 1.0
-    assert (beyond.exit_code, above.exit_code) == (3, 3)
-    assert "not below the truth, 1" in beyond.stdout
-    assert "even a perfect attack on 100,000 canaries" in above.stdout
-    assert "--most" in above.stdout
-
-
 def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
-    """Within three standard errors of 60 audits of drawn splits at the same truth, and 0.05."""
+    """Within three standard errors of 30 audits of drawn splits at the same truth, and 0.05."""
     found = planning.power(150, 1.5, claim=GDP, sides="pairs", simulations=200, seed=3)
     rng, bounds = np.random.default_rng(4), []
-    for seed in range(60):
+    for seed in range(30):
         member = rng.permutation(600) < 450
         scores = rng.normal(size=600) + 1.5 / math.sqrt(2) * member
         result = lb.audit_one_run(scores, member, claim=GDP, design="random_split", seed=seed)
         bounds.append(result.bound)
-    error = np.std(bounds) * math.sqrt(1 / 60 + 1 / 200)
+    error = np.std(bounds) * math.sqrt(1 / 30 + 1 / 200)
     assert abs(np.mean(bounds) - found.mean) < 3 * error + 0.05
     assert 0.5 < found.median < found.ceiling < 2
     assert found.cuts == "OutsideIn(levels=None)"
@@ -309,13 +258,3 @@ def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
     assert "100 pairs prove" in answer.output
     refused = CliRunner().invoke(app, [*asked, "--sides", "member"])
     assert refused.exit_code == 2
-
-
-def test_needed_pairs_and_their_ceiling() -> None:
-    needed = planning.canaries_needed(1.0, 2.0, sides="pairs", simulations=100)
-    assert needed.m is not None
-    assert 40 < needed.m < 120
-    result = planning.power(200, 2.0, sides="pairs", simulations=2)
-    member = np.arange(400) < 200
-    perfect = lb.audit_one_run(member * 1.0 + np.arange(400) / 1e4, member, design="random_split")
-    assert result.ceiling == pytest.approx(perfect.ceiling)

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from leakbound import errors, stats
@@ -11,20 +10,6 @@ from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
 
 ONE = TradeOff.gaussian(1.0)
-EXPECTED_RIGHT = 0.6914624612740131
-"""P(N(1/2, 1) > 0): how often a guess is right at mu = 1, if all examples are guessed."""
-
-
-def test_the_published_settings() -> None:
-    """Expected counts at the best number of guesses, for noise 1/2 to 4."""
-    settings = [
-        (2.0, 100_000, 2182, 2180, 1.5947195818832336),
-        (1.0, 100_000, 434, 420, 0.7794403038901815),
-    ]
-    for _, m, guesses, correct, mu in settings:
-        found = stats.fdp_lower_bound(correct, guesses, m, claim=GaussianDP(), test="recursion")
-        assert found == pytest.approx(mu, abs=1e-10)
-        assert mu < stats.fdp_lower_bound(correct, guesses, m, claim=GaussianDP()) < 1.05 * mu
 
 
 @pytest.mark.parametrize(("test", "width"), [("recursion", 1e-11), ("tight", 1e-4)])
@@ -35,26 +20,6 @@ def test_the_bound_is_the_largest_rejected(test: FdpTest, width: float) -> None:
     assert not stats.fdp_rejects(900, 1000, 10_000, tradeoff=above, test=test)
     p = stats.fdp_p_value(900, 1000, 10_000, tradeoff=TradeOff.gaussian(mu), test=test)
     assert p == pytest.approx(0.05, rel=max(1e-6, 10 * width))
-
-
-def test_a_user_family_agrees_with_the_built_in_one() -> None:
-    increasing = TradeOffFamily(
-        parameter="mu", tradeoff=TradeOff.gaussian, bracket=(0.0, 20.0), increasing=True
-    )
-    decreasing = TradeOffFamily(
-        parameter="sigma",
-        tradeoff=lambda sigma: TradeOff.gaussian(1 / sigma),
-        bracket=(0.01, 100.0),
-        increasing=False,
-    )
-    for one_sided in (False, True):
-        mu = stats.fdp_lower_bound(80, 100, 400, claim=GaussianDP(), one_sided=one_sided)
-        for family, expected in ((increasing, mu), (decreasing, 1 / mu)):
-            found = stats.fdp_lower_bound(80, 100, 400, claim=family, one_sided=one_sided)
-            assert found == pytest.approx(expected, rel=1e-5)
-            assert stats.fdp_rejects(
-                80, 100, 400, tradeoff=family.tradeoff(found), one_sided=one_sided
-            )
 
 
 def test_nothing_rejected() -> None:
@@ -77,20 +42,6 @@ def test_a_bracket_that_is_rejected_whole_gives_its_end() -> None:
     assert stats.fdp_lower_bound(100, 100, 100, claim=family) == 0.5
 
 
-def test_a_laplace_mechanism_is_bounded_better_than_by_pure_dp() -> None:
-    pure = TradeOffFamily(
-        parameter="epsilon", tradeoff=TradeOff.approx, bracket=(0.0, 10.0), increasing=True
-    )
-    found = stats.fdp_lower_bound(900, 1000, 1000, claim=LaplaceDP())
-    assert found > stats.fdp_lower_bound(900, 1000, 1000, claim=pure) > 1
-
-
-def test_reconstruction_among_many_values() -> None:
-    mu = stats.fdp_lower_bound(60, 100, 100, claim=GaussianDP(), k=5000)
-    assert 1 < mu < 10
-    assert stats.fdp_rejects(60, 100, 100, tradeoff=TradeOff.gaussian(mu), k=5000)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -111,16 +62,21 @@ def test_bad_input(change: dict[str, object], message: str) -> None:
         stats.fdp_rejects(**(arguments | change))  # type: ignore[arg-type]
 
 
-def test_wrong_types() -> None:
-    with pytest.raises(errors.OptionTypeError, match="tradeoff must be one of TradeOff"):
-        stats.fdp_rejects(4, 5, 10, tradeoff=GaussianDP())  # type: ignore[arg-type]
-    with pytest.raises(errors.OptionTypeError, match="claim must be one of GaussianDP"):
-        stats.fdp_lower_bound(4, 5, 10, claim=ONE)  # type: ignore[arg-type]
-
-
-def test_the_level_holds_on_the_gaussian_game() -> None:
-    """At mu = 1 and all examples guessed, guesses are independent: the worst case by far is not."""
-    rng = np.random.default_rng(0)
-    counts = rng.binomial(200, EXPECTED_RIGHT, size=400)
-    p = [stats.fdp_p_value(int(count), 200, 200, tradeoff=ONE) for count in counts]
-    assert np.mean(np.array(p) <= 0.05) <= 0.05
+def test_a_user_family_agrees_with_the_built_in_one() -> None:
+    increasing = TradeOffFamily(
+        parameter="mu", tradeoff=TradeOff.gaussian, bracket=(0.0, 20.0), increasing=True
+    )
+    decreasing = TradeOffFamily(
+        parameter="sigma",
+        tradeoff=lambda sigma: TradeOff.gaussian(1 / sigma),
+        bracket=(0.01, 100.0),
+        increasing=False,
+    )
+    for one_sided in (False, True):
+        mu = stats.fdp_lower_bound(80, 100, 400, claim=GaussianDP(), one_sided=one_sided)
+        for family, expected in ((increasing, mu), (decreasing, 1 / mu)):
+            found = stats.fdp_lower_bound(80, 100, 400, claim=family, one_sided=one_sided)
+            assert found == pytest.approx(expected, rel=1e-5)
+            assert stats.fdp_rejects(
+                80, 100, 400, tradeoff=family.tradeoff(found), one_sided=one_sided
+            )

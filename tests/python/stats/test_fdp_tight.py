@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy import optimize, sparse
-from scipy import stats as scipy_stats
 
-from leakbound import simulate
-from leakbound.claims import GaussianDP, LaplaceDP, TradeOffFamily
+from leakbound.claims import GaussianDP, LaplaceDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.stats import fdp_lower_bound, fdp_p_value, fdp_rejects
 
@@ -129,72 +127,7 @@ def test_the_worst_law_is_rejected_no_more_often_than_the_level() -> None:
     assert programme(Setting(m, guesses, rejected[0] - 1, 2, curve))[0] > tau
 
 
-def errors(games: int, m: int, guesses: int, dependence: float | None) -> int:
-    """Return how many of the games at μ = 1 reject μ = 1 at level 0.1."""
-    p = np.array(
-        [
-            fdp_p_value(correct, guesses, m, tradeoff=TradeOff.gaussian(1.0))
-            for correct in range(guesses + 1)
-        ]
-    )
-    wrong = 0
-    for seed in range(games):
-        game = (
-            simulate.gaussian(m, 1.0, seed=seed)
-            if dependence is None
-            else simulate.mixture(m, 1.0, dependence=dependence, seed=seed)
-        )
-        order = np.argsort(game.scores)
-        top, bottom = order[-(guesses // 2) :], order[: guesses // 2]
-        correct = int(game.member[top].sum() + (~game.member[bottom]).sum())
-        wrong += p[correct] <= 0.1
-    return wrong
-
-
-@pytest.mark.parametrize("dependence", [None, 0.95])
-def test_mechanisms_at_the_boundary_are_rejected_no_more_often_than_the_level(
-    dependence: float | None,
-) -> None:
-    wrong = errors(400, 300, 40, dependence)
-    assert scipy_stats.binomtest(wrong, 400, 0.1, alternative="greater").pvalue > 1e-4
-
-
-@pytest.mark.validity
-@pytest.mark.parametrize("dependence", [None, 0.5, 0.95])
-@pytest.mark.parametrize(("m", "guesses"), [(300, 40), (1000, 200), (5000, 100)])
-def test_mechanisms_at_the_boundary_at_length(
-    m: int, guesses: int, dependence: float | None
-) -> None:
-    wrong = errors(10_000, m, guesses, dependence)
-    assert scipy_stats.binomtest(wrong, 10_000, 0.1, alternative="greater").pvalue > 1e-4
-
-
-def test_it_is_the_default_and_rejects_more_than_the_recursion() -> None:
-    tight = fdp_lower_bound(85, 100, 1000, claim=GaussianDP())
-    published = fdp_lower_bound(85, 100, 1000, claim=GaussianDP(), test="recursion")
-    assert published < tight < 1.1 * published
-    curve = TradeOff.gaussian(0.5 * (tight + published))
-    assert fdp_rejects(85, 100, 1000, tradeoff=curve)
-    assert not fdp_rejects(85, 100, 1000, tradeoff=curve, test="recursion")
-
-
 def test_one_sided_guesses_count_half_the_examples() -> None:
     for claim in (GaussianDP(), LaplaceDP()):
         one_sided = fdp_lower_bound(70, 80, 1000, claim=claim, one_sided=True)
         assert one_sided == fdp_lower_bound(70, 80, 500, claim=claim)
-
-
-def test_any_family_has_the_bound_of_the_same_curves() -> None:
-    family = TradeOffFamily(
-        parameter="mu", tradeoff=TradeOff.gaussian, bracket=(0.0, 10.0), increasing=True
-    )
-    found = fdp_lower_bound(85, 100, 1000, claim=family)
-    assert found == pytest.approx(fdp_lower_bound(85, 100, 1000, claim=GaussianDP()), rel=1e-3)
-
-
-def test_games_of_five_thousand_options() -> None:
-    bounds = {
-        test: fdp_lower_bound(60, 200, 1000, claim=GaussianDP(), k=5000, test=test)
-        for test in ("tight", "recursion")
-    }
-    assert 1.5 < bounds["recursion"] <= bounds["tight"] < 6

@@ -279,7 +279,7 @@ def test_numbers_that_used_to_panic_or_to_be_nan() -> None:
         stats.poisson_binomial_tail(np.array([np.inf], dtype=np.float16), [0.5])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_fixed_number_of_guesses_at_log_odds_of_ten(seed: int) -> None:
     rng = np.random.default_rng(seed)
     odds = rng.choice([-10.0, 10.0], size=200)
@@ -304,9 +304,9 @@ def run(kind: Callable[[Hostile], Call], cases: int, first: int = 0) -> Tally:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_hostile_numbers_end_in_a_number_or_an_error(kind: Callable[[Hostile], Call]) -> None:
-    tally = run(kind, 400)
-    assert tally.results > 80
-    assert tally.refusals > 20
+    tally = run(kind, 150)
+    assert tally.results > 30
+    assert tally.refusals > 7
 
 
 @pytest.mark.validity

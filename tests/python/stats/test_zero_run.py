@@ -140,21 +140,6 @@ def test_a_tampered_guess_is_right_no_more_often_than_the_claim_allows(
     assert b == pytest.approx(min(1.0, 1 / (2 * share)), rel=1e-12)
 
 
-def test_the_order_of_the_tamperings() -> None:
-    """The directional one drops less than the paper's, and nothing that goes against features."""
-    rng = np.random.default_rng(3)
-    guesses, values = rng.integers(-1, 2, 500), 2 * rng.normal(size=500)
-    paper = stats.tamper_probability(guesses, values, variant="paper")
-    directional = stats.tamper_probability(guesses, values)
-    assert (paper <= directional).all()
-    assert (directional[guesses * values <= 0] == 1).all()
-
-
-def test_certain_examples_are_matched_away_or_kept() -> None:
-    assert stats.match([1, 0], [math.inf, math.inf], [0.5, 0.5]).tolist() == [False, True]
-    assert stats.tamper_probability([1, 0, -1], [math.inf] * 3).tolist() == [0.5, 1.0, 1.0]
-
-
 def test_infinite_scores_stay_infinite() -> None:
     found = stats.residual_scores([math.inf, 0.0, 1.0, 2.5, -math.inf], [0.0, -1.0, 0.0, 1.0, 0.5])
     assert found[0] == math.inf
@@ -267,26 +252,6 @@ def test_algorithm_8_as_printed_would_claim_leakage_of_nothing(cases: dict[str, 
     assert valid == expected["alg7_mu_lb"] == 0.0
 
 
-def test_shift_as_a_mechanism(cases: dict[str, Any]) -> None:
-    listed = cases["tradeoff_inverse"]["output"]["mu_from_eps_0.5_1_3"]
-    assert [stats.shift_mu(e) for e in (0.5, 1, 3)] == pytest.approx(listed, rel=1e-12)
-    assert stats.shift_mu(0.0) == 0.0
-    assert stats.shift_mu(1e4) == math.inf
-    rng = np.random.default_rng(5)
-    values, member = 2 * rng.normal(size=400), rng.random(400) < 0.5
-    deltas = [stats.shift_delta(values, member, e) for e in (0.0, 1.0, 2.0, 50.0)]
-    assert deltas == sorted(deltas, reverse=True)
-    assert deltas[-1] == 0.0
-    loss = np.where(member, values, -values)
-    assert deltas[1] <= max((loss[member] > 1).mean(), (loss[~member] > 1).mean())
-
-
-def test_bootstrap_quantile(cases: dict[str, Any]) -> None:
-    values = np.maximum(0, 0.5 + 0.1 * np.random.default_rng(22).standard_normal(600))
-    found = stats.bootstrap_quantile(values, p=0.025)
-    assert found == pytest.approx(cases["bootstrap_quantiles"]["output"]["percentile"], rel=1e-12)
-
-
 def test_the_options_of_composition() -> None:
     with pytest.raises(errors.IncompatibleOptionsError, match="either epsilon_ds or mu_ds"):
         stats.composition_bound(5, 9, 9, claim=lb.PureDP())
@@ -297,3 +262,8 @@ def test_the_options_of_composition() -> None:
         found = stats.composition_bound(95, 100, 1000, claim=claim, epsilon_ds=0.5, delta_ds=1e-4)
         exact = stats.one_run_epsilon(95, 100, 1000, delta=1 - (1 - delta) * (1 - 1e-4), beta=0.05)
         assert found == pytest.approx(exact - 0.5)
+
+
+def test_certain_examples_are_matched_away_or_kept() -> None:
+    assert stats.match([1, 0], [math.inf, math.inf], [0.5, 0.5]).tolist() == [False, True]
+    assert stats.tamper_probability([1, 0, -1], [math.inf] * 3).tolist() == [0.5, 1.0, 1.0]
