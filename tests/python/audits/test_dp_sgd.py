@@ -85,14 +85,6 @@ def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
         second.record(np.zeros(many.size), 1.0, 1)
 
 
-def test_longer_runs_begin_with_the_coins_of_shorter_ones() -> None:
-    short, long = (
-        CanaryDesign.create(canaries=9, step_canaries=7, sampling_rate=0.5, max_steps=steps, seed=3)
-        for steps in (5, 50)
-    )
-    assert np.array_equal(short.step_coins(), long.step_coins()[:5])
-
-
 # --- bounds ---------------------------------------------------------------------------------------
 
 
@@ -407,7 +399,3 @@ def test_canaries_that_say_nothing_are_no_evidence() -> None:
     assert audit.steps.epsilon(1e-5) == 0.0
     assert audit.proved == 0.0
     assert audit.refuted_by == ()
-
-
-def test_the_same_run_gives_the_same_audit() -> None:
-    assert quick(play(1)) == quick(play(1))

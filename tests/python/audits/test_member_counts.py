@@ -194,25 +194,6 @@ def test_what_a_baseline_proves_contradicts_limits_on_c() -> None:
     assert status_of(enough, "upper limit on c") == "declared"
 
 
-def test_the_report_and_the_command_line_show_what_is_contradicted(tmp_path: Path) -> None:
-    lb.audit_one_run(NOISE, DOUBTED).report(tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '<span class="status contradicted">contradicted</span>' in page
-    answer = _command(tmp_path, "one-run", DOUBTED)
-    assert answer.exit_code == 0
-    assert "contradicted: independent fair coins." in answer.stdout
-
-
-@pytest.mark.parametrize("command", ["one-run", "panoramia", "zero-run"])
-def test_commands_refuse_with_exit_code_2(tmp_path: Path, command: str) -> None:
-    for options in ((), ("--json",)):
-        answer = _command(tmp_path, command, MOST, *options)
-        assert answer.exit_code == 2
-        assert answer.stdout == ""
-        assert "800 of 1,000" in answer.stderr
-        assert "No bound is computed" in answer.stderr
-
-
 def test_ten_million_coins_are_counted_exactly() -> None:
     count = MemberCount.of_coins(5_004_000, 10_000_000)
     assert 0.01 < math.exp(count.log_p) < 0.02

@@ -1,7 +1,6 @@
 """The conditional lower bound of an audit with features: over a set, refutable, seldom wrong."""
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,26 +60,6 @@ def test_both_corrections_stand_beside_the_estimate() -> None:
         assert "audited examples themselves" in assumed["propensities from labels alone"].statement
         assert assumed["replace one example"].status == "declared"
         assert "add or remove one example" not in assumed
-
-
-def test_nothing_else_of_the_result_changes() -> None:
-    baseline, attack, member, _ = game(1, m=1000, leak=2.0)
-    plain = lb.audit_panoramia(baseline, attack, member)
-    assert (plain.conditional, plain.conditional_by_match, plain.conditionals) == (None, None, ())
-    result = audited()
-    assert (plain.bound, plain.c_lb, plain.warnings) == (result.bound, result.c_lb, result.warnings)
-    assert "conditional" not in repr(plain)
-
-
-def test_it_is_said_in_every_form(tmp_path: Path) -> None:
-    result = audited()
-    assert "; conditional lower bound by poisson-binomial: epsilon >= 1." in repr(result)
-    assert "conditionally (match)" in result._repr_html_()
-    result.to_json(tmp_path / "result.json")
-    again = lb.PanoramiaResult.from_json(tmp_path / "result.json")
-    assert again == result
-    assert again.conditional is not None
-    assert again.conditional.correction == "poisson_binomial"
 
 
 def test_far_values_are_drawn_in_and_keep_their_order() -> None:

@@ -14,12 +14,6 @@ from leakbound.audits.one_run.challenge import challenge
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
 
-POLICIES = [
-    lb.KLScan(),
-    lb.UnionBound(),
-    lb.UnionBound(grid="geometric"),
-    lb.Fixed(60),
-]
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
 
 
@@ -111,41 +105,6 @@ def test_one_path_has_the_whole_level() -> None:
     assert (result.options["pairs"], result.options["left_over"]) == (300, 400)
     shown = np.concatenate([scores[pairs.members], scores[pairs.others]])
     assert result.auc == pytest.approx(np.mean(shown[:300, None] > shown[None, 300:]), abs=1e-12)
-
-
-@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
-def test_every_policy_that_has_a_form(cuts: Any) -> None:
-    scores, member = split(1000, 500, 3, 1.5)
-    result = audit(scores, member, cuts=cuts)
-    assert 0.5 < result.bound <= result.ceiling
-    assert lb.AuditResult.from_json(result.to_json()) == result
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
-@pytest.mark.parametrize("mu", [0.0, 1.5])
-def test_every_claim(claim: Any, mu: float) -> None:
-    scores, member = split(1000, 800, 4, mu)
-    result = audit(scores, member, claim=claim)
-    assert (result.bound > 0.3) == (mu > 0)
-    assert result.bound <= result.ceiling
-    assert result.reason == "" if mu else result.reason
-    names = [one.name for one in result.assumptions]
-    assert names[:3] == [
-        "random split",
-        "audited examples did not choose the model",
-        "replace one example",
-    ]
-    assert "pair" in result.theorem
-
-
-def test_several_attacks_share_pairs_and_level() -> None:
-    scores, member = split(1000, 500, 5, 1.5)
-    noise = np.cos(scores * 1e4)
-    result = audit({"good": scores, "noise": noise}, member)
-    assert result.options["attack"] == "good"
-    assert result.options["level"] == pytest.approx(0.025)
-    rows = audit(np.stack([scores, noise]), member)
-    assert rows.bound == result.bound
 
 
 @pytest.mark.parametrize("scale", [1024.0, 2.0**-1000, 2.0**1020])
@@ -252,20 +211,6 @@ def test_what_is_refused(options: dict[str, Any], error: type[Exception], words:
     given = {"scores": SCORES, "member": HALF, **options}
     with pytest.raises(error, match=words):
         audit(**given)
-
-
-def test_what_is_missing_is_said_of_pairs() -> None:
-    """Ten pairs, all guessed right, are the fewest that refute ε = 1, and have 20 examples."""
-    for pairs, short in ((9, True), (10, False)):
-        member = np.arange(2 * pairs) % 2 == 0
-        result = audit(member + np.arange(2 * pairs) / 1e3, member)
-        said = "at least 10 pairs are needed to refute epsilon = 1"
-        assert any(said in text for text in result.warnings) == short
-        assert (result.bound > 1) != short
-        assert any("more pairs may show more" in text for text in result.warnings) != short
-    member = np.arange(400) % 2 == 0
-    result = audit(np.where(np.arange(400) % 4 < 2, member, ~member) * 1.0, member)
-    assert any("of the pairs share their difference with another" in x for x in result.warnings)
 
 
 @pytest.mark.parametrize("name", ["strata", "groups"])
@@ -384,26 +329,3 @@ def test_dp_sgd_has_its_own_curve() -> None:
     expected = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10, relation="replace")
     assert asked.claim == expected
     assert OneRunRequest(claim=claim, confidence=0.95, seed=0).claim == claim
-
-
-def power(games: int) -> list[float]:
-    """Return the mean bounds at half and half, N(1, 1), and at 80/20, N(1.2, 1)."""
-    return [
-        float(np.mean([audit(*split(n, members, seed, mu)).bound for seed in range(games)]))
-        for n, members, mu in ((2000, 1000, 1.0), (6000, 4800, 1.2))
-    ]
-
-
-def test_power() -> None:
-    """The mean of 20 games, less three standard errors of a spread of 0.4."""
-    half, lopsided = power(20)
-    assert half > 2.5 - 0.27
-    assert lopsided > 2.9 - 0.27
-
-
-@pytest.mark.validity
-def test_power_of_many_games() -> None:
-    """The standard error of the means is 0.02."""
-    half, lopsided = power(400)
-    assert half >= 2.5
-    assert lopsided >= 3.0

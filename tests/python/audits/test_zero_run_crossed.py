@@ -4,11 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.audits.zero_run import propensities
 from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
 from leakbound.results import words
 from leakbound.simulate import NoisySum, noisy_sum
@@ -88,39 +86,6 @@ def test_a_wrong_form_withholds_the_bound() -> None:
         assert (result.withheld, result.bound) == (True, 0.0)
         if uncertainty == "bootstrap":
             assert lb.audit_zero_run(*given, release_refuted=True, **options).bound > 0.5
-
-
-def false_claims(repetitions: int, seed: int) -> int:
-    """Scores that know the features, of a model that saw no one."""
-    rng, claims = np.random.default_rng(seed), 0
-    for _ in range(repetitions):
-        features = rng.normal(size=(400, 2))
-        odds = features @ [0.8, -0.5]
-        member = rng.random(400) < 1 / (1 + np.exp(-odds))
-        claims += (
-            lb.audit_zero_run(
-                odds + rng.normal(size=400) / 2,
-                member,
-                cross_fit(PLAIN, features, member, seed=int(rng.integers(2**31))),
-                cuts=lb.Fixed(60),
-                confidence=0.9,
-                falsify=False,
-                uncertainty="bootstrap",
-                seed=int(rng.integers(2**31)),
-            ).bound
-            > 0
-        )
-    return claims
-
-
-def test_folds_keep_their_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(propensities, "REPLICATES", 79)
-    assert false_claims(100, 8) <= scipy_stats.binom.isf(1e-3, 100, 0.1)
-
-
-@pytest.mark.validity
-def test_folds_keep_their_level_at_length() -> None:
-    assert false_claims(1000, 9) <= scipy_stats.binom.isf(1e-3, 1000, 0.1)
 
 
 @pytest.mark.parametrize(

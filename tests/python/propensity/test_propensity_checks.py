@@ -5,7 +5,6 @@ from collections.abc import Callable
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -88,25 +87,6 @@ def test_effective_sizes_are_those_of_matching() -> None:
     assert Overlap.from_json(overlap.to_json()) == overlap
 
 
-def test_the_overlap_is_drawn_by_class() -> None:
-    features, member, _ = shifted(600, seed=1)
-    overlap = (
-        LogisticPropensity().fit(features[:300], member[:300]).overlap(features[300:], member[300:])
-    )
-    ax = overlap.plot()
-    lines = [patch for patch in ax.patches if not patch.get_fill()]
-    drawn = [patch.get_data().values for patch in lines]  # type: ignore[attr-defined]
-    np.testing.assert_array_equal(drawn, [overlap.member_counts, overlap.nonmember_counts])
-    legend = ax.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == [
-        f"members ({overlap.members})",
-        f"non-members ({overlap.m - overlap.members})",
-    ]
-    assert f"worth {overlap.m_eff:,.0f} of 300" in ax.get_title(loc="left")
-    plt.close(ax.figure)  # type: ignore[arg-type]
-
-
 def test_certain_examples_are_counted_and_say_infinite_log_odds() -> None:
     features = np.arange(20.0)[:, None]
     fit = SklearnPropensity(DecisionTreeClassifier()).fit(features, np.arange(20) < 10)
@@ -177,13 +157,6 @@ def test_a_penalty_in_the_units_of_raw_features_is_refuted() -> None:
     fit = raw.fit(unit * game.holdout_features, game.holdout_member)
     assert fit.falsify(unit * game.features, game.member).p_value < 1e-6
     assert not falsify(game.log_odds, game.features, game.member).refuted
-
-
-def test_falsification_repeats_with_its_seed() -> None:
-    features, member, log_odds = shifted(500)
-    one, two = (falsify(log_odds, features, member, seed=seed) for seed in (7, 7))
-    assert one == two
-    assert one != falsify(log_odds, features, member, seed=8)
 
 
 def test_cross_fitting_predicts_each_fold_from_the_others() -> None:

@@ -265,12 +265,3 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         bad = shell.invoke(app, ["validate", *words])
         assert bad.exit_code == 2
         assert bad.stderr.startswith("leakbound: ")
-
-
-@pytest.mark.validity
-def test_the_command_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ["validate", "one-run", "pure", "response", "--json", "--repetitions", "600"]
-    one = CliRunner().invoke(app, words)
-    two = CliRunner().invoke(app, [*words, "--workers", "2"])
-    assert one.stdout == two.stdout
