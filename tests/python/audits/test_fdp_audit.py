@@ -72,13 +72,6 @@ def test_verdicts() -> None:
         result.check(epsilon=1.0, parameter=1.0)
 
 
-def test_families_whose_bounds_cost_much_are_planned_as_gaussian() -> None:
-    dear = lb.SubsampledGaussianDP(sampling_rate=0.01, steps=1000)
-    gaussian = plan_guesses(1000, 0.05, lb.GaussianDP(), "both")
-    assert plan_guesses(1000, 0.05, dear, "both") == gaussian
-    assert plan_guesses(1000, 0.05, lb.LaplaceDP(), "both") != gaussian
-
-
 def test_the_plan_sees_no_label() -> None:
     first = audit(lb.GaussianDP())
     second = lb.audit_one_run(-GAME.scores, GAME.member, claim=lb.GaussianDP())
@@ -112,8 +105,5 @@ def test_ties_are_broken_by_the_seed() -> None:
 def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.IncompatibleOptionsError, match=message):
         audit(lb.GaussianDP(), **options)
-
-
-def test_more_guesses_than_examples() -> None:
     with pytest.raises(errors.OptionError, match="more guesses than there are examples"):
         audit(lb.GaussianDP(), cuts=lb.Fixed(1001))

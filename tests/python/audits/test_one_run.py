@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leakbound as lb
@@ -94,16 +94,7 @@ def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
 
 @every_policy
 @every_side
-def test_no_attack_exceeds_the_ceiling(game: Game, cuts: Any, sides: Any) -> None:
-    result = lb.audit_one_run(*game, cuts=cuts, sides=sides, seed=4)
-    assert result.bound < result.ceiling
-    crowded = np.arange(60) >= 14  # many more members than half
-    result = lb.audit_one_run(np.arange(60.0), crowded, cuts=lb.KLScan(), sides="member")
-    assert result.bound <= result.ceiling
-
-
-@every_policy
-@every_side
+@settings(max_examples=20)
 @given(data=st.data())
 def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -120,7 +111,8 @@ def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.Dat
     assert (shuffled.bound, shuffled.correct) == (result.bound, result.correct)
 
 
-@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
+@every_policy
+@settings(max_examples=20)
 @given(data=st.data())
 def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -130,18 +122,6 @@ def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject
     worse = lb.audit_one_run(scores, member, cuts=cuts, sides="member")
     result = lb.audit_one_run(scores, better, cuts=cuts, sides="member")
     assert result.bound >= worse.bound * (1 - 1e-12)
-
-
-def test_both_sides_use_non_members_too() -> None:
-    rng = np.random.default_rng(8)
-    member = rng.random(400) < 0.5
-    scores = np.where(member, rng.normal(size=400), -6 - rng.random(400))
-    scores[member & (rng.random(400) < 0.5)] -= 8  # only the bottom is informative
-    scores[~member & (rng.random(400) < 0.5)] += 8
-    inverse = lb.audit_one_run(-scores, ~member)
-    result = lb.audit_one_run(scores, member)
-    assert result.bound == pytest.approx(inverse.bound, rel=1e-12)
-    assert {result.path, inverse.path} in ({"members", "non-members"}, {"interleaved"})
 
 
 def test_infinite_scores_are_scores() -> None:
@@ -206,18 +186,6 @@ def test_too_few_examples_say_how_many_are_needed(sides: Any) -> None:
     few = next(text for text in audit(6).warnings if "even a perfect attack" in text)
     needed = int(few.split("at least ")[1].split()[0])
     assert audit(needed).ceiling > 1 >= audit(needed - 1).ceiling
-
-
-def test_too_few_guesses_say_how_many_are_needed() -> None:
-    result = lb.audit_one_run(*perfect(5000), cuts=lb.Fixed(9))
-    text, _ = result.warnings  # and that half are members
-    assert "at least 10 guesses are needed to refute epsilon = 1" in text
-    assert lb.audit_one_run(*perfect(5000), cuts=lb.Fixed(10)).ceiling > 1 >= result.ceiling
-
-
-def test_cuts_that_can_never_suffice_are_named() -> None:
-    result = lb.audit_one_run(*perfect(50), cuts=lb.UnionBound(grid=[2, 3]))
-    assert any("other cuts are needed" in text for text in result.warnings)
 
 
 def test_the_scores_are_copied_once() -> None:

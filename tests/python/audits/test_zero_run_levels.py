@@ -15,7 +15,6 @@ from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
 
 M = 1500
-CLAIMS = [lb.GaussianDP(), lb.ApproxDP(delta=1e-5)]
 
 
 def game(seed: int, mu: float) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray, BoolArray]:
@@ -45,8 +44,9 @@ def study(claim: Any, sides: SidesChoice, mu: float, **more: Any) -> SetStudy:
     return SetStudy(**(options | more))
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
-@pytest.mark.parametrize("sides", ["both", "member"])
+@pytest.mark.parametrize(
+    ("claim", "sides"), [(lb.GaussianDP(), "both"), (lb.ApproxDP(delta=1e-5), "member")], ids=repr
+)
 def test_the_choice_reads_no_label_within(claim: Any, sides: SidesChoice) -> None:
     """Labels of all who may be guessed about are turned at random: the level stays."""
     rng, met = np.random.default_rng(2), set()

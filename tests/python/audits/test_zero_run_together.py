@@ -26,13 +26,13 @@ def scores(game: NoisySum) -> dict[str, np.ndarray]:
 
 
 def draws(game: NoisySum) -> np.ndarray:
-    odds = game.log_odds + 0.1 * np.random.default_rng(5).normal(size=(299, 1))
+    odds = game.log_odds + 0.1 * np.random.default_rng(5).normal(size=(199, 1))
     return 1 / (1 + np.exp(-odds))
 
 
 @pytest.mark.parametrize(
     ("claim", "uncertain"),
-    [*((claim, False) for claim in CLAIMS), (lb.GaussianDP(), True), (CLAIMS[1], True)],
+    [*((claim, False) for claim in CLAIMS), (lb.GaussianDP(), True)],
     ids=str,
 )
 def test_the_best_attack_wins_at_its_share(
