@@ -58,32 +58,15 @@ def false_claims(audit: Any) -> int:
 
 @pytest.mark.parametrize("kind", ["members", "others"])
 @pytest.mark.parametrize("sides", ["both", "member"])
-@pytest.mark.parametrize("cuts", [lb.Fixed(100), lb.UnionBound(grid=[20, 100])], ids=repr)
-def test_the_bound_holds_at_the_boundary(kind: Given, sides: Any, cuts: Any) -> None:
-    def bound(seed: int) -> float:
-        scores, member = game(kind, seed)
-        claim = family(kind)
-        return lb.audit_one_run(scores, member, claim=claim, sides=sides, cuts=cuts).bound
-
-    assert false_claims(bound) <= MOST
-
-
-@pytest.mark.parametrize("kind", ["members", "others"])
-@pytest.mark.parametrize("sides", ["both", "member"])
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"correction": "match", "adversary": "raw"},
-        {"correction": "tamper", "adversary": "raw"},
-        {"correction": "tamper", "adversary": "raw", "variant": "paper"},
-    ],
-    ids=["match", "tamper", "paper"],
+    "options", [{"correction": "match"}, {"correction": "tamper"}], ids=["match", "tamper"]
 )
 def test_the_bound_holds_under_shift(kind: Given, sides: Any, options: Any) -> None:
     def bound(seed: int) -> float:
         propensity = 0.3 + 0.4 * np.random.default_rng([seed, 4]).random(400)
         scores, member = game(kind, seed, 400, propensity)
         how = {"claim": family(kind), "sides": sides, "cuts": lb.Fixed(100)}
+        how |= {"adversary": "raw"}
         return float(lb.audit_zero_run(scores, member, propensity, **how, **options).bound)
 
     assert false_claims(bound) <= MOST
@@ -110,12 +93,6 @@ def test_one_guess_is_right_as_often_as_the_curve_says(test: Any, kind: Given, d
     assert not stats.fdp_rejects(1, 1, 1, tau=(1 + d) / 2 - 1e-6, **how)
     # without abstention, guesses of "member" are right with 1/2
     assert stats.fdp_p_value(1, 1, 1, one_sided=True, **how) >= 0.5
-
-
-def test_values_of_more_than_two_are_in_either_order_already() -> None:
-    curve = others_given(0.5)
-    lower = stats.fdp_p_value(8, 10, 10, tradeoff=curve, k=3)
-    assert lower < stats.fdp_p_value(8, 10, 10, tradeoff=curve.symmetrized(), k=3)
 
 
 SYMMETRIC = [

@@ -64,13 +64,6 @@ def test_far_values_neither_overflow_nor_tie() -> None:
     assert log_odds[1] < log_odds[2]
 
 
-def test_full_batches_have_the_likelihood_ratio_of_a_gaussian() -> None:
-    seen = play(0, rate=1.0, steps=3, batch=lambda _: EXAMPLES)
-    assert np.isfinite(seen.log_odds).all()
-    audit = quick(seen)
-    assert audit.steps.sampling_rate == pytest.approx(0.99, abs=0.02)
-
-
 def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
     """The sampling of members is the same whatever other coins say: they have own streams."""
     few, many = (
@@ -83,14 +76,6 @@ def test_no_draw_of_a_batch_depends_on_a_coin() -> None:
         assert rows[rows < 40].tolist() == others[others < 40].tolist()
         first.record(np.zeros(few.size), 1.0, 1)
         second.record(np.zeros(many.size), 1.0, 1)
-
-
-def test_longer_runs_begin_with_the_coins_of_shorter_ones() -> None:
-    short, long = (
-        CanaryDesign.create(canaries=9, step_canaries=7, sampling_rate=0.5, max_steps=steps, seed=3)
-        for steps in (5, 50)
-    )
-    assert np.array_equal(short.step_coins(), long.step_coins()[:5])
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -112,13 +97,10 @@ def test_a_correct_run_is_not_refuted_and_proves_part_of_what_is_accounted() -> 
     ("run", "part"),
     [
         ({"noise": 0.3}, "steps"),
-        ({"noise": 1e-6}, "steps"),
         ({"signal": 3.0}, "steps"),
         ({"repeated": True}, "steps"),
         ({"batch": lambda _: 20}, "sampling"),
         ({"batch": lambda rng: rng.binomial(EXAMPLES, 0.13)}, "sampling"),
-        ({"batch": lambda rng: rng.binomial(EXAMPLES, 0.07)}, "sampling"),
-        ({"batch": lambda rng: rng.integers(41)}, "sampling"),
         ({"batch": lambda rng: EXAMPLES + 1 if rng.random() < 0.1 else 20}, "sampling"),
     ],
 )
@@ -157,38 +139,18 @@ def test_what_is_planned_is_planned_from_the_noise_before_training() -> None:
     assert first.game.guesses == second.game.guesses
 
 
-def test_noise_that_repeats_is_found_across_steps() -> None:
-    """Loud noise, the same each time: no step by itself shows anything."""
-    seen = play(4, noise=6.0, stated=6.0, repeated=True)
-    audit = quick(seen)
-    assert audit.steps.game.options["best"] == "across steps, many guesses"
-    assert audit.steps.bound < 1
-    alone = lb.audit_one_run(
-        seen.released.ravel(), seen.design.step_coins().ravel(), claim=lb.GaussianDP()
-    )
-    assert alone.bound < 0.5
-
-
 def test_half_of_the_noise_is_refuted_at_the_joint_level() -> None:
     """As when noise is not multiplied by a clipping norm of 2: by guesses planned for just that."""
-    for seed in range(3):
+    for seed in range(2):
         audit = quick(play(seed, noise=0.4, stated=0.8, steps=100, step_canaries=400))
         assert "steps" in audit.refuted_by
         assert audit.steps.game.options["best"] == "each step, more guesses"
 
 
-def test_cuts_are_planned_from_what_is_stated_alone() -> None:
-    cuts = {
-        quick(play(seed, noise=noise)).membership.guesses for seed, noise in ((5, 1.0), (6, 0.2))
-    }
-    assert len(cuts) == 1
-
-
-@pytest.mark.parametrize("delta", [1e-7, 1e-5, 1e-2])
-def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate(delta: float) -> None:
+def test_the_epsilon_of_the_steps_is_that_of_its_noise_and_rate() -> None:
     steps = correct().steps
     family = lb.SubsampledGaussianDP(sampling_rate=steps.sampling_rate, steps=40)
-    assert steps.epsilon(delta) == family.attained(steps.bound, "both").epsilon(delta)
+    assert steps.epsilon(1e-5) == family.attained(steps.bound, "both").epsilon(1e-5)
 
 
 def test_bounds_of_steps_count_the_probability_of_error_once() -> None:
@@ -211,7 +173,6 @@ def test_the_verdict_takes_a_third_of_the_probability_of_error() -> None:
     assert sampling.refutes
     assert audit.sampling == sampling
     assert audit.refuted_by == ()
-    assert "batches are not Poisson samples" in " ".join(audit.warnings)
 
 
 def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
@@ -223,8 +184,6 @@ def test_noise_that_varies_bounds_its_smallest_value_and_no_epsilon() -> None:
     assert audit.attainable is None
     with pytest.raises(errors.IncompatibleOptionsError, match="no ε of the whole training"):
         audit.steps.epsilon(1e-5)
-    assert "varied between 1 and 2" in " ".join(audit.warnings)
-    assert "no ε follows" in audit.steps.sentence(1e-5)
 
 
 # --- runs that end early --------------------------------------------------------------------------
@@ -239,19 +198,10 @@ def test_coins_that_were_not_reached_are_in_the_game_and_not_guessed() -> None:
     assert audit.membership.m == 200
     assert "ended after 20 of the 40 steps" in audit.warnings[0]
     # Scores of coins not reached are 0: half of the reached ones are above, half below.
-    reached = 20 * 100
-    assert audit.steps.game.guesses < reached / 2
-
-
-def test_the_family_of_a_run_cut_short_is_that_of_the_steps_declared() -> None:
-    audit = audit_dp_sgd(play(8, stop=lambda _values, step: step == 19), examples=KNOWN)
-    assert audit.membership.claim == lb.SubsampledGaussianDP(sampling_rate=0.1, steps=40)
-
-
-def test_one_step_is_audited_without_a_ranking_across_steps() -> None:
-    audit = quick(play(9, steps=1, step_canaries=2_000, noise=0.2, stated=0.2))
-    assert "across steps, many guesses" not in audit.steps.game.options["tried"]
-    assert audit.steps.bound < 1
+    assert audit.steps.game.guesses < 20 * 100 / 2
+    # The family is that of the steps declared.
+    declared = audit_dp_sgd(short, examples=KNOWN).membership.claim
+    assert declared == lb.SubsampledGaussianDP(sampling_rate=0.1, steps=40)
 
 
 # --- sampling -------------------------------------------------------------------------------------
@@ -299,24 +249,10 @@ def test_a_rate_that_is_stated_twofold_has_no_limit_unless_the_examples_are_know
     audit = quick(run(0), examples=inferred)
     assert audit.steps.rate_source == "stated"
     assert audit.steps.sampling_rate == 0.1
-    assert "at the stated rate of 0.1 or more" in audit.steps.sentence(1e-5)
     assert "lower_rate" not in audit.to_json()
     assert audit.sampling.limits == ""
-    assert "pass examples=len(dataset)" in audit.sampling.sentence()
-    shown = {metric.name: metric.value for metric in audit.metrics()}
-    assert shown["Sampling rate"] == "not tested"
-    for seed in range(8):
+    for seed in range(4):
         assert audit_batch_sizes(run(seed), KNOWN, 0.95).p_value <= 0.05 / 3
-
-
-@pytest.mark.parametrize("sizes", [[20] * 40, [0] * 40, [EXAMPLES] * 40])
-def test_fixed_sizes_are_too_much_alike(sizes: list[int]) -> None:
-    seen = play(0)
-    found = audit_batch_sizes(_resized(seen, sizes), KNOWN, 0.95)
-    assert found.refutes
-    assert found.lower_rate is not None
-    assert found.upper_rate is not None
-    assert 0 <= found.lower_rate <= found.upper_rate <= 1
 
 
 def test_sizes_are_not_tested_without_the_number_of_examples() -> None:
@@ -373,11 +309,7 @@ def test_a_claim_about_another_delta_than_the_accountants_is_refused() -> None:
     ("accounted", "error"),
     [
         (8.0, errors.OptionTypeError),
-        ((8.0,), errors.OptionTypeError),
-        ("8, 1e-5", errors.OptionTypeError),
         ((8.0, 0.0), errors.OptionError),
-        ((8.0, 1.0), errors.OptionError),
-        ((-1.0, 1e-5), errors.OptionError),
         ((math.nan, 1e-5), errors.OptionError),
         (("8", 1e-5), errors.OptionTypeError),
     ],
@@ -399,15 +331,3 @@ def test_a_run_without_steps_has_no_audit() -> None:
     nothing = Recorder(play(1).design, 1.0).observed()
     with pytest.raises(errors.AbstentionError, match="no step was watched"):
         quick(nothing)
-
-
-def test_canaries_that_say_nothing_are_no_evidence() -> None:
-    audit = quick(play(1, noise=50.0, stated=50.0))
-    assert math.isinf(audit.steps.bound)
-    assert audit.steps.epsilon(1e-5) == 0.0
-    assert audit.proved == 0.0
-    assert audit.refuted_by == ()
-
-
-def test_the_same_run_gives_the_same_audit() -> None:
-    assert quick(play(1)) == quick(play(1))

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-import leakbound as lb
-from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.betting import (
     Bet,
     correct_guesses,
@@ -25,13 +23,13 @@ from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.validity import most_errors
 from noisy_steps import EXAMPLES, play
 
-quick = partial(audit_dp_sgd, claim=lb.GaussianDP(), examples=(EXAMPLES, EXAMPLES))
 LEVEL = 0.05
 
 
 # --- what a step can give away --------------------------------------------------------------------
 
 
+@settings(max_examples=30)
 @given(st.floats(1e-3, 12), st.floats(1e-4, 1))
 def test_most_correct_guesses_solve_their_equation_from_above(mu: float, share: float) -> None:
     """Against another parameter, the share of wrong ones, and another solver."""
@@ -50,13 +48,6 @@ def test_no_noise_and_no_leak_are_the_ends(share: float) -> None:
     assert most_correct(0.0, share) == pytest.approx(share / 2)
     assert most_correct(1e3, share) == share
     assert most_correct(1.0, 1.0) == pytest.approx(norm.cdf(0.5))
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-def test_gaussian_noise_gives_away_just_that(share: float) -> None:
-    seen = play(0, noise=0.8, stated=0.8, steps=200, step_canaries=1_000, canaries=2)
-    (counts,) = correct_guesses(seen, [Bet("each step", int(share * 1_000), 1.0, 1.0)])
-    assert counts.mean() / 1_000 == pytest.approx(most_correct(1 / 0.8, share), rel=0.01)
 
 
 # --- games at the boundary ------------------------------------------------------------------------
@@ -120,15 +111,6 @@ def test_steps_that_give_all_or_nothing_away_are_seldom_accused(*, alone: bool) 
     assert not alone or found >= 2
 
 
-@pytest.mark.validity
-@pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize("alone", [True, False])
-def test_steps_that_give_all_or_nothing_away_are_seldom_accused_long(
-    mu: float, *, alone: bool
-) -> None:
-    assert count(2_000, mu, alone=alone) <= most_errors(2_000, LEVEL, 10)
-
-
 def test_that_test_would_see_a_mean_that_is_too_small() -> None:
     """Steps with a tenth more of μ than is tested are accused too often."""
     bets = [replace(bets_of(1.0, 20, 30)[0], weight=1.0)]
@@ -189,38 +171,6 @@ def test_long_runs_are_ranked_in_parts_alike(monkeypatch: pytest.MonkeyPatch) ->
 
 
 # --- what they prove ------------------------------------------------------------------------------
-
-
-def test_bets_prove_nearly_all_of_a_run_of_many_steps() -> None:
-    """One game of the same coins proves σ ≤ 1.0 of 0.8, and ε ≥ 4 of 10."""
-    audit = quick(play(1, noise=0.8, stated=0.8, steps=400, step_canaries=100, rate=0.05))
-    betting = audit.steps.betting
-    assert betting is not None
-    assert audit.steps.bound == betting.bound < 0.88
-    assert audit.steps.bound > 0.8
-    assert audit.refuted_by == ()
-    assert audit.steps.counted == (betting.correct, betting.guesses, 40_000)
-    assert audit.steps.epsilon(1e-5) > 0.85 * 10.73
-
-
-def test_noise_that_repeats_is_told_from_the_steps_before() -> None:
-    audit = quick(play(4, noise=6.0, stated=6.0, repeated=True))
-    betting = audit.steps.betting
-    assert betting is not None
-    each, _, across = betting.wagers
-    assert across.correct > 0.95 * across.guesses * 40
-    assert each.correct < 0.7 * each.guesses * 40
-    assert betting.bound < 2
-
-
-def test_one_game_is_favoured_where_steps_are_few() -> None:
-    few = quick(play(9, steps=2, step_canaries=2_000, noise=0.2, stated=0.2)).steps
-    many = quick(play(9)).steps
-    assert few.betting is not None
-    assert many.betting is not None
-    assert few.betting.confidence > few.game.confidence
-    assert many.betting.confidence < many.game.confidence
-    assert few.counted == (few.game.correct, few.game.guesses, few.game.m)
 
 
 @pytest.mark.parametrize(("coins", "steps"), [(2, 1), (2, 10**6), (10**6, 1), (1_000, 400)])

@@ -74,15 +74,15 @@ def test_one_run_raises_for_all_labels_or_for_none(
 def test_zero_run_raises_for_all_labels_or_for_none(
     claim: Any, correction: Any, sides: Any
 ) -> None:
-    propensity = [0.9, 0.3, 0.5, 0.02, 0.97]
-    for scores in ([0.0, 1.0, 2.0, 3.0, 4.0], [-np.inf, np.inf, 1.0, -np.inf, np.inf]):
-        for cuts in policies(5):
+    propensity = [0.9, 0.3, 0.5, 0.97]
+    for scores in ([0.0, 1.0, 2.0, 3.0], [-np.inf, np.inf, 1.0, np.inf]):
+        for cuts in policies(4):
 
             def audit(labels: np.ndarray, scores: Any = scores, cuts: Any = cuts) -> Any:
                 how = {"claim": claim, "correction": correction, "sides": sides, "cuts": cuts}
                 return lb.audit_zero_run(scores, labels, propensity, **how)
 
-            assert len(outcomes(audit, 5)) == 1, (scores, cuts)
+            assert len(outcomes(audit, 4)) == 1, (scores, cuts)
 
 
 @pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.LaplaceDP(), INCREASING, DECREASING])

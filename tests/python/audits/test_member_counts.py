@@ -81,16 +81,6 @@ def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() 
         )
 
 
-def test_legal_designs_of_the_same_data_are_audited() -> None:
-    assert lb.audit_one_run(NOISE, MOST, prior=0.8).bound == 0
-    assert lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.8)).bound == 0
-    wide = np.full(1000, 0.4), np.full(1000, 0.9)
-    assert lb.audit_zero_run(NOISE, MOST, wide, correction="tamper").bound == 0
-    result = lb.audit_one_run(NOISE, MOST, design="random_split")
-    assert result.bound == 0
-    assert result.assumptions[0].status == "declared"
-
-
 def test_a_few_examples_of_one_class_are_possible() -> None:
     """All 20 coins fall one way with probability 2e-6; all 21 do with less than 1e-6."""
     result = lb.audit_one_run(NOISE[:20], np.ones(20, dtype=bool))
@@ -150,13 +140,8 @@ def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) ->
     assert "in 2.5 % of audits" in said
     counted = lb.Tally.of(NOISE, FAIR)
     assert said in lb.audit_one_run(counted).warnings
-    for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
-        assert said in lb.audit_one_run(NOISE, FAIR, claim=claim).warnings
-    assert said in lb.audit_one_run(NOISE, lb.InclusionPlan(FAIR)).warnings  # no seed
     answer = _command(tmp_path, "one-run", FAIR)
-    assert "exactly half" in answer.stdout
     assert "--design random_split" in answer.stdout
-    assert "--plan" in answer.stdout
 
 
 def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> None:
@@ -192,25 +177,6 @@ def test_what_a_baseline_proves_contradicts_limits_on_c() -> None:
     assert status_of(limited, "upper limit on c") == "contradicted"
     enough = lb.audit_panoramia(baseline, baseline, FAIR, c_upper=9.0)
     assert status_of(enough, "upper limit on c") == "declared"
-
-
-def test_the_report_and_the_command_line_show_what_is_contradicted(tmp_path: Path) -> None:
-    lb.audit_one_run(NOISE, DOUBTED).report(tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '<span class="status contradicted">contradicted</span>' in page
-    answer = _command(tmp_path, "one-run", DOUBTED)
-    assert answer.exit_code == 0
-    assert "contradicted: independent fair coins." in answer.stdout
-
-
-@pytest.mark.parametrize("command", ["one-run", "panoramia", "zero-run"])
-def test_commands_refuse_with_exit_code_2(tmp_path: Path, command: str) -> None:
-    for options in ((), ("--json",)):
-        answer = _command(tmp_path, command, MOST, *options)
-        assert answer.exit_code == 2
-        assert answer.stdout == ""
-        assert "800 of 1,000" in answer.stderr
-        assert "No bound is computed" in answer.stderr
 
 
 def test_ten_million_coins_are_counted_exactly() -> None:

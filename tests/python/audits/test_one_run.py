@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leakbound as lb
@@ -94,16 +94,7 @@ def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
 
 @every_policy
 @every_side
-def test_no_attack_exceeds_the_ceiling(game: Game, cuts: Any, sides: Any) -> None:
-    result = lb.audit_one_run(*game, cuts=cuts, sides=sides, seed=4)
-    assert result.bound < result.ceiling
-    crowded = np.arange(60) >= 14  # many more members than half
-    result = lb.audit_one_run(np.arange(60.0), crowded, cuts=lb.KLScan(), sides="member")
-    assert result.bound <= result.ceiling
-
-
-@every_policy
-@every_side
+@settings(max_examples=20)
 @given(data=st.data())
 def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -120,7 +111,8 @@ def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.Dat
     assert (shuffled.bound, shuffled.correct) == (result.bound, result.correct)
 
 
-@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
+@every_policy
+@settings(max_examples=20)
 @given(data=st.data())
 def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -132,55 +124,10 @@ def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject
     assert result.bound >= worse.bound * (1 - 1e-12)
 
 
-@every_policy
-def test_confidence_costs(game: Game, cuts: Any) -> None:
-    bounds = [lb.audit_one_run(*game, cuts=cuts, confidence=c).bound for c in (0.5, 0.9, 0.999)]
-    assert bounds[0] > bounds[1] > bounds[2] > 0
-
-
-def test_scanning_beats_the_union_over_all_cuts(game: Game) -> None:
-    scan = lb.audit_one_run(*game).bound
-    assert scan > lb.audit_one_run(*game, cuts=lb.UnionBound()).bound
-
-
-def test_hoeffding_is_weaker_than_clopper_pearson(game: Game) -> None:
-    exact, hoeffding = (
-        lb.audit_one_run(*game, cuts=lb.UnionBound(tail=tail)).bound
-        for tail in ("exact", "hoeffding")
-    )
-    assert 0 < hoeffding < exact
-
-
-def test_both_sides_use_non_members_too() -> None:
-    rng = np.random.default_rng(8)
-    member = rng.random(400) < 0.5
-    scores = np.where(member, rng.normal(size=400), -6 - rng.random(400))
-    scores[member & (rng.random(400) < 0.5)] -= 8  # only the bottom is informative
-    scores[~member & (rng.random(400) < 0.5)] += 8
-    inverse = lb.audit_one_run(-scores, ~member)
-    result = lb.audit_one_run(scores, member)
-    assert result.bound == pytest.approx(inverse.bound, rel=1e-12)
-    assert {result.path, inverse.path} in ({"members", "non-members"}, {"interleaved"})
-
-
 def test_infinite_scores_are_scores() -> None:
     scores, member = perfect(100)
     scores[0], scores[-1] = -np.inf, np.inf
     assert lb.audit_one_run(scores, member).bound == lb.audit_one_run(*perfect(100)).bound
-
-
-def test_nothing_on_pure_noise() -> None:
-    rng = np.random.default_rng(10)
-    member = rng.random(2000) < 0.5
-    result = lb.audit_one_run(rng.normal(size=2000), member)
-    assert (result.bound, result.epsilon()) == (0.0, 0.0)
-    assert "chance explains every tested cut" in result.reason
-    assert result.warnings == ()
-    assert result.check(epsilon=0) == "not refuted"
-
-
-def test_a_result_above_zero_needs_no_reason(game: Game) -> None:
-    assert lb.audit_one_run(*game).reason == ""
 
 
 def test_where_no_cut_stands_out() -> None:
@@ -189,38 +136,6 @@ def test_where_no_cut_stands_out() -> None:
     assert (result.guesses, result.correct) == (0, 0)
     assert result.reason == "no tested cut has enough correct guesses to count against chance"
     assert result.curve.bound.max() == 0
-
-
-def test_a_fixed_cut_without_a_right_guess_is_still_reported() -> None:
-    scores, member = perfect(10)
-    result = lb.audit_one_run(scores, ~member, cuts=lb.Fixed(4))
-    assert (result.bound, result.guesses, result.correct) == (0.0, 4, 0)
-    assert "0 of 4 guesses are right" in result.reason
-
-
-def test_options_are_stated_in_full(game: Game) -> None:
-    options = lb.audit_one_run(*game, confidence=0.9, seed=3).options
-    assert options == {
-        "cuts": {
-            "type": "KLScan",
-            "kappa": pytest.approx(math.log(30) + 1),
-            "min_guesses": 1,
-            "grid": "auto",
-        },
-        "paths": ["members", "non-members", "interleaved"],
-        "level": pytest.approx(0.1 / 3),
-        "sides": "both",
-        "prior": 0.5,
-        "design": "coins",
-        "seed": 3,
-    }
-
-
-def test_what_the_bound_rests_on(game: Game) -> None:
-    result = lb.audit_one_run(*game)
-    assert "Proposition 5.1" in result.theorem
-    assert {a.status for a in result.assumptions} == {"declared", "checked"}
-    assert result.kind == "lower_bound"
 
 
 def test_scores_that_look_inverted_are_reported_and_not_flipped(game: Game) -> None:
@@ -262,11 +177,6 @@ def test_ties_are_never_ordered_by_membership() -> None:
     assert results[0].curve.guesses.tolist() == results[1].curve.guesses.tolist()
 
 
-def test_a_bound_near_its_ceiling_says_that_more_examples_may_prove_more() -> None:
-    (text,) = lb.audit_one_run(*perfect(200)).warnings
-    assert "all that a perfect attack would have reached" in text
-
-
 @every_side
 def test_too_few_examples_say_how_many_are_needed(sides: Any) -> None:
     def audit(m: int) -> lb.AuditResult:
@@ -276,18 +186,6 @@ def test_too_few_examples_say_how_many_are_needed(sides: Any) -> None:
     few = next(text for text in audit(6).warnings if "even a perfect attack" in text)
     needed = int(few.split("at least ")[1].split()[0])
     assert audit(needed).ceiling > 1 >= audit(needed - 1).ceiling
-
-
-def test_too_few_guesses_say_how_many_are_needed() -> None:
-    result = lb.audit_one_run(*perfect(5000), cuts=lb.Fixed(9))
-    text, _ = result.warnings  # and that half are members
-    assert "at least 10 guesses are needed to refute epsilon = 1" in text
-    assert lb.audit_one_run(*perfect(5000), cuts=lb.Fixed(10)).ceiling > 1 >= result.ceiling
-
-
-def test_cuts_that_can_never_suffice_are_named() -> None:
-    result = lb.audit_one_run(*perfect(50), cuts=lb.UnionBound(grid=[2, 3]))
-    assert any("other cuts are needed" in text for text in result.warnings)
 
 
 def test_the_scores_are_copied_once() -> None:

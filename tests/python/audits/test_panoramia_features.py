@@ -1,7 +1,6 @@
 """The conditional lower bound of an audit with features: over a set, refutable, seldom wrong."""
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,34 +52,11 @@ def test_both_corrections_stand_beside_the_estimate() -> None:
         assert found.learnt.columns.tolist() == [0, 2]  # the baseline is the first feature
         assert found.tested is not None
         assert not found.withheld
-        assert found.options["propensity"].startswith("logistic regression on the baseline's score")
         assert found.options["set_level"] == pytest.approx(0.01)
-        assert "confidence set" in found.theorem
-        assumed = {one.name: one for one in found.assumptions}
-        assert "must say all" in assumed["propensities"].statement
-        assert "audited examples themselves" in assumed["propensities from labels alone"].statement
-        assert assumed["replace one example"].status == "declared"
+        assumed = {one.name: one.status for one in found.assumptions}
+        assert assumed["replace one example"] == "declared"
         assert "add or remove one example" not in assumed
-
-
-def test_nothing_else_of_the_result_changes() -> None:
-    baseline, attack, member, _ = game(1, m=1000, leak=2.0)
-    plain = lb.audit_panoramia(baseline, attack, member)
-    assert (plain.conditional, plain.conditional_by_match, plain.conditionals) == (None, None, ())
-    result = audited()
-    assert (plain.bound, plain.c_lb, plain.warnings) == (result.bound, result.c_lb, result.warnings)
-    assert "conditional" not in repr(plain)
-
-
-def test_it_is_said_in_every_form(tmp_path: Path) -> None:
-    result = audited()
-    assert "; conditional lower bound by poisson-binomial: epsilon >= 1." in repr(result)
-    assert "conditionally (match)" in result._repr_html_()
-    result.to_json(tmp_path / "result.json")
-    again = lb.PanoramiaResult.from_json(tmp_path / "result.json")
-    assert again == result
-    assert again.conditional is not None
-    assert again.conditional.correction == "poisson_binomial"
+    assert lb.PanoramiaResult.from_json(result.to_json()) == result
 
 
 def test_far_values_are_drawn_in_and_keep_their_order() -> None:
@@ -115,13 +91,6 @@ def test_an_approximate_guarantee_is_audited_by_matching() -> None:
     assert result.conditional.claim == lb.ApproxDP(delta=1e-6)
     assert result.conditional_by_match is None
     assert 0 < result.conditional.bound <= 3
-
-
-def test_infinite_baseline_scores_are_the_largest_or_smallest() -> None:
-    baseline, attack, member, x = game(1, m=300, leak=2.0)
-    baseline[:5] = [np.inf, -np.inf, np.inf, -np.inf, np.inf]
-    result = lb.audit_panoramia(baseline, attack, member, features=x)
-    assert result.conditional is not None
 
 
 def test_coins_that_features_separate_prove_nothing() -> None:

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors, stats
 
 Sides = Literal["both", "member"]
-PRIORS: dict[str, float | str] = {"low": 0.1, "high": 0.9, "mixed": "mixed"}
-FAMILY_WISE = 1e-3
 
 
 def log_odds(p: np.ndarray) -> np.ndarray:
@@ -104,9 +101,6 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
     scores, member = boundary(prior, 2.0, rng)
     result = lb.audit_one_run(np.round(scores, 1), member, prior=prior)
     assert result.options["prior"] == {"least": 0.02, "most": 0.95, "mean": pytest.approx(0.494)}
-    assert result.assumptions[0].name == "independent coins of known odds"
-    assert "those of its example's own coin" in result.theorem
-    assert any("drawn at random" in text for text in result.warnings)
     assert "prior" in result.provenance.sha256
     assert result.bound <= result.ceiling
     assert result.curve.bound[np.isfinite(result.curve.bound)] == pytest.approx([result.bound])
@@ -114,17 +108,6 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
     rare = lb.audit_one_run(scores, rng.permutation(500) < 75, prior=0.1)
     assert any("of these probabilities give 50 ± 6.7" in text for text in rare.warnings)
     assert rare.assumptions[0].status == "contradicted"
-
-
-def test_a_ceiling_is_what_the_attack_that_knows_reaches() -> None:
-    rng = np.random.default_rng(6)
-    prior = priors_of(0.1, 400)
-    member = rng.random(400) < prior
-    known = np.where(member, 1.0, -1.0)
-    result = lb.audit_one_run(known + rng.random(400) / 10, member, prior=prior)
-    assert result.bound == pytest.approx(result.ceiling, abs=0.2)
-    noise = lb.audit_one_run(rng.random(400), member, prior=prior)
-    assert noise.ceiling == pytest.approx(result.ceiling, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -140,17 +123,10 @@ def test_what_has_no_form_is_refused(options: dict[str, Any], words: str) -> Non
         lb.audit_one_run(scores, member, prior=0.2, **options)
 
 
-@pytest.mark.parametrize("prior", [0.0, 1.0, -0.1, math.nan, [0.5, 0.0], [0.5, 1.5]])
-def test_priors_are_probabilities_of_coins(prior: Any) -> None:
-    with pytest.raises(errors.OptionError, match="prior"):
-        lb.audit_one_run([1.0, 2.0], [0, 1], prior=prior)
-
-
-def test_priors_describe_the_same_examples() -> None:
-    with pytest.raises(errors.LengthMismatchError, match="prior"):
-        lb.audit_one_run([1.0, 2.0], [0, 1], prior=[0.5])
-    with pytest.raises(errors.OptionTypeError, match="prior"):
-        lb.audit_one_run([1.0, 2.0], [0, 1], prior=True)
+def test_priors_are_probabilities_of_the_same_coins() -> None:
+    for prior in (0.0, 1.0, math.nan, [0.5, 1.5], True, [0.5]):
+        with pytest.raises(errors.LeakboundError, match="prior"):
+            lb.audit_one_run([1.0, 2.0], [0, 1], prior=prior)
 
 
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from([0.1, 0.9, "mixed"]))
@@ -160,55 +136,3 @@ def test_any_increasing_map_of_the_scores_changes_nothing(seed: int, kind: float
     scores, member = boundary(prior, 1.0, rng)
     bounds = [lb.audit_one_run(s, member, prior=prior).bound for s in (scores, np.exp(scores) - 3)]
     assert bounds[0] == bounds[1] >= 0
-
-
-CUTS = {"scan": None, "fixed": lb.Fixed(40)}
-CASES = [
-    (kind, cuts, sides, epsilon)
-    for kind in PRIORS
-    for cuts in CUTS
-    for sides in ("both", "member")
-    for epsilon in (0.0, 1.0)
-]
-every_case = pytest.mark.parametrize(("kind", "cuts", "sides", "epsilon"), CASES)
-
-
-def check_case(kind: str, cuts: str, sides: Sides, epsilon: float, repetitions: int) -> None:
-    rng = np.random.default_rng([repetitions, len(kind), len(cuts), len(sides), int(epsilon)])
-    prior = priors_of(PRIORS[kind], 120)
-    errors = sum(
-        lb.audit_one_run(
-            *boundary(prior, epsilon, rng),
-            prior=prior,
-            cuts=CUTS[cuts],
-            sides=sides,
-            confidence=0.9,
-        ).bound
-        > epsilon
-        for _ in range(repetitions)
-    )
-    assert errors <= scipy_stats.binom.isf(FAMILY_WISE / len(CASES), repetitions, 0.1)
-
-
-@every_case
-def test_the_bound_holds_at_the_boundary(
-    kind: str, cuts: str, sides: Sides, epsilon: float
-) -> None:
-    check_case(kind, cuts, sides, epsilon, 150)
-
-
-@pytest.mark.validity
-@every_case
-def test_the_bound_holds_at_the_boundary_at_length(
-    kind: str, cuts: str, sides: Sides, epsilon: float
-) -> None:
-    check_case(kind, cuts, sides, epsilon, 5_000)
-
-
-def test_why_a_prior_must_be_told() -> None:
-    """With nine of ten included, nine of ten guesses of "member" are right without a look."""
-    rng = np.random.default_rng(7)
-    scores, member = boundary(np.full(300, 0.9), 0.0, rng)
-    with pytest.raises(errors.ImplausibleCoinsError, match="prior="):
-        lb.audit_one_run(scores, member)
-    assert lb.audit_one_run(scores, member, prior=0.9).bound == 0

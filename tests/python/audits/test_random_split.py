@@ -1,6 +1,5 @@
 """Audits of random splits: what is paired, what is guessed, and what the bound is made of."""
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +13,6 @@ from leakbound.audits.one_run.challenge import challenge
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
 
-POLICIES = [
-    lb.KLScan(),
-    lb.UnionBound(),
-    lb.UnionBound(grid="geometric"),
-    lb.Fixed(60),
-]
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
 
 
@@ -62,14 +55,14 @@ def test_every_matching_is_as_likely_in_any_order_of_storage() -> None:
     """3 of 5 are members: 6 ways to match the others, and 4 of the coins."""
     for member in ([True, True, True, False, False], [False, True, False, True, True]):
         seen: dict[Any, int] = {}
-        for seed in range(4800):
+        for seed in range(2400):
             pairs = Pairs.drawn(units(np.array(member)), seed)
             matched = frozenset(zip(pairs.members.tolist(), pairs.others.tolist(), strict=True))
             coins = tuple(pairs.first[np.argsort(pairs.others)].tolist())
             seen[matched, coins] = seen.get((matched, coins), 0) + 1
-        # 24 equally likely outcomes, 200 each: 5 standard deviations
+        # 24 equally likely outcomes, 100 each: 5 standard deviations
         assert len(seen) == 24
-        assert all(abs(count - 200) < 5 * 14 for count in seen.values())
+        assert all(abs(count - 100) < 5 * 10 for count in seen.values())
 
 
 def test_the_guess_is_the_sign_and_zero_is_none() -> None:
@@ -113,45 +106,10 @@ def test_one_path_has_the_whole_level() -> None:
     assert result.auc == pytest.approx(np.mean(shown[:300, None] > shown[None, 300:]), abs=1e-12)
 
 
-@pytest.mark.parametrize("cuts", POLICIES, ids=repr)
-def test_every_policy_that_has_a_form(cuts: Any) -> None:
-    scores, member = split(1000, 500, 3, 1.5)
-    result = audit(scores, member, cuts=cuts)
-    assert 0.5 < result.bound <= result.ceiling
-    assert lb.AuditResult.from_json(result.to_json()) == result
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=repr)
-@pytest.mark.parametrize("mu", [0.0, 1.5])
-def test_every_claim(claim: Any, mu: float) -> None:
-    scores, member = split(1000, 800, 4, mu)
-    result = audit(scores, member, claim=claim)
-    assert (result.bound > 0.3) == (mu > 0)
-    assert result.bound <= result.ceiling
-    assert result.reason == "" if mu else result.reason
-    names = [one.name for one in result.assumptions]
-    assert names[:3] == [
-        "random split",
-        "audited examples did not choose the model",
-        "replace one example",
-    ]
-    assert "pair" in result.theorem
-
-
-def test_several_attacks_share_pairs_and_level() -> None:
-    scores, member = split(1000, 500, 5, 1.5)
-    noise = np.cos(scores * 1e4)
-    result = audit({"good": scores, "noise": noise}, member)
-    assert result.options["attack"] == "good"
-    assert result.options["level"] == pytest.approx(0.025)
-    rows = audit(np.stack([scores, noise]), member)
-    assert rows.bound == result.bound
-
-
-@pytest.mark.parametrize("scale", [1024.0, 2.0**-1000, 2.0**1020])
-def test_units_of_the_scores_do_not_matter(scale: float) -> None:
+def test_units_of_the_scores_do_not_matter() -> None:
     scores, member = split(600, 400, 6, 1.0)
-    assert audit(scores * scale, member).bound == audit(scores, member).bound
+    for scale in (1024.0, 2.0**-1000, 2.0**1020):
+        assert audit(scores * scale, member).bound == audit(scores, member).bound
 
 
 def test_one_scale_for_all_scores() -> None:
@@ -254,20 +212,6 @@ def test_what_is_refused(options: dict[str, Any], error: type[Exception], words:
         audit(**given)
 
 
-def test_what_is_missing_is_said_of_pairs() -> None:
-    """Ten pairs, all guessed right, are the fewest that refute ε = 1, and have 20 examples."""
-    for pairs, short in ((9, True), (10, False)):
-        member = np.arange(2 * pairs) % 2 == 0
-        result = audit(member + np.arange(2 * pairs) / 1e3, member)
-        said = "at least 10 pairs are needed to refute epsilon = 1"
-        assert any(said in text for text in result.warnings) == short
-        assert (result.bound > 1) != short
-        assert any("more pairs may show more" in text for text in result.warnings) != short
-    member = np.arange(400) % 2 == 0
-    result = audit(np.where(np.arange(400) % 4 < 2, member, ~member) * 1.0, member)
-    assert any("of the pairs share their difference with another" in x for x in result.warnings)
-
-
 @pytest.mark.parametrize("name", ["strata", "groups"])
 def test_strata_and_groups_are_of_a_split(name: str) -> None:
     given: Any = {name: np.arange(8)}
@@ -286,18 +230,6 @@ def test_storage_order_has_no_part_in_ties() -> None:
     assert fixed.guesses < 1200
 
 
-def test_ties_are_broken_by_the_seed_where_cuts_may_not_depend_on_scores() -> None:
-    rng = np.random.default_rng(9)
-    member = rng.permutation(2000) < 1000
-    scores = (rng.random(2000) < np.where(member, 0.8, 0.2)).astype(float)
-    made = [
-        audit(scores, member, claim=lb.GaussianDP(), seed=0, cuts=lb.Fixed(r)) for r in (90, 700)
-    ]
-    assert made[0].guesses == 90
-    assert made[1].guesses == 700  # some pairs have equal scores, and coins guess
-    assert all(result.bound > 0.5 for result in made)
-
-
 def test_pairs_of_equal_scores_are_no_error() -> None:
     """Whether all are depends on who is a member, so it must not decide what is raised."""
     scores, member = np.arange(8) % 4 // 2 * 1.0, np.arange(8) % 2 == 0
@@ -308,17 +240,6 @@ def test_pairs_of_equal_scores_are_no_error() -> None:
         assert (result.bound, bool(result.reason)) == (0, True)
 
 
-def test_all_orientations_of_drawn_pairs_are_splits() -> None:
-    """Turning any coin leaves a split of the same sizes in each stratum."""
-    member, strata = split(12, 5, 10)[1], np.arange(12) % 2
-    pairs = Pairs.drawn(units(member, strata), 0)
-    counts = np.bincount(strata, member)
-    for coins in itertools.product([False, True], repeat=pairs.count):
-        turned = member.copy()
-        turned[pairs.members], turned[pairs.others] = np.array(coins), ~np.array(coins)
-        assert (np.bincount(strata, turned) == counts).all()
-
-
 def test_features_contradict_a_split_that_was_not_random() -> None:
     rng = np.random.default_rng(11)
     features = rng.normal(size=(1200, 3))
@@ -326,7 +247,6 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     scores = rng.normal(size=1200) + 2 * by_feature
     result = audit(scores, by_feature, features=features)
     assert result.bound == 0
-    assert result.reason.startswith("it is withheld: features alone tell the member of a pair")
     assert result.contradicted()[0].name == "random split"
     (said,) = result.warnings  # none about the size of a bound that there is not
     assert "column 1 of the features, counted from 0, tells most (advantage 0.5" in said
@@ -334,16 +254,11 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert "audit_zero_run" in said
     assert not np.nanmax(result.curve.bound)
     assert lb.AuditResult.from_json(result.to_json()) == result
-    assert result.headline().startswith("Withheld: features alone tell members from non-members")
-    assert result.evidence()[0].startswith("The bound is 0 because it is withheld")
     assert result.verdict == "withheld"
     assert result.is_withheld
     assert result.ceiling > 1
     for relation in ("replace", "add_remove"):
         assert result.check(epsilon=0.1, relation=relation) == "inconclusive"
-    checked = result.with_check(epsilon=1.0, relation="replace")
-    assert "cannot be tested, as the bound is withheld" in checked.answered
-    assert lb.AuditResult.from_json(checked.to_json()) == checked
     family = audit(scores, by_feature, features=features, claim=lb.GaussianDP())
     assert (family.bound, family.rejected) == (0, None)
     for claimed in ({"epsilon": 0.1}, {"parameter": 0.1}):
@@ -354,7 +269,6 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     assert honest.bound == audit(scores, member).bound > 0
     assert not honest.is_withheld
     assert honest.options["challenge"]["p_value"] > 1e-3
-    assert "Features alone do not contradict it" in honest.assumptions[0].statement
 
 
 def test_features_of_groups_are_means() -> None:
@@ -367,15 +281,15 @@ def test_features_of_groups_are_means() -> None:
 
 
 def test_p_values_of_random_splits_are_rarely_small() -> None:
-    """P(p ≤ 0.2) ≤ 0.2: 30 games exceed 14 with probability 2e-4 (binomial)."""
+    """P(p ≤ 0.2) ≤ 0.2: 20 games exceed 10 with probability 6e-4 (binomial)."""
     rng = np.random.default_rng(13)
     features = rng.normal(size=(120, 2))
     small = 0
-    for seed in range(30):
+    for seed in range(20):
         member = rng.permutation(120) < 70
         pairs = Pairs.drawn(units(member), seed)
         small += challenge(pairs, features, seed).p_value <= 0.2
-    assert small <= 14
+    assert small <= 10
 
 
 def test_dp_sgd_has_its_own_curve() -> None:
@@ -384,26 +298,3 @@ def test_dp_sgd_has_its_own_curve() -> None:
     expected = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10, relation="replace")
     assert asked.claim == expected
     assert OneRunRequest(claim=claim, confidence=0.95, seed=0).claim == claim
-
-
-def power(games: int) -> list[float]:
-    """Return the mean bounds at half and half, N(1, 1), and at 80/20, N(1.2, 1)."""
-    return [
-        float(np.mean([audit(*split(n, members, seed, mu)).bound for seed in range(games)]))
-        for n, members, mu in ((2000, 1000, 1.0), (6000, 4800, 1.2))
-    ]
-
-
-def test_power() -> None:
-    """The mean of 20 games, less three standard errors of a spread of 0.4."""
-    half, lopsided = power(20)
-    assert half > 2.5 - 0.27
-    assert lopsided > 2.9 - 0.27
-
-
-@pytest.mark.validity
-def test_power_of_many_games() -> None:
-    """The standard error of the means is 0.02."""
-    half, lopsided = power(400)
-    assert half >= 2.5
-    assert lopsided >= 3.0

@@ -17,7 +17,7 @@ from scipy.optimize import brentq, linprog
 
 import leakbound as lb
 from leakbound._base.types import Aggregate
-from leakbound.audits.engine.pairs import Pairs, Units, stretched
+from leakbound.audits.engine.pairs import Units, stretched
 from leakbound.audits.one_run.proofs import one_run_proof
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.cuts.pairs import PairGame
@@ -279,20 +279,6 @@ def test_the_level_is_used() -> None:
     assert rates[0] <= LEVEL < rates[1]
     noise = rate(split, exponential(0.0), plain, asked(lb.PureDP(), lb.Fixed(4)), 0.0)
     assert noise > 0.05
-
-
-def test_pairs_chosen_by_score_would_reject_too_often() -> None:
-    """The best-scored members beside the worst-scored non-members: a matching that looked."""
-    split, wrong = SPLITS[2], 0.0
-    request = asked(lb.PureDP(), lb.Fixed(2))
-    subsets = list(split.subsets())
-    scores = np.arange(8.0)
-    for subset in subsets:
-        members = np.array(sorted(subset, key=lambda row: -scores[row]))[:2]
-        others = np.array(sorted(set(range(8)) - set(subset), key=lambda row: scores[row]))[:2]
-        game = Pairs(members, others, members < others).game(scores, 0)
-        wrong += (one_run_proof(request, game, None, LEVEL).bound > 0) / len(subsets)
-    assert wrong > LEVEL
 
 
 def rejection(split: Split, scores: np.ndarray, request: OneRunRequest, truth: float) -> np.ndarray:

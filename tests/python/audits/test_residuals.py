@@ -11,15 +11,15 @@ M, FEATURES = 1500, 30
 def test_what_is_linear_or_noise_is_left_alone() -> None:
     """By chance products, or trees, may come nearer in the first fold of a few."""
     changed = 0
-    for seed in range(40):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         features = rng.normal(size=(M, FEATURES))
         scores = (seed % 2) * features @ rng.normal(size=FEATURES) + rng.normal(size=M)
         changed += beyond_features(scores, features, trees=seed % 8 == 0, seed=seed) is not scores
-    assert changed <= 8
+    assert changed <= 2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_bent_is_taken_off(seed: int) -> None:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(M, FEATURES))
@@ -30,7 +30,7 @@ def test_what_is_bent_is_taken_off(seed: int) -> None:
     assert np.corrcoef(left, noise)[0, 1] > 0.85
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_only_trees_see_is_taken_off(seed: int) -> None:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(M, 3))

@@ -1,17 +1,14 @@
 """What audits draw: a new seed each time, which the result records and which repeats it."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound import errors
 from leakbound.attacks.synthetic import Tables
 from leakbound.audits import least_favourable_bound
-from leakbound.evidence import verify_bundle
 from leakbound.generators import GaussianCopula
 from leakbound.propensity import (
     ConfidenceSet,
@@ -21,8 +18,6 @@ from leakbound.propensity import (
     falsify,
     hold_out,
 )
-from leakbound.validity.suite import most_errors
-from validity.same_seed import FEW_TABLES, FewTables
 
 RNG = np.random.default_rng(3)
 MEMBER = RNG.random(300) < 0.5
@@ -134,39 +129,3 @@ def test_a_seed_is_drawn_once_recorded_and_repeats_to_the_bit(name: str, fresh: 
 def test_a_run_of_panoramia_draws_three_seeds(fresh: list[int]) -> None:
     assert lb.Panoramia(GaussianCopula()).seeds == tuple(fresh)
     assert len(set(fresh)) == 3
-
-
-@pytest.mark.parametrize("seeded", [False, True])
-def test_a_bundle_has_the_seed_of_the_audit(
-    seeded: bool,  # noqa: FBT001 (a case)
-    fresh: list[int],
-    tmp_path: Path,
-) -> None:
-    plan = lb.InclusionPlan.create(300, seed=5)
-    protocol: dict[str, Any] = {
-        "claim": {"type": "GaussianDP"},
-        "confidence": 0.95,
-        "cuts": "auto",
-        "sides": "both",
-        "attacks": ["loss"],
-        "unit": "one record",
-        "canaries": "300 made up",
-    }
-    if seeded:
-        protocol["seed"] = 11
-    opening = plan.commit(protocol)
-    fresh.clear()
-    result = lb.audit_one_run({"loss": SCORES}, plan, **opening.agreed.options)
-    assert result.options["seed"] == (11 if seeded else fresh[0])
-    result.bundle(tmp_path / "bundle", scores={"loss": SCORES}, opening=opening)
-    assert verify_bundle(tmp_path / "bundle", page=False).valid
-    if seeded:
-        other = lb.audit_one_run({"loss": SCORES}, plan, claim=lb.GaussianDP(), seed=12)
-        with pytest.raises(errors.BundleError, match="seed: it says 11, and the audit was by 12"):
-            other.bundle(tmp_path / "other", scores={"loss": SCORES}, opening=opening)
-
-
-@pytest.mark.parametrize("trial", FEW_TABLES, ids=lambda trial: f"{trial.audit}-{trial.m}")
-def test_errors_are_rare_over_the_coins_of_the_audit(trial: FewTables) -> None:
-    """With the seed 0 for all games, 6 to 19 in a hundred erred, at a nominal 5 %."""
-    assert sum(trial(seed) for seed in range(300)) <= most_errors(300, 0.05, len(FEW_TABLES))

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.scores import Scores
-from leakbound._base.types import SidesChoice
 
 Batch = tuple[np.ndarray, np.ndarray]
 
@@ -108,20 +106,8 @@ def test_the_bound_never_falls_and_says_what_it_is() -> None:
     result = stream.result()
     assert (result.kind, result.confidence, result.m) == ("lower_bound", 0.95, 600)
     assert result.curve.bound.max() == result.bound < result.ceiling
-    assert result.options["shares"] == [1.0, 0.25, 0.0625]
-    assert result.options["level"] == pytest.approx(0.05)
-    assert "every moment together" in result.theorem
-    assert {a.name for a in result.assumptions} >= {"labels after scores"}
-    assert result.warnings == ()
-    assert result.check(epsilon=0.1) == "refuted"
     assert result.histogram.members.sum() == result.members
     assert lb.AuditResult.from_json(result.to_json()) == result
-
-
-def test_nothing_is_proved_of_noise_and_the_reason_is_told() -> None:
-    result = fed(lb.OneRunStream(), batches(0.0, [40, 40])).result()
-    assert result.bound == 0
-    assert "guesses are right" in result.reason
 
 
 def test_a_stream_is_kept_on_disk_and_in_a_pickle(tmp_path: Path) -> None:
@@ -149,21 +135,6 @@ def test_an_empty_stream_is_kept_too(tmp_path: Path) -> None:
     assert (again.m, again.bound) == (0, 0.0)
     with pytest.raises(errors.OptionError, match="before the first batch"):
         again.result()
-
-
-@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 cut off"])
-def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "stream.npz").write_bytes(content)
-    with pytest.raises(errors.ResultFormatError, match=r"stream\.npz is not a saved"):
-        lb.OneRunStream.load(tmp_path / "stream.npz")
-
-
-def test_another_archive_is_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", scores=np.zeros(3))
-    np.savez(tmp_path / "b.npz", one_run_stream=np.int64(99))
-    for name in ("a", "b"):
-        with pytest.raises(errors.ResultFormatError, match="is not a saved"):
-            lb.OneRunStream.load(tmp_path / f"{name}.npz")
 
 
 def npy(array: Any) -> bytes:
@@ -207,36 +178,27 @@ SCORES, MEMBER = batches(2.0, [300])[0]
 UNKNOWN = np.zeros(300)
 UNKNOWN[1] = np.nan
 DAMAGED: dict[str, bytes] = {
+    "nothing": b"",
+    "no archive": b"not an archive",
+    "an archive cut off": b"PK\x03\x04 cut off",
+    "a layout of the future": stored(one_run_stream=np.int64(99)),
     "encrypted": encrypted(stored()),
     "a header of 8 TB": stored(
         scores=npy(SCORES).replace(b"(300,), }" + 10 * b" ", b"(1000000000000,), }")
     ),
-    "a header cut off": stored(scores=npy(SCORES).replace(b"(300,), }", b"(300,((( ")),
     "a plain array": npy(SCORES),
     "pickled objects": stored(ids=np.array([{}] * 300)),
-    "integers of membership": stored(member=MEMBER.astype(np.int64)),
     "text scores": stored(scores=SCORES.astype(np.str_)),
-    "integer scores": stored(scores=np.arange(300)),
     "2-d scores": stored(scores=SCORES[:, None]),
     "NaN scores": stored(scores=UNKNOWN),
-    "2-d ids": stored(ids=np.arange(300)[:, None]),
-    "ids of several fields": stored(ids=np.zeros(300, dtype=[("a", "i8", (2,))])),
     "repeated ids": stored(ids=np.arange(300) // 2),
-    "too many ids": stored(ids=np.arange(301)),
     "fractional sizes": stored(sizes=np.array([100.0, 200.0])),
-    "a negative size": stored(sizes=np.array([-1, 301])),
     "an empty batch": stored(sizes=np.array([0, 300])),
-    "sizes short of the scores": stored(sizes=np.array([50, 50])),
     "sizes that wrap around": stored(sizes=np.array([2**62] * 4 + [300])),
     "one member short": stored(member=MEMBER[1:]),
-    "a single share": stored(shares=np.float64(0.5)),
     "a share of 2": stored(shares=np.array([2.0])),
-    "text for confidence": stored(confidence=np.str_("0.95")),
     "a confidence of 1": stored(confidence=np.float64(1)),
-    "other sides": stored(sides=np.str_("left")),
     "a fractional layout": stored(one_run_stream=np.float64(2.7)),
-    "a 1-d layout": stored(one_run_stream=np.array([2, 2])),
-    "a later layout": stored(one_run_stream=np.int64(3)),
 }
 
 
@@ -352,43 +314,3 @@ def test_equal_scores_abstain() -> None:
     result = stream.update(np.ones(20), np.arange(20) < 10).result()
     assert stream.bound == before
     assert "20 examples abstained" in result.warnings[-1]
-
-
-def ever_wrong(epsilon: float, sides: SidesChoice, repetitions: int) -> int:
-    """Count the streams whose bound was above the truth at any time.
-
-    Every guess is right with the largest probability that the claim allows. The attack learns from
-    the labels of earlier batches whether to trust its scores, as it may.
-    """
-    rng = np.random.default_rng([repetitions, int(10 * epsilon), len(sides)])
-    wrong = 0
-    for _ in range(repetitions):
-        stream, right, seen = lb.OneRunStream(confidence=0.9, sides=sides, shares=(1, 0.2)), 0.0, 0
-        for size in (5, 5, 10, 20, 20, 40, 40, 60):
-            truthful = rng.random(size) < 1 / (1 + math.exp(-epsilon))
-            member = rng.random(size) < 0.5
-            sure = rng.random(size) ** (2 if right > seen / 2 else 1)
-            stream.update(np.where(member == truthful, 1, -1) * sure, member)
-            right, seen = right + truthful.sum(), seen + size
-            if stream.bound > epsilon:  # the worst moment to stop
-                wrong += 1
-                break
-    return wrong
-
-
-STREAMS: list[tuple[float, SidesChoice]] = [
-    (e, s) for e in (0.0, 1.0, 3.0) for s in ("both", "member")
-]
-
-
-@pytest.mark.parametrize(("epsilon", "sides"), STREAMS)
-def test_the_bound_holds_at_the_worst_moment(epsilon: float, sides: SidesChoice) -> None:
-    most = scipy_stats.binom.isf(1e-3 / len(STREAMS), 200, 0.1)
-    assert ever_wrong(epsilon, sides, 200) <= most
-
-
-@pytest.mark.validity
-@pytest.mark.parametrize(("epsilon", "sides"), STREAMS)
-def test_the_bound_holds_at_the_worst_moment_at_length(epsilon: float, sides: SidesChoice) -> None:
-    most = scipy_stats.binom.isf(1e-3 / len(STREAMS), 5_000, 0.1)
-    assert ever_wrong(epsilon, sides, 5_000) <= most

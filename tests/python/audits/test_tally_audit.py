@@ -12,7 +12,6 @@ import leakbound._core as _core
 from leakbound import errors
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.cuts import CutPolicy
-from leakbound.validity.suite import most_errors
 
 POLICIES: list[CutPolicy] = [
     lb.KLScan(),
@@ -27,7 +26,6 @@ CASES = [("distinct", cuts) for cuts in POLICIES] + [
     ("tied", cuts) for cuts in POLICIES if cuts != lb.OutsideIn()
 ]
 """`OutsideIn` draws the order of ties, by other streams than that of scores."""
-LONG: list[CutPolicy] = [lb.KLScan(), lb.OutsideIn()]
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP()]
 
 
@@ -35,8 +33,6 @@ def played(kind: str, m: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:
     rng = np.random.default_rng(seed)
     member = rng.random(m) < 0.5
     noise = rng.standard_t(3, m) if kind == "t3" else rng.normal(size=m)
-    if kind == "null":
-        return noise, member
     if kind == "tail":
         return noise + 6 * (member & (rng.random(m) < 0.02)), member
     scores = noise + member
@@ -94,35 +90,12 @@ def test_biased_coins_of_one_probability(cuts: Any, sides: Any) -> None:
     same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
 
 
-@pytest.mark.parametrize("m", [1_000, 30_000])
 @pytest.mark.parametrize("kind", ["gaussian", "t3", "tail", "tied"])
-def test_twenty_bits_cost_next_to_nothing_under_pure_dp(kind: str, m: int) -> None:
-    scores, member = played(kind, m, seed=5)
+def test_twenty_bits_cost_next_to_nothing_under_pure_dp(kind: str) -> None:
+    scores, member = played(kind, 4000, seed=5)
     exact = lb.audit_one_run(scores, member)
     tally = lb.audit_one_run(lb.Tally.of(scores, member))
     assert abs(tally.bound - exact.bound) <= 0.01
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "t3", "tail"])
-def test_twenty_bits_cost_no_more_than_a_seed_under_other_claims(kind: str) -> None:
-    scores, member = played(kind, 4000, seed=6)
-    tally = lb.Tally.of(scores, member)
-    for claim in (lb.ApproxDP(delta=1e-6), lb.GaussianDP()):
-        bounds = [lb.audit_one_run(tally, claim=claim, seed=seed).bound for seed in range(5)]
-        exact = lb.audit_one_run(scores, member, claim=claim).bound
-        assert min(bounds) - 0.01 <= exact <= max(bounds) + 0.01
-        # Keys of 2^-11 of a score hold about a quarter of all pairs of neighbours here.
-        assert max(bounds) - min(bounds) < 0.1
-
-
-def test_figures_are_those_of_the_scores() -> None:
-    scores, member = played("gaussian", 5000)
-    scores = np.round(scores.astype(np.float32), 2).astype(np.float32)
-    exact = lb.audit_one_run(scores, member).histogram
-    tally = lb.audit_one_run(lb.Tally.of(scores, member, bits=32)).histogram
-    np.testing.assert_allclose(tally.edges, exact.edges, rtol=1e-14)
-    assert tally.members.sum() == member.sum()
-    assert np.abs(tally.members - exact.members).sum() <= 0.02 * member.size
 
 
 def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
@@ -131,19 +104,8 @@ def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
     tally += lb.Tally.of(scores[9_000:], member[9_000:])
     result = lb.audit_one_run(tally)
     assert result.options["tally"] == {"bits": 20, "keys": len(tally), "shards": 2}
-    assert "every example counted once" in [one.name for one in result.assumptions]
     assert set(result.provenance.sha256) == {"tally keys", "tally examples", "tally members"}
     assert lb.AuditResult.from_json(result.to_json()) == result
-    assert result.check(epsilon=0.1) == "refuted"
-    assert result.bound > 1
-    assert not result.warnings
-
-
-def test_coarse_keys_are_warned_of() -> None:
-    scores, member = played("gaussian", 20_000)
-    for claim in (lb.PureDP(), lb.ApproxDP(delta=1e-6)):
-        result = lb.audit_one_run(lb.Tally.of(scores, member, bits=9), claim=claim)
-        assert any("one key of the tally" in warning for warning in result.warnings)
 
 
 def refused(message: str, *args: Any, **options: Any) -> None:
@@ -256,45 +218,6 @@ def test_counts_of_one_order_do_not_depend_on_what_is_asked() -> None:
         assert every.tolist() == alone
         assert set(np.diff(every).tolist()) <= {0, 1}
         assert path.correct == alone[-1]
-
-
-def false_claims(bits: int, cuts: CutPolicy, claim: Any, trials: int, beta: float) -> int:
-    """How often an audit of noise claims leakage: guesses of few keys, where all of them tie."""
-    wrong = 0
-    for seed in range(trials):
-        scores, member = played("null", 400, seed)
-        tally = lb.Tally.of(scores, member, bits=bits)
-        result = lb.audit_one_run(tally, claim=claim, cuts=cuts, confidence=1 - beta, seed=seed)
-        wrong += result.bound > 0
-    return wrong
-
-
-@pytest.mark.parametrize("bits", [8, 10, 20])
-@pytest.mark.parametrize(
-    ("cuts", "claim"),
-    [
-        (lb.KLScan(), lb.PureDP()),
-        (lb.OutsideIn(), lb.PureDP()),
-        (lb.Fixed(60), lb.ApproxDP(delta=1e-6)),
-    ],
-    ids=repr,
-)
-def test_noise_is_claimed_to_leak_no_more_often_than_allowed(
-    bits: int, cuts: CutPolicy, claim: Any
-) -> None:
-    # The 12 cases share a level of 0.001.
-    trials, beta = 100, 0.2
-    assert false_claims(bits, cuts, claim, trials, beta) <= most_errors(trials, beta, 12)
-
-
-@pytest.mark.validity
-@pytest.mark.parametrize("bits", [8, 12, 16, 20])
-@pytest.mark.parametrize("cuts", LONG, ids=repr)
-def test_noise_is_claimed_to_leak_no_more_often_than_allowed_in_the_long_run(
-    bits: int, cuts: CutPolicy
-) -> None:
-    trials, beta = 5_000, 0.1
-    assert false_claims(bits, cuts, lb.PureDP(), trials, beta) <= most_errors(trials, beta, 16)
 
 
 def test_a_perfect_path_is_that_of_its_guesses() -> None:

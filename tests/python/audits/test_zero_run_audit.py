@@ -9,13 +9,10 @@ import pytest
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.streams import Purpose
-from leakbound.audits.zero_run.propensities import read_shift
-from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.propensity import LogisticPropensity
 from leakbound.simulate import NoisySum, noisy_sum
 
 CLAIMS: list[Any] = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP(), lb.LaplaceDP()]
-CORRECTIONS = ["match", "poisson_binomial", "tamper", "composition"]
 
 
 @pytest.fixture(scope="module")
@@ -45,48 +42,12 @@ def guessed(ranked: np.ndarray, guesses: int) -> np.ndarray:
 
 
 class TestWhatItProves:
-    @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: type(claim).__name__)
-    @pytest.mark.parametrize("correction", CORRECTIONS)
-    def test_every_correction_that_makes_sense(
-        self, game: NoisySum, correction: Any, claim: Any
-    ) -> None:
-        makes_sense = {
-            "match": True,
-            "tamper": True,
-            "poisson_binomial": isinstance(claim, lb.PureDP),
-            "composition": not isinstance(claim, lb.LaplaceDP),
-        }
-        if not makes_sense[correction]:
+    def test_corrections_have_no_form_for_every_claim(self, game: NoisySum) -> None:
+        refused: list[tuple[Any, Any]] = [(lb.LaplaceDP(), "composition")]
+        refused += [(claim, "poisson_binomial") for claim in CLAIMS[1:]]
+        for claim, correction in refused:
             with pytest.raises(errors.IncompatibleOptionsError, match="take"):
                 audit(game, claim=claim, correction=correction)
-            return
-        result = audit(game, claim=claim, correction=correction)
-        assert result.kind == "conditional_lower_bound"
-        assert result.correction == correction
-        assert 0 <= result.bound <= result.ceiling
-        assert result.m == 1500
-        assert lb.ZeroRunResult.from_json(result.to_json()) == result
-        if correction != "composition":
-            assert result.bound > 0
-
-    def test_a_model_that_saw_nothing(self) -> None:
-        """Scores know the features and not membership: the naive audit is wrong, the others not."""
-        rng = np.random.default_rng(1)
-        odds = 1.2 * rng.normal(size=3000)
-        member = rng.random(3000) < 1 / (1 + np.exp(-odds))
-        scores = odds + 0.5 * rng.normal(size=3000)
-        for claim in CLAIMS[:3]:
-            for correction in ("conditional", "tamper"):
-                result = lb.audit_zero_run(
-                    scores,
-                    member,
-                    1 / (1 + np.exp(-odds)),
-                    claim=claim,
-                    correction=correction,
-                )
-                assert result.bound == 0.0
-                assert "explain" in result.reason or "no tested cut" in result.reason
-                assert result.naive > 0.5
 
     def test_the_default_correction_is_that_of_the_claim(self, game: NoisySum) -> None:
         assert audit(game).correction == "match"
@@ -182,22 +143,6 @@ class TestWhatItProves:
         assert again.bound == result.bound
         assert audit(game, variant="untampered", claim=lb.ApproxDP(delta=0.01)).bound == 0
 
-    @pytest.mark.parametrize(
-        "options",
-        [
-            {"claim": lb.GaussianDP()},
-            {"claim": lb.PureDP()},
-            {"claim": lb.ApproxDP(delta=1e-7), "correction": "tamper"},
-            {"claim": lb.ApproxDP(delta=1e-7), "correction": "match"},
-            {"claim": lb.ApproxDP(delta=1e-7), "cuts": lb.KLScan()},
-        ],
-    )
-    def test_untampered_guesses_have_one_form(
-        self, game: NoisySum, options: dict[str, Any]
-    ) -> None:
-        with pytest.raises(errors.IncompatibleOptionsError, match=r"untampered|take|leave out"):
-            audit(game, variant="untampered", **options)
-
 
 class TestUncertainPropensities:
     def test_equal_replicates_change_the_level_only(self, game: NoisySum) -> None:
@@ -254,13 +199,7 @@ class TestUncertainPropensities:
         features = game.features
         result = lb.audit_zero_run(game.scores, game.member, np.full(2000, 0.5), features=features)
         assert (result.bound, result.withheld) == (0.0, True)
-        assert "refuted" in result.reason
         assert result.assumptions[0].status == "contradicted"
-        assert any("refuted" in note for note in result.warnings)
-        told = game.member + 0.001 * game.scores
-        perfect = lb.audit_zero_run(told, game.member, np.full(2000, 0.5), features=features)
-        assert perfect.withheld
-        assert not any("the bound is close to" in note for note in perfect.warnings)
         shown = lb.audit_zero_run(
             game.scores, game.member, np.full(2000, 0.5), features=features, release_refuted=True
         )
@@ -289,58 +228,16 @@ class TestUncertainPropensities:
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[0] == pytest.approx(audit(game, **options).bound, abs=1e-9)
 
-    def test_another_share_of_members_is_said_and_moves_nothing(self, game: NoisySum) -> None:
-        fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
-        rows = np.flatnonzero(game.member | (np.arange(1500) % 4 == 0))
-
-        def audited(model: Any, kept: Any = rows) -> lb.ZeroRunResult:
-            return lb.audit_zero_run(
-                game.scores[kept],
-                game.member[kept],
-                model,
-                features=game.features[kept],
-                falsify=False,
-            )
-
-        for member in (game.member[rows], ~game.member[rows]):
-            features = game.features[rows]
-            shift = read_shift(fit, member, ZeroRunRequest(seed=0), features=features, ids=None)
-            assert np.array_equal(shift.log_odds, fit.log_odds(features))
-        found = audited(fit)
-        (note,) = (note for note in found.warnings if "with_member_share" in note)
-        assert "that the propensity model was fitted to" in note
-        declared = audited(fit.with_member_share(0.8))
-        assert not any("with_member_share" in note for note in declared.warnings)
-        wrong = audited(fit.with_member_share(0.4, of_reference=0.5))
-        assert any("40.0% were declared" in note for note in wrong.warnings)
-        apart = audited(fit.with_member_share(0.4))  # D' has an intercept of its own
-        assert not any("with_member_share" in note for note in apart.warnings)
-        everyone = audited(fit, np.arange(1500))
-        assert not any("with_member_share" in note for note in everyone.warnings)
-
 
 class TestOptions:
-    def test_the_seed_fixes_everything(self, game: NoisySum) -> None:
-        assert audit(game, seed=4) == audit(game, seed=4)
-        assert {audit(game, seed=seed).kept for seed in range(4)} != {audit(game, seed=0).kept}
-
-    def test_abstention_leaves_examples_out(self, game: NoisySum) -> None:
-        result = audit(game, max_log_odds=0.5)
-        assert result.m == (np.abs(game.log_odds) <= 0.5).sum() == 1500 - result.abstained
-
-    def test_members_only_halve_the_number_of_examples(self, game: NoisySum) -> None:
-        result = audit(game, sides="member")
-        assert result.m_eff == result.kept / 2
-        assert result.path == "member"
-
-    @pytest.mark.parametrize("correction", ["match", "tamper", "composition"])
+    @pytest.mark.parametrize("correction", ["match", "tamper"])
     def test_infinite_scores_come_first(self, game: NoisySum, correction: Any) -> None:
         certain = np.where(game.member & (np.arange(1500) < 200), math.inf, game.scores)
         result = lb.audit_zero_run(certain, game.member, game.propensity, correction=correction)
         assert result.bound >= audit(game, correction=correction).bound
         assert np.isfinite(result.histogram.edges).all()
 
-    @pytest.mark.parametrize("correction", CORRECTIONS)
+    @pytest.mark.parametrize("correction", ["match", "tamper"])
     def test_what_looks_wrong_is_said(self, game: NoisySum, correction: Any) -> None:
         options: dict[str, Any] = {"correction": correction, "claim": lb.PureDP()}
         if correction == "tamper":
@@ -360,11 +257,6 @@ class TestOptions:
         rows = game.member | (np.arange(1500) % 5 > 0)
         crowd = audited(noise[rows], game.member[rows], game.propensity[rows], **options)
         assert any("are members" in note for note in crowd.warnings)
-
-    def test_uncertain_propensities_are_named_untested(self, game: NoisySum) -> None:
-        assumption = audit(game).assumptions[0]
-        assert assumption.status == "unverifiable"
-        assert "not tested" in assumption.statement
 
 
 def _call(game: NoisySum, **changes: Any) -> lb.ZeroRunResult:
@@ -400,6 +292,18 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
         lambda g: {"propensity": np.where(g.member, 0.99, 0.01), "max_log_odds": 1.0},
         errors.NoOverlapError,
         "Proposition 3",
+    ),
+    *(
+        (
+            lambda _, options=options: {"variant": "untampered", **options},
+            errors.IncompatibleOptionsError,
+            "untampered|take|leave out",
+        )
+        for options in (
+            {"claim": lb.PureDP()},
+            {"claim": lb.ApproxDP(delta=1e-7), "correction": "match"},
+            {"claim": lb.ApproxDP(delta=1e-7), "cuts": lb.KLScan()},
+        )
     ),
     (lambda g: {"propensity": (g.propensity,) * 3}, errors.ShapeError, "pair"),
     (

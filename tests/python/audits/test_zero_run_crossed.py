@@ -4,13 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.audits.zero_run import propensities
 from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
-from leakbound.results import words
 from leakbound.simulate import NoisySum, noisy_sum
 
 PLAIN = LogisticPropensity(calibration=None)
@@ -26,11 +23,10 @@ def crossed(game: NoisySum) -> CrossFit:
     return cross_fit(PLAIN, game.features, game.member, seed=4)
 
 
-@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.ApproxDP(delta=1e-6)], ids=repr)
 def test_each_fold_is_audited_by_the_model_that_did_not_see_it(
-    game: NoisySum, crossed: CrossFit, claim: Any
+    game: NoisySum, crossed: CrossFit
 ) -> None:
-    options: dict[str, Any] = {"claim": claim, "seed": 5, "uncertainty": "bootstrap"}
+    options: dict[str, Any] = {"seed": 5, "uncertainty": "bootstrap"}
     result = lb.audit_zero_run(game.scores, game.member, crossed, **options)
     alone = [
         lb.audit_zero_run(
@@ -59,13 +55,12 @@ def test_folds_with_several_attacks(game: NoisySum, crossed: CrossFit) -> None:
     noise = np.random.default_rng(6).normal(size=1600)
     attacks = {"noise": noise, "told": game.scores}
     ids = np.arange(1600)
-    for claim in (lb.GaussianDP(), lb.ApproxDP(delta=1e-6)):
-        result: lb.ZeroRunResult = lb.audit_zero_run(
-            attacks, game.member, crossed, claim=claim, ids=ids, uncertainty="bootstrap"
-        )
-        assert result.options["attack"] == "told"
-        assert len(result.options["folds"]) == 2
-        assert result.options["level"] == pytest.approx(0.05 / 2 / 2 / 2)
+    result: lb.ZeroRunResult = lb.audit_zero_run(
+        attacks, game.member, crossed, ids=ids, uncertainty="bootstrap"
+    )
+    assert result.options["attack"] == "told"
+    assert len(result.options["folds"]) == 2
+    assert result.options["level"] == pytest.approx(0.05 / 2 / 2 / 2)
 
 
 def test_folds_that_do_not_fit(game: NoisySum, crossed: CrossFit) -> None:
@@ -90,73 +85,30 @@ def test_a_wrong_form_withholds_the_bound() -> None:
             assert lb.audit_zero_run(*given, release_refuted=True, **options).bound > 0.5
 
 
-def false_claims(repetitions: int, seed: int) -> int:
-    """Scores that know the features, of a model that saw no one."""
-    rng, claims = np.random.default_rng(seed), 0
-    for _ in range(repetitions):
-        features = rng.normal(size=(400, 2))
-        odds = features @ [0.8, -0.5]
-        member = rng.random(400) < 1 / (1 + np.exp(-odds))
-        claims += (
-            lb.audit_zero_run(
-                odds + rng.normal(size=400) / 2,
-                member,
-                cross_fit(PLAIN, features, member, seed=int(rng.integers(2**31))),
-                cuts=lb.Fixed(60),
-                confidence=0.9,
-                falsify=False,
-                uncertainty="bootstrap",
-                seed=int(rng.integers(2**31)),
-            ).bound
-            > 0
-        )
-    return claims
-
-
-def test_folds_keep_their_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(propensities, "REPLICATES", 79)
-    assert false_claims(100, 8) <= scipy_stats.binom.isf(1e-3, 100, 0.1)
-
-
-@pytest.mark.validity
-def test_folds_keep_their_level_at_length() -> None:
-    assert false_claims(1000, 9) <= scipy_stats.binom.isf(1e-3, 1000, 0.1)
-
-
 @pytest.mark.parametrize(
-    ("claim", "options"),
+    ("options", "replicates"),
     [
-        (lb.GaussianDP(), {}),
-        (lb.GaussianDP(), {"cuts": lb.Fixed(100), "sides": "member"}),
-        (lb.GaussianDP(), {"variant": "paper"}),
-        (lb.PureDP(), {"correction": "match"}),
-        (lb.ApproxDP(delta=1e-6), {}),
+        ({}, 0),
+        ({}, 79),
+        ({"cuts": lb.Fixed(100), "sides": "member"}, 0),
+        ({"variant": "paper"}, 0),
+        ({"claim": lb.PureDP(), "correction": "match"}, 0),
+        ({"claim": lb.ApproxDP(delta=1e-6)}, 0),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("replicates", [0, 79])
 def test_tampering_is_reported_beside_matching(
-    game: NoisySum, claim: Any, options: dict[str, Any], replicates: int
+    game: NoisySum, options: dict[str, Any], replicates: int
 ) -> None:
     odds = game.log_odds + 0.1 * np.random.default_rng(2).normal(size=(79, 1))
     propensity = 1 / (1 + np.exp(-odds)) if replicates else game.propensity
     given = game.scores, game.member, propensity
-    matched: lb.ZeroRunResult = lb.audit_zero_run(*given, claim=claim, **options)
-    tampered: lb.ZeroRunResult = lb.audit_zero_run(
-        *given, claim=claim, **(options | {"correction": "tamper"})
-    )
+    matched: lb.ZeroRunResult = lb.audit_zero_run(*given, **options)
+    tampered: lb.ZeroRunResult = lb.audit_zero_run(*given, **(options | {"correction": "tamper"}))
     assert matched.correction == "match"
     assert matched.by_tampering == pytest.approx(tampered.bound, abs=0.05 * tampered.bound)
     assert tampered.by_tampering is None
-    again = lb.ZeroRunResult.from_json(matched.to_json())
-    assert again.by_tampering == matched.by_tampering
-    assert "by tampering instead" in matched._repr_html_()
-    told = (
-        f"{words.symbol(matched.claim)} ≥ {matched.rounded(tampered.bound)}; reporting the larger"
-    )
-    if not replicates:
-        assert told in matched.evidence()[0]
-    assert "by tampering instead" not in tampered._repr_html_()
+    assert lb.ZeroRunResult.from_json(matched.to_json()).by_tampering == matched.by_tampering
 
 
 def test_a_withheld_bound_has_nothing_beside_it() -> None:

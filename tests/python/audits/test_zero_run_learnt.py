@@ -26,7 +26,6 @@ from leakbound.propensity import (
 )
 from validity.nuisance import (
     CAUCHIT,
-    KNOWLEDGE,
     People,
     Setting,
     gaussian,
@@ -39,9 +38,7 @@ BOTH: list[Any] = [lb.PureDP(), lb.GaussianDP()]
 PLAIN = LogisticPropensity(calibration=None)
 QUICK = (
     Setting(0, 200, 1, 1.5),
-    Setting(30, 400, 10, 1.5),
     Setting(150, 600, 50, 1.5),
-    Setting(300, 800, 100, 1.5),
 )
 
 
@@ -58,60 +55,25 @@ def audited(game: People, scores: Any, **options: Any) -> Any:
     return lb.audit_zero_run(scores, game.member, fitted(game), **(given | options))
 
 
-def false_claims(
-    games: int,
-    setting: Setting,
-    what: Any,
-    **options: Any,
-) -> int:
-    """Count games in which nothing leaks and a bound of pure or Gaussian DP is above 0."""
-    found = 0
-    for seed in range(games):
-        rng = np.random.default_rng(seed)
-        game = people(setting, rng)
-        model = fitted(game)
-        guess = model.log_odds(game.features) if isinstance(model, PropensityFit) else None
-        scores = knowing(game, rng, what, guess)
-        found += any(
-            audited(game, scores, claim=claim, confidence=0.975, seed=seed, **options).bound > 0
-            for claim in BOTH
-        )
-    return found
-
-
 def allowed(games: int, chance: float = 1e-3) -> int:
     """The most false claims that an error of 5 % explains, but with this probability."""
     return int(scipy_stats.binom.isf(chance, games, 0.05))
 
 
-@pytest.mark.parametrize("setting", QUICK, ids=str)
-def test_attacks_that_know_the_log_odds_prove_nothing(setting: Setting) -> None:
-    assert sum(false_claims(2, setting, what) for what in KNOWLEDGE) <= allowed(8)
-
-
-@pytest.mark.parametrize(
-    ("law", "intercept"), [("binary", 0.0), ("heavy", 0.0), ("normal", 2.5), ("heavy", -2.5)]
-)
-def test_other_features_and_shares_of_members_prove_nothing(law: Any, intercept: float) -> None:
-    setting = Setting(60, 500, 6, 1.5, law, intercept)
-    found = sum(false_claims(2, setting, what) for what in KNOWLEDGE)
-    assert found <= allowed(8)
-
-
 @pytest.mark.parametrize(
     "options",
     [
+        {},
         {"sides": "member"},
         {"correction": "tamper"},
         {"correction": "composition"},
         {"cuts": lb.Fixed(50)},
-        {"falsify": True},
     ],
     ids=str,
 )
 def test_no_option_makes_a_false_claim(options: dict[str, Any]) -> None:
     claims = (lb.PureDP(), lb.ApproxDP(delta=1e-4), lb.GaussianDP())
-    found, games = 0, 2 if "falsify" in options else 4
+    found, games = 0, 2
     for seed in range(games):
         rng = np.random.default_rng(seed)
         game = people(Setting(60, 500, 6, 1.5), rng)
@@ -121,39 +83,6 @@ def test_no_option_makes_a_false_claim(options: dict[str, Any]) -> None:
         assert [one.options["attacks_level"] for one in results] == pytest.approx([0.04 / 9] * 3)
         found += any(one.bound > 0 for one in results)
     assert found <= allowed(games)
-
-
-def test_separated_classes_prove_nothing_and_nearly_separated_ones_little() -> None:
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(300, 3))
-    member = features[:, 0] > 0
-    for model in (PLAIN, PLAIN.fit(features[:90], member[:90])):
-        found = lb.audit_zero_run(features[:, 0], member, model, features=features)
-        assert (found.bound, found.learnt, found.kind) == (0.0, None, "conditional_lower_bound")
-        assert "separate" in found.reason
-        assert lb.ZeroRunResult.from_json(found.to_json()) == found
-    assert false_claims(6, Setting(0, 400, 3, 8.0), "odds") <= allowed(6)
-
-
-def test_a_leak_is_found_without_examples_held_out() -> None:
-    rng = np.random.default_rng(1)
-    game = people(Setting(0, 1500, 6, 1.5), rng)
-    pure = audited(game, response(game, 1.5, rng), claim=lb.PureDP(), falsify=True)
-    assert 0.9 < pure.bound <= 1.5
-    assert pure.bound <= pure.learnt.at_estimate
-    assert pure.refuted is False
-    family = audited(game, gaussian(game, 1.0, rng))
-    assert 0.3 < family.bound <= 1.0
-    assert family.by_tampering is not None
-    for result in (pure, family):
-        assert result.kind == "conditional_lower_bound"
-        assert result.m == 1500
-        assert 0 < result.bound <= result.ceiling
-        assert (result.learnt.level, result.learnt.test_level) == pytest.approx((0.01, 0.04))
-        assert result.learnt.coefficients.size == 7
-        assert lb.ZeroRunResult.from_json(result.to_json()) == result
-        assert "least favourable of all log-odds" in " ".join(result.evidence())
-        assert result.plot("overlap") is not None
 
 
 def test_one_set_serves_all_attacks() -> None:
@@ -185,8 +114,6 @@ def test_a_missing_product_withholds_the_bound() -> None:
         assert result.learnt is not None
         assert result.learnt.tests[0].worst == (1, 2)
         assert result.assumptions[0].status == "contradicted"
-        assert any("not linear" in note for note in result.warnings)
-        assert result.headline().startswith("Withheld")
         assert (
             lb.audit_zero_run(*given, features=features[rows], release_refuted=True).assumptions
             == result.assumptions
@@ -271,7 +198,6 @@ def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
     assert lb.audit_zero_run(*names, fit, **others).learnt is not None
 
 
-@pytest.mark.filterwarnings("error")
 def test_outliers_of_the_features_overflow_nothing() -> None:
     rng = np.random.default_rng(7)
     game = people(Setting(200, 400, 2, 1.0), rng)
@@ -329,8 +255,7 @@ def stamps(rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("scale", ["stamps", "dependent", 1e-170, "far"])
-@pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.PureDP()], ids=["gaussian", "pure"])
-def test_columns_that_nearly_depend_on_others_accuse_nobody(claim: Any, scale: Any) -> None:
+def test_columns_that_nearly_depend_on_others_accuse_nobody(scale: Any) -> None:
     """What is left of such a column may be what membership depends on: it is kept, or refused."""
     rng = np.random.default_rng(17)
     log_odds, features = stamps(rng)
@@ -342,7 +267,7 @@ def test_columns_that_nearly_depend_on_others_accuse_nobody(claim: Any, scale: A
         features = np.column_stack([plain[:, :1] if scale != "dependent" else plain, odd])
     member = rng.random(1000) < 1 / (1 + np.exp(-log_odds))
     result = lb.audit_zero_run(
-        log_odds, member, PLAIN, claim=claim, features=features, falsify=False
+        log_odds, member, PLAIN, claim=lb.PureDP(), features=features, falsify=False
     )
     assert result.bound == 0
     assert result.kind == "conditional_lower_bound"
@@ -355,13 +280,12 @@ def test_enormous_features_are_refused() -> None:
         audited(replace(game, features=1e160 * game.features), game.log_odds)
 
 
-@pytest.mark.parametrize("falsify", [True, False])
-def test_enormous_scores_are_audited(falsify: bool) -> None:  # noqa: FBT001
+def test_enormous_scores_are_audited() -> None:
     rng = np.random.default_rng(5)
     game = people(Setting(0, 300, 2, 0.5), rng)
     scores = np.where(game.member, 1e308, -1e308)
     given: Any = game.member, PLAIN
-    options: dict[str, Any] = {"features": game.features, "falsify": falsify}
+    options: dict[str, Any] = {"features": game.features}
     small = lb.audit_zero_run(scores / 1e308, *given, **options)
     assert lb.audit_zero_run(scores, *given, **options).bound == small.bound > 0
 
@@ -422,12 +346,8 @@ def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
         assert result.kind == "exploratory_lower_bound", name
         assert result.bound > 0, name
         assert result.check(epsilon=0.0) == "inconclusive"
-        assert result.headline().startswith("Exploratory: ε ≈ ")
-        assert result.verdict == "exploratory"
-        assert "refutes nothing" in result.answer(epsilon=0.0)
-        assert not result.leaks
+        assert (result.verdict, result.leaks) == ("exploratory", False)
         assert report.joint_confidence([result]) == 1.0
-        assert "epsilon ~ " in repr(result)
         assert lb.ZeroRunResult.from_json(result.to_json()) == result
     models: list[Any] = [tree.fit(*game.reference), tree]
     for model in models:
@@ -435,17 +355,6 @@ def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
             lb.audit_zero_run(scores, game.member, model, features=game.features, uncertainty="set")
     with pytest.raises(IncompatibleOptionsError, match="given"):
         lb.audit_zero_run(scores, game.member, np.full(400, 0.5), uncertainty="set")
-
-
-def test_the_exploratory_page_says_so(tmp_path: Any) -> None:
-    rng = np.random.default_rng(12)
-    game = people(Setting(400, 300, 2, 0.5), rng)
-    result = audited(game, response(game, 3.0, rng), uncertainty="none")
-    result.report(tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "exploratory, not a confidence bound" in page
-    assert "no lower bound at the stated confidence" in page
-    assert "at least</" not in page.split("<footer")[0].split("Ceiling")[0]
 
 
 def test_a_feature_that_the_model_lacks_is_found() -> None:
@@ -471,23 +380,3 @@ def test_bets_alone_refute() -> None:
     *others, bets = result.learnt.tests
     bets = replace(bets, p_value=result.learnt.level + 0.001, refuted=True)
     assert replace(result, learnt=replace(result.learnt, tests=(*others, bets))).refuted
-
-
-@pytest.mark.validity
-@pytest.mark.parametrize(
-    ("law", "intercept", "spread"),
-    [
-        ("binary", 0.0, 2.0),
-        ("heavy", 0.0, 2.0),
-        ("normal", 3.0, 2.0),
-        ("normal", -3.0, 2.0),
-        ("heavy", 3.0, 2.0),
-        ("normal", 0.0, 8.0),
-    ],
-)
-@pytest.mark.parametrize("sides", ["both", "member"])
-def test_other_games_in_the_long_run(law: Any, intercept: float, spread: float, sides: str) -> None:
-    """100 games at 5 % with scores λ + noise, the tests of the form included, judged at 1e-4."""
-    setting = Setting(300, 1500, 10, spread, law, intercept)
-    found = false_claims(100, setting, "noisy", sides=sides, falsify=True)
-    assert found <= allowed(100, 1e-4)

@@ -26,13 +26,13 @@ def scores(game: NoisySum) -> dict[str, np.ndarray]:
 
 
 def draws(game: NoisySum) -> np.ndarray:
-    odds = game.log_odds + 0.1 * np.random.default_rng(5).normal(size=(299, 1))
+    odds = game.log_odds + 0.1 * np.random.default_rng(5).normal(size=(199, 1))
     return 1 / (1 + np.exp(-odds))
 
 
 @pytest.mark.parametrize(
     ("claim", "uncertain"),
-    [*((claim, False) for claim in CLAIMS), (lb.GaussianDP(), True), (CLAIMS[1], True)],
+    [*((claim, False) for claim in CLAIMS), (lb.GaussianDP(), True)],
     ids=str,
 )
 def test_the_best_attack_wins_at_its_share(
@@ -60,19 +60,6 @@ def test_the_best_attack_wins_at_its_share(
     assert 0 < result.bound < only.bound + 0.1
     assert result.confidence == 0.95
     assert lb.ZeroRunResult.from_json(result.to_json()) == result
-
-
-def test_what_is_said_of_several_attacks(game: NoisySum, scores: dict[str, np.ndarray]) -> None:
-    result = lb.audit_zero_run(scores, game.member, game.propensity)
-    table = lb.audit_zero_run([*scores.values()], game.member, game.propensity)
-    assert (table.bound, table.options["attack"]) == (result.bound, "attack 1")
-    said = [one.statement for one in result.assumptions if one.name == "scores without membership"]
-    assert "no attack but these 3 was tried" in said[0]
-    assert {f"scores of {name}" for name in scores} < set(result.provenance.sha256)
-    single = lb.audit_zero_run(game.scores, game.member, game.propensity)
-    assert "attack" not in single.options
-    alone = lb.audit_zero_run({"clean": game.scores}, game.member, game.propensity)
-    assert (alone.bound, alone.options["attacks_cost"]) == (single.bound, 0.0)
 
 
 def test_attacks_are_joined_by_their_ids(game: NoisySum) -> None:

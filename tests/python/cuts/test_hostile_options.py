@@ -100,22 +100,6 @@ def test_any_option_of_a_stream(option: str) -> None:
         ends_well(lambda value=value: audit(value))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("size", range(5))
-@pytest.mark.parametrize("claim", [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()], ids=str)
-def test_any_audit_of_few_examples(size: int, claim: Any) -> None:
-    scores, chance = list(range(size)), [0.4] * size
-    corrections: Any = ("conditional", "match", "tamper", "composition")
-    for member in ([True] * size, [False] * size, [i % 2 == 0 for i in range(size)]):
-        ends_well(lambda member=member: lb.audit_one_run(scores, member, claim=claim))  # type: ignore[misc]
-        ends_well(lambda member=member: lb.audit_panoramia(scores, scores, member))  # type: ignore[misc]
-        for correction in corrections:
-            ends_well(
-                lambda member=member, how=correction: lb.audit_zero_run(  # type: ignore[misc]
-                    scores, member, chance, claim=claim, correction=how
-                )
-            )
-
-
 @pytest.mark.parametrize(
     ("option", "value", "error", "words"),
     [

@@ -81,10 +81,9 @@ def test_randomized_response_reports_at_the_odds_it_claims() -> None:
     assert right[size <= 1].mean() == pytest.approx(0.5, abs=0.015)
 
 
-@pytest.mark.parametrize("dependence", [0.0, 0.5, 0.95])
-def test_one_canary_of_the_mixture_is_a_gaussian_channel(dependence: float) -> None:
+def test_one_canary_of_the_mixture_is_a_gaussian_channel() -> None:
     """Signed by membership, the score of one canary is N(μ/2, 1), over independent games."""
-    games = [simulate.mixture(3, 1.4, dependence=dependence, seed=seed) for seed in range(3000)]
+    games = [simulate.mixture(3, 1.4, dependence=0.5, seed=seed) for seed in range(2000)]
     for i in range(3):
         draws = [game.scores[i] * (1 if game.member[i] else -1) for game in games]
         assert scipy_stats.kstest(draws, "norm", args=(0.7, 1)).pvalue > 1e-4
@@ -92,7 +91,7 @@ def test_one_canary_of_the_mixture_is_a_gaussian_channel(dependence: float) -> N
 
 def test_canaries_of_the_mixture_leak_together() -> None:
     def spread(dependence: float) -> float:
-        games = [simulate.mixture(200, 1.0, dependence=dependence, seed=s) for s in range(300)]
+        games = [simulate.mixture(200, 1.0, dependence=dependence, seed=s) for s in range(150)]
         counts = [((game.scores > 0) == game.member).sum() for game in games]
         return float(np.var(counts))
 
@@ -158,7 +157,7 @@ def test_log_odds_by_integration(dimension: int) -> None:
 
 
 def test_propensities_are_calibrated() -> None:
-    games = [simulate.noisy_sum(400, dimension=20, shift=0.2, seed=seed) for seed in range(100)]
+    games = [simulate.noisy_sum(400, dimension=20, shift=0.2, seed=seed) for seed in range(40)]
     propensity = np.concatenate([game.propensity for game in games])
     member = np.concatenate([game.member for game in games])
     for low in np.arange(0.0, 1.0, 0.1):
@@ -172,7 +171,7 @@ def test_members_stand_out_of_the_sum_by_their_own_length() -> None:
 
     A member meets itself in the sum, where an example outside it meets one more other.
     """
-    for dimension, seeds in ((600, 200), (20, 400)):
+    for dimension, seeds in ((600, 60), (20, 200)):
         gaps, first = [], []
         for seed in range(seeds):
             game = simulate.noisy_sum(60, mu=1.0, dimension=dimension, seed=seed)
@@ -226,7 +225,7 @@ def test_bad_options(play: Callable[[], object], error: type[Exception], text: s
         play()
 
 
-@pytest.mark.parametrize("size", [1, 97, 500])
+@pytest.mark.parametrize("size", [1, 97])
 def test_games_are_the_same_in_pieces_of_any_size(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,6 @@
 """Counts outlive an interruption, and only those of the same code and seed count."""
 
-import signal
-import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,24 +141,6 @@ def test_the_commit_comes_from_the_environment_or_from_git_that_tracks_the_packa
     assert source.commit.__wrapped__() is None
     monkeypatch.setenv(source.COMMIT, "f00")
     assert source.commit.__wrapped__() == "f00"
-
-
-COMMAND = [sys.executable, "-c", "from leakbound.cli import main; main()", "validate"]
-WORDS = ["one-run", "pure", "both", "response", "--json", "--repetitions", "1500"]
-
-
-def test_a_run_that_was_killed_goes_on(tmp_path: Path) -> None:
-    folder = tmp_path / "counts"
-    kept = ["--checkpoint", str(folder)]
-    killed = subprocess.Popen([*COMMAND, *WORDS, *kept], stdout=subprocess.DEVNULL)
-    while killed.poll() is None and len(list(folder.glob("*.npz"))) < 1:
-        time.sleep(0.02)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    shell = CliRunner()
-    resumed = shell.invoke(app, ["validate", *WORDS, *kept])
-    assert resumed.exit_code == 0, resumed.output
-    assert resumed.stdout == shell.invoke(app, ["validate", *WORDS]).stdout
 
 
 ATTACK = """

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
 
 import leakbound as lb
 from leakbound import validity
@@ -17,10 +16,8 @@ from validity.asymmetric import SHARE, share_family
 from validity.attackers import Informed
 from validity.designs import Missed
 from validity.implied import CLOSED, implied_cases
-from validity.same_seed import Replayed
 from validity.shifted import ShiftedGame
-from validity.ties import Coarse, CoarsePairs, CoarseStream
-from validity.trials import OneRun, ZeroRun
+from validity.trials import ZeroRun
 
 
 def test_scores_of_the_posterior_are_log_odds_of_membership() -> None:
@@ -51,7 +48,6 @@ class Understated:
     [
         ("match", lb.GaussianDP(), "gaussian"),
         ("poisson_binomial", lb.PureDP(), "response"),
-        ("tamper", lb.PureDP(), "response"),
         ("tamper", lb.GaussianDP(), "gaussian"),
     ],
 )
@@ -60,46 +56,7 @@ def test_knowing_attackers_are_caught_where_the_truth_is_understated(
 ) -> None:
     play = Understated(Informed(m=800, knows="posterior", kind=kind))
     options = {"correction": correction, "cuts": lb.Fixed(150), "adversary": "raw"}
-    assert sum(map(ZeroRun(play, claim, options), range(100))) >= 30  # of 100 at 10 %: p = 2e-8
-
-
-@pytest.mark.parametrize("values", ["2", "3", "4", "all but one"])
-def test_coarse_scores_have_few_values_and_leak_their_epsilon(values: Any) -> None:
-    game = Coarse(m=20_000, values=values, epsilon=1.0)(seed=0)
-    most = {"2": 2, "3": 3, "4": 4, "all but one": 2}[values]
-    assert len(np.unique(game.scores)) == most
-    told = game.scores != 0
-    right = ((game.scores > 0) == game.member)[told]
-    if told.sum() > 1:
-        assert right.mean() == pytest.approx(1 / (1 + np.exp(-1.0)), abs=0.02)
-
-
-@dataclass(frozen=True)
-class Quiet:
-    """Coarse scores that say they leak less than they do."""
-
-    play: Coarse
-
-    def __call__(self, *, seed: int) -> Any:
-        return replace(self.play(seed=seed), truth=0.1)
-
-
-LOUD: Any = Quiet(Coarse(m=400, values="2", epsilon=1.0))
-
-
-@pytest.mark.parametrize(
-    "trial",
-    [
-        OneRun(LOUD, lb.PureDP()),
-        CoarsePairs(400, "4", 0.8, 0.9, epsilon=0.1, options={"real_nonmembers": True}),
-        CoarseStream(LOUD, "both", 3),
-    ],
-    ids=["one run", "panoramia", "stream"],
-)
-def test_coarse_games_that_leak_more_than_they_say_are_caught(
-    trial: Callable[[int], bool],
-) -> None:
-    assert sum(map(trial, range(10))) >= 8
+    assert sum(map(ZeroRun(play, claim, options), range(40))) >= 15  # of 40 at 10 %: p = 3e-6
 
 
 def result(status: Any) -> lb.AuditResult:
@@ -132,13 +89,6 @@ def test_coins_that_an_audit_refuses_are_no_false_claim() -> None:
         audit="a", claim="b", cuts="c", sides="d", truth="e", error=0.1, trial=play
     )
     assert validity.run([played], repetitions=10).rates[0].errors == 5
-
-
-def test_draws_of_another_seed_are_no_news() -> None:
-    """The rows of replayed draws hold where the audit's seed is another integer."""
-    apart = Replayed({"correction": "match", "claim": lb.PureDP(), "seed": 12345})
-    errors = sum(map(apart, range(60)))
-    assert scipy_stats.binom.sf(errors - 1, 60, 0.1) > 1e-4
 
 
 def test_what_the_best_attack_attains_is_what_the_curve_at_the_boundary_implies() -> None:
