@@ -10,29 +10,19 @@ from pathlib import Path
 import pytest
 
 import leakbound as lb
-from command_line import Answer, spawn
+from command_line import Answer
 from leakbound._base.ending import ended
 
 CRASHES = {
     "a bug in an audit": "from leakbound.cli import audits\n"
     "audits.audit_one_run = fail(TypeError('x'))",
-    "a failed import of an extra": "from leakbound.cli import audits\n"
-    "audits.audit_one_run = fail(ImportError('libcudart.so.12'))",
     "a panic": "class Panic(BaseException): pass\n"
     "from leakbound.cli import audits\naudits.audit_one_run = fail(Panic('index out of bounds'))",
-    "an internal error": "from leakbound import errors\nfrom leakbound.cli import audits\n"
-    "audits.audit_one_run = fail(errors.InternalError('x'))",
-    "no memory": "from leakbound.cli import audits\naudits.audit_one_run = fail(MemoryError())",
     "endless recursion": "from leakbound.cli import audits\n"
     "def dive(*_, **__): return dive()\naudits.audit_one_run = dive",
     "a library that exits with 1": "from leakbound.cli import audits\n"
     "audits.audit_one_run = fail(SystemExit(1))",
-    "a library that exits with 0": "from leakbound.cli import audits\n"
-    "audits.audit_one_run = fail(SystemExit())",
     "the end of input": "from leakbound.cli import tables\ntables.columns_of = fail(EOFError())",
-    "a report that cannot be drawn": "from leakbound import report\n"
-    "report.write = fail(ZeroDivisionError())",
-    "a printer that fails": "from leakbound.cli import output\noutput.say = fail(KeyError('x'))",
     "commands that cannot be imported": "sys.modules['leakbound.cli.commands'] = None",
     "an exception that has no words": "class Mute(Exception):\n"
     "    def __str__(self): raise ValueError\n"
@@ -79,15 +69,14 @@ def test_the_traceback_is_there_for_the_asking(scores: Path) -> None:
     assert answer.err.splitlines()[-1].startswith("leakbound: internal error: TypeError: x")
 
 
-BROKEN_NUMPY = {
-    "not installed": "raise ModuleNotFoundError(\"No module named 'numpy'\")",
-    "of another platform": "raise ImportError('libopenblas.so.0:\\nnot found')",
-    "of another Python": "raise RuntimeError('module compiled against ABI version 0x1000009')",
-}
-
-
-@pytest.mark.parametrize("raised", BROKEN_NUMPY.values(), ids=BROKEN_NUMPY)
-@pytest.mark.parametrize("program", ["script", "module", "import"])
+@pytest.mark.parametrize(
+    ("program", "raised"),
+    [
+        ("script", "raise ModuleNotFoundError(\"No module named 'numpy'\")"),
+        ("module", "raise ImportError('libopenblas.so.0:\\nnot found')"),
+        ("import", "raise RuntimeError('module compiled against ABI version 0x1000009')"),
+    ],
+)
 def test_without_numpy_the_program_ends_with_70_and_one_line(
     program: str, raised: str, tmp_path: Path
 ) -> None:
@@ -132,7 +121,6 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     ("line", "code"),
     [
         ('"$0" -m leakbound one-run "$1".missing.csv 2>&-', 2),
-        ('"$0" -m leakbound one-run "$1".missing.csv 2>/dev/full', 2),
         ('"$0" -m leakbound one-run --no-such-option 2>/dev/full', 2),
         ('"$0" -m leakbound one-run "$1" >/dev/full', 2),
         ('"$0" -m leakbound one-run "$1" >&- 2>&-', 0),
@@ -146,7 +134,7 @@ def test_streams_that_cannot_be_written_change_no_verdict(
     assert shell(line, scores).returncode == code
 
 
-@pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
+@pytest.mark.parametrize("errors", ["2>/dev/full", ">&- 2>&-"])
 def test_a_crash_ends_with_70_where_nobody_can_be_told(
     errors: str, scores: Path, tmp_path: Path
 ) -> None:
@@ -174,20 +162,3 @@ def test_nobody_reading_errors_is_no_refutation(tmp_path: Path) -> None:
     process = subprocess.run(missing, stdout=subprocess.PIPE, stderr=pipe, check=False)
     os.close(pipe)
     assert process.returncode == 2
-
-
-def test_usage_errors_and_the_module_say_what_the_program_says() -> None:
-    by_module = shell('"$0" -m leakbound one-run --cuts')
-    by_program = spawn("one-run", "--cuts")
-    assert by_module.returncode == by_program.code == 2
-    assert "requires an argument" in by_module.stderr
-    assert "requires an argument" in by_program.err
-    assert spawn().code == shell('"$0" -m leakbound').returncode == 2
-    assert spawn("--version").code == spawn("one-run", "--help").code == 0
-
-
-def test_a_choice_that_is_none_is_refused_in_words_of_the_command_line_alone() -> None:
-    refused = spawn("plan", "--truth", "3", "--sides", "eps=2")
-    words = " ".join(refused.err.replace("│", " ").split())
-    assert refused.code == 2
-    assert "Invalid value for '--sides': 'eps=2' is not one of 'both', 'member'." in words

@@ -2,13 +2,11 @@
 
 import io
 import json
-import re
 import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 from typer.testing import CliRunner, Result
 
 from command_line import Terminal
@@ -52,28 +50,6 @@ def test_the_demo_prints_a_table_and_writes_a_report(tmp_path: Path) -> None:
     assert (verified.exit_code, verified.stdout.splitlines()[-1]) == (0, "VALID")
     worst = json.loads((tmp_path / "demo" / "bundle" / "result.json").read_bytes())
     assert worst["bound"] == max(bounds)
-
-
-@pytest.mark.usefixtures("_short_demo")
-def test_the_demo_prints_json_alone(tmp_path: Path) -> None:
-    answer = leakbound("demo", "digits", "--out", tmp_path, "--json")
-    assert len(json.loads(answer.stdout)["rows"]) == 3
-    assert answer.stderr == f"Report: {tmp_path / 'report.html'}\n"
-
-
-@pytest.mark.usefixtures("_short_demo")
-def test_the_table_fits_a_terminal_of_80_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = digits.run(tmp_path)
-    terminal = Terminal()
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "stdout", terminal)
-    demo._show(found)
-    shown = terminal.getvalue()
-    assert "…" not in shown
-    assert max(map(cell_len, re.sub(r"\x1b\[\d*m", "", shown).splitlines())) <= 80
-    assert "nothing" in shown  # the verdict has two lines here
 
 
 def test_the_demo_shows_its_progress_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,10 +46,10 @@ def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> Non
     )
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("word", ["approx:1e-5", "Gaussian:1e-4", "laplace"])
 def test_zero_run_audits_the_family_that_is_named(word: str, given: Path) -> None:
-    quick = () if word == "pure" else ("--correction", "match")
-    answer = leakbound("zero-run", given, "--family", word, *quick, "--json")
+    options = ("--family", word, "--correction", "match", "--json")
+    answer = leakbound("zero-run", given, *options)
     assert lb.ZeroRunResult.from_json(answer.out).claim == parse_family(word) == WORDS[word]
 
 
@@ -58,12 +58,9 @@ CLAIMED = {
     "gaussian eps=1,delta=1e-5": 1,
     "gaussian eps=40,delta=1e-5": 3,
     "laplace eps=0.5": 1,
-    "laplace eps=40": 3,
     "approx:1e-5 eps=0.5": 1,
-    "approx:1e-3 eps=0.5,delta=1e-5": 1,
     "dp-sgd:0.1,20 noise=4": 1,
     "dp-sgd:0.1,20 sigma=0.2": 3,
-    "dp-sgd:0.1,20 eps=0.1,delta=1e-5": 1,
 }
 
 
@@ -74,64 +71,31 @@ def test_claims_in_the_numbers_of_a_family(words: str, scores: Path) -> None:
     assert answer.code == CLAIMED[words], answer.err
 
 
-def test_a_claim_of_noise_is_put_to_the_test_as_from_python(scores: Path, tmp_path: Path) -> None:
+def test_a_claim_of_noise_is_put_to_the_test_as_from_python(scores: Path) -> None:
     """The bound is from above: less noise than is claimed refutes."""
     result = lb.audit_one_run(SCORE, MEMBER, claim=SAMPLED)
     for share, code in ((0.99, 0), (1.01, 1)):
         claim = f"noise={share * result.bound}"
         answer = leakbound("one-run", scores, "--family", "dp-sgd:0.1,20", "--claim", claim)
         assert answer.code == code
-    options = ("--family", "dp-sgd:0.1,20", "--claim", "noise=4", "--out", tmp_path / "out")
-    assert leakbound("one-run", scores, *options).code == 1
-    stored = lb.AuditResult.from_json(tmp_path / "out" / "result.json")
-    assert stored == result.with_check(parameter=4.0)
-    epsilon = SAMPLED.attained(4.0, "both").epsilon(1e-5)
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert f"claimed {epsilon:g}" in page
-
-
-def test_an_epsilon_at_another_delta_is_not_drawn_beside_the_bound(
-    scores: Path, tmp_path: Path
-) -> None:
-    """Pages draw bounds of families at δ = 1e-5."""
-    drawn = {}
-    for delta in ("1e-5", "1e-3"):
-        claim = f"eps=1,delta={delta}"
-        options = ("--family", "gaussian", "--claim", claim, "--out", tmp_path / delta)
-        assert leakbound("one-run", scores, *options).code == 1
-        page = (tmp_path / delta / "report.html").read_text(encoding="utf-8")
-        drawn[delta] = "claimed 1<" in page or 'claimed 1"' in page
-    assert drawn == {"1e-5": True, "1e-3": False}
-
-
-def test_noise_is_noise_whatever_is_compared(scores: Path) -> None:
-    split = ("--design", "random_split", "--untouched", "--family", "dp-sgd:0.1,20")
-    for relation in ("add_remove", "replace"):
-        options = (*split, "--claim", "noise=4", "--relation", relation)
-        assert leakbound("one-run", scores, *options).code == 1
 
 
 REFUSED = {
     "one-run --family normal": "--family must be one of pure, approx:D, gaussian",
     "one-run --family approx": "--family must be one of",
-    "one-run --family laplace:1": "--family must be one of",
-    "one-run --family dp-sgd:0.1": "--family must be one of",
     "one-run --family dp-sgd:0.1,2.5": "--family must be one of",
     "one-run --family dp-sgd:x,20": "needs a number of at least 0",
     "one-run --family dp-sgd:1.5,20": "--family dp-sgd:1.5,20: sampling_rate must be above 0",
-    "one-run --family dp-sgd:0.1,0": "steps must be at least 1",
     "one-run --family approx:2": "--family approx:2: delta must be above 0 and below 1",
     "one-run --claim noise=1": "name its rate and steps by --family dp-sgd:Q,T",
     "one-run --family dp-sgd:0.1,20 --claim noise=0": "no privacy to claim",
     "one-run --family dp-sgd:0.1,20 --claim noise=1,eps=1": "mixes noise with others",
     "one-run --family dp-sgd:0.1,20 --claim mu=1": "--claim mu=… is not about DP-SGD",
-    "one-run --family gaussian --claim noise=1": "--claim noise=… is not about Gaussian DP",
     "one-run --family gaussian --claim eps=1": "within Gaussian DP no ε holds without a δ: name",
     "one-run --family gaussian:0.1 --claim eps=1,delta=0.1": "without a δ above 0.1",
     "one-run --family dp-sgd:0.1,20 --claim eps=1": "name eps and delta in --claim, or noise alone",
     "one-run --family pure --claim eps=1,delta=0.1": "says nothing about delta = 0.1",
     "one-run --family laplace --cuts kl": "Laplace DP: take outside-in",
-    "zero-run --claim eps=1": "within Gaussian DP no ε holds without a δ",
     "zero-run --family pure --claim mu=1": "--claim mu=… is not about pure DP",
     "zero-run --family laplace --delta 0.1": "--delta 0.1 is for --family approx",
     "zero-run --family laplace --correction poisson_binomial": "is for pure DP, got Laplace DP",

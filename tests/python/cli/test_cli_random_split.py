@@ -32,13 +32,6 @@ def expected(**options: Any) -> lb.AuditResult:
     return result
 
 
-def test_a_split_is_audited(scores: Path) -> None:
-    answer = leakbound("one-run", scores, *SPLIT, "--json")
-    assert lb.AuditResult.from_json(answer.out) == expected()
-    shown = leakbound("one-run", scores, *SPLIT)
-    assert "for replacing one example" in " ".join(shown.out.split())
-
-
 def test_strata_and_groups_are_columns(scores: Path, tmp_path: Path) -> None:
     named = ("--strata", "site", "--groups", "user", "--aggregate", "max")
     answer = leakbound("one-run", scores, *SPLIT, *named, "--json")
@@ -60,12 +53,10 @@ def test_claims_are_converted_and_the_bound_is_not(
         claim = f"eps={factor * bound * side}"
         answer = leakbound("one-run", scores, *SPLIT, "--claim", claim, "--relation", relation)
         assert answer.code == code
-    assert (
-        leakbound("one-run", scores, *SPLIT, "--claim", "eps=40", "--relation", relation).code == 3
-    )
     mu = expected(claim=lb.GaussianDP()).bound * factor * 0.99
-    asked = ("--claim", f"mu={mu}", "--relation", relation)
-    assert leakbound("one-run", scores, *SPLIT, *asked).code == 1
+    for claim, code in (("eps=40", 3), (f"mu={mu}", 1)):
+        asked = ("--claim", claim, "--relation", relation)
+        assert leakbound("one-run", scores, *SPLIT, *asked).code == code
 
 
 REFUSED = [
@@ -75,7 +66,6 @@ REFUSED = [
     ((*SPLIT, "--strata", "score"), "in two roles"),
     ((*SPLIT, "--strata", "town"), "has no column 'town'"),
     (("--strata", "site"), "--strata is for --design random_split"),
-    (("--untouched",), "--untouched is for --design random_split"),
     (("--relation", "replace"), "--relation replace is for"),
     ((), "--design random_split"),  # 440 of 600 are no coins
 ]

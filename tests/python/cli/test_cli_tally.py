@@ -158,9 +158,6 @@ def test_what_cannot_be_counted_is_answered_with_the_option_that_would_do(tmp_pa
         (others, "no column 'score', or several: name another by --score-col"),
     ):
         assert said in leakbound("tally", file, "--out", out).refusal
-    assert "--member-values" in leakbound("one-run", words, words).refusal
     named = ("--score-col", "loss", "--member-col", "label", "--out")
     assert leakbound("tally", others, *named, out).code == 0
-    assert "--allow-repeats" in leakbound("tally", others, others, *named, out).refusal
-    assert leakbound("tally", others, others, *named, out, "--allow-repeats").code == 0
     assert f"write --out {out}" in leakbound("tally", others, *named, out.with_suffix(".x")).refusal

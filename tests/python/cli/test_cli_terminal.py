@@ -89,12 +89,3 @@ def test_waiting_shows_itself_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch
     with output.waiting("Thinking"):
         pass
     assert file.getvalue() == ""
-
-
-def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "_PATIENCE", 3600.0)
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with output.waiting("Thinking"):
-        pass
-    assert "Thinking" not in terminal.getvalue()

@@ -30,18 +30,6 @@ def test_json_has_claim_relation_and_verdict(
     assert tuple(found[name] for name in names) == checked
 
 
-def test_without_a_claim_there_is_none(scores: Path) -> None:
-    assert "checked" not in json.loads(leakbound("one-run", scores, "--json").out)
-
-
-def test_a_claim_in_mu_is_answered_in_mu(scores: Path, tmp_path: Path) -> None:
-    answer = leakbound("one-run", scores, "--claim", "mu=0.5", "--out", tmp_path / "out")
-    assert "The claimed μ = 0.5 is refuted within Gaussian DP" in answer.out
-    assert "The claimed ε" not in answer.out
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "The claimed μ\u00a0=\u00a00.5 is refuted" in page
-
-
 def test_a_claim_does_not_pass_on_warnings(table: Callable[[str], Path]) -> None:
     noise = np.random.default_rng(1).normal(size=MEMBER.size)
     weak = table(csv_text(score=SCORE / 2 + noise, member=MEMBER))
@@ -93,8 +81,3 @@ def test_a_claim_does_not_pass_on_an_exact_half_taken_for_coins(
     assert "--design random_split" in answer.err
     split = ("--design", "random_split", "--untouched", "--relation", "replace")
     assert leakbound("one-run", half, "--claim", "eps=1", *split).code == 0
-
-
-@pytest.mark.parametrize("command", ["one-run", "panoramia", "zero-run", "synthetic"])
-def test_there_is_one_way_to_do_each_thing(command: str, scores: Path) -> None:
-    assert leakbound(command, scores, "--strict").code == 2

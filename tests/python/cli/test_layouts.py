@@ -43,26 +43,24 @@ FILES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["", "gz"])
 @pytest.mark.parametrize("case", FILES)
-def test_files_in_other_layouts(case: str, packed: bool, tmp_path: Path) -> None:  # noqa: FBT001
+def test_files_in_other_layouts(case: str, tmp_path: Path) -> None:
     name, text, options = FILES[case]
-    path = tmp_path / (name + ".gz" * packed)
-    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     columns = ("--score-col", "loss", "--member-col", "label")
-    answer = leakbound("one-run", path, *columns, *options, "--json")
-    assert lb.AuditResult.from_json(answer.out).bound == BOUND
+    (tmp_path / name).write_text(text)
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (tmp_path / name, packed):
+        answer = leakbound("one-run", path, *columns, *options, "--json")
+        assert lb.AuditResult.from_json(answer.out).bound == BOUND
+    packed.write_bytes(gzip.compress(text.encode())[:-20])
+    assert "was cut off" in leakbound("one-run", packed, *columns, *options).refusal
 
 
-@pytest.mark.parametrize("suffix", ["npz", "parquet"])
-def test_words_of_membership_in_binary_files(suffix: str, tmp_path: Path) -> None:
-    path, words = tmp_path / f"a.{suffix}", np.where(MEMBER, "in", "out")
-    if suffix == "npz":
-        np.savez(path, loss=SCORE, keep=words)
-    else:
-        pyarrow = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pyarrow.table({"loss": SCORE, "keep": words.tolist()}), path)
+def test_words_of_membership_in_an_archive_of_columns(tmp_path: Path) -> None:
+    """Of one column each, too, as a model's outputs often are."""
+    path, words = tmp_path / "a.npz", np.where(MEMBER, "in", "out")
+    np.savez(path, loss=SCORE[:, None], keep=words[:, None])
     options = ("--score-col", "loss", "--member-col", "keep")
     answer = leakbound("one-run", path, *options, "--member-values", "in,out", "--json")
     assert lb.AuditResult.from_json(answer.out).bound == BOUND
@@ -75,7 +73,6 @@ REFUSED = {
     "two separators": ("a.csv", "score;x,member\n1;2,1\n", (), "say --sep if columns are not"),
     "semicolons": ("a.csv", "score;member\n1;1\n", (), "say --sep if columns are not"),
     "thousands": ("a.csv", "score;member\n1,234;1\n2,345;0\n", SEMICOLONS[:2], "needs --decimal"),
-    "points": ("a.csv", "score;member\n1.234;1\n2.345;0\n", SEMICOLONS[:2], "needs --decimal"),
     "commas": ("a.tsv", "score\tmember\n1,5\t1\n", (), "'1,5' (--decimal , if that is the"),
     "both signs": ("a.csv", "score;member\n1.234,5;1\n", (*SEMICOLONS, ","), "'1.234,5'"),
     "other sign": (
@@ -92,12 +89,9 @@ REFUSED = {
         "in two roles: --member-col names the one",
     ),
     "another name of members": ("a.csv", "score,x\n1,1\n", (), "name another by --member-col"),
-    "another name of scores": ("a.csv", "x,member\n1,1\n", (), "name another by --score-col"),
-    "blanks between columns": ("a.csv", "score member\n1 1\n", (), "say --sep if columns are not"),
     "a sheet": ("a.xlsx", "", (), "save the sheet as .csv"),
     "JSON": ("a.json", "", (), "rename it to .jsonl"),
     "an empty object": ("a.jsonl", "\n", (), "needs a JSON object on each line"),
-    "a list": ("a.jsonl", "[1, 2]\n", (), "is not a JSON object"),
     "no JSON": ("a.jsonl", "{score: 1}\n", (), "line 1 is not JSON"),
     "a missing name": (
         "a.jsonl",
@@ -109,7 +103,6 @@ REFUSED = {
     "no gzip": ("a.csv.gz", "score,member\n1,1\n", (), "is not compressed by gzip"),
     "an unknown suffix": ("a.txt", "score,member\n", (), "expected a .csv"),
     "an archive": ("a.npz.gz", "", (), "expected a .csv"),
-    "one array": ("a.npy", "", (), "in one archive: numpy.savez"),
 }
 
 
@@ -121,22 +114,12 @@ def test_what_is_open_to_doubt_is_refused(
     assert words in leakbound("one-run", tmp_path / name, *options).refusal
 
 
-def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(rows(",").encode())[:-20])
-    columns = ("--score-col", "loss", "--member-col", "label")
-    assert "was cut off" in leakbound("one-run", path, *columns).refusal
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (("member", "in", "", ""), OptionError),
         (("member", "in,in", "", ""), OptionError),
         (("member", "", "|", ""), OptionError),
-        (("member", "", "", "'"), OptionError),
         (("member", "", ",", ","), IncompatibleOptionsError),
-        (("member", "", ";", ""), IncompatibleOptionsError),
     ],
 )
 def test_layouts_that_make_no_sense(
@@ -158,14 +141,9 @@ def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     answer = leakbound("one-run", path, "--plan", tmp_path / "plan.npz", "--json")
     assert lb.AuditResult.from_json(answer.out).bound == expected.bound
     for text, words in (
-        (
-            "id,score\n7777,0.5\n",
-            "1 of the column id are not in the plan (7777) and 300 of the plan",
-        ),
         ("id,score\nx,0.5\n", "x of the column id, 0, 1, 2, … of the plan"),
         ("id,score\n0,0.5\n", "299 of the plan are not in the column id (1, 2, 3, …)"),
         ("score\n0.5\n", "1 rows without a column id, and 300 examples in the plan"),
-        ("score,member\n0.5,1\n", "1 rows without a column id, and 300 examples in the plan"),
     ):
         path.write_text(text)
         refusal = leakbound("one-run", path, "--plan", tmp_path / "plan.npz").refusal
@@ -205,16 +183,4 @@ def test_what_other_tools_keep_is_a_line_away(
     exec(line, names)
     (written,) = tmp_path.glob("scores.*")
     answer = leakbound("one-run", written, "--json")
-    assert lb.AuditResult.from_json(answer.out).bound == BOUND
-
-
-def test_every_other_tool_has_its_line() -> None:
-    assert len(KEPT) == 4
-
-
-def test_an_archive_of_other_names(tmp_path: Path) -> None:
-    """Of one column each, too, as a model's outputs often are."""
-    np.savez(tmp_path / "lira.npz", scores=SCORE[:, None], keep=MEMBER[:, None])
-    columns = ("--score-col", "scores", "--member-col", "keep")
-    answer = leakbound("one-run", tmp_path / "lira.npz", *columns, "--json")
     assert lb.AuditResult.from_json(answer.out).bound == BOUND

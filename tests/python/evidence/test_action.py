@@ -74,10 +74,8 @@ REAL = f'exec {sys.executable} -m leakbound "$@"'
         ({"claim": "eps=1", "inconclusive": "pass"}, 1, 1, "refuted", "::error"),
         ({}, 0, 0, "none", ""),
         ({"claim": "eps=1"}, 2, 2, None, "ended with 2: nothing was judged"),
-        ({"claim": "eps=1"}, 70, 70, None, "ended with 70: nothing was judged"),
         ({"claim": "eps=1"}, 137, 137, None, "ended with 137: nothing was judged"),
         ({"claim": "eps=1", "lenient": "True"}, 0, 2, None, "lenient is true or false, not True"),
-        ({"lenient": ""}, 0, 2, None, "lenient is true or false, not : nothing was judged"),
         ({"inconclusive": "ok"}, 3, 2, None, "inconclusive is fail or pass, not ok"),
     ],
 )
@@ -91,16 +89,13 @@ def test_each_exit_code_has_its_verdict(
     assert words in said
 
 
-@pytest.mark.parametrize("inputs", [{"audit": "--version"}, {"options": "--help"}])
 @pytest.mark.parametrize("stale", [False, True])
-def test_what_wrote_no_result_judged_nothing(
-    inputs: dict[str, str], *, stale: bool, tmp_path: Path
-) -> None:
+def test_what_wrote_no_result_judged_nothing(*, stale: bool, tmp_path: Path) -> None:
     """Help ends with 0 too; nor does the result of an earlier run stand in."""
     if stale:
         (tmp_path / "leakbound-audit").mkdir()
         (tmp_path / "leakbound-audit" / "result.json").write_text("{}", encoding="utf-8")
-    found, outputs, said = perform(tmp_path, REAL, scores="x.csv", claim="eps=1", **inputs)
+    found, outputs, said = perform(tmp_path, REAL, scores="x.csv", audit="--version")
     assert found == 70
     assert "verdict" not in outputs
     assert "ended with 0, and leakbound-audit/result.json was not written" in said

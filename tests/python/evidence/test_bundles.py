@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,19 +31,13 @@ FEATURES = rng.normal(size=(M, 2))
 CHANCES = np.where(rng.random(M) < 0.5, 0.45, 0.55)
 one_run = lb.audit_one_run
 
-FIXED = {"type": "Fixed", "guesses": 9}
-
 Audit = tuple[Callable[[], Any], dict[str, Any]]
 GIVEN: dict[str, Any] = {"scores": SCORES}
 NAMED = {"loss": SCORES}
 AUDITS: dict[str, Audit] = {
-    "pure": (lambda: one_run(SCORES, PLAN), GIVEN),
     "policy": (lambda: one_run(SCORES, PLAN, cuts=lb.UnionBound(grid="geometric")), GIVEN),
-    "least guesses": (lambda: one_run(SCORES, PLAN, cuts=lb.KLScan(min_guesses=9)), GIVEN),
     "member": (lambda: one_run(SCORES, PLAN, sides="member", confidence=0.9), GIVEN),
     "approximate": (lambda: one_run(SCORES, PLAN, claim=lb.ApproxDP(delta=1e-5)), GIVEN),
-    "Gaussian": (lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(delta=1e-6)), GIVEN),
-    "Laplace": (lambda: one_run(SCORES, PLAN, claim=lb.LaplaceDP()), GIVEN),
     "adaptive": (
         lambda: one_run(SCORES, PLAN, claim=lb.GaussianDP(), cuts=lb.OutsideIn([30, 60])),
         GIVEN,
@@ -94,15 +87,13 @@ def test_a_result_verifies_from_its_own_options(name: str) -> None:
     assert "do not give the result again" in found.why
 
 
-@pytest.mark.usefixtures("drawn_once")
-@pytest.mark.parametrize("name", ["approximate", "attacks", "prior", "panoramia", "limits"])
+@pytest.mark.parametrize("name", ["approximate", "attacks", "panoramia", "limits"])
 def test_a_bundle_verifies(name: str, tmp_path: Path) -> None:
     audit, given = AUDITS[name]
     audit().bundle(tmp_path / "bundle", plan=PLAN, **given)
     assert why(tmp_path / "bundle") == ""
 
 
-@pytest.mark.usefixtures("drawn_once")
 def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
     model = LogisticPropensity()
     result = lb.audit_zero_run(
@@ -120,7 +111,6 @@ def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
     assert {one.name: one.passed for one in found.checks}["plan"] is None
 
 
-@pytest.mark.usefixtures("drawn_once")
 @pytest.mark.parametrize(
     ("options", "protocol", "given"),
     [
@@ -142,7 +132,6 @@ def test_protocols_of_every_kind_of_option(
     assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
 
 
-@pytest.mark.usefixtures("drawn_once")
 def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
     names = np.array([f"digit {i}" for i in range(M)])
     plan = lb.InclusionPlan(PLAN.member, ids=names)
@@ -184,27 +173,21 @@ def test_what_the_manifest_says(tmp_path: Path) -> None:
     assert why(tmp_path / "bundle", commitment=opening.commitment) == ""
 
 
-@pytest.mark.usefixtures("drawn_once")
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
         ({"scores": {"loss": SCORES + np.arange(M)}}, BundleError, "not give the result again"),
         ({"plan": None}, IncompatibleOptionsError, "plan= is missing"),
         ({"model": "sha256:ab"}, OptionError, "64 hexadecimal"),
-        ({"model": 10**63}, OptionError, "64 hexadecimal"),
         ({"vouchers": {"fair weather": "me"}}, OptionError, "fair weather"),
-        ({"vouchers": {"independent fair coins": 5}}, OptionError, "5 for 'independent fair"),
         ({"vouchers": {"independent fair coins": ""}}, OptionError, "name somebody"),
         ({"vouchers": {"independent fair coins": "\ud800"}}, OptionError, "UTF-8 cannot"),
         ({"plan": lb.InclusionPlan(PLAN.member, seed=6)}, BundleError, "not those of its seed"),
         ({"protocol": {"unit": "one"}}, OptionError, "the protocol lacks"),
         ({"protocol": PROTOCOL | {"confidence": 0.99}}, BundleError, "says 0.99, .* by 0.95"),
-        ({"protocol": PROTOCOL | {"cuts": FIXED}}, BundleError, "cuts: it says"),
         ({"protocol": PROTOCOL | {"attacks": ["a", "b"]}}, BundleError, r"\['loss'\] audited"),
-        ({"protocol": PROTOCOL | {"attacks": ["margin"]}}, BundleError, r"\['loss'\] audited"),
         ({"protocol": PROTOCOL | {"features": "age"}}, BundleError, "features: .* none was given"),
         ({"protocol": PROTOCOL | {"checked": {"epsilon": 2}}}, BundleError, "nothing checked"),
-        ({"protocol": PROTOCOL | {"seed": 1}}, BundleError, "seed: it says 1"),
         ({"accountant": {"noise": float("nan")}}, OptionError, "accountant.noise is nan"),
         ({"opening": PLAN.commit(PROTOCOL)}, IncompatibleOptionsError, "leave out plan="),
         ({"tail": "exact"}, BundleError, "takes no tail"),
@@ -246,19 +229,6 @@ def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-class Draw:
-    """Who was drawn, told by something that is no plan of this package."""
-
-    member = PLAN.member
-
-
-@pytest.mark.usefixtures("drawn_once")
-def test_whatever_tells_membership_is_kept_as_a_plan(tmp_path: Path) -> None:
-    one_run(SCORES, PLAN).bundle(tmp_path / "bundle", scores=SCORES, plan=Draw())
-    assert why(tmp_path / "bundle") == ""
-
-
-@pytest.mark.usefixtures("drawn_once")
 def test_functions_and_fitted_models_are_refused(tmp_path: Path) -> None:
     family = lb.TradeOffFamily(
         parameter="mu", tradeoff=lb.TradeOff.gaussian, bracket=(0.1, 9.0), increasing=True
@@ -279,19 +249,16 @@ def test_functions_and_fitted_models_are_refused(tmp_path: Path) -> None:
         )
 
 
-def test_another_folder_is_never_replaced(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("dear reader", encoding="utf-8")
-    with pytest.raises(OptionError, match="is no bundle"):
-        one_run(SCORES, PLAN).bundle(tmp_path, scores=SCORES, plan=PLAN)
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
-
-
 # --- interrupted writes ---------------------------------------------------------------------------
 
 
-def test_a_bundle_with_other_files_beside_it_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     result = one_run(SCORES, PLAN)
+    (tmp_path / "thesis.tex").write_text("dear reader", encoding="utf-8")
+    with pytest.raises(OptionError, match="is no bundle"):
+        result.bundle(tmp_path, scores=SCORES, plan=PLAN)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
     result.bundle(folder, scores=SCORES, plan=PLAN)
     (folder / "thesis.txt").write_text("all of it", encoding="utf-8")
     with pytest.raises(OptionError, match=r"holds 'thesis\.txt' too, .* would be lost"):
@@ -299,7 +266,6 @@ def test_a_bundle_with_other_files_beside_it_is_not_replaced(tmp_path: Path) -> 
     assert (folder / "thesis.txt").read_text(encoding="utf-8") == "all of it"
 
 
-@pytest.mark.usefixtures("drawn_once")
 def test_a_full_disk_leaves_the_old_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, opening = write(tmp_path / "bundle")
     before = {file.name: file.read_bytes() for file in (tmp_path / "bundle").iterdir()}
@@ -326,34 +292,6 @@ def test_a_full_disk_leaves_the_old_bundle(tmp_path: Path, monkeypatch: pytest.M
         pytest.fail("the disk was never full before the bundle was in place")
     assert [one.name for one in tmp_path.iterdir()] == ["bundle"]
     assert opening.commitment is not None
-
-
-LIMITED = """
-import resource, sys
-from pathlib import Path
-import bundles
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-bundles.write(Path(sys.argv[1]))
-"""
-
-
-def test_a_disk_that_takes_no_more_leaves_the_old_bundle(tmp_path: Path) -> None:
-    """Files of over 20,000 bytes cannot be written: the system says so half-way."""
-    write(tmp_path / "bundle")
-    before = (tmp_path / "bundle" / "manifest.json").read_bytes()
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, tmp_path / "bundle"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    assert done.returncode != 0
-    assert "File too large" in done.stderr
-    assert (tmp_path / "bundle" / "manifest.json").read_bytes() == before
-    assert why(tmp_path / "bundle") == ""
-    assert [one.name for one in tmp_path.iterdir()] == ["bundle"]
 
 
 # --- the command line -----------------------------------------------------------------------------
@@ -396,7 +334,6 @@ def test_from_commitment_to_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "column member is not that of the plan" in leakbound(*arguments).refusal
 
 
-@pytest.mark.usefixtures("drawn_once")
 def test_bundles_of_the_other_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     table = csv_text(
@@ -429,16 +366,3 @@ def test_what_is_no_bundle_is_bad_input(tmp_path: Path) -> None:
     answer = leakbound("verify", tmp_path / "bundle", "--commitment", tmp_path / "c.json")
     assert answer.code == 1
     assert answer.out.splitlines()[-1].startswith("INVALID: commitment: the commitment is to")
-
-
-def test_a_random_split_suits_a_protocol(tmp_path: Path) -> None:
-    """Its unit is said in words; of a split the result has one too."""
-    plan, scores = scored()
-    result = lb.audit_one_run({"loss": scores}, plan, design="random_split").with_check(
-        epsilon=1.0, relation="replace"
-    )
-    checked = {"epsilon": 1.0, "relation": "replace"}
-    protocol = PROTOCOL | {"checked": checked, "design": "random_split"}
-    folder = tmp_path / "bundle"
-    result.bundle(folder, scores={"loss": scores}, opening=plan.commit(protocol))
-    assert verify_bundle(folder).valid

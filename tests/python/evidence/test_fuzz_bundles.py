@@ -15,7 +15,7 @@ from commitments import scored
 from leakbound.evidence import verify_bundle
 from mutations import mutants, replaced
 
-QUICK, LONG = 250, 10_000
+QUICK, LONG = 120, 10_000
 M = 60
 TEXTS = (
     *("audit.json", "protocol.json", "opening.json", "commitment.json", "assumptions.json"),
@@ -99,7 +99,6 @@ def _read(path: Path) -> Any:
     return json.loads(path.read_bytes()) if path.exists() else None
 
 
-@pytest.mark.usefixtures("drawn_once")
 @pytest.mark.parametrize(
     "count", [QUICK, pytest.param(LONG, marks=pytest.mark.validity)], ids=["quick", "long"]
 )

@@ -28,9 +28,8 @@ from leakbound.evidence.comparison import difference
 from leakbound.evidence.manifest import MANIFEST
 from leakbound.planning import Opening
 
-QUICK, LONG = 20, 200
+QUICK, LONG = 8, 200
 """Positions in each file."""
-pytestmark = pytest.mark.usefixtures("drawn_once")
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +47,6 @@ def bundle(whole: tuple[Path, Opening], tmp_path: Path) -> Path:
 
 def names(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
-
-
-def test_every_file_is_there(whole: tuple[Path, Opening]) -> None:
-    assert len(names(whole[0])) == 12
 
 
 @pytest.mark.parametrize(
@@ -139,71 +134,45 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
     [
         ("result.json", "bound", 2.0, "audit: AuditResult.bound is 2.0, and computed again"),
         ("result.json", "bound", 99.0, "result: .* outside"),
-        ("result.json", "auc", 0.75, "audit: AuditResult.auc"),
         ("result.json", "kind", "estimate", "result: .*kind"),
-        ("result.json", "schema", 2, "result: .*its schema must be 1"),
         ("result.json", "type", "Panoramia", "result: .* of type"),
-        ("result.json", "warnings", ["all is well"], "audit: .*warnings"),
-        ("result.json", "theorem", "trust me", "audit: .*theorem"),
         ("result.json", "checked/verdict", "not refuted", "result: .*the bound gives"),
-        ("result.json", "provenance/sha256/scores of loss", "0" * 64, "audit: .*sha256"),
         ("result.json", "options/attack", "margin", "audit: .*options.attack"),
         ("result.json", "options/attacks", {"margin": 2.0}, "protocol: attacks: "),
-        ("result.json", "options/attacks", 5, "protocol: attacks: "),
-        ("result.json", "options/seed", 1, "audit: .*options.seed"),
         ("assumptions.json", "0/status", "checked", "assumptions: "),
-        ("assumptions.json", "0", "none", "assumptions: "),
         ("assumptions.json", "0/name", "others", "assumptions: .*does not assume"),
         ("audit.json", "arguments/confidence/value", 0.9, "protocol: confidence"),
-        ("audit.json", "arguments/sides", {"value": "member"}, "protocol: sides"),
         ("audit.json", "arguments/claim/object", "GaussianDP", "protocol: claim"),
         ("audit.json", "arguments/claim", {"tuple": [PURE, PURE]}, "inputs: claim is "),
-        ("audit.json", "arguments/claim", {"tuple": []}, "inputs: claim is "),
         ("audit.json", "arguments/claim", {"value": None}, "inputs: claim is None"),
         ("audit.json", "arguments/claim/object", "Fixed", "inputs: .*guesses"),
-        ("audit.json", "arguments/cuts", PURE, "inputs: cuts is PureDP"),
         ("audit.json", "arguments/design", {"array": "array-0"}, "inputs: design is array"),
-        ("audit.json", "arguments/seed", {"tuple": [{"value": 1}]}, "inputs: seed is "),
         ("audit.json", "arguments/confidence", {"mapping": []}, "inputs: confidence is {}"),
         ("audit.json", "arguments/scores", {"mapping": [["loss", PURE]]}, "something else than"),
         ("audit.json", "arguments/scores/mapping/0/0", "margin", "audit: .*attack"),
         ("audit.json", "arguments/features", {"array": "array-1"}, "protocol: features"),
-        ("audit.json", "arguments/prior", {"array": "array-1"}, "protocol: prior"),
         ("audit.json", "arguments/claim/object", "Popen", "none of a bundle"),
         ("audit.json", "arguments/claim/fields", {"x": {"value": 1}}, "none of a bundle"),
         ("audit.json", "arguments/checkpoint", {"value": "/tmp/x"}, "takes no 'checkpoint'"),
-        ("audit.json", "arguments/nonsense", {"value": 1}, "takes no 'nonsense'"),
         ("audit.json", "arguments/seed", {"value": "x"}, "protocol: seed must be an integer"),
         ("audit.json", "arguments/scores", {"array": "array-9"}, "none of a bundle"),
-        ("audit.json", "arguments/scores", {"value": 3}, "scores is 3, which this argument"),
         ("audit.json", "arguments/member", {"array": "array-1"}, "not that of the plan"),
         ("audit.json", "arguments", [], "none of the audits"),
         ("audit.json", "audit", "audit_panoramia", "takes no|makes no"),
         ("audit.json", "audit", "os.system", "none of the audits"),
         ("audit.json", "layout", 2, "another layout"),
-        ("audit.json", "layout", 1.0, "another layout"),
         ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
-        ("protocol.json", "confidence", 0.9, "protocol: confidence"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
         ("protocol.json", "checked", {"epsilon": 2.0}, "protocol: checked"),
         ("opening.json", "nonce", "00" * 31, "commitment: .*256 random bits"),
-        ("opening.json", "nonce", "00" * 32, "commitment: .*not what was committed to"),
         ("opening.json", "protocol/unit", "one person", "commitment: .*not what was committed"),
         ("opening.json", "scheme", "mine", "commitment: an opening of scheme 'mine'"),
         ("commitment.json", "sha256", "00" * 32, "commitment: .*not what was committed to"),
-        ("commitment.json", "examples", 299, "commitment: .*not what was committed to"),
-        (
-            "manifest.json",
-            "predicate/result",
-            "PASSED",
-            "result: manifest.json is not the statement",
-        ),
+        ("manifest.json", "predicate/result", "PASSED", "manifest.json is not the statement"),
         ("manifest.json", f"{NOTES}/certified", "by nobody", "manifest: its annotations are not"),
         ("manifest.json", f"{NOTES}/seeds/audit", 7, "plan: its seed, or that of the audit"),
         ("manifest.json", f"{NOTES}/numpy", ["2"], "manifest: a version of it is"),
-        ("manifest.json", "predicate/configuration", [], "manifest: "),
         ("manifest.json", "subject", {}, "manifest: "),
-        ("manifest.json", "_type", "mine", "manifest.json is not the statement"),
         ("manifest.json", "subject/0/digest/sha256", None, "manifest"),
     ],
 )
@@ -221,7 +190,7 @@ def test_forged_content_is_seen(
 
 
 @pytest.mark.parametrize("file", ["result.json", "audit.json", "manifest.json", "assumptions.json"])
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "NaN", '"x"', "[" * 100_000, "\0", "\xff"])
+@pytest.mark.parametrize("text", ["", "null", "{", "[" * 100_000, "\xff"])
 def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> None:
     (bundle / file).write_bytes(text.encode("latin-1"))
     if file != "manifest.json":
@@ -237,7 +206,6 @@ def test_files_that_are_something_else(file: str, text: str, bundle: Path) -> No
         ('{"noise_multiplier": 9, "noise_multiplier": 1}', "occurs twice in one object"),
         ('{"steps": 1}{}', "accountant.json: not JSON"),
         ('{"steps": 1}\0', "accountant.json: not JSON"),
-        ("\xff", "can't decode"),
         ("[]", "is no table"),
         ('{"a": "\\ud800"}', "UTF-8 cannot"),
     ],
@@ -253,14 +221,12 @@ def test_what_the_accountant_was_told_can_be_read_in_one_way(
     assert words in found
 
 
-@pytest.mark.parametrize("sealed", [False, True])
-def test_no_two_files_stand_in_for_each_other(*, sealed: bool, bundle: Path) -> None:
+def test_no_two_files_stand_in_for_each_other(bundle: Path) -> None:
     for one, other in itertools.combinations(names(bundle), 2):
         kept = {file.name: file.read_bytes() for file in bundle.iterdir()}
         (bundle / one).write_bytes(kept[other])
         (bundle / other).write_bytes(kept[one])
-        if sealed:
-            (summed if MANIFEST in {one, other} else resealed)(bundle)
+        (summed if MANIFEST in {one, other} else resealed)(bundle)
         assert why(bundle), (one, other)
         for name, content in kept.items():
             (bundle / name).write_bytes(content)
@@ -411,9 +377,7 @@ def test_archives_of_very_many_arrays(bundle: Path) -> None:
 # --- what a terminal shows ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "hostile", ["\x1b[2J\x1b[1;32mVALID", "\u202eDILAV", "\x9b2J", "a\x08b", "\u2028VALID"]
-)
+@pytest.mark.parametrize("hostile", ["\x1b[2J\x1b[1;32mVALID", "\u202eDILAV", "\u2028VALID"])
 def test_words_of_a_bundle_do_nothing_to_a_terminal(hostile: str, bundle: Path) -> None:
     tampered(bundle, "manifest.json", change(f"{NOTES}/leakbound", hostile))
     found = verify_bundle(bundle)
@@ -463,8 +427,6 @@ def test_a_disk_or_a_memory_that_fails_is_no_verdict(
         patch.setattr(manifest, "digest", failing(unread))
         with pytest.raises(OSError, match="Input/output"):
             verify_bundle(bundle)
-        answer = leakbound("verify", bundle)
-        assert (answer.code, "INVALID" in answer.out) == (2, False)
     with monkeypatch.context() as patch:
         patch.setattr(np, "empty", failing(MemoryError()))
         with pytest.raises(MemoryError):
@@ -489,7 +451,7 @@ def by_other(bundle: Path, what: str = "instructions") -> None:
     tampered(bundle, "manifest.json", change(f"{NOTES}/{what}", "0.0.9"))
 
 
-@pytest.mark.parametrize("name", ["leakbound", "python", "numpy"])
+@pytest.mark.parametrize("name", ["leakbound", "numpy"])
 def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
     tampered(bundle, "result.json", change(f"provenance/{name}", "0.0.9"))
     stated = f"result: made by {name} 0.0.9, it says, and manifest.json says "
@@ -525,7 +487,7 @@ def test_numbers_of_another_version_may_differ_in_the_last_places(
     assert why(bundle)[:7] == (elsewhere if share >= 0 else "audit: ")
 
 
-@pytest.mark.parametrize("version", ["numpy", "leakbound", "instructions"])
+@pytest.mark.parametrize("version", ["numpy", "instructions"])
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -558,14 +520,34 @@ def _warned(folder: Path) -> None:
     result.bundle(folder, scores=scores.round(), plan=plan)
 
 
-def test_an_assumption_that_the_data_contradict_stays_so() -> None:
-    """Neither status nor verdict can be made up by naming another version."""
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"confidence": 1 - 9e-10}, {"confidence": 1 - 1e-15}),  # stated, and so exact
+        ({"claim": {"delta": 1e-14}}, {"claim": {"delta": 9e-13}}),
+        ({"bound": 1e-15}, {"bound": 1e-13}),  # last places are a share of a number
+        ({"bound": 0.0}, {"bound": 1e-15}),
+        ({"bound": 0.0}, {"bound": -0.0}),
+        ({"assumptions": [{"status": "declared"}]}, {"assumptions": [{"status": "checked"}]}),
+    ],
+)
+def test_what_has_no_last_places_is_told_apart_whatever_the_version(one: Any, other: Any) -> None:
     plan, scores = scored()
-    data = lb.audit_one_run(scores, plan).to_dict()
-    forged: Any = json.loads(json.dumps(data))
-    forged["assumptions"][0]["status"] = "checked"
-    first, second = (lb.AuditResult.from_dict(one) for one in (data, forged))
-    assert "assumptions[0].status" in difference(first, second, exact=False)
+    result = lb.audit_one_run(scores, plan, claim=lb.ApproxDP(delta=1e-5))
+    first, second = (
+        lb.AuditResult.from_dict(overlaid(result.to_dict(), own)) for own in (one, other)
+    )
+    for exact in (True, False):
+        assert next(iter(one)) in difference(first, second, exact=exact)
+
+
+def overlaid(content: Any, change: Any) -> Any:
+    """Return JSON data with some values replaced, at any depth."""
+    if isinstance(change, dict):
+        return content | {key: overlaid(content[key], one) for key, one in change.items()}
+    if isinstance(change, list):
+        return [overlaid(content[0], change[0]), *content[1:]]
+    return change
 
 
 def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
@@ -617,40 +599,6 @@ def test_a_layout_of_another_version_is_named(bundle: Path) -> None:
 
     tampered(bundle, "manifest.json", renumbered)
     assert why(bundle) == "manifest: layout 2: this version of leakbound reads 1"
-
-
-def test_what_the_auditor_stated_has_no_last_places() -> None:
-    """A confidence of 1 - 1e-9 is no 1 - 1e-15, and a δ of 1e-14 no 9e-13, whatever the version."""
-    plan, scores = scored()
-    sure = lb.audit_one_run(scores, plan, confidence=1 - 9e-10)
-    surer = lb.AuditResult.from_dict(sure.to_dict() | {"confidence": 1 - 1e-15})
-    assert "confidence is" in difference(sure, surer, exact=False)
-    small = lb.audit_one_run(scores, plan, claim=lb.ApproxDP(delta=1e-14))
-    data: Any = small.to_dict()
-    data["claim"] = data["claim"] | {"delta": 9e-13}
-    assert "claim.delta is" in difference(small, lb.AuditResult.from_dict(data), exact=False)
-
-
-@pytest.mark.parametrize(("mine", "theirs"), [(1e-15, 1e-13), (0.0, 1e-15), (1e-300, 2e-300)])
-def test_tiny_numbers_are_told_apart_whatever_the_version(mine: float, theirs: float) -> None:
-    """A p-value of 1e-15 is no 1e-13: last places are a share of a number, not a length."""
-    plan, scores = scored()
-    data = lb.audit_one_run(scores, plan).to_dict()
-    one, other, near = (
-        lb.AuditResult.from_dict({**data, "bound": bound})
-        for bound in (mine, theirs, mine * (1 + 1e-12))
-    )
-    for exact in (True, False):
-        assert "bound is" in difference(one, other, exact=exact)
-    assert difference(one, near, exact=False) == ""
-
-
-def test_minus_nothing_is_not_nothing() -> None:
-    plan, scores = scored()
-    result = lb.audit_one_run(np.random.default_rng(0).normal(size=scores.size), plan)
-    assert result.bound == 0
-    forged = lb.AuditResult.from_dict(result.to_dict() | {"bound": -0.0})
-    assert "bound is" in difference(result, forged)
 
 
 def test_digits_of_other_scripts_are_no_coordinates() -> None:

@@ -19,7 +19,7 @@ from opacus.optimizers import (
 )
 from opacus.utils.batch_memory_manager import BatchMemoryManager
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 import leakbound as lb
 from leakbound import errors
@@ -133,10 +133,8 @@ WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "flat": ({}, {}),
     "sum, not mean": ({"reduction": "sum"}, {}),
     "per layer": ({"per_layer": True}, {}),
-    "momentum": ({"momentum": 0.9, "weight_decay": 0.01}, {}),
     "Adam": ({"kind": torch.optim.Adam}, {}),
     "groups": ({"groups": True}, {}),
-    "virtual batches": ({}, {"virtual": 4}),
     "virtual batches, per layer, Adam": (
         {"per_layer": True, "kind": torch.optim.Adam},
         {"virtual": 4},
@@ -147,12 +145,19 @@ WAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_canary_is_seen_once_in_each_logical_step_that_it_is_in(way: str) -> None:
-    """Without noise the released value is the coin: clipped at C, summed once, rightly scaled."""
+    """Without noise the released value is the coin: clipped at C, summed once, rightly scaled.
+
+    Neither norms, nor divisor, nor the order of steps change: weights agree to rounding.
+    """
     options, how = WAYS[way]
-    model = network()
+    model, alone = network(), network()
     optimizer = optimizer_of(model, noise=QUIET, **options)
     with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
         train(model, optimizer, **how)
+    train(alone, optimizer_of(alone, noise=QUIET, **options), **how)
+    # Adam divides by roots of second moments near 0, where the noise itself is felt.
+    for weights, expected in zip(model.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(weights, expected, rtol=1e-3, atol=1e-4)
     seen = watch.observed
     assert seen.steps == STEPS
     np.testing.assert_allclose(seen.released, seen.design.step_coins(), atol=1e-5)
@@ -174,25 +179,6 @@ def test_the_noise_is_that_of_the_optimizer(way: str) -> None:
     assert abs(noise.mean()) < 5 * 0.9 / np.sqrt(noise.size)
     assert abs(noise.std() / 0.9 - 1) < 5 / np.sqrt(2 * noise.size)
     assert (seen.noise_multipliers == 0.9).all()
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_gradient_of_the_model_is_what_it_is_without_canaries(way: str) -> None:
-    """Neither norms, nor divisor, nor the order of steps: weights agree to rounding."""
-    options, how = WAYS[way]
-    weights = []
-    for watched in (True, False):
-        model = network()
-        optimizer = optimizer_of(model, noise=QUIET, **options)
-        if watched:
-            with lb.watch_dp_sgd(optimizer, **FEW, seed=1):
-                train(model, optimizer, **how)
-        else:
-            train(model, optimizer, **how)
-        weights.append([p.detach().clone() for p in model.parameters()])
-    # Adam divides by roots of second moments near 0, where the noise itself is felt.
-    for with_canaries, without in zip(*weights, strict=True):
-        torch.testing.assert_close(with_canaries, without, rtol=1e-3, atol=1e-4)
 
 
 def test_sizes_of_batches_are_those_of_the_users_own_examples() -> None:
@@ -274,15 +260,6 @@ def test_a_run_on_all_examples_is_not_refuted(examples: str) -> None:
     assert audit.refuted_by == ()
     assert audit.sampling.p_value == 1.0
     assert bool(audit.sampling.limits) == (examples == "known")
-
-
-def test_a_loader_without_a_length_has_no_number_of_examples() -> None:
-    class Endless(IterableDataset):  # type: ignore[type-arg]
-        def __iter__(self) -> Iterator[Tensor]:
-            yield torch.zeros(5)
-
-    with pytest.raises(errors.OptionTypeError, match="loader's Endless has no length: pass the nu"):
-        lb.watch_dp_sgd(optimizer_of(network()), **FEW, examples=DataLoader(Endless()))
 
 
 def test_every_layer_clipped_at_the_whole_norm_shows() -> None:
@@ -385,16 +362,6 @@ def test_steps_beyond_those_declared_are_trained_and_not_watched() -> None:
     assert "3 steps after the 5 declared" in " ".join(watch.audit(claim=lb.GaussianDP()).warnings)
 
 
-def test_schedules_of_the_learning_rate_go_on() -> None:
-    model = network()
-    optimizer = optimizer_of(model, groups=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, [lambda t: 0.5**t, lambda t: 0.9**t])
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        later = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
-        train(model, optimizer, each=lambda: [one.step() for one in (schedule, later)])
-    assert watch.observed.steps == STEPS
-
-
 def test_layers_may_be_frozen_and_thawed_while_a_run_is_watched() -> None:
     model = network()
     optimizer = optimizer_of(model, noise=QUIET)
@@ -407,28 +374,6 @@ def test_layers_may_be_frozen_and_thawed_while_a_run_is_watched() -> None:
             assert trained != torch.equal(first, before)
     seen = watch.observed
     np.testing.assert_allclose(seen.released, seen.design.step_coins()[:12], atol=1e-5)
-
-
-def test_parameters_may_join_while_a_run_is_watched() -> None:
-    model = network()
-    parameters = list(model.parameters())
-    optimizer = DPOptimizer(
-        torch.optim.SGD(parameters[2:], lr=0.1),
-        noise_multiplier=QUIET,
-        max_grad_norm=NORM,
-        expected_batch_size=15,
-    )
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer, steps=3)
-        for one in parameters[:2]:
-            one.grad_sample = None  # of steps without it
-        optimizer.add_param_group({"params": parameters[:2]})
-        for one in parameters[:2]:
-            one.summed_grad = None  # as the optimizer begins with
-        train(model, optimizer, steps=3)
-    seen = watch.observed
-    np.testing.assert_allclose(seen.released, seen.design.step_coins()[:6], atol=1e-5)
-    assert len(optimizer.params) == 4
 
 
 @pytest.mark.parametrize("dtypes", [(torch.bfloat16, torch.float32), (torch.float64,) * 2])
@@ -455,30 +400,6 @@ def test_the_parameters_of_a_model_may_be_of_any_precision(
     np.testing.assert_allclose(seen.released, seen.design.step_coins()[:4], atol=1e-5)
 
 
-def test_the_clipping_norm_may_change_from_step_to_step() -> None:
-    model = network()
-    optimizer = optimizer_of(model, noise=QUIET)
-
-    def schedule() -> None:
-        optimizer.max_grad_norm *= 0.9
-
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1) as watch:
-        train(model, optimizer, each=schedule)
-    seen = watch.observed
-    np.testing.assert_allclose(seen.released, seen.design.step_coins(), atol=1e-5)
-
-
-def test_gradients_that_were_not_cleared_are_refused_as_before() -> None:
-    model = network()
-    optimizer = optimizer_of(model)
-    with lb.watch_dp_sgd(optimizer, **FEW, seed=1):
-        torch.autograd.backward(loss_of(model, DATA[[0, 1]]))
-        optimizer.step()
-        torch.autograd.backward(loss_of(model, DATA[[0, 1]]))
-        with pytest.raises(ValueError, match="Gradients haven't been cleared"):
-            optimizer.step()
-
-
 # --- coins ----------------------------------------------------------------------------------------
 
 
@@ -500,12 +421,6 @@ def test_coins_come_from_streams_of_their_own() -> None:
     assert not np.array_equal(found[0].design.member(), other.member())
     plan = lb.InclusionPlan.create(80, seed=7)
     assert not np.array_equal(found[0].design.member(), plan.member)
-
-
-def test_coins_without_a_seed_are_new_each_time_and_recorded() -> None:
-    designs = [lb.watch_dp_sgd(optimizer_of(network()), **FEW)._design for _ in range(2)]
-    assert designs[0].seed != designs[1].seed
-    assert not np.array_equal(designs[0].member(), designs[1].member())
 
 
 def test_membership_canaries_have_coins_and_not_an_exact_half() -> None:
@@ -543,7 +458,6 @@ REFUSED: dict[str, tuple[Callable[[nn.Module], Any], type[Exception], str]] = {
         errors.OptionTypeError,
         "must be an opacus DPOptimizer",
     ),
-    "a model": (lambda m: m, errors.OptionTypeError, "must be an opacus DPOptimizer"),
     "ghost clipping": (
         lambda m: Ghost(
             torch.optim.SGD(m.parameters(), lr=0.1),
@@ -574,17 +488,12 @@ def test_optimizers_that_cannot_be_watched(case: str) -> None:
     ("options", "words"),
     [
         ({"canaries": 1}, "canaries must be at least 2"),
-        ({"step_canaries": 0}, "step_canaries must be at least 2"),
-        ({"sampling_rate": 0.0}, "sampling_rate must be above 0 and at most 1, got 0"),
         (
             {"sampling_rate": 60},
             "above 0 and at most 1, got 60: .* divide the mean size of a batch by the number of",
         ),
-        ({"max_steps": 0}, "max_steps must be at least 1"),
         ({"max_steps": 10**7}, "max_steps must be at least 1 and at most 1000000"),
-        ({"examples": 0}, "examples must be at least 1"),
         ({"examples": 14}, r"examples is 14, and the optimizer expects batches of 15: pass the"),
-        ({"seed": -1}, "seed must be at least 0"),
         (
             {"max_steps": 10**6, "step_canaries": 101},
             "101,000,000 coins, more than the 100,000,000 .* at most 100 step canaries",
@@ -615,14 +524,6 @@ def test_more_canaries_than_memory_allows_are_refused_with_the_number(
     more = dict(zip(KINDS, (round(1.01 * one) + 1 for one in most), strict=True))
     with pytest.raises(errors.DeviceMemoryError):
         lb.watch_dp_sgd(optimizer, **FEW | more).__enter__()
-
-
-def test_no_number_is_named_where_not_even_the_fewest_canaries_fit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(room, "_free", lambda _: 100)
-    with pytest.raises(errors.DeviceMemoryError, match="not even the fewest fit"):
-        lb.watch_dp_sgd(optimizer_of(network()), **FEW).__enter__()
 
 
 def test_a_watch_is_for_one_run() -> None:
@@ -684,13 +585,9 @@ def test_a_gradient_that_is_not_finite_is_named() -> None:
             optimizer.step()
 
 
-@pytest.mark.parametrize("engine", [None, "opacus", nn.Linear(1, 1)], ids=repr)
-def test_accounted_by_takes_engines_only(engine: object) -> None:
+def test_accounted_by_takes_engines_only_that_counted_something() -> None:
     with pytest.raises(errors.OptionTypeError, match="must be an opacus PrivacyEngine"):
-        accounted_by(engine, delta=1e-5)
-
-
-def test_an_engine_that_counted_nothing_has_no_epsilon() -> None:
+        accounted_by(nn.Linear(1, 1), delta=1e-5)
     with pytest.raises(errors.AbstentionError, match="has counted no step"):
         accounted_by(PrivacyEngine(), delta=1e-5)
 

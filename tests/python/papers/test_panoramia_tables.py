@@ -96,48 +96,6 @@ def test_figures_end_where_the_bounds_are() -> None:
     assert "<svg" in svg(bounds)
 
 
-def test_figure_10_counts_what_figure_3_shares() -> None:
-    shares, counts = outcome("figure3"), outcome("figure10")
-    assert shares.rows == counts.rows
-    for share, count in zip(shares.lines, counts.lines, strict=True):
-        np.testing.assert_allclose(np.array(share.y) * count.x, count.y)
-    assert "<svg" in svg(counts)
-
-
-def test_figure_14_tells_members_learnt_by_heart() -> None:
-    found = outcome("figure14")
-    medians = {row[:2]: row[3] for row in found.rows}
-    sides = ("members", "generated", "real non-members")
-    assert [*medians] == [
-        (model, side) for model in ("1 epoch", "40 epochs", "helper") for side in sides
-    ]
-    assert medians["40 epochs", "members"] < 0.7 * medians["40 epochs", "real non-members"]
-    assert medians["helper", "members"] == pytest.approx(
-        medians["helper", "real non-members"], rel=0.2
-    )
-    for line in found.lines:
-        assert sum(line.y) == pytest.approx(1)
-    assert "<svg" in svg(found)
-
-
-def test_figure_6_ends_with_all_pairs() -> None:
-    found = outcome("figure6")
-    table = {row[:2]: row for row in outcome("table3").rows}
-    for target in ("1 epoch", "40 epochs"):
-        ours = [row for row in found.rows if row[0] == target]
-        sizes = [row[1] for row in ours]
-        assert sizes == [125, 250, 336]
-        c, both, difference, real, by_loss = ours[-1][2:]
-        assert (c, both, difference) == table[target, "PANORAMIA"][3:6]
-        assert real == table[target, "RM;RN"][-1]
-        assert by_loss == table[target, "O(1)"][-1]
-    learnt = [row[-1] for row in found.rows if row[0] == "40 epochs"]
-    assert learnt == sorted(learnt)
-    assert learnt[-1] > learnt[0] + 0.1
-    assert [row[2:5] for row in found.rows[-4:-3]] == [(2.44, 3.6, 1.16)]
-    assert "<svg" in svg(found)
-
-
 def test_table_11_falls_as_more_may_fail() -> None:
     found = outcome("table11")
     ours = [row for row in found.rows if row[0] == "40 epochs"]
@@ -169,35 +127,3 @@ def test_table_2_has_a_row_for_each_helper() -> None:
     assert len({row[1:] for row in ours.values()}) == 4
     assert [row[1] for row in rows[4:7]] == [2.44, 2.21, 2.01]
     assert all("(printed)" in row[0] for row in rows[4:])
-
-
-def test_figures_2_and_9_share_a_point_with_table_2() -> None:
-    c = outcome("table2").rows[0][1]
-    by_training, by_share = outcome("figure2"), outcome("figure9")
-    assert [row[0] for row in by_training.rows] == [40, 80, 160, 320]
-    assert by_training.rows[-1][1] == c
-    assert [row[:2] for row in by_share.rows] == [(80, 456), (160, 416), (320, 336), (640, 176)]
-    assert by_share.rows[2][2] == c
-    assert "<svg" in svg(by_training)
-    assert "<svg" in svg(by_share)
-
-
-def test_table_7_compares_accuracies_too() -> None:
-    rows = outcome("table7").rows
-    name, c, both, difference, by_loss, training, test, gap = rows[0]
-    assert name == "40 epochs"
-    assert difference == pytest.approx(max(0, both - c))
-    assert by_loss > difference
-    assert gap == pytest.approx(training - test)
-    assert gap > 0.05
-    assert rows[1][1:5] == (2.44, 3.87, 1.43, 1.471)
-
-
-def test_figure_15_is_of_models_by_size() -> None:
-    found = outcome("figure15")
-    for row, width in zip(found.rows, panoramia_models.WIDTHS, strict=True):
-        network = table_classifier(width).network()
-        assert row[:2] == (width, sum(weight.numel() for weight in network.parameters()))
-    accuracies = [row[6] for row in found.rows]
-    assert accuracies == sorted(accuracies)
-    assert "<svg" in svg(found)

@@ -1,13 +1,11 @@
 """Reproductions: what they compute, and the program that prints and writes them."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from drawing import svg
-from outcomes import Line, Outcome
 from reproduce import REPRODUCTIONS, main
 from synthetic_tables import audits
 
@@ -82,17 +80,3 @@ def test_tables_show_what_a_generator_gives_away() -> None:
     assert private.bound <= 1
     assert private.check(epsilon=1.0, relation="replace") == "not refuted"
     assert copies.similarity.copies_of_members == 0
-
-
-def test_no_line_is_left_out_and_panels_may_share_an_axis() -> None:
-    lines = tuple(
-        Line(panel, f"line {n}", (1.0, 10.0), (0.0, n * height))
-        for panel, height in (("low", 1.0), ("high", 100.0))
-        for n in range(8)
-    )
-    outcome = Outcome(("a",), (("b",),), (), lines, ("log m", "bound"), shared=True)
-    assert svg(outcome).count("stroke-dasharray") > svg(
-        replace(outcome, lines=tuple(line for line in lines if line.name < "line 5"))
-    ).count("stroke-dasharray")
-    alone = replace(outcome, shared=False)
-    assert svg(outcome) != svg(alone)

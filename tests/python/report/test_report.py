@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,8 @@ from matplotlib import pyplot as plt
 
 import leakbound as lb
 from leakbound import report
-from leakbound._base.formatting import number
 from leakbound.errors import OptionError
 from leakbound.report import figures as plots
-from leakbound.report.contents import KINDS, SMALL
-from leakbound.results.panoramia import why_zero
 
 Result = lb.AuditResult | lb.PanoramiaResult
 
@@ -35,38 +31,17 @@ def audit(shift: float, *, examples: int = 300, cuts: Any = None) -> lb.AuditRes
     return lb.audit_one_run(scores, member, cuts=cuts)
 
 
-def generated(baseline: float, attack: float, *, real: bool = False) -> lb.PanoramiaResult:
+def generated() -> lb.PanoramiaResult:
     rng = np.random.default_rng(6)
-    member = rng.random(1500) < 0.5
-    return lb.audit_panoramia(
-        rng.normal(size=1500) + baseline * member,
-        rng.normal(size=1500) + attack * member,
-        member,
-        real_nonmembers=real,
-    )
+    member = rng.random(600) < 0.5
+    baseline, attack = rng.normal(size=(2, 600)) + np.outer([0.5, 2.0], member)
+    return lb.audit_panoramia(baseline, attack, member)
 
 
 RESULTS: dict[str, Result] = {
     "leaks": audit(2.0),
     "nothing": audit(0.0, examples=40),
-    "too_few": audit(0.0, examples=4),
-    "estimate": generated(0.5, 2.0),
-    "no_estimate": generated(2.0, 0.5),
-    "real_nonmembers": generated(0.0, 2.0, real=True),
-}
-
-HEADLINES = {
-    "leaks": r"This model leaks: no ε-DP guarantee with ε < \d\.\d\d is compatible with this audit "
-    r"\(95 % confidence\)\.",
-    "nothing": r"Nothing could be refuted\. A perfect attack would have reached ε = \d\.\d\d with "
-    r"these 40 examples, so the audit could have shown leakage: this attack did not\.",
-    "too_few": r"Nothing could be refuted, and nothing could have been: with these 4 examples even "
-    r"a perfect attack would refute nothing \(95 % confidence\)\.",
-    "estimate": r"Estimated leakage: ε̃ = \d\.\d\d\. This is not a lower bound on ε\.",
-    "no_estimate": r"No leakage estimated: the attack with the model finds no more than the "
-    r"baseline finds without it\.",
-    "real_nonmembers": r"This model leaks: no ε-DP guarantee for replacing one example with "
-    r"ε < \d\.\d\d is compatible.*",
+    "estimate": generated(),
 }
 
 
@@ -120,13 +95,6 @@ def html(name: str) -> str:
 @pytest.fixture(scope="module")
 def page(html: str) -> Page:
     return Page(html)
-
-
-def test_the_headline_says_what_the_kind_of_result_allows(name: str, page: Page) -> None:
-    result = RESULTS[name]
-    assert re.fullmatch(HEADLINES[name], result.headline())
-    assert result.headline() in page.text
-    assert all(text in page.text for text in result.evidence())
 
 
 def test_the_document_is_well_formed(page: Page) -> None:
@@ -199,82 +167,11 @@ def test_all_words_have_contrast_in_light_in_dark_and_on_paper() -> None:
                 assert (high + 0.05) / (low + 0.05) >= 4.5, f"{words} on {behind}"
 
 
-def test_the_kind_is_named_in_words(name: str, page: Page) -> None:
-    tag = KINDS[RESULTS[name].kind].tag
-    assert page.text.count(tag) >= 2
-    other = KINDS["estimate"].tag
-    assert (other in page.text) == (other == tag)
-
-
-def test_key_numbers_are_there_and_rounded_down(name: str, page: Page) -> None:
-    result = RESULTS[name]
-    assert number(result.bound) in page.text
-    assert f"{result.auc:.3f}" in page.text
-    assert f"{result.m:,}" in page.text
-    if isinstance(result, lb.PanoramiaResult):
-        assert number(result.c_lb) in page.text
-        assert number(result.c_plus_epsilon_lb) in page.text
-    else:
-        assert number(result.ceiling) in page.text
-        assert f"{result.correct:,} of {result.guesses:,}" in page.text
-
-
-def test_grounds_are_complete(name: str, page: Page) -> None:
-    result = RESULTS[name]
-    for assumption in result.assumptions:
-        assert assumption.name in page.text
-        assert assumption.statement in page.text
-        assert assumption.status in page.text
-    for warning in result.warnings:
-        assert re.sub(r"\s+", " ", warning) in page.text
-    source = result.provenance
-    assert all(digest in page.text for digest in source.sha256.values())
-    assert source.numpy in page.text
-    assert result.theorem.split(". ")[0].replace("\u202f", " ") in page.text
-    assert result.reason in page.text
-
-
-def test_an_estimate_says_that_it_is_no_bound_and_why_it_may_be_zero() -> None:
-    some, none = (Page(report.render(RESULTS[name])) for name in ("estimate", "no_estimate"))
-    for page in (some, none):
-        assert "ε̃ is not a lower bound on ε" in page.text
-        assert "at least" not in re.findall(r"Estimate ε̃.{20}", page.text)[0]
-    assert "Why the estimate is 0" in none.text
-    assert "the attack is too weak" in none.text.lower()
-    assert "Why the estimate is 0" not in some.text
-
-
-@cache
-def beside(leak: float) -> lb.PanoramiaResult:
-    """Randomised response on the coins, seen through a shifted feature."""
-    rng = np.random.default_rng(4)
-    member = rng.random(800) < 0.5
-    x = rng.normal(size=800) + member - 0.5
-    said = member ^ (rng.random(800) > 1 / (1 + np.exp(-leak)))
-    return lb.audit_panoramia(x, x + leak * said, member, features=x[:, None])
-
-
-def test_a_conditional_bound_stands_beside_the_estimate() -> None:
-    page = Page(report.render(beside(3.0)))
-    assert page.open == []
-    assert page.text.count("Conditionally, ε at least") == 2
-    for words in (
-        "Zero-Run on the same examples gives a conditional lower bound: ε ≥",
-        "It holds if log-odds of membership have the form of the model, a logistic regression on",
-        "Tests did not refute it",
-        "learnt from the coins of the audited examples themselves",
-        "Privacy Auditing with Zero (0) Training Run",
-    ):
-        assert words in page.text
-    assert len(page.all("svg")) == len(beside(3.0).figures()) + 1  # the overlap
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    nothing = Page(report.render(beside(0.0)))
-    assert "Zero-Run on the same examples gives no bound either" in nothing.text
-
-
 def test_a_refuted_propensity_model_is_named() -> None:
-    found = beside(3.0)
+    rng = np.random.default_rng(4)
+    member = rng.random(400) < 0.5
+    x = rng.normal(size=400) + member - 0.5
+    found = lb.audit_panoramia(x, x + 3 * member, member, features=x[:, None])
     assert found.conditional is not None
     learnt = found.conditional.learnt
     assert learnt is not None
@@ -287,52 +184,15 @@ def test_a_refuted_propensity_model_is_named() -> None:
     assert "was refuted (p = 2e-05)" in words
 
 
-def test_the_reasons_of_a_zero_come_with_numbers() -> None:
-    rng = np.random.default_rng(0)
-    member = rng.random(1000) < 0.5
-    easy = 4.0 * member + rng.normal(size=1000)
-    result = lb.audit_panoramia(easy, rng.normal(size=1000), member)
-    page = Page(report.render(result))
-    assert "the generator is easily told from real data" in page.text.lower()
-    at_most = number(result.attack.ceiling - result.c_lb)
-    assert f"which leaves ε̃ at most {at_most}" in page.text
-    assert "this is not the reason" not in page.text
-    leaks = why_zero(0.5, 6.0, "RM;RN gives ε ≥ 1.00")
-    assert leaks[0].endswith("RM;RN gives ε ≥ 1.00: then this is not the reason.")
-
-
-def test_nothing_refuted_is_never_called_private() -> None:
-    page = Page(report.render(RESULTS["nothing"]))
-    assert "This is not evidence of privacy" in page.text
-    assert "is private" not in page.text
-    assert "leaks" not in page.text
-
-
-@pytest.mark.parametrize(
-    ("name", "epsilon", "words"),
-    [
-        ("leaks", 0.5, "The claimed ε = 0.5 is refuted (95 % confidence)."),
-        ("leaks", 3.5, "The claimed ε = 3.5 is not refuted, though this audit could have"),
-        ("leaks", 50.0, "Inconclusive: the claimed ε = 50 is out of reach"),
-        ("estimate", 0.01, "cannot be tested alone: an estimate refutes nothing"),
-    ],
-)
-def test_a_claim_gets_its_verdict(name: str, epsilon: float, words: str) -> None:
-    assert words in Page(report.render(RESULTS[name], epsilon=epsilon)).text
-
-
-def test_a_joint_claim_gets_its_verdict() -> None:
-    page = Page(report.render(RESULTS["estimate"], epsilon=0.01, c=0.01))
-    assert "The claimed c = 0.01 with ε = 0.01 for replacing one example is refuted" in page.text
-
-
 MODELS = {"5 epochs": audit(0.1), "200 epochs": audit(3.0), "DP <SGD> & co": audit(0.0)}
 COLUMNS = {"Test accuracy": {"5 epochs": "0.871", "200 epochs": "0.926", "DP <SGD> & co": "0.815"}}
 
 
 def test_several_models_share_a_page_with_a_table() -> None:
-    page = Page(report.render(MODELS, title="Digits", summary="What was done.", columns=COLUMNS))
+    html = report.render(MODELS, title="Digits", summary="What was done.", columns=COLUMNS)
+    page = Page(html)
     assert page.open == []
+    assert re.findall(r'<details id="(m\d)" open', html) == ["m1"]  # the worst
     assert len(page.all("svg")) == len(MODELS) * len(plots.PLOTS)
     assert len(page.all("details")) == len(MODELS)
     assert "What was done." in page.text
@@ -343,12 +203,6 @@ def test_several_models_share_a_page_with_a_table() -> None:
         assert COLUMNS["Test accuracy"][name] in page.text
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-
-
-def test_the_worst_model_is_shown_first_hand() -> None:
-    html = report.render(MODELS)
-    opened = re.findall(r'<details id="(m\d)" open', html)
-    assert opened == ["m1"]
 
 
 def test_the_headline_of_several_models_counts_only_certified_leaks() -> None:
@@ -380,7 +234,6 @@ def test_what_users_write_is_escaped() -> None:
 
 
 def test_the_same_result_gives_the_same_bytes() -> None:
-    assert report.render(RESULTS["leaks"]) == report.render(RESULTS["leaks"])
     stored = lb.AuditResult.from_json(RESULTS["leaks"].to_json())
     assert report.render(stored) == report.render(RESULTS["leaks"])
 
@@ -390,14 +243,6 @@ def test_no_figure_and_no_setting_is_left_behind() -> None:
     report.render(RESULTS["leaks"])
     assert plt.get_fignums() == figures
     assert dict(mpl.rcParams) == before
-
-
-def test_write_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    path.write_text("old")
-    RESULTS["leaks"].report(path)
-    assert Page(path.read_text(encoding="utf-8")).open == []
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_no_result_is_refused() -> None:
@@ -420,27 +265,3 @@ def test_a_page_says_what_was_audited_by_whom_and_when(tmp_path: Path) -> None:
     result.report(path)
     (alone,) = re.findall(r'<dl class="about">(.*?)</dl>', path.read_text("utf-8"), re.DOTALL)
     assert re.findall(r"<dt>(.*?)</dt>", alone) == ["Design"]
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_printing_a_result_gives_the_paragraph_of_its_page(name: str) -> None:
-    result = RESULTS[name]
-    told = str(result)
-    assert told == str(result.summary())
-    assert told.startswith(result.headline())
-    assert all(text in told for text in result.evidence())
-
-
-def test_leaks_has_a_stated_threshold() -> None:
-    page = report.render(RESULTS["leaks"])
-    assert f"a lower bound on ε of at least {number(SMALL)}" in page
-    assert "“Leaks”" not in report.render(RESULTS["estimate"])
-
-
-def test_the_chosen_cut_stands_out() -> None:
-    axes = plots.plot_precision_recall(RESULTS["leaks"])
-    (chosen,) = [line for line in axes.lines if line.get_marker() == "o"]
-    others = [line.get_zorder() for line in axes.lines if line is not chosen]
-    assert chosen.get_zorder() > max(others)
-    assert chosen.get_markersize() > 8
-    plt.close("all")

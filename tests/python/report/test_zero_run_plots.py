@@ -1,7 +1,6 @@
 """Figures and reports of Zero-Run audits: overlap and bootstrap beside those of every audit."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,18 +42,6 @@ def test_the_bootstrap_shows_what_is_reported(result: lb.ZeroRunResult) -> None:
     counted = sum(patch.get_height() for patch in axes.patches)  # type: ignore[attr-defined]
     assert counted == 79
     assert "79 replicates" in axes.get_title(loc="left")
-
-
-def test_the_report_has_both(result: lb.ZeroRunResult, tmp_path: Path) -> None:
-    result.report(tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") >= 6
-    assert "no lower bound at the stated confidence" in page
-    assert "worth" in page
-    assert "79 replicates" in page
-    assert "Exploratory: " in page
-    assert "If the propensities are right" not in page
-    assert lb.ZeroRunResult.from_json(result.to_json()) == result
 
 
 def test_no_words_of_a_page_are_cut_off_or_on_each_other(result: lb.ZeroRunResult) -> None:

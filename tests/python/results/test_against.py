@@ -82,13 +82,6 @@ def test_pages_show_both_and_tables_have_a_column_where_an_accountant_spoke() ->
     assert found.answered in both
 
 
-def test_the_bar_shows_the_accountant_at_its_own_delta_only() -> None:
-    at, below = (
-        GAUSSIAN.against(epsilon=8, delta=delta, relation="add_remove") for delta in (DELTA, 1e-6)
-    )
-    assert (at._marked, below._marked, GAUSSIAN._marked) == (8.0, None, None)
-
-
 def test_mixed_relations_are_refused_with_the_conversion() -> None:
     twice, failure = replacing(2.0, DELTA)
     with pytest.raises(errors.IncompatibleOptionsError) as caught:

@@ -91,25 +91,16 @@ def test_a_verdict_against_the_bound_is_refused(result: Any) -> None:
     ("change", "words"),
     [
         ({"value": -1.0}, "epsilon must be at least 0"),
-        ({"value": "-inf"}, "epsilon must be at least 0"),
-        ({"value": None}, "value: Input should be a valid number"),
         ({"relation": "="}, "relation: Input should be '<=' or '>='"),
         ({"relation": ">="}, "and the bound gives"),
         ({"parameter": "mu"}, "and the bound gives"),
-        ({"delta": None}, "and the bound gives"),
         ({"delta": 0.5}, "says nothing about delta"),
         ({"c": 1.0}, "and the bound gives"),
-        ({"type": "Claimed"}, "type: Input should be 'Checked'"),
     ],
 )
 def test_what_cannot_have_been_checked_is_refused(change: dict[str, Any], words: str) -> None:
     data: Any = PURE.with_check(epsilon=1.0).to_dict()
     data["checked"] |= change
-    if change == {"delta": None}:  # ε of pure DP is the claim's own parameter, too
-        assert lb.AuditResult.from_dict(data).checked == Checked(
-            "epsilon", "<=", 1.0, None, "refuted"
-        )
-        return
     with pytest.raises(ResultFormatError, match=words):
         lb.AuditResult.from_dict(data)
 
@@ -121,11 +112,6 @@ def test_claims_that_make_no_sense() -> None:
         PURE.with_check(epsilon=-1)
     with pytest.raises(IncompatibleOptionsError, match="says nothing about delta"):
         PANORAMIA.with_check(epsilon=1, delta=0.5)
-
-
-def test_closeness_says_nothing_of_an_audit_without_a_generator() -> None:
-    with pytest.raises(IncompatibleOptionsError, match="c= says nothing of AuditResult"):
-        PURE.answer(epsilon=1, c=0.5)
 
 
 def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:

@@ -14,7 +14,7 @@ from leakbound.errors import OptionError
 from leakbound.report import headline_of_many, joint_confidence
 from pages import words_of
 
-MODELS, REPORTS, BETA = 20, 200, 0.05
+MODELS, REPORTS, BETA = 20, 100, 0.05
 
 
 def audit(
@@ -90,9 +90,3 @@ def test_a_page_speaks_of_simultaneous_bounds_where_it_has_them() -> None:
     assert "pure DP, 85 % confidence over the 3 models" in alone
     with pytest.raises(OptionError, match="one result for each model"):
         report.render(apart, simultaneous={"much": together["much"]})
-
-
-def test_a_page_of_one_model_speaks_of_it_alone() -> None:
-    page = text(report.render(audit(3.0)))
-    assert "pure DP, 95 % confidence This model leaks" in page
-    assert "simultaneously" not in page

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,6 @@ def audit(claim: Any, design: Any = "random_split") -> lb.AuditResult:
         rng.normal(size=2000) + 1.5 * member, member, claim=claim, design=design
     )
     return result
-
-
-def test_the_result_names_its_relation() -> None:
-    split, coins = audit(lb.PureDP()), audit(lb.PureDP(), "coins")
-    assert (split.relation, coins.relation) == ("replace", "add_remove")
-    assert "for replacing one example" in split.headline()
-    assert "for replacing one example" in repr(split)
-    assert "replacing" not in coins.headline() + repr(coins)
-    assert "for replacing one example" in split.answer(epsilon=0.5)
 
 
 def test_pure_claims_are_doubled_and_the_bound_is_not() -> None:
@@ -99,6 +91,5 @@ def test_a_claim_stored_before_it_had_a_relation_is_on_adding_or_removing_one() 
     stored = json.loads(result.to_json())["claim"]
     assert stored.keys() == {"type", "sampling_rate", "steps"}
     assert lb.AuditResult.from_json(result.to_json()).claim == claim
-    split = lb.audit_one_run(scores, member, claim=claim, cuts=lb.Fixed(20), design="random_split")
-    assert json.loads(split.to_json())["claim"]["relation"] == "replace"
-    assert lb.AuditResult.from_json(split.to_json()).claim == split.claim
+    other = replace(result, claim=replace(claim, relation="replace"))
+    assert lb.AuditResult.from_json(other.to_json()).claim == other.claim != claim

@@ -74,8 +74,11 @@ def test_results_have_the_fields_of_the_schema(name: str) -> None:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
-    text = RESULTS[name].to_json()
+    text, seen = RESULTS[name].to_json(), set[str]()
     for index, one in enumerate(objects(json.loads(text))):
+        if one["type"] in seen:
+            continue
+        seen.add(one["type"])
         data = json.loads(text)
         list(objects(data))[index]["new"] = 1
         with pytest.raises(ResultFormatError, match=r"new: Extra inputs are not permitted$"):
@@ -90,25 +93,17 @@ def test_every_object_refuses_unknown_and_missing_fields(name: str) -> None:
 
 CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("one run", {"kind": "family_lower_bound"}, "kind 'family_lower_bound' is none of a AuditR"),
-    ("one run", {"kind": "conditional_lower_bound"}, "kind 'conditional_lower_bound' is none"),
     ("one run", {"options": {"design": "coin"}}, "options.design is 'coin', which is no design"),
     ("one run", {"reason": "too few"}, "reason says why the bound is 0"),
     ("one run", {"rejected": GAUSSIAN.to_dict()["rejected"]}, "pure DP is no family of curves"),
     ("one run", {"bound": float("nan")}, r"AuditResult\.bound: .* finite number"),
-    ("one run", {"bound": None}, r"AuditResult\.bound: .* valid number"),
     ("GDP", {"kind": "lower_bound"}, "kind 'lower_bound' is none of a AuditResult on Gaussian DP"),
     ("GDP", {"claim": {"type": "PureDP"}}, "kind 'family_lower_bound' is none of"),
     ("GDP", {"claim": {"type": "TightDP"}}, r"AuditResult\.claim: .* 'PureDP'"),
-    ("GDP", {"claim": {}}, r"AuditResult\.claim: .* discriminator 'type'"),
     (
         "GDP",
         {"claim": {"type": "GaussianDP", "delta": 2}},
         r"claim\.GaussianDP: Value error, delta",
-    ),
-    (
-        "GDP",
-        {"claim": {"type": "GaussianDP", "delta": ""}},
-        r"claim\.GaussianDP\.delta: .* number",
     ),
     ("PANORAMIA", {"kind": "conditional_lower_bound"}, "is none of a PanoramiaResult"),
     ("PANORAMIA", {"c_upper": 0.0}, "bound .* does not follow|c_upper of another one"),
@@ -120,13 +115,7 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("Zero-Run", {"kind": "exploratory_lower_bound"}, "does not go with uncertainty 'given'"),
     ("Zero-Run", {"options": {"uncertainty": "set"}}, "learnt is missing"),
     ("explored", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'none'"),
-    ("explored", {"options": {"uncertainty": [1]}}, r"does not go with uncertainty \[1\]"),
     ("explored", {"options": {}}, "does not go with uncertainty None"),
-    (
-        "explored",
-        {"kind": "conditional_lower_bound", "options": {}},
-        "does not go with uncertainty None",
-    ),
     ("refits", {"kind": "conditional_lower_bound"}, "does not go with uncertainty 'bootstrap'"),
     ("refits", {"bootstrap": None}, "replicates do not go with uncertainty 'bootstrap'"),
     ("Zero-Run", {"naive": ONE_RUN.to_dict()}, r"naive: Input should be a valid number"),
