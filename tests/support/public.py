@@ -28,7 +28,7 @@ FUNCTIONS = {name: value for name, value in HOMES.values() if inspect.isfunction
 
 def signatures() -> str:
     """Return a line for each function, class that is made, and method with described parameters."""
-    told = dict(FUNCTIONS)
+    told: dict[str, Any] = dict(FUNCTIONS)
     for name, value in HOMES.values():
         if inspect.isclass(value) and not issubclass(value, Exception):
             told |= {name: value} if "__init__" in vars(value) else {}
