@@ -6,7 +6,7 @@ import numpy as np
 
 from leakbound._base.progress import track
 from leakbound._base.types import FloatArray
-from leakbound.audits import audit_zero_run
+from leakbound.audits.designs import audit_of
 from leakbound.claims import GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.propensity import LogisticPropensity, PropensityFit
@@ -122,7 +122,9 @@ def _audit(
 ) -> ZeroRunResult:
     given = game.propensity if propensity is None else propensity
     options = {"confidence": 1 - ERROR, "seed": 0} | options
-    return audit_zero_run(game.scores, game.member, given, **options)
+    result = audit_of("zero_run", game.scores, member=game.member, propensity=given, **options)
+    assert isinstance(result, ZeroRunResult)
+    return result
 
 
 ZERO_RUN: dict[str, Reproduction] = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakbound._base.progress import track
-from leakbound.audits import audit_one_run, audit_zero_run
+from leakbound.audits import Coins, ZeroRun, audit
 from leakbound.claims import GaussianDP
 from leakbound.propensity import LogisticPropensity, PropensityFit
 from outcomes import Cell, Line, Outcome, Reproduction
@@ -63,29 +63,29 @@ class _Split:
     def audit(self, uncertainty: Uncertainty = "bootstrap") -> ZeroRunResult:
         """Audit with the fitted model, at the error that the paper allows for both parts."""
         glyphs = self.glyphs
-        return audit_zero_run(
+        return audit(
             glyphs.scores,
-            glyphs.member,
-            self.fit,
-            features=glyphs.features,
+            ZeroRun(glyphs.member, self.fit, features=glyphs.features, uncertainty=uncertainty),
             confidence=1 - 2 * ERROR,
-            uncertainty=uncertainty,
             seed=self.seed,
         )
 
     def exact(self) -> ZeroRunResult:
         """Audit with the propensities that the fonts give, which nobody knows elsewhere."""
         glyphs = self.glyphs
-        return audit_zero_run(
-            glyphs.scores, glyphs.member, glyphs.propensity, confidence=1 - ERROR, seed=self.seed
+        return audit(
+            glyphs.scores,
+            ZeroRun(glyphs.member, glyphs.propensity),
+            confidence=1 - ERROR,
+            seed=self.seed,
         )
 
     def uncorrected(self) -> float:
         """Audit as if every membership had been a fair coin."""
         glyphs = self.glyphs
-        return audit_one_run(
+        return audit(
             glyphs.scores,
-            glyphs.member,
+            Coins(glyphs.member),
             claim=GaussianDP(),
             confidence=1 - ERROR,
             seed=self.seed,

@@ -60,7 +60,7 @@ def play(
         "Gaussian DP": lb.GaussianDP(),
     }
     found = {
-        f"{score}, {name}": lb.audit_one_run(scores[score], member, claim=claim).epsilon(DELTA)
+        f"{score}, {name}": lb.audit(scores[score], lb.Coins(member), claim=claim).epsilon(DELTA)
         for score in scores
         for name, claim in claims.items()
     }

@@ -41,7 +41,7 @@ Audit: TypeAlias = Callable[[simulate.Game, int], float]
 def ours() -> dict[str, Audit]:
     def approx(game: simulate.Game, seed: int) -> float:
         claim = lb.ApproxDP(delta=DELTA)
-        return lb.audit_one_run(game.scores, game.member, claim=claim, seed=seed).bound
+        return lb.audit(game.scores, lb.Coins(game.member), claim=claim, seed=seed).bound
 
     return {"leakbound, default": approx}
 

@@ -23,7 +23,7 @@ def test_audit_beside_the_loop(record: Record, size: int, step: int, rounds: int
     thresholds = hull(game.scores, game.member)[0].size
 
     def ours() -> lb.AuditResult:
-        return lb.audit_one_run(game.scores, game.member, claim=CLAIM)
+        return lb.audit(game.scores, lb.Coins(game.member), claim=CLAIM)
 
     def theirs() -> float:
         right, wrong = hull(game.scores, game.member)

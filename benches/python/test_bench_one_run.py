@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -40,11 +40,15 @@ def beside_argsort(record: Record, work: str, run: Callable[[], object], scores:
     record(ratio, run)
 
 
+def _coins(scores: _Floats, member: _Bools, **options: Any) -> lb.AuditResult:
+    return lb.audit(scores, lb.Coins(member), **options)
+
+
 AUDITS: dict[str, Callable[[_Floats, _Bools], lb.AuditResult]] = {
-    "scan, both sides": lb.audit_one_run,
-    "scan, members": partial(lb.audit_one_run, sides="member"),
-    "union of all cuts, both sides": partial(lb.audit_one_run, cuts=lb.UnionBound()),
-    "union of all cuts, members": partial(lb.audit_one_run, cuts=lb.UnionBound(), sides="member"),
+    "scan, both sides": _coins,
+    "scan, members": partial(_coins, sides="member"),
+    "union of all cuts, both sides": partial(_coins, cuts=lb.UnionBound()),
+    "union of all cuts, members": partial(_coins, cuts=lb.UnionBound(), sides="member"),
 }
 CLAIMS: dict[str, lb.GaussianDP | lb.ApproxDP] = {
     "default of GaussianDP": lb.GaussianDP(),
@@ -76,7 +80,7 @@ def test_outside_in(record: Record, name: str, size: int) -> None:
 
     def audit() -> lb.AuditResult:
         shifted = scores + rng.random() * member
-        return lb.audit_one_run(shifted, member, claim=claim)
+        return lb.audit(shifted, lb.Coins(member), claim=claim)
 
     assert 0 < audit().bound < 5
     beside_argsort(record, name, audit, scores)
@@ -102,10 +106,10 @@ def test_tally(record: Record) -> None:
 def test_scan_of_every_cut(record: Record, size: int) -> None:
     scores, member = scored(size)
     every, auto = lb.KLScan(grid="all"), lb.KLScan(grid="auto")
-    bounds = [lb.audit_one_run(scores, member, cuts=cuts).bound for cuts in (every, auto)]
+    bounds = [lb.audit(scores, lb.Coins(member), cuts=cuts).bound for cuts in (every, auto)]
     assert abs(bounds[0] - bounds[1]) < 0.01
     work = "scan, both sides, grid='all'"
-    beside_argsort(record, work, lambda: lb.audit_one_run(scores, member, cuts=every), scores)
+    beside_argsort(record, work, lambda: lb.audit(scores, lb.Coins(member), cuts=every), scores)
 
 
 MEMORY = """
@@ -123,7 +127,7 @@ scores = rng.normal(size={size})
 scores += 0.2 * member
 Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts anew here
 before = kilobytes("VmRSS")
-lb.audit_one_run(scores, member, cuts=lb.{cuts}())
+lb.audit(scores, lb.Coins(member), cuts=lb.{cuts}())
 print((kilobytes("VmHWM") - before) * 1024 / scores.nbytes)
 """
 

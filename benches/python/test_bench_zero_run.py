@@ -34,9 +34,9 @@ def test_bootstrapped_audit(
 
     def ours() -> lb.ZeroRunResult:
         fit = LogisticPropensity().fit(learn, learnt)
-        options: dict[str, Any] = {"correction": correction, "falsify": False}
-        result: lb.ZeroRunResult = lb.audit_zero_run(scores, audited, fit, features=here, **options)
-        return result
+        how: Any = correction
+        design = lb.ZeroRun(audited, fit, features=here, correction=how, falsify=False)
+        return lb.audit(scores, design)
 
     def loop() -> list[int]:
         kept = []
@@ -83,11 +83,8 @@ def test_pure_epsilon_over_refits(record: Callable[[Ratio, Callable[[], object]]
 
     def ours() -> lb.ZeroRunResult:
         fit = LogisticPropensity().fit(rows[size:], member[size:])
-        options: dict[str, Any] = {"uncertainty": "bootstrap", "falsify": False}
-        result: lb.ZeroRunResult = lb.audit_zero_run(
-            scores, audited, fit, claim=lb.PureDP(), features=here, **options
-        )
-        return result
+        design = lb.ZeroRun(audited, fit, features=here, uncertainty="bootstrap", falsify=False)
+        return lb.audit(scores, design, claim=lb.PureDP())
 
     result = ours()
     assert result.bootstrap is not None

@@ -11,7 +11,7 @@ Examples
 >>> rng = np.random.default_rng(0)
 >>> member = rng.random(1000) < 0.5            # a fair coin for each example
 >>> scores = rng.normal(size=1000) + member    # from the model trained on the members
->>> result = lb.audit_one_run(scores, member)
+>>> result = lb.audit(scores, lb.Coins(member))
 >>> result.kind
 'lower_bound'
 """
@@ -30,13 +30,8 @@ if TYPE_CHECKING:
     from leakbound import validity as validity
     from leakbound._base.tally import Tally
     from leakbound._core import __version__
-    from leakbound.audits import (
-        OneRunStream,
-        audit_one_run,
-        audit_panoramia,
-        audit_synthetic,
-        audit_zero_run,
-    )
+    from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit_synthetic
+    from leakbound.audits.audit import audit
     from leakbound.claims import (
         ApproxDP,
         GaussianDP,
@@ -49,7 +44,7 @@ if TYPE_CHECKING:
     from leakbound.cuts import Fixed, KLScan, OutsideIn, UnionBound, Weighted
     from leakbound.errors import LeakboundError
     from leakbound.integrations import watch_dp_sgd
-    from leakbound.panoramia import Panoramia, PanoramiaReport
+    from leakbound.panoramia import PanoramiaReport
     from leakbound.planning import canaries
     from leakbound.planning.inclusion import InclusionPlan
     from leakbound.results import (
@@ -77,9 +72,8 @@ else:
             ),
             "leakbound._base.tally": "Tally",
             "leakbound._core": "__version__",
-            "leakbound.audits": (
-                "OneRunStream audit_one_run audit_panoramia audit_synthetic audit_zero_run"
-            ),
+            "leakbound.audits": "Coins Panoramia RandomSplit Stream ZeroRun audit_synthetic",
+            "leakbound.audits.audit": "audit",
             "leakbound.claims": (
                 "ApproxDP GaussianDP LaplaceDP PureDP SubsampledGaussianDP TradeOffFamily"
             ),
@@ -87,7 +81,7 @@ else:
             "leakbound.cuts": ("Fixed KLScan OutsideIn UnionBound Weighted"),
             "leakbound.errors": "LeakboundError",
             "leakbound.integrations": "watch_dp_sgd",
-            "leakbound.panoramia": "Panoramia PanoramiaReport",
+            "leakbound.panoramia": "PanoramiaReport",
             "leakbound.planning": "canaries",
             "leakbound.planning.inclusion": "InclusionPlan",
             "leakbound.results": (
@@ -103,6 +97,7 @@ __all__ = [
     "ApproxDP",
     "Assumption",
     "AuditResult",
+    "Coins",
     "Curve",
     "DPSGDAudit",
     "Fixed",
@@ -112,15 +107,16 @@ __all__ = [
     "KLScan",
     "LaplaceDP",
     "LeakboundError",
-    "OneRunStream",
     "OutsideIn",
     "Panoramia",
     "PanoramiaReport",
     "PanoramiaResult",
     "Provenance",
     "PureDP",
+    "RandomSplit",
     "Roc",
     "ScoreAudit",
+    "Stream",
     "SubsampledGaussianDP",
     "SyntheticResult",
     "Tally",
@@ -128,13 +124,12 @@ __all__ = [
     "TradeOffFamily",
     "UnionBound",
     "Weighted",
+    "ZeroRun",
     "ZeroRunResult",
     "__version__",
     "attacks",
-    "audit_one_run",
-    "audit_panoramia",
+    "audit",
     "audit_synthetic",
-    "audit_zero_run",
     "canaries",
     "cuts",
     "evidence",

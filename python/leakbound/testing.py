@@ -73,7 +73,7 @@ def assert_not_refuted(
     --------
     >>> import numpy as np, leakbound as lb
     >>> member = np.arange(300) % 2 == 0
-    >>> result = lb.audit_one_run(np.sin(np.arange(300.0)), member)
+    >>> result = lb.audit(np.sin(np.arange(300.0)), lb.Coins(member))
     >>> assert_not_refuted(result, epsilon=2.0)
     """
     __tracebackhide__ = True  # a failure shows the sentence, below the caller's own line

@@ -29,7 +29,7 @@ MEMBER = PLAN.member
 SCORE = np.round(RNG.normal(size=600) + 2 * MEMBER, 4)
 ARROW = importlib.util.find_spec("pyarrow") is not None
 EXTRA = "pip install 'leakbound[io]'"
-BOUND = lb.audit_one_run(SCORE, MEMBER).bound
+BOUND = lb.audit(SCORE, lb.Coins(MEMBER)).bound
 
 
 @dataclass(frozen=True)

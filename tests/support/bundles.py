@@ -19,7 +19,7 @@ MODEL = "ab" * 32
 def write(folder: Path, m: int = 300) -> tuple[Any, Opening]:
     """Write a bundle with all files that one can have; return the result and the opening."""
     plan, scores = scored(m)
-    result = lb.audit_one_run({"loss": scores}, plan).with_check(epsilon=1.0)
+    result = lb.audit({"loss": scores}, lb.Coins(plan)).with_check(epsilon=1.0)
     opening = plan.commit(PROTOCOL | {"checked": {"epsilon": 1.0}})
     result.bundle(
         folder,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import flat
 import leakbound as lb
 import noisy_steps
 from games import Floats, expit, fine, game, members
@@ -186,7 +187,7 @@ def values(found: Any) -> Values:
     return every
 
 
-one_run: Any = lb.audit_one_run
+one_run: Any = flat.coins
 """Untyped, as claims of this table are of any type."""
 
 
@@ -214,7 +215,7 @@ def split(
     rows = np.arange(400)
     given = {"strata": rows % 3, "groups": rows // 2, "features": game().features}
     how = named(claim, cuts, "both") | options | {name: given[name] for name in units}
-    return one_run(*scored(data), design="random_split", **how)
+    return flat.split(*scored(data), **how)
 
 
 def tally(data: str, claim: str = "pure", sides: str = "both", *, bits: int = 20) -> Any:
@@ -225,7 +226,7 @@ def tally(data: str, claim: str = "pure", sides: str = "both", *, bits: int = 20
 
 def stream(sides: Any, **options: Any) -> Any:
     """Audit a stream of coins after its last batch."""
-    data, found = game(600), lb.OneRunStream(sides=sides, **options)
+    data, found = game(600), lb.Stream(sides=sides, **options)
     for rows in np.split(np.arange(600), 6):
         found = found.update(data.scores[rows], data.member[rows])
     return found.result()
@@ -250,7 +251,7 @@ def panoramia(
         known, attack = expit(known), expit(attack)
     if features:
         options["features"] = data.features
-    return lb.audit_panoramia(known, attack, data.member, cuts=CUTS[cuts], seed=SEED, **options)
+    return flat.panoramia(known, attack, data.member, cuts=CUTS[cuts], seed=SEED, **options)
 
 
 def zero_run(
@@ -273,7 +274,7 @@ def zero_run(
     how = named(claim, cuts, sides) | {"correction": correction} | options
     if features:
         how["features"] = data.features
-    return lb.audit_zero_run(scores, data.member, chances, **how)
+    return flat.zero_run(scores, data.member, chances, **how)
 
 
 def synthetic(made: str, claim: str, **options: Any) -> Any:

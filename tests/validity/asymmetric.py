@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits import audit_one_run, audit_zero_run
+from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, PureDP, TradeOffFamily
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
@@ -100,9 +100,11 @@ class _Asymmetric:
             "seed": 2 * seed + 1,
         }
         if self.shift:
-            result = audit_zero_run(scores, member, propensity, **how, **self.options)
+            result = audit_of(
+                "zero_run", scores, member=member, propensity=propensity, **how, **self.options
+            )
             return bool(result.bound > 0)
-        return bool(audit_one_run(scores, member, **how, **self.options).bound > 0)
+        return bool(audit_of("coins", scores, member=member, **how, **self.options).bound > 0)
 
 
 def asymmetric_cases() -> Iterator[Case]:

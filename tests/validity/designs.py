@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
+from leakbound.audits import Coins, Panoramia, Stream, ZeroRun, audit
 from leakbound.claims import PureDP
 from leakbound.errors import LeakboundError
 from leakbound.results import AuditResult, PanoramiaResult
@@ -71,20 +71,23 @@ def _split(seed: int) -> tuple[FloatArray, BoolArray]:
 
 
 def _split_in_one_run(seed: int) -> AuditResult:
-    return audit_one_run(*_split(seed), sides="member", confidence=_CONFIDENCE, seed=seed)
+    scores, member = _split(seed)
+    return audit(scores, Coins(member), sides="member", confidence=_CONFIDENCE, seed=seed)
 
 
 def _split_in_panoramia(seed: int) -> PanoramiaResult:
     scores, member = _split(seed)
-    return audit_panoramia(scores, scores, member, confidence=_CONFIDENCE, seed=seed)
+    return audit(scores, Panoramia(member, baseline=scores), confidence=_CONFIDENCE, seed=seed)
 
 
 def _split_in_zero_run(seed: int) -> AuditResult:
-    return audit_zero_run(*_split(seed), np.full(300, 0.5), confidence=_CONFIDENCE, seed=seed)
+    scores, member = _split(seed)
+    design = ZeroRun(member, np.full(300, 0.5))
+    return audit(scores, design, confidence=_CONFIDENCE, seed=seed)
 
 
 def _split_in_stream(seed: int) -> AuditResult:
-    return OneRunStream(confidence=_CONFIDENCE).update(*_split(seed)).result()
+    return Stream(confidence=_CONFIDENCE).update(*_split(seed)).result()
 
 
 def _duplicated(seed: int, *, ids: bool) -> AuditResult:
@@ -93,7 +96,7 @@ def _duplicated(seed: int, *, ids: bool) -> AuditResult:
     member, scores = np.repeat(rng.random(50) < 0.5, 10), np.repeat(rng.normal(size=50), 10)
     named = np.repeat(np.arange(50), 10) if ids else None
     scores = scores + 1e-9 * rng.random(500)
-    return audit_one_run(scores, member, ids=named, confidence=_CONFIDENCE, seed=seed)
+    return audit(scores, Coins(member), ids=named, confidence=_CONFIDENCE, seed=seed)
 
 
 def _peeking(seed: int) -> AuditResult:
@@ -102,7 +105,7 @@ def _peeking(seed: int) -> AuditResult:
     member, scores = rng.random(200) < 0.5, rng.normal(size=200)
     scores[member] -= scores[member].min()
     scores[~member] -= scores[~member].max()
-    return audit_one_run(scores, member, confidence=_CONFIDENCE, seed=seed)
+    return audit(scores, Coins(member), confidence=_CONFIDENCE, seed=seed)
 
 
 def _twenty(seed: int) -> tuple[FloatArray, BoolArray]:
@@ -113,13 +116,14 @@ def _twenty(seed: int) -> tuple[FloatArray, BoolArray]:
 def _best_of_twenty(seed: int) -> AuditResult:
     """Audit twenty attacks that know nothing one by one, and report the best."""
     scores, member = _twenty(seed)
-    audit = partial(audit_one_run, member=member, confidence=_CONFIDENCE, seed=seed)
-    return max((audit(row) for row in scores), key=lambda result: result.bound)
+    alone = partial(audit, design=Coins(member), confidence=_CONFIDENCE, seed=seed)
+    return max((alone(row) for row in scores), key=lambda result: result.bound)
 
 
 def _twenty_together(seed: int) -> AuditResult:
     """Audit twenty attacks that know nothing together."""
-    return audit_one_run(*_twenty(seed), confidence=_CONFIDENCE, seed=seed)
+    scores, member = _twenty(seed)
+    return audit(scores, Coins(member), confidence=_CONFIDENCE, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -135,14 +139,16 @@ class _Misspecified:
         rng = _rng(seed)
         x = rng.normal(size=(self.m, 3))
         declared, right, scores = _PROPENSITIES[self.wrong](x)
-        return audit_zero_run(
+        return audit(
             scores,
-            rng.random(self.m) < right,
-            declared,
+            ZeroRun(
+                rng.random(self.m) < right,
+                declared,
+                adversary="raw",
+                features=x[:, :2] if self.features else None,
+            ),
             claim=PureDP(),
-            adversary="raw",
             confidence=_CONFIDENCE,
-            features=x[:, :2] if self.features else None,
             seed=seed,
         )
 
@@ -172,8 +178,11 @@ _PROPENSITIES = {"steep": _steep, "no product": _no_product, "no feature": _no_f
 def _c_upper_too_small(seed: int) -> bool:
     """Whether a limit on c that is below c makes PANORAMIA claim leakage where there is none."""
     baseline, attack, member = two_rankings(400, 0.5, 0.8, seed)
-    found = audit_panoramia(
-        baseline, attack, member, c_upper=logit(0.6), confidence=_CONFIDENCE, seed=seed
+    found = audit(
+        attack,
+        Panoramia(member, baseline=baseline, c_upper=logit(0.6)),
+        confidence=_CONFIDENCE,
+        seed=seed,
     )
     return found.bound > 0
 
@@ -195,9 +204,9 @@ def design_cases() -> Iterator[Case]:
         "stream": _split_in_stream,
         "zero-run": _split_in_zero_run,
     }
-    for audit, wrong_coins in splits.items():
+    for name, wrong_coins in splits.items():
         coins = Missed(wrong_coins, "ImplausibleCoinsError")
-        yield caught(cuts=audit, truth="80/20-split-as-coins", trial=coins)
+        yield caught(cuts=name, truth="80/20-split-as-coins", trial=coins)
     repeated = Missed(partial(_duplicated, ids=True), "DuplicateIdsError")
     yield caught(cuts="kl", truth="duplicates-with-ids", trial=repeated)
     known: tuple[tuple[Propensities, int], ...] = (("steep", 1000), ("no product", 1000))

@@ -6,13 +6,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from leakbound.audits import (
-    OneRunStream,
-    audit_one_run,
-    audit_panoramia,
-    audit_synthetic,
-    audit_zero_run,
-)
+from leakbound.audits import Stream, audit, audit_synthetic
+from leakbound.audits.designs import audit_of
 from leakbound.stats import binomial_tail
 from leakbound.validity import Case, Rate, most_errors, run
 
@@ -22,13 +17,13 @@ NEAR = 0.7
 """Share of its nominal rate from which on a row must see that the level is doubled."""
 LEAST_POWER = 0.95
 """Probability with which it must see that, whatever the seeds."""
-_AUDITS = (OneRunStream, audit_one_run, audit_panoramia, audit_synthetic, audit_zero_run)
+_AUDITS = (Stream, audit, audit_of, audit_synthetic)
 
 
-def _at_twice_the_error(audit: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(audit)
+def _at_twice_the_error(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
     def faulty(*args: Any, confidence: float, **options: Any) -> Any:
-        return audit(*args, confidence=1 - 2 * (1 - confidence), **options)
+        return function(*args, confidence=1 - 2 * (1 - confidence), **options)
 
     return faulty
 
@@ -41,7 +36,7 @@ def doubled() -> Iterator[None]:
         for key, module in list(sys.modules.items())
         if key.startswith(("validity.", "leakbound.validity."))
         for name, value in list(vars(module).items())
-        if any(value is audit for audit in _AUDITS)
+        if any(value is audited for audited in _AUDITS)
     ]
     for module, name, value in changed:
         setattr(module, name, _at_twice_the_error(value))

@@ -13,7 +13,7 @@ import numpy as np
 
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits import audit_zero_run
+from leakbound.audits import ZeroRun, audit
 from leakbound.claims import Claim, GaussianDP, PureDP
 from leakbound.errors import ClassMissingError, PropensityFitError, ShapeError
 from leakbound.propensity import (
@@ -212,14 +212,11 @@ class NuisanceTrial:
         if self.truth:
             leak = response if isinstance(self.claim, PureDP) else gaussian
             attacks[one] = leak(game, self.truth, rng)
-        result = audit_zero_run(
+        result = audit(
             np.array(attacks) if self.together else attacks[one],
-            game.member,
-            model,
+            ZeroRun(game.member, model, features=game.features, falsify=self.setting.cauchit),
             claim=self.claim,
-            features=game.features,
             sides=self.sides,
-            falsify=self.setting.cauchit,
             confidence=1 - ERROR,
             seed=seed % 2**63,
         )

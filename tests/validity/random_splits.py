@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.audits import audit_one_run
-from leakbound.audits.engine.evidence import audit_scores
-from leakbound.audits.engine.pairs import Pairs
+from leakbound.audits import RandomSplit, audit
+from leakbound.audits.designs import audit_of
+from leakbound.audits.evidence import audit_scores
+from leakbound.audits.pairs import Pairs
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
@@ -118,17 +119,17 @@ class Split:
     def __call__(self, seed: int) -> bool:
         """Play the game of a seed and audit it."""
         scores, member, design = self.game(2 * seed)
-        result = audit_one_run(
+        result = audit_of(
+            "random_split",
             scores,
-            member,
+            member=member,
             claim=self.claim,
             cuts=self.cuts,
             confidence=1 - self.error,
-            design="random_split",
             seed=2 * seed + 1,
             **design,
         )
-        return result.bound > self.game.truth(self.claim)
+        return bool(result.bound > self.game.truth(self.claim))
 
 
 @dataclass(frozen=True)
@@ -143,10 +144,8 @@ class _Claims:
 
 
 def _audited(scores: FloatArray, member: BoolArray, seed: int, **options: Any) -> AuditResult:
-    found: AuditResult = audit_one_run(
-        scores, member, design="random_split", confidence=_CONFIDENCE, seed=seed, **options
-    )
-    return found
+    design = RandomSplit(member, **options)
+    return audit(scores, design, confidence=_CONFIDENCE, seed=seed)
 
 
 def _across_strata(seed: int, *, declared: bool) -> AuditResult:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound.audits import audit_one_run, audit_zero_run
+from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.validity import Case
@@ -45,7 +45,9 @@ class Replayed:
         uniforms[order] = drawn
         scores = np.where(uniforms < np.exp(-np.abs(odds)), odds, -10 * np.sign(odds))
         how = {"confidence": 1 - ERROR, "seed": seed, "adversary": "raw", **self.options}
-        return bool(audit_zero_run(scores, member, expit(odds), **how).bound > 0)
+        return bool(
+            audit_of("zero_run", scores, member=member, propensity=expit(odds), **how).bound > 0
+        )
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,14 @@ class FewTables:
         scores, member = scores[rows].astype(float), member[rows]
         how: dict[str, Any] = {"claim": self.claim, "confidence": 0.95, "seed": seed}
         if self.audit == "zero-run":
-            return bool(audit_zero_run(scores, member, np.full(self.m, 0.9), **how).bound > 0)
-        how["design"] = "random_split" if self.audit == "random-split" else "coins"
-        return bool(audit_one_run(scores, member, **how).bound > 0)
+            return bool(
+                audit_of(
+                    "zero_run", scores, member=member, propensity=np.full(self.m, 0.9), **how
+                ).bound
+                > 0
+            )
+        design = "random_split" if self.audit == "random-split" else "coins"
+        return bool(audit_of(design, scores, member=member, **how).bound > 0)
 
 
 FEW_TABLES = (

@@ -9,7 +9,7 @@ import numpy as np
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound.attacks.synthetic import Tables, density_ratio
-from leakbound.audits import audit_one_run, audit_synthetic
+from leakbound.audits import RandomSplit, audit, audit_synthetic
 from leakbound.errors import AbstentionError
 from leakbound.results import AuditResult
 from leakbound.validity import Case
@@ -118,7 +118,7 @@ def _against_holdout(seed: int) -> AuditResult:
     """Audit an innocent generator by scores whose reference is the part held out."""
     records, member, made = _innocent(seed, 0.5, records=600)
     scores = density_ratio(Tables.of(records, made, reference=records[~member], seed=seed))
-    return audit_one_run(scores, member, design="random_split", confidence=_CONFIDENCE, seed=seed)
+    return audit(scores, RandomSplit(member), confidence=_CONFIDENCE, seed=seed)
 
 
 def _refuted(seed: int) -> bool:

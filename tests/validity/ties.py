@@ -9,7 +9,8 @@ import numpy as np
 
 from leakbound._base.odds import logit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits import OneRunStream, audit_panoramia
+from leakbound.audits import Stream
+from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.validity import Case
@@ -78,16 +79,18 @@ class CoarsePairs:
         member = rng.random(self.m) < 0.5
         missed = member & (rng.random(self.m) < self.missed)
         told = missed | (member & (rng.random(self.m) < self.failure))
-        result = audit_panoramia(
-            self._scores(rng, member, self.baseline, missed),
+        baseline = self._scores(rng, member, self.baseline, missed)
+        result = audit_of(
+            "panoramia",
             self._scores(rng, member, self.attack, told),
-            member,
+            member=member,
+            baseline=baseline,
             confidence=1 - ERROR,
             seed=2 * seed + 1,
             **self.options,
         )
         if self.epsilon is not None:
-            return result.bound > self.epsilon
+            return bool(result.bound > self.epsilon)
         return bool(
             result.c_lb > logit(self.baseline) or result.c_plus_epsilon_lb > logit(self.attack)
         )
@@ -113,7 +116,7 @@ class CoarseStream:
 
     def __call__(self, seed: int) -> bool:
         """Play the batches of a seed, and look after each."""
-        stream, seen = OneRunStream(confidence=1 - ERROR, sides=self.sides), 0.0
+        stream, seen = Stream(confidence=1 - ERROR, sides=self.sides), 0.0
         for number in range(self.batches):
             batch = self.play(seed=self.batches * seed + number)
             turned = -batch.scores if seen < 0 else batch.scores

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import leakbound as lb
 from leakbound._base.odds import expit, logit
 from leakbound._base.types import FloatArray, SidesChoice
-from leakbound.audits import OneRunStream, audit_panoramia, audit_zero_run
+from leakbound.audits.designs import audit_of
 from leakbound.claims import Claim
 from leakbound.errors import AbstentionError, NoOverlapError
 from leakbound.propensity import LogisticPropensity, PropensityFit
@@ -43,7 +44,7 @@ class Stream:
 
     def __call__(self, seed: int) -> bool:
         """Play the batches of a seed, and look after each."""
-        stream = OneRunStream(confidence=1 - self.error, sides=self.sides)
+        stream = lb.Stream(confidence=1 - self.error, sides=self.sides)
         for number in range(self.batches):
             batch = self.play(seed=self.batches * seed + number)
             if stream.update(batch.scores, batch.member).bound > batch.epsilon(0.0):
@@ -73,8 +74,9 @@ class Panoramia:
     def outcome(self, seed: int) -> tuple[Rankings, PanoramiaResult]:
         """Return the rankings of a seed and the result of comparing them."""
         game = two_rankings(150, self.baseline, self.attack, 2 * seed)
+        baseline, scores, member = game
         how = {"confidence": 1 - self.error, "seed": 2 * seed + 1, **self.options}
-        result = audit_panoramia(*game, **how)
+        result = audit_of("panoramia", scores, member=member, baseline=baseline, **how)
         return game, result
 
 
@@ -106,10 +108,11 @@ class ZeroRun:
             held_out = game.holdout_features, game.holdout_member
             propensity = LogisticPropensity().fit(*held_out, seed=2 * seed + 1)
             options = options | {"features": game.features, "falsify": False}
-        result = audit_zero_run(
+        result = audit_of(
+            "zero_run",
             game.scores,
-            game.member,
-            propensity,
+            member=game.member,
+            propensity=propensity,
             claim=self.claim,
             confidence=1 - self.error,
             seed=2 * seed + 1,

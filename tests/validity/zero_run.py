@@ -8,7 +8,7 @@ import numpy as np
 
 from leakbound._base.odds import expit
 from leakbound._base.types import Correction, SidesChoice
-from leakbound.audits import audit_zero_run
+from leakbound.audits.designs import audit_of
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.validity import Case
@@ -106,7 +106,7 @@ def _claims_by_odds(seed: int, *, claim: Claim, correction: Correction) -> bool:
     member = stream("sorted-game", seed).random(400) < expit(odds)
     how: dict[str, Any] = {"adversary": "raw", "cuts": Fixed(100), "sides": "member", "seed": seed}
     how |= {"claim": claim, "correction": correction, "confidence": 1 - ERROR}
-    return bool(audit_zero_run(odds, member, expit(odds), **how).bound > 0)
+    return bool(audit_of("zero_run", odds, member=member, propensity=expit(odds), **how).bound > 0)
 
 
 def _in_order() -> Iterator[Case]:

@@ -9,5 +9,5 @@ that is reported after paying for the search.
 import leakbound as lb
 
 game = lb.simulate.gaussian(2_000, mu=1.5, seed=0)
-result = lb.audit_one_run(game.scores, game.member)
+result = lb.audit(game.scores, lb.Coins(game.member))
 _ = result.plot("bound")

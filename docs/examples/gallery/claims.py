@@ -13,8 +13,9 @@ import leakbound as lb
 
 game = lb.simulate.gaussian(5_000, mu=1.0, seed=0)
 claims = [lb.PureDP(), lb.ApproxDP(delta=1e-5), lb.GaussianDP()]
-how = {"confidence": 1 - 0.05 / len(claims)}
-results = [lb.audit_one_run(game.scores, game.member, claim=claim, **how) for claim in claims]
+confidence = 1 - 0.05 / len(claims)
+coins = lb.Coins(game.member)
+results = [lb.audit(game.scores, coins, claim=claim, confidence=confidence) for claim in claims]
 
 names = ["pure DP", "(ε, δ)-DP", "Gaussian DP"]
 bounds = [results[0].bound, results[1].bound, results[2].epsilon(1e-5)]

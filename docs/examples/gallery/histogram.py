@@ -9,6 +9,6 @@ little, and the bound, which comes from the tail, much.
 import leakbound as lb
 
 game = lb.simulate.randomized_response(2_000, epsilon=4.0, fraction=0.05, seed=0)
-result = lb.audit_one_run(game.scores, game.member)
+result = lb.audit(game.scores, lb.Coins(game.member))
 print(result.headline())
 _ = result.plot("histogram")

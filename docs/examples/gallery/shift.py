@@ -16,6 +16,6 @@ member = rng.random(3_000) < 1 / (1 + np.exp(-log_odds))
 scores = log_odds + rng.normal(size=3_000)  # of the features alone: nothing leaks
 
 propensity = 1 / (1 + np.exp(-log_odds))
-result = lb.audit_zero_run(scores, member, propensity, claim=lb.PureDP(), seed=0)
+result = lb.audit(scores, lb.ZeroRun(member, propensity), claim=lb.PureDP(), seed=0)
 print(result.headline())
 _ = result.plot("shift")

@@ -11,7 +11,7 @@ import numpy as np
 import leakbound as lb
 
 game = lb.simulate.randomized_response(3_000, epsilon=3.0, seed=0)
-stream = lb.OneRunStream()
+stream = lb.Stream()
 bounds = [
     stream.update(game.scores[rows], game.member[rows]).bound
     for rows in np.split(np.arange(3_000), 30)

@@ -78,7 +78,7 @@ scores
 # The audit
 # ---------
 
-result = lb.audit_one_run(scores, plan)
+result = lb.audit(scores, lb.Coins(plan))
 print(result.headline())
 
 # %%

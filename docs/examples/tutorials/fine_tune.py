@@ -93,7 +93,7 @@ scores = score(
     ids=plan.ids,
     progress=False,
 )
-result = lb.audit_one_run(scores, plan)
+result = lb.audit(scores, lb.Coins(plan))
 print(result.headline())
 
 # %%

@@ -58,13 +58,13 @@ member = np.isin(rows, train)
 # right seven times in ten. So it is refused:
 
 try:
-    lb.audit_one_run(probability, member)
+    lb.audit(probability, lb.Coins(member))
 except lb.LeakboundError as error:
     print(error)
 
 # %%
 
-result = lb.audit_one_run(probability, member, design="random_split", seed=0)
+result = lb.audit(probability, lb.RandomSplit(member), seed=0)
 print(result.headline())
 
 # %%

@@ -1,13 +1,15 @@
-"""Audits: one function for each game that a membership test can be, and one that goes on."""
+"""Audits: one verb, a design for each way that membership comes about, and a stream."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leakbound.audits.one_run.audit import audit_one_run
-    from leakbound.audits.one_run.stream import OneRunStream
-    from leakbound.audits.panoramia.audit import audit_panoramia
+    from leakbound.audits.audit import audit
+    from leakbound.audits.coins import Coins
+    from leakbound.audits.panoramia.audit import Panoramia
+    from leakbound.audits.random_split import RandomSplit
+    from leakbound.audits.stream import Stream
     from leakbound.audits.synthetic import audit_synthetic
-    from leakbound.audits.zero_run.audit import audit_zero_run
+    from leakbound.audits.zero_run.audit import ZeroRun
     from leakbound.audits.zero_run.least_favourable import least_favourable_bound
     from leakbound.audits.zero_run.set_study import LeastFavourable
 else:
@@ -16,22 +18,26 @@ else:
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
-            "leakbound.audits.one_run.audit": "audit_one_run",
-            "leakbound.audits.one_run.stream": "OneRunStream",
-            "leakbound.audits.panoramia.audit": "audit_panoramia",
+            "leakbound.audits.audit": "audit",
+            "leakbound.audits.coins": "Coins",
+            "leakbound.audits.panoramia.audit": "Panoramia",
+            "leakbound.audits.random_split": "RandomSplit",
+            "leakbound.audits.stream": "Stream",
             "leakbound.audits.synthetic": "audit_synthetic",
-            "leakbound.audits.zero_run.audit": "audit_zero_run",
+            "leakbound.audits.zero_run.audit": "ZeroRun",
             "leakbound.audits.zero_run.least_favourable": "least_favourable_bound",
             "leakbound.audits.zero_run.set_study": "LeastFavourable",
         },
     )
 
 __all__ = [
+    "Coins",
     "LeastFavourable",
-    "OneRunStream",
-    "audit_one_run",
-    "audit_panoramia",
+    "Panoramia",
+    "RandomSplit",
+    "Stream",
+    "ZeroRun",
+    "audit",
     "audit_synthetic",
-    "audit_zero_run",
     "least_favourable_bound",
 ]

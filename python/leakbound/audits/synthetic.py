@@ -20,9 +20,9 @@ from leakbound.attacks.synthetic.columns import (
     same_columns,
 )
 from leakbound.attacks.synthetic.scores import DEFAULT
-from leakbound.audits.engine.coins import IMPOSSIBLE
-from leakbound.audits.one_run.random_split import SplitWords, audit_split
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.member_count import IMPOSSIBLE
+from leakbound.audits.random_split import RandomSplit, SplitWords
+from leakbound.audits.request import Request
 from leakbound.claims import Claim, PureDP
 from leakbound.cuts import CutPolicy
 from leakbound.errors import (
@@ -200,19 +200,15 @@ def audit_synthetic(
     challenged = audited.size <= _CHALLENGED if challenge is None else challenge
     # In the order of their content, the place of records in a file cannot matter either.
     order = np.argsort(tables.place, kind="stable")
-    result = audit_split(
-        {name: values[order] for name, values in scores.items()},
+    design = RandomSplit(
         audited.member[order],
-        OneRunRequest(
-            claim=claim,
-            confidence=confidence,
-            cuts=cuts,
-            design="random_split",
-            strata=None if audited.strata is None else audited.strata[order],
-            groups=None if audited.groups is None else audited.groups[order],
-            features=tables.points[tables.place][order] if challenged else None,
-            seed=seed,
-        ),
+        strata=None if audited.strata is None else audited.strata[order],
+        groups=None if audited.groups is None else audited.groups[order],
+        features=tables.points[tables.place][order] if challenged else None,
+    )
+    result = design.audit(
+        {name: values[order] for name, values in scores.items()},
+        Request(claim=claim, confidence=confidence, cuts=cuts, seed=seed),
         replace(_WORDS, columns=tables.sources),
     )
     metrics = similarity(tables, audited.member)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from leakbound import audit_one_run
+from leakbound import ApproxDP, Coins, Panoramia, PureDP, RandomSplit, audit
 from leakbound._base.ending import tell
 from leakbound.claims import FamilyClaim
 from leakbound.cli import output
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from leakbound._base.types import ArrayInput, Relation
     from leakbound.planning import Opening
-    from leakbound.planning.commitment import Coins
+    from leakbound.planning.commitment import Coins as Flips
     from leakbound.results import AuditResult
     from leakbound.results.base import Result
 
@@ -196,7 +196,6 @@ Bundle = Annotated[
         "verify`.",
     ),
 ]
-_RANKINGS = ("baseline_scores", "attack_scores")
 
 
 @dataclass(frozen=True)
@@ -330,13 +329,13 @@ def one_run(
                 output.prepare(out)
             counted = tally_of(files, score=names[0], member=layout.member)
             with output.waiting(f"Auditing {counted.m:,} examples"):
-                result = audit_one_run(
+                result = audit(
                     counted,
+                    Coins(prior=chance),
                     claim=guarantee,
                     confidence=confidence,
                     cuts=policy,
                     sides=sides,
-                    prior=chance,
                     seed=seed,
                 )
             conclude(result, files[0], goal, out, json=json, lenient=lenient, relation=compares)
@@ -355,19 +354,18 @@ def one_run(
             within = table.words[strata] if strata else None
             units = table.words[groups] if groups else None
             told = np.column_stack([table.scores[name] for name in known]) if known else None
-            result = audit_one_run(
+            member = table.member if coins is None else coins
+            result = audit(
                 scores,
-                table.member if coins is None else coins,
+                Coins(member, prior=chances)
+                if design == "coins"
+                else RandomSplit(
+                    member, strata=within, groups=units, aggregate=aggregate, features=told
+                ),
                 claim=guarantee,
                 confidence=confidence,
                 cuts=policy,
                 sides=sides,
-                prior=chances,
-                design="coins" if design == "coins" else "random_split",
-                strata=within,
-                groups=units,
-                aggregate=aggregate,
-                features=told,
                 ids=table.ids,
                 seed=seed,
             )
@@ -410,7 +408,7 @@ def _check_counted(
         raise IncompatibleOptionsError(message)
 
 
-def _coins_of(opening: Path | None, plan: Path | None) -> tuple[Opening | None, Coins | None]:
+def _coins_of(opening: Path | None, plan: Path | None) -> tuple[Opening | None, Flips | None]:
     """Return what a commitment or a plan says of the coins."""
     if opening is not None and plan is not None:
         message = "--opening holds a plan: give --plan or --opening, not both"
@@ -581,8 +579,6 @@ def panoramia(
     bundle: Bundle = None,
 ) -> None:
     """Audit the scores of members and generated points in a file."""
-    from leakbound import audit_panoramia
-
     with output.answering():
         goal = parse_claim(claim, ("c", "eps", "delta")) if claim else {}
         policy = parse_cuts(cuts)
@@ -594,20 +590,21 @@ def panoramia(
         table = table_of(file, wanted, out, layout=layout)
         known = [table.scores[f"feature {name}"] for name in columns]
         with auditing(file, table):
-            result = audit_panoramia(
-                table.scores["baseline"],
+            result = audit(
                 table.scores["attack"],
-                table.member,
+                Panoramia(
+                    table.member,
+                    baseline=table.scores["baseline"],
+                    gamma=gamma,
+                    relaxation=relaxation,
+                    max_recall=max_recall,
+                    real_nonmembers=real_nonmembers,
+                    c_upper=c_upper,
+                    features=np.column_stack(known) if known else None,
+                ),
+                claim=ApproxDP(delta=delta) if delta else PureDP(),
                 confidence=confidence,
                 cuts=policy,
-                gamma=gamma,
-                delta=delta,
-                tail=tail,
-                relaxation=relaxation,
-                max_recall=max_recall,
-                real_nonmembers=real_nonmembers,
-                c_upper=c_upper,
-                features=np.column_stack(known) if known else None,
                 ids=table.ids,
                 seed=seed,
             )
@@ -615,9 +612,12 @@ def panoramia(
             result = result.with_check(
                 epsilon=goal["eps"], delta=goal.get("delta", 0.0), c=goal.get("c")
             )
-        both = {name: table.scores[name.removesuffix("_scores")] for name in _RANKINGS}
-        inputs = {"ids": table.ids} | ({"features": np.column_stack(known)} if known else {})
-        Kept(bundle, {"scores": both, "plan": table.member, **inputs}).write(result)
+        inputs = {"ids": table.ids, "baseline": table.scores["baseline"]} | (
+            {"features": np.column_stack(known)} if known else {}
+        )
+        Kept(bundle, {"scores": table.scores["attack"], "plan": table.member, **inputs}).write(
+            result
+        )
         _deliver(result, file, goal.get("eps"), out, json=json)
         output.end(result, lenient=lenient)
 
@@ -630,7 +630,7 @@ def table_of(
     optional: tuple[str, ...] = ("id",),
     words: tuple[str, ...] = (),
     layout: Layout | None = None,
-    coins: Coins | None = None,
+    coins: Flips | None = None,
 ) -> Table:
     """Read a table, once the folder of the results is known to be writable."""
     if out is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 import typer
 
-from leakbound import audit_zero_run
+from leakbound import ZeroRun, audit
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.archives import DamagedFileError, read_array_file
 from leakbound._base.scores import Scores
@@ -248,19 +248,21 @@ def zero_run(
             seed = seed_of(seed)
             fitting = _Fitting(columns, holdout, folds, seed, uncertainty)
             audited = _audited(table, names, fitting, propensity)
-            result = audit_zero_run(
+            result = audit(
                 audited.scores,
-                audited.member,
-                audited.propensity,
+                ZeroRun(
+                    audited.member,
+                    audited.propensity,
+                    correction=correction,
+                    uncertainty=uncertainty if columns else None,
+                    features=audited.features,
+                    max_log_odds=max_log_odds,
+                    release_refuted=release_refuted,
+                ),
                 claim=guarantee,
-                correction=correction,
                 confidence=confidence,
                 cuts=policy,
                 sides=sides,
-                uncertainty=uncertainty if columns else None,
-                features=audited.features,
-                max_log_odds=max_log_odds,
-                release_refuted=release_refuted,
                 ids=audited.ids,
                 seed=seed,
             )

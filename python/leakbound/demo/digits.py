@@ -23,7 +23,7 @@ from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, JsonValue
 from leakbound._base.validation import integer, real
-from leakbound.audits import audit_one_run
+from leakbound.audits import Coins, RandomSplit, audit
 from leakbound.errors import MissingExtraError
 from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
@@ -196,7 +196,7 @@ def _audit(
     scores = score(model.network, task.canaries, ids=task.plan.ids, device="cpu", progress=False)
     if out is not None:
         _write_scores(Path(out) / "scores", model.name, scores, task.plan)
-    audit = partial(audit_one_run, scores, task.plan, ids=scores.ids, seed=seed)
+    audited = partial(audit, scores, Coins(task.plan), ids=scores.ids, seed=seed)
     result = audit()
     margins = score(model.network, task.clean, device="cpu", progress=False).values
     row = DigitsRow(
@@ -209,7 +209,7 @@ def _audit(
         seconds=model.seconds,
         result=result,
         simultaneous=audit(confidence=confidence),
-        split=audit_one_run(margins, task.trained_on, design="random_split", seed=seed),
+        split=audit(margins, RandomSplit(task.trained_on), seed=seed),
     )
     return row, scores
 

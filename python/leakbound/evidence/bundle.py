@@ -155,10 +155,7 @@ def _recipe(
 
 def _data_of(scores: Any, plan: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the data arguments of the audit by name; ids of scores and of tables come along."""
-    if isinstance(scores, Mapping) and set(scores) == {"baseline_scores", "attack_scores"}:
-        data: dict[str, Any] = {**scores, "member": plan, **inputs}
-    else:
-        data = {"scores": scores, "member": plan, **inputs}
+    data: dict[str, Any] = {"scores": scores, "member": plan, **inputs}
     if data.get("ids") is None:
         ids = getattr(scores, "ids", None)
         if hasattr(scores, "iloc"):

@@ -15,7 +15,6 @@ import numpy as np
 
 from leakbound._base.archives import DamagedFileError, read_array_file
 from leakbound._base.canonical import digest, sha256
-from leakbound.audits import audit_one_run
 from leakbound.errors import CommitmentError, InputFileError, OptionError
 from leakbound.planning import Commitment, InclusionPlan, load_opening
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -189,7 +188,7 @@ def judge_challenge(
     OptionError
         If the scores are of other attacks than the protocol names, or it is none for a challenge.
     LeakboundError
-        Whatever `audit_one_run` raises.
+        Whatever `audit` raises.
     OSError
         If a file cannot be read or written.
     """
@@ -202,7 +201,7 @@ def judge_challenge(
         raise OptionError(message)
     named = {name: given[name] for name in agreed.attacks}
     numbers = np.asarray(ids)
-    result = audit_one_run(named, cast("Any", plan), ids=numbers, **agreed.options)
+    result = agreed.audit(named, cast("Any", plan), ids=numbers, **agreed.options)
     result = agreed.put_to_test(result)
     result.bundle(Path(folder) / "bundle", scores=named, opening=opening, model=model, ids=numbers)
     return result

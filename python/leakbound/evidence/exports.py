@@ -46,7 +46,7 @@ def model_index(
     --------
     >>> import numpy as np, leakbound as lb
     >>> member = np.arange(300) % 2 == 0
-    >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+    >>> result = lb.audit(member + np.arange(300) / 1e4, lb.Coins(member))
     >>> index = model_index(result, model="digits", dataset="300 canaries")
     >>> index[0]["results"][0]["metrics"][0]["type"]
     'epsilon_lower_bound'

@@ -8,8 +8,7 @@ import numpy as np
 
 from leakbound._base.records import encode
 from leakbound._base.validation import shown
-from leakbound.audits.one_run.request import OneRunRequest
-from leakbound.planning.protocol import ARRAYS, OPTIONS, Agreed
+from leakbound.planning.protocol import ARRAYS, DEFAULTS, OPTIONS, Agreed
 
 if TYPE_CHECKING:
     from leakbound.evidence.recipe import Recipe
@@ -23,8 +22,8 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
     it out, but a seed only where the protocol has one; so are the names of the attacks, and the
     guarantee that was checked.
     """
-    if recipe.audit != "audit_one_run":
-        return f"a protocol is one of audit_one_run, and this is {recipe.audit}"
+    if recipe.audit not in {"coins", "random_split"}:
+        return f"a protocol is one of coins or a random split, and this is {recipe.audit}"
     given = recipe.arguments
     arrays = {name for name in (*ARRAYS, "prior") if isinstance(given.get(name), np.ndarray)}
     if arrays != agreed.given:
@@ -33,11 +32,12 @@ def departure(agreed: Agreed, result: Result, recipe: Recipe) -> str:
             return f"{name}: an array was given, and the protocol does not name one"
         return f"{name}: the protocol names one, and none was given"
     options = {name: one for name, one in given.items() if name in OPTIONS}
-    done = OneRunRequest(**{name: one for name, one in options.items() if name not in arrays})
+    done = {name: one for name, one in options.items() if name not in arrays}
+    done["design"] = recipe.audit
     for name in OPTIONS:
         if name in ARRAYS or (name == "seed" and name not in agreed.options):
             continue  # a seed that was not agreed on is the audit's own
-        said, did = getattr(agreed.request, name), getattr(done, name)
+        said, did = (given.get(name, DEFAULTS[name]) for given in (agreed.options, done))
         if encode(said) != encode(did):
             return f"{name}: it says {_shown(name, said)}, and the audit was by {_shown(name, did)}"
     audited = result.options.get("attacks")

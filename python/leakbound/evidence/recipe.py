@@ -6,13 +6,15 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakbound._base.types import HasMember
 from leakbound._base.validation import shown
-from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
+from leakbound.audits import Coins, Panoramia, ZeroRun
+from leakbound.audits.audit import audit as leakbound_audit
+from leakbound.audits.designs import DESIGNS, audit_of
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import BundleError, LeakboundError
@@ -21,25 +23,17 @@ from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from leakbound._base.types import JsonValue
     from leakbound.results.base import Result
 
-AUDITS: dict[str, Callable[..., Any]] = {
-    "audit_one_run": audit_one_run,
-    "audit_panoramia": audit_panoramia,
-    "audit_zero_run": audit_zero_run,
+RESULTS: dict[str, type[Result]] = {
+    kind.__name__: kind for kind in (AuditResult, PanoramiaResult, ZeroRunResult)
 }
-"""Audits that can be run again."""
-RESULTS: dict[str, tuple[type[Result], str]] = {
-    "AuditResult": (AuditResult, "audit_one_run"),
-    "PanoramiaResult": (PanoramiaResult, "audit_panoramia"),
-    "ZeroRunResult": (ZeroRunResult, "audit_zero_run"),
-}
-"""Types of results, and the audit that each is made by."""
+"""Types of results that can be computed again."""
 _OBJECTS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (*CLAIMS, *CUT_POLICIES, LogisticPropensity)
@@ -47,7 +41,7 @@ _OBJECTS: dict[str, type[Any]] = {
 }
 """What an argument may be besides numbers, words and arrays: made of its fields, nothing else."""
 _DATA = {
-    *("scores", "baseline_scores", "attack_scores", "member"),
+    *("scores", "baseline", "member"),
     *("propensity", "features", "strata", "groups", "ids"),
 }
 """Arguments that are not options."""
@@ -58,14 +52,15 @@ _NUMBERS = {"inf": math.inf, "-inf": -math.inf}
 
 @dataclass(frozen=True)
 class Recipe:
-    """An audit by name, and its arguments."""
+    """The design of an audit by name, and all arguments, those of the design among them."""
 
     audit: str
     arguments: Mapping[str, Any]
 
     def run(self) -> Result:
         """Run the audit."""
-        return cast("Result", AUDITS[self.audit](**self.arguments))
+        result: Result = audit_of(self.audit, **self.arguments)
+        return result
 
     def encoded(self) -> tuple[dict[str, JsonValue], dict[str, NDArray[Any]]]:
         """Return the recipe as JSON, and the arrays that it refers to."""
@@ -80,8 +75,8 @@ class Recipe:
             message = "it has audit and arguments, and nothing else"
             raise BundleError(message)
         name, given = content["audit"], content["arguments"]
-        if not isinstance(name, str) or name not in AUDITS or not isinstance(given, dict):
-            message = f"{name!r:.60} is none of the audits {', '.join(AUDITS)}"
+        if not isinstance(name, str) or name not in DESIGNS or not isinstance(given, dict):
+            message = f"{name!r:.60} is none of the designs {', '.join(DESIGNS)}"
             raise BundleError(message)
         unknown = given.keys() - _parameters(name).keys()
         if unknown:
@@ -104,7 +99,7 @@ def recipe_of(result: Result, data: Mapping[str, Any], options: Mapping[str, Any
     the result is the same; `options` are given as they are. What is run is the recipe as it is read
     back from a bundle.
     """
-    audit = RESULTS[type(result).__name__][1]
+    audit = design_of(result)
     known = _parameters(audit)
     unknown = (data.keys() | options.keys()) - known.keys()
     if unknown:
@@ -168,8 +163,22 @@ def revived(value: Any) -> Any:
         return None
 
 
+def design_of(result: Result) -> str:
+    """Return the name of the design behind a result."""
+    if isinstance(result, ZeroRunResult):
+        return ZeroRun.name
+    if isinstance(result, PanoramiaResult):
+        return Panoramia.name
+    return str(result.options.get("design", Coins.name))
+
+
 def _parameters(audit: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(AUDITS[audit]).parameters
+    """Return what a design and its audit take."""
+    known = dict(inspect.signature(DESIGNS[audit]).parameters)
+    known |= {
+        k: v for k, v in inspect.signature(leakbound_audit).parameters.items() if k != "design"
+    }
+    return known
 
 
 def _encoded(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> JsonValue:

@@ -32,7 +32,7 @@ from leakbound.evidence.manifest import (
     sums,
 )
 from leakbound.evidence.protocols import departure
-from leakbound.evidence.recipe import RESULTS, Recipe, recipe_of
+from leakbound.evidence.recipe import RESULTS, Recipe, design_of, recipe_of
 from leakbound.planning import InclusionPlan
 from leakbound.planning.commitment import Commitment, Opening
 from leakbound.planning.protocol import Agreed, checked_protocol
@@ -282,7 +282,7 @@ class _Bundle:
         kind = content.get("type") if isinstance(content, dict) else None
         if not isinstance(kind, str) or kind not in RESULTS:
             return False, f"result.json is of type {kind!r:.60}"
-        self.result = RESULTS[kind][0].from_dict(content)
+        self.result = RESULTS[kind].from_dict(content)
         sealed = self.files.seals.items()
         rest = {name: one for name, one in sealed if name not in {MANIFEST, SUMS}}
         if manifest(rest, self.result, self.notes, self.model) != self.files.texts[MANIFEST]:
@@ -347,7 +347,7 @@ class _Bundle:
         except DamagedFileError as error:
             return False, f"inputs.npz: {error}"
         self.recipe = Recipe.decoded(content, arrays, self.plan)
-        if self.recipe.audit != RESULTS[type(self.result).__name__][1]:
+        if self.recipe.audit != design_of(self.result):
             return False, f"{self.recipe.audit} makes no {type(self.result).__name__}"
         if (self.recipe.arguments.get("member") is self.plan) != (self.plan is not None):
             return False, "membership is not that of the plan"

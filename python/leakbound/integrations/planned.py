@@ -17,7 +17,7 @@ from leakbound._base.progress import needs
 from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
 from leakbound._base.validation import complement, instance, shown
-from leakbound.audits import audit_one_run
+from leakbound.audits import Coins, audit
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.errors import (
     IncompatibleOptionsError,
@@ -122,8 +122,8 @@ class PlannedAudit:
         self.scores = found = self._scored(model, loader)
         accounted = self.accounted() if callable(self.accounted) else self.accounted
         claim = self.claim or (PureDP() if accounted is None else ApproxDP(delta=accounted.delta))
-        result: AuditResult = audit_one_run(
-            found, self.plan, claim=claim, confidence=self.confidence, ids=found.ids
+        result: AuditResult = audit(
+            found, Coins(self.plan), claim=claim, confidence=self.confidence, ids=found.ids
         )
         if accounted is not None:
             result = result.against(

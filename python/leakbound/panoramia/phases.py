@@ -12,7 +12,7 @@ import numpy as np
 from leakbound._base.checkpoints import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
 from leakbound._base.validation import check_ids, check_length, complement, vector
-from leakbound.audits import audit_panoramia
+from leakbound.audits import Panoramia, audit
 from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, UnionBound
@@ -307,11 +307,11 @@ class Run:
         """Audit every target in every way."""
         rows = []
         for target in self.targets:
-            for audit, result_of in self._audits(target, seen).items():
+            for name, result_of in self._audits(target, seen).items():
                 results = tuple(map(result_of, scores, shown))
-                if audit in CORRECTIONS:
+                if name in CORRECTIONS:
                     results = withheld_together(ZeroRunResult.among(results))
-                rows.append(PanoramiaRow(target=target, audit=audit, results=results))
+                rows.append(PanoramiaRow(target=target, audit=name, results=results))
         return tuple(rows)
 
     def _shown(self, played: dict[str, Arrays], seen: Mapping[str, Side]) -> Shown | None:
@@ -385,10 +385,9 @@ class Run:
         sizes = self._sizes(self.parts)
 
         def c_lb(game: Arrays, key: str, seed: int) -> float:
-            return audit_panoramia(
+            return audit(
                 game[key],
-                game[key],
-                game["coins"],
+                Panoramia(game["coins"], baseline=game[key]),
                 confidence=self.options.confidence,
                 cuts=self.options.cuts,
                 seed=seed,

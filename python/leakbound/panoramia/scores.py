@@ -4,14 +4,14 @@ import csv
 import io
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from leakbound._base.checkpoints import Arrays
 from leakbound._base.files import write_text
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound.audits import audit_one_run, audit_panoramia
+from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns
 from leakbound.audits.zero_run.over_set import Learning
 from leakbound.errors import IncompatibleOptionsError, OptionError
@@ -85,7 +85,7 @@ class GameScores:
         target : str
             Name of the target.
         **options : object
-            As for `leakbound.audit_panoramia`; `real_nonmembers` and `seed` are known here.
+            As for `leakbound.audit` and `Panoramia`; `real_nonmembers` and `seed` are known here.
 
         Returns
         -------
@@ -97,15 +97,16 @@ class GameScores:
         OptionError
             If there is no such target.
         LeakboundError
-            As `leakbound.audit_panoramia` does.
+            As `leakbound.audit` does.
         """
         given: dict[str, Any] = {
             "real_nonmembers": self.nonmembers == "real",
             "seed": self.seed,
+            "member": self.member,
+            "baseline": self.baseline,
         }
-        return audit_panoramia(
-            self.baseline, _of(self.attacks, target), self.member, **(given | options)
-        )
+        result = audit_of("panoramia", _of(self.attacks, target), **(given | options))
+        return cast("PanoramiaResult", result)
 
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
         """Audit one target by its losses alone: O(1), against real non-members.
@@ -115,7 +116,7 @@ class GameScores:
         target : str
             Name of the target.
         **options : object
-            As for `leakbound.audit_one_run`; `seed` is known here.
+            As for `leakbound.audit` and `Coins`; `seed` is known here.
 
         Returns
         -------
@@ -129,7 +130,7 @@ class GameScores:
         OptionError
             If there is no such target.
         LeakboundError
-            As `leakbound.audit_one_run` does.
+            As `leakbound.audit` does.
         """
         if self.nonmembers != "real":
             message = (
@@ -137,7 +138,8 @@ class GameScores:
             )
             raise IncompatibleOptionsError(message)
         scores = _of(self.losses, target)
-        return audit_one_run(scores, self.member, **({"seed": self.seed} | options))
+        given: dict[str, Any] = {"seed": self.seed, "member": self.member}
+        return cast("AuditResult", audit_of("coins", scores, **(given | options)))
 
     def take(self, rows: IntArray | slice) -> "GameScores":
         """Return the scores of some of the pairs, as if only these had been tested.

@@ -2,26 +2,41 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, cast
 
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.records import repeated
-from leakbound._base.types import BoolArray, JsonValue, Relation
+from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound._base.validation import choice, real, shown
-from leakbound.audits import audit_one_run
-from leakbound.audits.one_run.request import OneRunRequest
-from leakbound.claims import CLAIMS, TradeOffFamily
+from leakbound.audits.coins import Coins
+from leakbound.audits.designs import audit_of
+from leakbound.audits.request import Request, Scores
+from leakbound.claims import CLAIMS, PureDP, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES
 from leakbound.errors import LeakboundError, MissingExtraError, OptionError
 from leakbound.results import AuditResult
 
 PROTOCOL = ("attacks", "canaries", "claim", "confidence", "cuts", "sides", "unit")
 """What a protocol has to say."""
-OPTIONS = tuple(one.name for one in fields(OneRunRequest) if one.init and one.name != "ids")
+DEFAULTS: Mapping[str, Any] = {
+    "claim": PureDP(),
+    "confidence": 0.95,
+    "cuts": None,
+    "sides": "both",
+    "seed": None,
+    "design": Coins.name,
+    "prior": 0.5,
+    "strata": None,
+    "groups": None,
+    "aggregate": "mean",
+    "features": None,
+}
 """What an audit of one run is asked for: a protocol fixes each, if only by leaving it out."""
+OPTIONS = tuple(DEFAULTS)
+"""Their names."""
 ARRAYS = ("strata", "groups", "features")
 """Those of them that are one value for each example, as a prior may be."""
 _MORE = ("checked", "canaries_sha256", "notes")
@@ -36,16 +51,17 @@ class Agreed:
 
     attacks: tuple[str, ...]
     options: Mapping[str, Any]
-    """Options of `audit_one_run`, the claim and the cuts as objects."""
+    """Options of `audit` and of its design, the claim and the cuts as objects."""
     given: frozenset[str] = frozenset()
     """Arguments that will be an array, which the protocol names by a word."""
     checked: Mapping[str, Any] | None = None
     """The guarantee that will be put to the test."""
     canaries_sha256: str | None = None
-    request: OneRunRequest = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "request", OneRunRequest(**{"seed": 0, **self.options}))
+        names = [one.name for one in fields(Request) if one.name in self.options]
+        Request(**{"seed": 0} | {name: self.options[name] for name in names})
+        choice(self.options.get("design", Coins.name), "design", Design)
 
     @classmethod
     def of(cls, protocol: Mapping[str, JsonValue]) -> "Agreed":
@@ -79,6 +95,11 @@ class Agreed:
             cast("str | None", digest),
         )
 
+    def audit(self, scores: Scores, member: Any, **options: Any) -> AuditResult:
+        """Audit scores by options of the protocol."""
+        design = options.pop("design", Coins.name)
+        return cast("AuditResult", audit_of(design, scores, member=member, **options))
+
     def put_to_test(self, result: AuditResult) -> AuditResult:
         """Return a result with the guarantee of the protocol put to the test, if it names one."""
         if self.checked is None:
@@ -105,7 +126,7 @@ class Agreed:
             options["features"] = np.zeros((member.size, 1))
         scores = {name: np.arange(member.size, dtype=np.float64) for name in self.attacks}
         try:
-            self.put_to_test(audit_one_run(scores, member, **options))
+            self.put_to_test(self.audit(scores, member, **options))
         except MissingExtraError:
             raise
         except LeakboundError as error:

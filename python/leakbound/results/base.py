@@ -494,7 +494,7 @@ class Result(Record, ABC):
         --------
         >>> import numpy as np, leakbound as lb
         >>> member = np.arange(300) % 2 == 0
-        >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+        >>> result = lb.audit(member + np.arange(300) / 1e4, lb.Coins(member))
         >>> round(result.implied().advantage, 2)
         0.97
         """
@@ -644,13 +644,13 @@ class Result(Record, ABC):
         Parameters
         ----------
         scores : array-like or mapping
-            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`.
+            What was audited.
         member : array-like of shape (m,), or InclusionPlan
             Membership.
         options : mapping, optional
             Options of the audit that the result does not tell, by their names.
         **inputs : array-like
-            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+            Other data of the audit by their names, such as `baseline`, `propensity`, `features` or `prior`.
 
         Returns
         -------
@@ -662,13 +662,11 @@ class Result(Record, ABC):
         >>> import numpy as np, leakbound as lb
         >>> member = np.arange(300) % 2 == 0
         >>> scores = member + np.arange(300) / 1e4
-        >>> result = lb.audit_one_run(scores, member)
+        >>> result = lb.audit(scores, lb.Coins(member))
         >>> result.verify(scores, member).valid, result.verify(-scores, member).valid
         (True, False)
         """
-        data = {"member": member, **inputs}
-        named = isinstance(scores, Mapping) and set(scores) == {"baseline_scores", "attack_scores"}
-        data |= dict(scores) if named and isinstance(scores, Mapping) else {"scores": scores}
+        data = {"scores": scores, "member": member, **inputs}
         return self._verifier.verify_result(self, data, options or {})
 
     def bundle(
@@ -694,8 +692,7 @@ class Result(Record, ABC):
         folder : str or os.PathLike
             A new or empty folder, or a bundle, which is replaced.
         scores : array-like or mapping
-            What was audited; for PANORAMIA a mapping with `baseline_scores` and `attack_scores`. A
-            protocol names its attacks: audit and give one as ``{name: scores}``.
+            What was audited. A protocol names its attacks: audit and give one as ``{name: scores}``.
         plan : InclusionPlan or array-like of shape (m,)
             Membership.
         protocol : mapping, optional
@@ -711,7 +708,7 @@ class Result(Record, ABC):
         options : mapping, optional
             Options of the audit that the result does not tell, by their names.
         **inputs : array-like
-            Other data of the audit by their names, such as `propensity`, `features` or `prior`.
+            Other data of the audit by their names, such as `baseline`, `propensity`, `features` or `prior`.
 
         Raises
         ------

@@ -50,7 +50,7 @@ class AuditResult(Result, ScoreAudit):
     --------
     >>> import numpy as np, leakbound as lb
     >>> member = np.arange(300) % 2 == 0
-    >>> result = lb.audit_one_run(np.where(member, 2.0, 1.0) + np.arange(300) / 1e4, member)
+    >>> result = lb.audit(np.where(member, 2.0, 1.0) + np.arange(300) / 1e4, lb.Coins(member))
     >>> lb.AuditResult.from_json(result.to_json()) == result
     True
     """
@@ -277,7 +277,7 @@ class AuditResult(Result, ScoreAudit):
         --------
         >>> import numpy as np, leakbound as lb
         >>> member = np.arange(300) % 2 == 0
-        >>> result = lb.audit_one_run(member + np.arange(300) / 1e4, member)
+        >>> result = lb.audit(member + np.arange(300) / 1e4, lb.Coins(member))
         >>> result.with_check(epsilon=1).to_dict()["checked"]["verdict"]
         'refuted'
         """
@@ -337,7 +337,7 @@ class AuditResult(Result, ScoreAudit):
         >>> import numpy as np, leakbound as lb
         >>> member = np.arange(300) % 2 == 0
         >>> scores = member + np.arange(300) / 1e4
-        >>> result = lb.audit_one_run(scores, member, claim=lb.ApproxDP(delta=1e-5))
+        >>> result = lb.audit(scores, lb.Coins(member), claim=lb.ApproxDP(delta=1e-5))
         >>> beside = result.against(
         ...     epsilon=8, delta=1e-5, relation="add_remove", source="opacus prv"
         ... )

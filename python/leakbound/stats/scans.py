@@ -188,7 +188,7 @@ def union_bound(
 
 
 def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
-    """Bound the probability of success at any time: the process of `OneRunStream`.
+    """Bound the probability of success at any time: the process of `Stream`.
 
     Parameters
     ----------

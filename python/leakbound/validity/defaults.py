@@ -12,7 +12,7 @@ import numpy as np
 from leakbound import simulate
 from leakbound._base.types import SidesChoice
 from leakbound._base.validation import integer, real
-from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
+from leakbound.audits import Coins, Panoramia, RandomSplit, Stream, ZeroRun, audit
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound
 from leakbound.errors import OptionTypeError
@@ -40,28 +40,29 @@ def _split(seed: int) -> bool:
     """Whether noise in a random split, whose members other noise chose, counts as leakage."""
     scores, chance = (simulate.null(_M, seed=2 * seed + part).scores for part in (0, 1))
     member = chance > np.median(chance)
-    found = audit_one_run(scores, member, design="random_split", confidence=1 - ERROR, seed=seed)
+    found = audit(scores, RandomSplit(member), confidence=1 - ERROR, seed=seed)
     return found.bound > 0
 
 
 def _zero_run(seed: int) -> bool:
     """Whether Zero-Run claims more than the noisy sum of shifted people has."""
     game = simulate.noisy_sum(_M, mu=1.0, shift=0.8, seed=2 * seed)
-    given = game.scores, game.member, game.propensity
-    return audit_zero_run(*given, confidence=1 - ERROR, seed=2 * seed + 1).bound > game.truth
+    design = ZeroRun(game.member, game.propensity)
+    result = audit(game.scores, design, confidence=1 - ERROR, seed=2 * seed + 1)
+    return result.bound > game.truth
 
 
 def _panoramia(seed: int) -> bool:
     """Whether either of two rankings by noise is taken to know something."""
     game, other = (simulate.null(_M, seed=2 * seed + part) for part in (0, 1))
-    given = other.scores, game.scores, game.member
-    found = audit_panoramia(*given, confidence=1 - ERROR, seed=seed)
-    return max(found.c_lb, found.c_plus_epsilon_lb) > 0
+    design = Panoramia(game.member, baseline=other.scores)
+    result = audit(game.scores, design, confidence=1 - ERROR, seed=seed)
+    return max(result.c_lb, result.c_plus_epsilon_lb) > 0
 
 
 def _stream(seed: int) -> bool:
     """Whether a stream is above the truth after any of its batches."""
-    stream = OneRunStream(confidence=1 - ERROR)
+    stream = Stream(confidence=1 - ERROR)
     batches = (simulate.randomized_response(30, 1.0, seed=5 * seed + part) for part in range(5))
     return any(stream.update(batch.scores, batch.member).bound > 1.0 for batch in batches)
 
@@ -72,7 +73,7 @@ def _peeking(seed: int) -> bool:
     scores, member = game.scores.copy(), game.member
     scores[member] -= scores[member].min()
     scores[~member] -= scores[~member].max()
-    return audit_one_run(scores, member, confidence=1 - ERROR, seed=seed).bound > 0
+    return audit(scores, Coins(member), confidence=1 - ERROR, seed=seed).bound > 0
 
 
 def _defaults() -> Iterator[Case]:

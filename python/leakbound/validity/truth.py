@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
 from leakbound._base.validation import check_scores
-from leakbound.audits import audit_one_run
+from leakbound.audits.designs import audit_of
 from leakbound.claims import FAMILIES, Claim
 from leakbound.results import AuditResult
 
@@ -89,9 +89,10 @@ class OneRun:
     def outcome(self, seed: int) -> tuple[Audited, AuditResult]:
         """Return the game of a seed and the result of its audit."""
         game = self.play(seed=2 * seed)
-        result = audit_one_run(
+        result = audit_of(
+            "coins",
             game.scores,
-            game.member,
+            member=game.member,
             claim=self.claim,
             confidence=1 - self.error,
             seed=2 * seed + 1,

@@ -69,4 +69,4 @@ def test_a_tree_that_learns_by_heart_is_told() -> None:
     tree = DecisionTreeClassifier(random_state=0).fit(plan.included(X), plan.included(Y))
     scores = score(tree, X, Y)
     assert np.isposinf(scores.values[plan.member]).all()
-    assert lb.audit_one_run(scores, plan).bound > 0.3
+    assert lb.audit(scores, lb.Coins(plan)).bound > 0.3

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+import flat
 import leakbound as lb
 from leakbound import stats
 from leakbound.claims import TradeOffFamily
@@ -67,7 +68,7 @@ def test_the_bound_holds_under_shift(kind: Given, sides: Any, options: Any) -> N
         scores, member = game(kind, seed, 400, propensity)
         how = {"claim": family(kind), "sides": sides, "cuts": lb.Fixed(100)}
         how |= {"adversary": "raw"}
-        return float(lb.audit_zero_run(scores, member, propensity, **how, **options).bound)
+        return float(flat.zero_run(scores, member, propensity, **how, **options).bound)
 
     assert false_claims(bound) <= MOST
 
@@ -78,7 +79,7 @@ def test_guesses_of_members_are_not_bounded_by_the_mirror_image() -> None:
     def bound(seed: int) -> float:
         scores, member = game("members", seed)
         how: Any = {"cuts": lb.Fixed(50), "sides": "member"}
-        return lb.audit_one_run(scores, member, claim=family("others"), **how).bound
+        return flat.coins(scores, member, claim=family("others"), **how).bound
 
     assert false_claims(bound) == GAMES
 
@@ -147,9 +148,9 @@ def test_the_symmetrized_curve_is_the_hull_of_both(curve: TradeOff, *, as_profil
 
 def test_the_rejected_curve_is_the_one_that_was_tested() -> None:
     scores, member = game("others", 1)
-    found = lb.audit_one_run(
+    found = lb.audit(
         np.where(member, scores, scores - 5),
-        member,
+        lb.Coins(member),
         claim=family("others", least=0.001),
         cuts=lb.Fixed(100),
     )

@@ -28,16 +28,16 @@ def scores(member: np.ndarray) -> dict[str, np.ndarray]:
 def test_the_best_attack_wins_at_its_share(
     scores: dict[str, np.ndarray], member: np.ndarray, claim: Any
 ) -> None:
-    result = lb.audit_one_run(scores, member, claim=claim)
+    result = lb.audit(scores, lb.Coins(member), claim=claim)
     share = 1 - 0.05 / 3
     alone = {
-        name: lb.audit_one_run(values, member, claim=claim, confidence=share).bound
+        name: lb.audit(values, lb.Coins(member), claim=claim, confidence=share).bound
         for name, values in scores.items()
     }
     assert result.options["attack"] == "strong"
     assert result.options["attacks"] == pytest.approx(alone, abs=1e-9)
     assert result.bound == pytest.approx(alone["strong"], abs=1e-9)
-    only = lb.audit_one_run(scores["strong"], member, claim=claim).bound
+    only = lb.audit(scores["strong"], lb.Coins(member), claim=claim).bound
     assert result.options["attacks_cost"] == pytest.approx(only - result.bound, abs=1e-9)
     assert result.options["attacks_level"] == pytest.approx(0.05 / 3)
     assert 0 < result.bound < only
@@ -47,18 +47,18 @@ def test_the_best_attack_wins_at_its_share(
 
 def test_rows_are_attacks(scores: dict[str, np.ndarray], member: np.ndarray) -> None:
     table = np.stack(list(scores.values()))
-    result = lb.audit_one_run(table, member)
+    result = lb.audit(table, lb.Coins(member))
     assert result.options["attack"] == "attack 1"
-    assert result.bound == lb.audit_one_run(scores, member).bound
-    assert lb.audit_one_run(list(table), member) == result
-    assert lb.audit_one_run(table.tolist(), member) == result
+    assert result.bound == lb.audit(scores, lb.Coins(member)).bound
+    assert lb.audit(list(table), lb.Coins(member)) == result
+    assert lb.audit(table.tolist(), lb.Coins(member)) == result
 
 
 def test_one_attack_by_name_costs_nothing(
     scores: dict[str, np.ndarray], member: np.ndarray
 ) -> None:
-    result = lb.audit_one_run({"strong": scores["strong"]}, member)
-    assert result.bound == lb.audit_one_run(scores["strong"], member).bound
+    result = lb.audit({"strong": scores["strong"]}, lb.Coins(member))
+    assert result.bound == lb.audit(scores["strong"], lb.Coins(member)).bound
     assert (result.options["attack"], result.options["attacks_cost"]) == ("strong", 0.0)
 
 
@@ -71,10 +71,10 @@ def test_attacks_of_a_plan_are_joined_by_their_ids() -> None:
         name: Scores(values[order] * scale, plan.ids[order], name)
         for name, scale in (("a", 1.0), ("b", 0.5))
     }
-    result = lb.audit_one_run(shuffled, plan)
-    assert result.bound == lb.audit_one_run({"a": values, "b": values / 2}, plan).bound
+    result = lb.audit(shuffled, lb.Coins(plan))
+    assert result.bound == lb.audit({"a": values, "b": values / 2}, lb.Coins(plan)).bound
     mixed = {"a": shuffled["a"], "b": Scores(values, plan.ids, "b")}
-    assert lb.audit_one_run(mixed, plan).bound == result.bound
+    assert lb.audit(mixed, lb.Coins(plan)).bound == result.bound
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_bad_scores_are_refused(
     scores: Any | Mapping[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_one_run(scores, [0, 1])
+        lb.audit(scores, lb.Coins([0, 1]))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -101,8 +101,8 @@ def test_frames_are_attacks_by_the_names_of_their_columns(library: str) -> None:
     member = rng.random(200) < 0.5
     columns = {"loss": rng.normal(size=200) + member, "margin": rng.normal(size=200) + 2 * member}
     frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
-    expected = lb.audit_one_run(columns, member)
-    assert lb.audit_one_run(frame, member).to_dict() == expected.to_dict()
+    expected = lb.audit(columns, lb.Coins(member))
+    assert lb.audit(frame, lb.Coins(member)).to_dict() == expected.to_dict()
 
 
 def test_names_of_columns_differ() -> None:
@@ -110,12 +110,12 @@ def test_names_of_columns_differ() -> None:
     member = np.arange(20) % 2 == 0
     for names in (["a", "a"], [0, 1]):
         with pytest.raises(lb.errors.ShapeError, match="must have different names"):
-            lb.audit_one_run(pandas.DataFrame(np.zeros((20, 2)), columns=names), member)
+            lb.audit(pandas.DataFrame(np.zeros((20, 2)), columns=names), lb.Coins(member))
 
 
 def test_a_column_is_one_attack() -> None:
     rng = np.random.default_rng(2)
     member = rng.random(200) < 0.5
     scores = rng.normal(size=200) + 2 * member
-    column = lb.audit_one_run(scores[:, None], member[:, None])
-    assert column == lb.audit_one_run(scores, member)
+    column = lb.audit(scores[:, None], lb.Coins(member[:, None]))
+    assert column == lb.audit(scores, lb.Coins(member))

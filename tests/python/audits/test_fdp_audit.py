@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors, simulate, stats
 from leakbound.audits.policies.reference import plan_guesses
@@ -19,7 +20,7 @@ SIGMA = lb.TradeOffFamily(
 
 
 def audit(claim: Any, **options: Any) -> lb.AuditResult:
-    result: lb.AuditResult = lb.audit_one_run(GAME.scores, GAME.member, claim=claim, **options)
+    result: lb.AuditResult = flat.coins(GAME.scores, GAME.member, claim=claim, **options)
     return result
 
 
@@ -74,7 +75,7 @@ def test_verdicts() -> None:
 
 def test_the_plan_sees_no_label() -> None:
     first = audit(lb.GaussianDP())
-    second = lb.audit_one_run(-GAME.scores, GAME.member, claim=lb.GaussianDP())
+    second = lb.audit(-GAME.scores, lb.Coins(GAME.member), claim=lb.GaussianDP())
     levels = first.options["outside_in"]["levels"]
     assert levels == second.options["outside_in"]["levels"]
     fixed, proved = plan_guesses(1000, 0.05, lb.GaussianDP(), "both")
@@ -85,7 +86,9 @@ def test_the_plan_sees_no_label() -> None:
 def test_ties_are_broken_by_the_seed() -> None:
     coarse = np.round(GAME.scores)
     results = [
-        lb.audit_one_run(coarse, GAME.member, claim=lb.GaussianDP(), seed=seed, cuts=lb.Fixed(150))
+        lb.audit(
+            coarse, lb.Coins(GAME.member), claim=lb.GaussianDP(), seed=seed, cuts=lb.Fixed(150)
+        )
         for seed in (1, 1, 2, 3)
     ]
     assert results[0].guesses == 150

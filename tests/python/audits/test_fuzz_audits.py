@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from hostile import Hostile, Tally
 from leakbound import cuts
@@ -61,7 +62,7 @@ def one_run(h: Hostile) -> Any:
         "design": h.option(h.pick(["coins", "random_split"])),
     }
     scores, member, claim = h.array(h.reals(m)), h.flags(m), h.option(h.pick(CLAIMS))
-    return lb.audit_one_run(scores, member, claim=claim, **some(h, options))
+    return flat.coins(scores, member, claim=claim, **some(h, options))
 
 
 def zero_run(h: Hostile) -> Any:
@@ -82,7 +83,7 @@ def zero_run(h: Hostile) -> Any:
     logits = np.clip(np.nan_to_num(h.reals(m)), -12, 12)
     odds = h.pick([h.units(m), 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(-logits))])
     scores, member = h.array(h.reals(m)), h.flags(m)
-    return lb.audit_zero_run(scores, member, h.array(odds), **options)
+    return flat.zero_run(scores, member, h.array(odds), **options)
 
 
 def panoramia(h: Hostile) -> Any:
@@ -98,11 +99,11 @@ def panoramia(h: Hostile) -> Any:
         "c_upper": h.option(h.pick([None, abs(h.real())])),
     }
     baseline, attack = h.array(h.reals(m)), h.array(h.reals(m))
-    return lb.audit_panoramia(baseline, attack, h.flags(m), **some(h, options))
+    return flat.panoramia(baseline, attack, h.flags(m), **some(h, options))
 
 
 def stream(h: Hostile) -> Any:
-    audit = lb.OneRunStream(claim=h.option(h.pick([PureDP(), PureDP(), PureDP(), GaussianDP()])))
+    audit = lb.Stream(claim=h.option(h.pick([PureDP(), PureDP(), PureDP(), GaussianDP()])))
     for _ in range(int(h.rng.integers(1, 4))):
         m = h.size(20)
         audit.update(h.array(h.reals(m)), h.flags(m))
@@ -120,7 +121,7 @@ def split(h: Hostile) -> Any:
     }
     claim = h.option(h.pick(CLAIMS))
     scores, member = h.array(h.reals(m)), h.flags(m)
-    return lb.audit_one_run(scores, member, claim=claim, design="random_split", **some(h, options))
+    return flat.split(scores, member, claim=claim, **some(h, options))
 
 
 def counts(h: Hostile) -> Any:
@@ -144,7 +145,7 @@ def counts(h: Hostile) -> Any:
         "sides": h.option(h.pick(["both", "member"])),
         "prior": h.option(h.level()),
     }
-    return lb.audit_one_run(tally, claim=h.option(h.pick(CLAIMS)), **some(h, options))
+    return flat.coins(tally, claim=h.option(h.pick(CLAIMS)), **some(h, options))
 
 
 AUDITS = [one_run, zero_run, panoramia, stream, split, counts]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound.audits.policies.reference import plan_guesses
@@ -63,7 +64,7 @@ def test_one_run_raises_for_all_labels_or_for_none(
 
             def audit(labels: np.ndarray, scores: Any = scores, cuts: Any = cuts) -> Any:
                 how = {"claim": claim, "sides": sides, "confidence": confidence, "cuts": cuts}
-                return lb.audit_one_run(scores, labels, **how)
+                return flat.coins(scores, labels, **how)
 
             assert len(outcomes(audit, m)) == 1, (m, cuts)
 
@@ -80,7 +81,7 @@ def test_zero_run_raises_for_all_labels_or_for_none(
 
             def audit(labels: np.ndarray, scores: Any = scores, cuts: Any = cuts) -> Any:
                 how = {"claim": claim, "correction": correction, "sides": sides, "cuts": cuts}
-                return lb.audit_zero_run(scores, labels, propensity, **how)
+                return flat.zero_run(scores, labels, propensity, **how)
 
             assert len(outcomes(audit, 4)) == 1, (scores, cuts)
 
@@ -88,7 +89,7 @@ def test_zero_run_raises_for_all_labels_or_for_none(
 @pytest.mark.parametrize("claim", [lb.GaussianDP(), lb.LaplaceDP(), INCREASING, DECREASING])
 def test_a_count_that_no_mechanism_explains_says_so(claim: Any) -> None:
     how: dict[str, Any] = {"claim": claim, "sides": "member", "cuts": lb.Fixed(4)}
-    result = lb.audit_one_run([1, 2, 3, 4], [1, 1, 1, 1], confidence=0.4, **how)
+    result = flat.coins([1, 2, 3, 4], [1, 1, 1, 1], confidence=0.4, **how)
     assert result.bound == claim.nothing
     assert "the coins are in doubt" in result.reason
     assert stats.fdp_lower_bound(4, 4, 4, claim=claim, tau=0.6, one_sided=True) == claim.nothing
@@ -102,7 +103,7 @@ def test_replicates_are_planned_from_features_alone() -> None:
     expected = round(float(2 * np.minimum(propensity, 1 - propensity).sum()))
     order = np.argsort(rng.random(400))
     planned = {
-        lb.audit_zero_run(scores, order < members, [propensity] * 40, seed=seed).guesses
+        lb.audit(scores, lb.ZeroRun(order < members, [propensity] * 40), seed=seed).guesses
         for seed, members in enumerate([180, 195, 210, 225, 240])
     }
     fair, _ = plan_guesses(expected, 0.025, lb.GaussianDP(), "both")
@@ -115,12 +116,10 @@ def test_composition_counts_all_examples(claim: Any) -> None:
     rng = np.random.default_rng(1)
     member = rng.random(300) < 0.5
     scores, propensity = rng.normal(size=300) + 2 * member, np.full(300, 0.55)
-    result = lb.audit_zero_run(
+    result = lb.audit(
         scores,
-        member,
-        propensity,
+        lb.ZeroRun(member, propensity, correction="composition"),
         claim=claim,
-        correction="composition",
         sides="member",
         cuts=lb.Fixed(60),
     )

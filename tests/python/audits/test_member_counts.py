@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import leakbound as lb
 from leakbound import errors
-from leakbound.audits.engine.coins import DOUBTFUL, IMPOSSIBLE, MemberCount
+from leakbound.audits.member_count import DOUBTFUL, IMPOSSIBLE, MemberCount
 from leakbound.cli import app
 
 RNG = np.random.default_rng(0)
@@ -58,43 +58,43 @@ def test_unequal_coins_are_summed_exactly() -> None:
 
 def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() -> None:
     with IMPLAUSIBLE as caught:
-        lb.audit_one_run(NOISE, MOST)
+        lb.audit(NOISE, lb.Coins(MOST))
     for words in ("500 ± 15.8", "prior=", "audit_zero_run", 'design="random_split"'):
         assert words in str(caught.value)
     with IMPLAUSIBLE:
-        lb.audit_one_run({"a": NOISE, "b": -NOISE}, MOST)
+        lb.audit({"a": NOISE, "b": -NOISE}, lb.Coins(MOST))
     for claim in (lb.ApproxDP(delta=1e-5), lb.GaussianDP()):
         with IMPLAUSIBLE:
-            lb.audit_one_run(NOISE, MOST, claim=claim)
+            lb.audit(NOISE, lb.Coins(MOST), claim=claim)
     with IMPLAUSIBLE:
-        lb.audit_panoramia(NOISE, NOISE, MOST)
+        lb.audit(NOISE, lb.Panoramia(MOST, baseline=NOISE))
     with IMPLAUSIBLE:
-        lb.audit_panoramia(NOISE, NOISE, MOST, real_nonmembers=True)
+        lb.audit(NOISE, lb.Panoramia(MOST, baseline=NOISE, real_nonmembers=True))
     for correction in ("match", "poisson_binomial", "tamper", "composition"):
         with pytest.raises(errors.ImplausibleCoinsError, match="800 of 1,000 examples are"):
-            lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), correction=correction)
+            lb.audit(NOISE, lb.ZeroRun(MOST, np.full(1000, 0.5), correction=correction))
     with IMPLAUSIBLE:
-        lb.audit_zero_run(NOISE, MOST, np.full(1000, 0.5), release_refuted=True)
+        lb.audit(NOISE, lb.ZeroRun(MOST, np.full(1000, 0.5), release_refuted=True))
     with IMPLAUSIBLE:
-        lb.audit_zero_run(
-            NOISE, MOST, (np.full(1000, 0.4), np.full(1000, 0.6)), correction="tamper"
+        lb.audit(
+            NOISE, lb.ZeroRun(MOST, (np.full(1000, 0.4), np.full(1000, 0.6)), correction="tamper")
         )
 
 
 def test_a_few_examples_of_one_class_are_possible() -> None:
     """All 20 coins fall one way with probability 2e-6; all 21 do with less than 1e-6."""
-    result = lb.audit_one_run(NOISE[:20], np.ones(20, dtype=bool))
+    result = lb.audit(NOISE[:20], lb.Coins(np.ones(20, dtype=bool)))
     assert status_of(result, "independent fair coins") == "contradicted"
-    assert lb.audit_one_run(NOISE[:5], np.ones(5, dtype=bool)).warnings == (
-        lb.audit_one_run(NOISE[:5], np.arange(5) < 5).warnings
+    assert lb.audit(NOISE[:5], lb.Coins(np.ones(5, dtype=bool))).warnings == (
+        lb.audit(NOISE[:5], lb.Coins(np.arange(5) < 5)).warnings
     )
     for members in (np.ones(21, dtype=bool), np.zeros(21, dtype=bool)):
         with pytest.raises(errors.ImplausibleCoinsError, match="of 21 examples are members"):
-            lb.audit_one_run(NOISE[:21], members)
+            lb.audit(NOISE[:21], lb.Coins(members))
 
 
 def test_a_stream_counts_all_its_batches(tmp_path: Path) -> None:
-    stream = lb.OneRunStream()
+    stream = lb.Stream()
     stream.update(NOISE[:20], np.arange(20) < 14).update(NOISE[20:40], np.arange(20) < 14)
     assert status_of(stream.result(), "independent fair coins") == "declared"
     stream.update(NOISE[40:60], np.arange(20) < 18)
@@ -103,7 +103,7 @@ def test_a_stream_counts_all_its_batches(tmp_path: Path) -> None:
         stream.update(NOISE[60:80], np.arange(20) < 20)
     assert "no bound" in repr(stream)
     stream.save(tmp_path / "stream.npz")
-    for one in (stream, lb.OneRunStream.load(tmp_path / "stream.npz")):
+    for one in (stream, lb.Stream.load(tmp_path / "stream.npz")):
         with pytest.raises(errors.ImplausibleCoinsError):
             _ = one.bound
         with pytest.raises(errors.ImplausibleCoinsError):
@@ -117,9 +117,9 @@ def test_doubtful_numbers_contradict_the_design_and_are_reported() -> None:
     count = MemberCount.of_coins(560, 1000)
     assert IMPOSSIBLE < math.exp(count.log_p) < DOUBTFUL
     audits: list[tuple[Any, str]] = [
-        (lb.audit_one_run(NOISE, DOUBTED), "independent fair coins"),
-        (lb.audit_panoramia(NOISE, NOISE, DOUBTED), "independent fair coins"),
-        (lb.audit_zero_run(NOISE, DOUBTED, np.full(1000, 0.5)), "propensities"),
+        (lb.audit(NOISE, lb.Coins(DOUBTED)), "independent fair coins"),
+        (lb.audit(NOISE, lb.Panoramia(DOUBTED, baseline=NOISE)), "independent fair coins"),
+        (lb.audit(NOISE, lb.ZeroRun(DOUBTED, np.full(1000, 0.5))), "propensities"),
     ]
     for result, name in audits:
         assert status_of(result, name) == "contradicted"
@@ -128,18 +128,21 @@ def test_doubtful_numbers_contradict_the_design_and_are_reported() -> None:
             one.statement for one in result.assumptions if one.name == name
         )
         assert type(result).from_json(result.to_json()) == result
-    for honest in (lb.audit_one_run(NOISE, FAIR), lb.audit_panoramia(NOISE, NOISE, FAIR)):
+    for honest in (
+        lb.audit(NOISE, lb.Coins(FAIR)),
+        lb.audit(NOISE, lb.Panoramia(FAIR, baseline=NOISE)),
+    ):
         assert status_of(honest, "independent fair coins") == "declared"
 
 
 def test_an_exact_half_taken_for_coins_names_the_random_split(tmp_path: Path) -> None:
     """Coins give one in 2.5 % of audits of 1,000; an equal split is the commonest file there is."""
-    (said,) = lb.audit_one_run(NOISE, FAIR).warnings
+    (said,) = lb.audit(NOISE, lb.Coins(FAIR)).warnings
     assert said.startswith("exactly half of the 1,000 examples are members")
     assert 'design="random_split"' in said
     assert "in 2.5 % of audits" in said
     counted = lb.Tally.of(NOISE, FAIR)
-    assert said in lb.audit_one_run(counted).warnings
+    assert said in lb.audit(counted, lb.Coins()).warnings
     answer = _command(tmp_path, "one-run", FAIR)
     assert "--design random_split" in answer.stdout
 
@@ -150,9 +153,9 @@ def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> N
         for plan in (lb.InclusionPlan.create(1000, seed=seed) for seed in range(1000))
         if plan.member.sum() == 500
     )
-    assert not lb.audit_one_run(NOISE, fair).warnings
-    assert not lb.audit_one_run(NOISE, FAIR, design="random_split").warnings
-    assert not lb.audit_one_run(NOISE[:999], FAIR[:999]).warnings
+    assert not lb.audit(NOISE, lb.Coins(fair)).warnings
+    assert not lb.audit(NOISE, lb.RandomSplit(FAIR)).warnings
+    assert not lb.audit(NOISE[:999], lb.Coins(FAIR[:999])).warnings
     for examples, warned in ((254, False), (256, True), (257, False), (10_000_000, True)):
         assert bool(MemberCount.of_coins(examples // 2, examples).halved()) == warned
 
@@ -160,22 +163,22 @@ def test_an_exact_half_says_nothing_where_coins_are_known_or_examples_few() -> N
 def test_learnt_propensities_with_impossible_numbers_are_withheld_not_raised() -> None:
     """Estimates are never quite right: too many members refute them, and no declaration."""
     draws = RNG.uniform(0.45, 0.55, size=(60, 1000))
-    result = lb.audit_zero_run(NOISE + 3 * MOST, MOST, draws)
+    result = lb.audit(NOISE + 3 * MOST, lb.ZeroRun(MOST, draws))
     assert result.withheld
     assert result.bound == 0
     assert status_of(result, "propensities") == "contradicted"
-    released = lb.audit_zero_run(NOISE + 3 * MOST, MOST, draws, release_refuted=True)
+    released = lb.audit(NOISE + 3 * MOST, lb.ZeroRun(MOST, draws, release_refuted=True))
     assert released.bound > 0
     assert status_of(released, "propensities") == "contradicted"
 
 
 def test_what_a_baseline_proves_contradicts_limits_on_c() -> None:
     baseline = NOISE + 2 * FAIR
-    real = lb.audit_panoramia(baseline, baseline, FAIR, real_nonmembers=True)
+    real = lb.audit(baseline, lb.Panoramia(FAIR, baseline=baseline, real_nonmembers=True))
     assert status_of(real, "real non-members") == "contradicted"
-    limited = lb.audit_panoramia(baseline, baseline, FAIR, c_upper=0.1)
+    limited = lb.audit(baseline, lb.Panoramia(FAIR, baseline=baseline, c_upper=0.1))
     assert status_of(limited, "upper limit on c") == "contradicted"
-    enough = lb.audit_panoramia(baseline, baseline, FAIR, c_upper=9.0)
+    enough = lb.audit(baseline, lb.Panoramia(FAIR, baseline=baseline, c_upper=9.0))
     assert status_of(enough, "upper limit on c") == "declared"
 
 

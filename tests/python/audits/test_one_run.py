@@ -1,10 +1,8 @@
 """One-run audits: what the bound is made of, and what it does not depend on."""
 
-import inspect
 import math
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -12,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flat
 import leakbound as lb
 from leakbound import stats
-from leakbound.audits.one_run.request import OneRunRequest
 
 Game = tuple[np.ndarray, np.ndarray]
 BETA = 0.05
@@ -73,14 +71,14 @@ def test_the_bound_is_the_best_over_the_paths(
     top, bottom = member[order[:300]], ~member[order[:299:-1]]
     both = np.ravel(np.column_stack([top, bottom]))
     paths = {"both": [top, bottom, both], "member": [member[order]]}[sides]
-    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides)
+    result = lb.audit(scores, lb.Coins(member), cuts=cuts, sides=sides)
     assert result.bound > 0.5
     assert result.bound == pytest.approx(max(bounds(paths)), rel=1e-12)
 
 
 @pytest.mark.parametrize("m", [10, 200, 1000])
 def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
-    result = lb.audit_one_run(*perfect(m))
+    result = flat.coins(*perfect(m))
     assert (result.guesses, result.correct, result.path) == (m, m, "interleaved")
     assert result.bound == pytest.approx(logit((BETA / 3) ** (1 / m)), rel=1e-11)
 
@@ -88,7 +86,7 @@ def test_a_perfect_attack_has_the_closed_form_bound(m: int) -> None:
 @every_policy
 @every_side
 def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
-    result = lb.audit_one_run(*perfect(400), cuts=cuts, sides=sides)
+    result = flat.coins(*perfect(400), cuts=cuts, sides=sides)
     assert result.bound == pytest.approx(result.ceiling, rel=1e-9)
 
 
@@ -99,15 +97,15 @@ def test_a_perfect_attack_reaches_the_ceiling(cuts: Any, sides: Any) -> None:
 def test_only_the_order_of_the_scores_counts(cuts: Any, sides: Any, data: st.DataObject) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     scores, member = np.round(rng.normal(size=120), 1), rng.random(120) < 0.5
-    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides)
-    stretched = lb.audit_one_run(np.exp(3 * scores) - 7, member, cuts=cuts, sides=sides)
+    result = lb.audit(scores, lb.Coins(member), cuts=cuts, sides=sides)
+    stretched = lb.audit(np.exp(3 * scores) - 7, lb.Coins(member), cuts=cuts, sides=sides)
     assert (stretched.bound, stretched.guesses, stretched.path) == (
         result.bound,
         result.guesses,
         result.path,
     )
     turned = rng.permutation(120)
-    shuffled = lb.audit_one_run(scores[turned], member[turned], cuts=cuts, sides=sides)
+    shuffled = lb.audit(scores[turned], lb.Coins(member[turned]), cuts=cuts, sides=sides)
     assert (shuffled.bound, shuffled.correct) == (result.bound, result.correct)
 
 
@@ -119,19 +117,19 @@ def test_more_right_guesses_never_lower_the_bound(cuts: Any, data: st.DataObject
     scores, member = rng.integers(0, 40, size=110).astype(float), rng.random(110) < 0.5
     better = member.copy()
     better[np.argmax(np.where(member, -np.inf, scores))] = True
-    worse = lb.audit_one_run(scores, member, cuts=cuts, sides="member")
-    result = lb.audit_one_run(scores, better, cuts=cuts, sides="member")
+    worse = lb.audit(scores, lb.Coins(member), cuts=cuts, sides="member")
+    result = lb.audit(scores, lb.Coins(better), cuts=cuts, sides="member")
     assert result.bound >= worse.bound * (1 - 1e-12)
 
 
 def test_infinite_scores_are_scores() -> None:
     scores, member = perfect(100)
     scores[0], scores[-1] = -np.inf, np.inf
-    assert lb.audit_one_run(scores, member).bound == lb.audit_one_run(*perfect(100)).bound
+    assert lb.audit(scores, lb.Coins(member)).bound == flat.coins(*perfect(100)).bound
 
 
 def test_where_no_cut_stands_out() -> None:
-    result = lb.audit_one_run(perfect(10)[0], ~perfect(10)[1])
+    result = lb.audit(perfect(10)[0], lb.Coins(~perfect(10)[1]))
     assert result.bound == 0
     assert (result.guesses, result.correct) == (0, 0)
     assert result.reason == "no tested cut has enough correct guesses to count against chance"
@@ -140,7 +138,7 @@ def test_where_no_cut_stands_out() -> None:
 
 def test_scores_that_look_inverted_are_reported_and_not_flipped(game: Game) -> None:
     scores, member = game
-    result = lb.audit_one_run(-scores, member)
+    result = lb.audit(-scores, lb.Coins(member))
     assert result.bound == 0
     assert any("look inverted" in text for text in result.warnings)
 
@@ -149,16 +147,16 @@ def test_ties_are_reported_from_ten_percent_on(game: Game) -> None:
     scores, member = game
     order = np.argsort(scores)
     scores[order[:60]] = scores[order[0]]
-    assert lb.audit_one_run(scores, member).warnings == ()
+    assert lb.audit(scores, lb.Coins(member)).warnings == ()
     scores[order[60]] = scores[order[0]]
-    (text,) = lb.audit_one_run(scores, member).warnings
+    (text,) = lb.audit(scores, lb.Coins(member)).warnings
     assert "share their score" in text
 
 
 def test_a_fixed_cut_moves_to_the_end_of_a_block_of_ties() -> None:
     scores = np.array([5.0, 4, 4, 4, 3, 2, 1, 0])
     member = np.array([1, 1, 0, 1, 0, 1, 0, 0])
-    result = lb.audit_one_run(scores, member, cuts=lb.Fixed(2), sides="member")
+    result = lb.audit(scores, lb.Coins(member), cuts=lb.Fixed(2), sides="member")
     assert (result.guesses, result.correct) == (4, 3)
     assert any("moved from 2 to 4 guesses" in text for text in result.warnings)
 
@@ -169,7 +167,7 @@ def test_ties_are_never_ordered_by_membership() -> None:
     scores = rng.integers(0, 5, size=300).astype(float)
     member = rng.random(300) < 0.5
     results = [
-        lb.audit_one_run(scores[rows], member[rows])
+        lb.audit(scores[rows], lb.Coins(member[rows]))
         for rows in (np.argsort(member, kind="stable"), np.argsort(~member, kind="stable"))
     ]
     assert results[0].bound == results[1].bound
@@ -181,7 +179,7 @@ def test_ties_are_never_ordered_by_membership() -> None:
 def test_too_few_examples_say_how_many_are_needed(sides: Any) -> None:
     def audit(m: int) -> lb.AuditResult:
         scores, member = perfect(m)
-        return lb.audit_one_run(scores, member, sides=sides)
+        return lb.audit(scores, lb.Coins(member), sides=sides)
 
     few = next(text for text in audit(6).warnings if "even a perfect attack" in text)
     needed = int(few.split("at least ")[1].split()[0])
@@ -192,19 +190,10 @@ def test_the_scores_are_copied_once() -> None:
     rng = np.random.default_rng(0)
     member = rng.random(1_000_000) < 0.5
     scores = rng.normal(size=1_000_000)
-    lb.audit_one_run(scores[:100], member[:100])
+    lb.audit(scores[:100], lb.Coins(member[:100]))
     tracemalloc.start()
-    result = lb.audit_one_run(scores, member)
+    result = lb.audit(scores, lb.Coins(member))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert result.m == 1_000_000
     assert scores.nbytes < peak < 1.5 * scores.nbytes
-
-
-def test_a_request_has_the_options_of_the_audit_and_their_defaults() -> None:
-    options = inspect.signature(lb.audit_one_run).parameters
-    asked = {one.name: one.default for one in fields(OneRunRequest) if one.init}
-    assert list(asked) == [name for name in options if name not in {"scores", "member"}]
-    assert [name for name in asked if asked[name] is MISSING] == ["claim", "confidence", "seed"]
-    for name in asked.keys() - {"claim", "confidence", "seed"}:
-        assert asked[name] == options[name].default, name

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors, simulate, stats
@@ -18,7 +19,7 @@ BETA = 0.1
 
 def audit(game: Any, claim: Any, **more: Any) -> lb.AuditResult:
     options: dict[str, Any] = {"confidence": 1 - BETA, "cuts": lb.OutsideIn(), **more}
-    result: lb.AuditResult = lb.audit_one_run(game.scores, game.member, claim=claim, **options)
+    result: lb.AuditResult = flat.coins(game.scores, game.member, claim=claim, **options)
     return result
 
 

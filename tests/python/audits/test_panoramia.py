@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 
@@ -50,7 +51,7 @@ def test_both_bounds_are_of_member_guesses_at_half_the_level(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray], cuts: Any, bound: Any
 ) -> None:
     baseline, attack, member = scores
-    result = lb.audit_panoramia(baseline, attack, member, cuts=cuts)
+    result = lb.audit(attack, lb.Panoramia(member, baseline=baseline), cuts=cuts)
     expected = [bound(member[np.argsort(-one)]) for one in (baseline, attack)]
     assert [result.c_lb, result.c_plus_epsilon_lb] == pytest.approx(expected, rel=1e-12)
     assert 0.4 < result.c_lb < result.c_plus_epsilon_lb
@@ -62,7 +63,7 @@ def test_the_papers_hoeffding_union(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
     baseline, attack, member = scores
-    result = lb.audit_panoramia(baseline, attack, member, cuts=lb.UnionBound(), tail="hoeffding")
+    result = lb.audit(attack, lb.Panoramia(member, baseline=baseline), cuts=lb.UnionBound())
     r = np.arange(1, member.size + 1)
     margin = np.sqrt(np.log(2 * member.size / BETA) / (2 * r))  # equation 1 at beta / 2m
     for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
@@ -75,7 +76,7 @@ def test_the_papers_hoeffding_union(
 def test_an_estimate_refutes_no_epsilon_alone(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    result = lb.audit_panoramia(*scores)
+    result = flat.panoramia(*scores)
     assert result.check(epsilon=0) == "inconclusive"
     assert result.check(epsilon=0, c=0) == "refuted"
     assert result.check(epsilon=5, c=np.nextafter(result.c_lb, 0)) == "refuted"
@@ -92,7 +93,7 @@ def test_real_non_members_give_a_lower_bound(
 ) -> None:
     _, attack, member = scores
     noise = np.random.default_rng(0).random(member.size)
-    result = lb.audit_panoramia(noise, attack, member, real_nonmembers=True)
+    result = lb.audit(attack, lb.Panoramia(member, baseline=noise, real_nonmembers=True))
     assert (result.kind, result.c_lb, result.c_upper) == ("lower_bound", 0.0, 0.0)
     assert result.bound == result.lower_bound == result.epsilon_tilde == result.attack.bound
     assert result.check(epsilon=1) == "refuted"
@@ -110,13 +111,15 @@ def test_real_non_members_are_audited_as_the_random_split_that_they_are(
     _, attack, member = scores
     noise = np.random.default_rng(0).random(member.size)
     for delta, cuts in ((0.0, None), (0.0, lb.UnionBound()), (1e-4, None)):
-        result = lb.audit_panoramia(
-            noise, attack, member, real_nonmembers=True, delta=delta, cuts=cuts, seed=3
+        result = lb.audit(
+            attack,
+            lb.Panoramia(member, baseline=noise, real_nonmembers=True),
+            claim=lb.ApproxDP(delta=delta),
+            cuts=cuts,
+            seed=3,
         )
         claim = lb.ApproxDP(delta=delta) if delta else lb.PureDP()
-        split = lb.audit_one_run(
-            attack, member, design="random_split", claim=claim, cuts=cuts, seed=3
-        )
+        split = lb.audit(attack, lb.RandomSplit(member), claim=claim, cuts=cuts, seed=3)
         assert result.bound == split.bound > 1
         assert (result.m, result.guesses, result.correct, result.path, result.ceiling) == (
             split.m,
@@ -129,8 +132,11 @@ def test_real_non_members_are_audited_as_the_random_split_that_they_are(
         assert result.options["level"] == pytest.approx(0.05)
         assert split.theorem in result.theorem
         assert lb.PanoramiaResult.from_json(result.to_json()) == result
-    one_sided = lb.audit_panoramia(noise, attack, member, c_upper=0.0)
-    assert one_sided.bound < lb.audit_panoramia(noise, attack, member, real_nonmembers=True).bound
+    one_sided = lb.audit(attack, lb.Panoramia(member, baseline=noise, c_upper=0.0))
+    assert (
+        one_sided.bound
+        < lb.audit(attack, lb.Panoramia(member, baseline=noise, real_nonmembers=True)).bound
+    )
 
 
 def test_what_real_non_members_refuse(
@@ -143,23 +149,21 @@ def test_what_real_non_members_refuse(
         ({"tail": "hoeffding"}, "is for cuts=UnionBound"),
     ):
         with pytest.raises(errors.IncompatibleOptionsError, match=words):
-            lb.audit_panoramia(
-                np.cos(1e4 * attack), attack, member, real_nonmembers=True, **options
-            )
+            flat.panoramia(np.cos(1e4 * attack), attack, member, real_nonmembers=True, **options)
     with pytest.raises(errors.NoPairsError, match="are members"):
-        lb.audit_panoramia([1, 2, 3], [1, 2, 3], [1, 1, 1], real_nonmembers=True)
+        lb.audit([1, 2, 3], lb.Panoramia([1, 1, 1], baseline=[1, 2, 3], real_nonmembers=True))
 
 
 def test_an_upper_limit_on_c_gives_a_lower_bound(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    result = lb.audit_panoramia(*scores, c_upper=1.0)
+    result = flat.panoramia(*scores, c_upper=1.0)
     assert (result.kind, result.c_upper) == ("lower_bound", 1.0)
     assert result.bound == result.lower_bound == result.c_plus_epsilon_lb - 1
     assert result.epsilon_tilde == result.c_plus_epsilon_lb - result.c_lb > result.bound
     assert result.ceiling == result.attack.ceiling - 1
     assert result.warnings == ()
-    generous = lb.audit_panoramia(*scores, c_upper=9.0)
+    generous = flat.panoramia(*scores, c_upper=9.0)
     assert (generous.bound, generous.lower_bound) == (0.0, 0.0)
     assert "does not exceed 9" in generous.reason
 
@@ -169,7 +173,7 @@ def test_the_parts_fit_together(seed: int, confidence: float) -> None:
     rng = np.random.default_rng(seed)
     member = rng.random(80) < 0.5
     baseline, attack = report_of(member, 0.6, rng), report_of(member, 0.8, rng)
-    result = lb.audit_panoramia(baseline, attack, member, confidence=confidence)
+    result = lb.audit(attack, lb.Panoramia(member, baseline=baseline), confidence=confidence)
     assert result.epsilon_tilde == max(0.0, result.c_plus_epsilon_lb - result.c_lb)
     assert 0 <= result.bound <= result.ceiling
     assert bool(result.reason) == (result.bound == 0)

@@ -33,7 +33,7 @@ def game(
 @cache
 def audited(seed: int = 1, leak: float = 2.0) -> lb.PanoramiaResult:
     baseline, attack, member, x = game(seed, m=1000, leak=leak)
-    return lb.audit_panoramia(baseline, attack, member, features=x)
+    return lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x))
 
 
 def test_both_corrections_stand_beside_the_estimate() -> None:
@@ -74,7 +74,7 @@ def test_what_features_do_not_say_withholds_it() -> None:
     member = rng.random(1500) < 0.5
     x = rng.normal(size=(1500, 1)) * np.where(member, 3.0, 0.5)[:, None]
     attack = np.abs(x[:, 0]) + 0.01 * rng.normal(size=1500)
-    result = lb.audit_panoramia(rng.normal(size=1500), attack, member, features=x)
+    result = lb.audit(attack, lb.Panoramia(member, baseline=rng.normal(size=1500), features=x))
     assert result.conditional is not None
     assert result.conditional.withheld
     assert result.conditional.bound == 0
@@ -85,7 +85,9 @@ def test_what_features_do_not_say_withholds_it() -> None:
 
 def test_an_approximate_guarantee_is_audited_by_matching() -> None:
     baseline, attack, member, x = game(6, m=1000, leak=3.0)
-    result = lb.audit_panoramia(baseline, attack, member, delta=1e-6, features=x)
+    result = lb.audit(
+        attack, lb.Panoramia(member, baseline=baseline, features=x), claim=lb.ApproxDP(delta=1e-6)
+    )
     assert result.conditional is not None
     assert result.conditional.correction == "match"
     assert result.conditional.claim == lb.ApproxDP(delta=1e-6)
@@ -97,7 +99,7 @@ def test_coins_that_features_separate_prove_nothing() -> None:
     rng = np.random.default_rng(8)
     member = rng.random(60) < 0.5
     x = np.where(member, 1e6, -1e6)[:, None] + rng.normal(size=(60, 1))
-    result = lb.audit_panoramia(x[:, 0], x[:, 0], member, features=x)
+    result = lb.audit(x[:, 0], lb.Panoramia(member, baseline=x[:, 0], features=x))
     for found in result.conditionals:
         assert found.bound == 0
         assert "separate" in found.reason
@@ -107,12 +109,12 @@ def test_coins_that_features_separate_prove_nothing() -> None:
 def test_bad_features() -> None:
     baseline, attack, member, x = game(1, m=50, leak=0.0)
     with pytest.raises(LengthMismatchError, match="features has 49 values and there are 50 scores"):
-        lb.audit_panoramia(baseline, attack, member, features=x[1:])
+        lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x[1:]))
     with pytest.raises(ShapeError, match="features"):
-        lb.audit_panoramia(baseline, attack, member, features=x[:, 0])
+        lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x[:, 0]))
     x[3, 1] = np.nan
     with pytest.raises(FeaturesError, match="features"):
-        lb.audit_panoramia(baseline, attack, member, features=x)
+        lb.audit(attack, lb.Panoramia(member, baseline=baseline, features=x))
 
 
 def check(games: int, *, leak: float, m: int, known: float) -> None:
@@ -120,7 +122,9 @@ def check(games: int, *, leak: float, m: int, known: float) -> None:
     wrong = np.zeros(2, dtype=int)
     for seed in range(games):
         baseline, attack, member, x = game(2000 + seed, m=m, leak=leak, known=known)
-        result = lb.audit_panoramia(baseline, attack, member, confidence=0.8, features=x, seed=seed)
+        result = lb.audit(
+            attack, lb.Panoramia(member, baseline=baseline, features=x), confidence=0.8, seed=seed
+        )
         wrong += [found.bound > leak for found in result.conditionals]
     assert binomial_tail(int(wrong.max()), games, 0.2) > 1e-3
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 
@@ -39,7 +40,7 @@ def test_each_ranking_has_its_failures(
 ) -> None:
     baseline, attack, member = scores
     gamma, delta = 1e-4, 3e-4
-    result = lb.audit_panoramia(*scores, gamma=gamma, delta=delta, cuts=lb.KLScan())
+    result = flat.panoramia(*scores, gamma=gamma, delta=delta, cuts=lb.KLScan())
     options: dict[str, Any] = {"beta": BETA / 2, "min_guesses": 100}
     alone = stats.kl_scan(path(baseline, member), delta=gamma, **options)
     both = stats.kl_scan(path(attack, member), delta=gamma + delta - gamma * delta, **options)
@@ -57,7 +58,7 @@ def test_by_default_number_and_count_have_one_proof(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
     gamma, delta = 1e-4, 3e-4
-    result = lb.audit_panoramia(*scores, gamma=gamma, delta=delta)
+    result = flat.panoramia(*scores, gamma=gamma, delta=delta)
     together = gamma + delta - gamma * delta
     for audit, values, failures in (
         (result.baseline, scores[0], gamma),
@@ -82,11 +83,11 @@ def test_by_default_number_and_count_have_one_proof(
 
 
 def test_a_model_alone_may_fail(scores: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    plain = lb.audit_panoramia(*scores)
-    relaxed = lb.audit_panoramia(*scores, delta=1e-4, cuts=lb.KLScan())
+    plain = flat.panoramia(*scores)
+    relaxed = flat.panoramia(*scores, delta=1e-4, cuts=lb.KLScan())
     assert relaxed.c_lb == plain.c_lb
     assert relaxed.c_plus_epsilon_lb < plain.c_plus_epsilon_lb
-    noisy = lb.audit_panoramia(*scores, delta=0.01)
+    noisy = flat.panoramia(*scores, delta=0.01)
     assert any("delta = 0.01 is not below 1/m" in text for text in noisy.warnings)
 
 
@@ -98,7 +99,7 @@ def test_bounds_fall_as_the_generator_may_miss_more(
 ) -> None:
     """The shape of Table 11, recall up to a half."""
     results = [
-        lb.audit_panoramia(*scores, gamma=gamma, max_recall=0.5, **options)
+        flat.panoramia(*scores, gamma=gamma, max_recall=0.5, **options)
         for gamma in (0.0, 1e-5, 1e-4, 1e-3)
     ]
     for bounds in (
@@ -139,14 +140,14 @@ def test_the_published_form_is_a_concave_envelope() -> None:
 def test_the_published_form_says_what_it_is(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    single = lb.audit_panoramia(*scores, gamma=1e-4, cuts=lb.Fixed(500), relaxation="published")
+    single = flat.panoramia(*scores, gamma=1e-4, cuts=lb.Fixed(500), relaxation="published")
     right = int(path(scores[0], scores[2])[:500].sum())
     limit = stats.one_run_epsilon(right, 500, M, delta=1e-4, beta=BETA / 2, bound="panoramia")
     assert single.c_lb == pytest.approx(limit, abs=1e-9)
     assert single.c_lb > 0
     assert "As published" in single.theorem
     assert single.options["relaxation"] == "published"
-    union = lb.audit_panoramia(*scores, gamma=1e-7, relaxation="published")
+    union = flat.panoramia(*scores, gamma=1e-7, relaxation="published")
     assert union.options["cuts"]["type"] == "UnionBound"
     assert union.c_plus_epsilon_lb > 0
 
@@ -155,14 +156,16 @@ def test_cuts_end_at_the_largest_recall(
     scores: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
     baseline, attack, member = scores
-    result = lb.audit_panoramia(*scores, max_recall=0.1)
+    result = flat.panoramia(*scores, max_recall=0.1)
     for scored, bound in ((baseline, result.c_lb), (attack, result.c_plus_epsilon_lb)):
         expected = stats.kl_scan(path(scored, member)[: M // 10], beta=BETA / 2).logit
         assert bound == pytest.approx(expected, abs=1e-10)
     assert result.curve.guesses.max() <= M // 10
     assert result.m == M
     assert result.attack.ceiling == pytest.approx(logit((BETA / 2) ** (1 / (M // 10))), rel=1e-9)
-    tied = lb.audit_panoramia(np.round(baseline), np.round(attack), member, max_recall=1e-6)
+    tied = lb.audit(
+        np.round(attack), lb.Panoramia(member, baseline=np.round(baseline), max_recall=1e-6)
+    )
     assert tied.curve.guesses.size == 1
 
 
@@ -171,7 +174,7 @@ def test_weights_are_compared_with_a_weighted_tail(
 ) -> None:
     baseline, attack, member = (one[:400] for one in scores)
     weights = [1 / (1 + np.exp(2 - 2 * one)) for one in (baseline, attack)]
-    result = lb.audit_panoramia(weights[0], weights[1], member, cuts=lb.Weighted())
+    result = lb.audit(weights[1], lb.Panoramia(member, baseline=weights[0]), cuts=lb.Weighted())
     expected = [
         stats.poisson_binomial_epsilon(
             int(t[member].sum()), np.zeros(400), beta=BETA / 2, weights=t
@@ -220,11 +223,11 @@ def test_what_does_not_go_together_is_refused(
     words: str,
 ) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_panoramia(*scores, **options)
+        flat.panoramia(*scores, **options)
 
 
 def test_weights_guess_members_only() -> None:
     with pytest.raises(errors.IncompatibleOptionsError, match="members only"):
-        lb.audit_one_run([0.5, 0.1], [0, 1], cuts=lb.Weighted())
+        lb.audit([0.5, 0.1], lb.Coins([0, 1]), cuts=lb.Weighted())
     with pytest.raises(errors.AbstentionError, match="round to 0"):
-        lb.audit_one_run([0.0, 0.0], [0, 1], cuts=lb.Weighted(), sides="member")
+        lb.audit([0.0, 0.0], lb.Coins([0, 1]), cuts=lb.Weighted(), sides="member")

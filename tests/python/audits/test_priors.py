@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 
@@ -37,7 +38,7 @@ def boundary(
 def test_member_guesses_with_one_prior_are_the_scan_shifted(prior: float) -> None:
     rng = np.random.default_rng(1)
     scores, member = boundary(np.full(600, prior), 2.0, rng)
-    result = lb.audit_one_run(scores, member, prior=prior, sides="member")
+    result = lb.audit(scores, lb.Coins(member, prior=prior), sides="member")
     path = stats.kl_scan(member[np.argsort(-scores)], beta=0.05)
     shift = math.log(prior / (1 - prior))
     assert result.bound == pytest.approx(max(0.0, path.logit - shift), abs=1e-9)
@@ -49,7 +50,7 @@ def test_a_fixed_number_of_guesses_is_a_poisson_binomial_limit(sides: Sides) -> 
     rng = np.random.default_rng(2)
     prior = priors_of("mixed", 400)
     scores, member = boundary(prior, 3.0, rng)
-    result = lb.audit_one_run(scores, member, prior=prior, cuts=lb.Fixed(100), sides=sides)
+    result = lb.audit(scores, lb.Coins(member, prior=prior), cuts=lb.Fixed(100), sides=sides)
     down, a = np.argsort(-scores), log_odds(prior)
     rows, sign = down[:100], np.ones(100)
     if sides == "both":
@@ -65,7 +66,7 @@ def test_the_scan_is_the_best_of_three_paths_with_offsets() -> None:
     rng = np.random.default_rng(3)
     prior = priors_of("mixed", 500)
     scores, member = boundary(prior, 2.0, rng)
-    result = lb.audit_one_run(scores, member, prior=prior)
+    result = lb.audit(scores, lb.Coins(member, prior=prior))
     down, a = np.argsort(-scores), log_odds(prior)
     upper = round(prior.sum())
     top, bottom = down[:upper], down[upper:][::-1]
@@ -86,11 +87,11 @@ def test_the_scan_is_the_best_of_three_paths_with_offsets() -> None:
 def test_fair_coins_are_the_ordinary_audit() -> None:
     rng = np.random.default_rng(4)
     scores, member = boundary(np.full(300, 0.5), 2.0, rng)
-    plain = lb.audit_one_run(scores, member)
-    assert lb.audit_one_run(scores, member, prior=np.full(300, 0.5)) == plain
+    plain = lb.audit(scores, lb.Coins(member))
+    assert lb.audit(scores, lb.Coins(member, prior=np.full(300, 0.5))) == plain
     nearly = np.full(300, 0.5)
     nearly[0] += 1e-9
-    assert lb.audit_one_run(scores, member, prior=nearly).bound == pytest.approx(
+    assert lb.audit(scores, lb.Coins(member, prior=nearly)).bound == pytest.approx(
         plain.bound, abs=1e-6
     )
 
@@ -99,13 +100,13 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
     rng = np.random.default_rng(5)
     prior = priors_of("mixed", 500)
     scores, member = boundary(prior, 2.0, rng)
-    result = lb.audit_one_run(np.round(scores, 1), member, prior=prior)
+    result = lb.audit(np.round(scores, 1), lb.Coins(member, prior=prior))
     assert result.options["prior"] == {"least": 0.02, "most": 0.95, "mean": pytest.approx(0.494)}
     assert "prior" in result.provenance.sha256
     assert result.bound <= result.ceiling
     assert result.curve.bound[np.isfinite(result.curve.bound)] == pytest.approx([result.bound])
     assert lb.AuditResult.from_json(result.to_json()) == result
-    rare = lb.audit_one_run(scores, rng.permutation(500) < 75, prior=0.1)
+    rare = lb.audit(scores, lb.Coins(rng.permutation(500) < 75, prior=0.1))
     assert any("of these probabilities give 50 ± 6.7" in text for text in rare.warnings)
     assert rare.assumptions[0].status == "contradicted"
 
@@ -120,13 +121,13 @@ def test_what_is_said_of_coins_that_are_not_fair() -> None:
 def test_what_has_no_form_is_refused(options: dict[str, Any], words: str) -> None:
     scores, member = np.arange(20.0), np.arange(20) % 5 == 0
     with pytest.raises(errors.IncompatibleOptionsError, match=words):
-        lb.audit_one_run(scores, member, prior=0.2, **options)
+        flat.coins(scores, member, prior=0.2, **options)
 
 
 def test_priors_are_probabilities_of_the_same_coins() -> None:
     for prior in (0.0, 1.0, math.nan, [0.5, 1.5], True, [0.5]):
         with pytest.raises(errors.LeakboundError, match="prior"):
-            lb.audit_one_run([1.0, 2.0], [0, 1], prior=prior)
+            lb.audit([1.0, 2.0], lb.Coins([0, 1], prior=prior))
 
 
 @given(seed=st.integers(0, 2**32), kind=st.sampled_from([0.1, 0.9, "mixed"]))
@@ -134,5 +135,7 @@ def test_any_increasing_map_of_the_scores_changes_nothing(seed: int, kind: float
     rng = np.random.default_rng(seed)
     prior = priors_of(kind, 60)
     scores, member = boundary(prior, 1.0, rng)
-    bounds = [lb.audit_one_run(s, member, prior=prior).bound for s in (scores, np.exp(scores) - 3)]
+    bounds = [
+        lb.audit(s, lb.Coins(member, prior=prior)).bound for s in (scores, np.exp(scores) - 3)
+    ]
     assert bounds[0] == bounds[1] >= 0

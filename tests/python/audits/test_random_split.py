@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound.audits.engine.pairs import Pairs, Units, stretched
-from leakbound.audits.one_run.challenge import challenge
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.challenge import challenge
+from leakbound.audits.pairs import Pairs, Units, stretched
 from leakbound.cuts.pairs import PairGame
 
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
@@ -24,7 +24,7 @@ def split(examples: int, members: int, seed: int, mu: float = 0.0) -> tuple[np.n
 
 
 def audit(scores: Any, member: Any, **options: Any) -> lb.AuditResult:
-    result: lb.AuditResult = lb.audit_one_run(scores, member, design="random_split", **options)
+    result: lb.AuditResult = flat.split(scores, member, **options)
     return result
 
 
@@ -216,7 +216,7 @@ def test_what_is_refused(options: dict[str, Any], error: type[Exception], words:
 def test_strata_and_groups_are_of_a_split(name: str) -> None:
     given: Any = {name: np.arange(8)}
     with pytest.raises(errors.IncompatibleOptionsError, match=f"{name}= is for design="):
-        lb.audit_one_run(SCORES, HALF, **given)
+        flat.coins(SCORES, HALF, **given)
 
 
 def test_storage_order_has_no_part_in_ties() -> None:
@@ -294,7 +294,6 @@ def test_p_values_of_random_splits_are_rarely_small() -> None:
 
 def test_dp_sgd_has_its_own_curve() -> None:
     claim = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10)
-    asked = OneRunRequest(claim=claim, confidence=0.95, design="random_split", seed=0)
     expected = lb.SubsampledGaussianDP(sampling_rate=0.1, steps=10, relation="replace")
-    assert asked.claim == expected
-    assert OneRunRequest(claim=claim, confidence=0.95, seed=0).claim == claim
+    member = np.arange(40) % 2 == 0
+    assert lb.audit(np.sin(np.arange(40.0)), lb.RandomSplit(member), claim=claim).claim == expected

@@ -17,9 +17,9 @@ from scipy.optimize import brentq, linprog
 
 import leakbound as lb
 from leakbound._base.types import Aggregate
-from leakbound.audits.engine.pairs import Units, stretched
-from leakbound.audits.one_run.proofs import one_run_proof
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.pairs import Units, stretched
+from leakbound.audits.policies.choice import prove
+from leakbound.audits.request import Request
 from leakbound.cuts.pairs import PairGame
 from leakbound.stats import normal_quantile
 
@@ -184,7 +184,7 @@ def law(split: Split, mechanism: Mechanism, attack: Attack) -> Law:
 
 
 @cache
-def bound(request: OneRunRequest, size: tuple[int, ...], right: tuple[bool, ...]) -> float:
+def bound(request: Request, size: tuple[int, ...], right: tuple[bool, ...]) -> float:
     """Return the bound of guesses of such confidence, right or not."""
     first = np.arange(len(size)) % 2 == 0
     game = PairGame(
@@ -194,10 +194,10 @@ def bound(request: OneRunRequest, size: tuple[int, ...], right: tuple[bool, ...]
         other_scores=np.zeros(len(size)),
         seed=0,
     )
-    return one_run_proof(request, game, None, LEVEL).bound
+    return prove(request.claim, request.cuts, game, None, LEVEL).bound
 
 
-def refutes(found: float, truth: float, request: OneRunRequest) -> bool:
+def refutes(found: float, truth: float, request: Request) -> bool:
     """Whether a bound denies the truth, which it may come as near to as sums are exact."""
     if request.claim.order == "decreasing":
         return found < truth * (1 - 1e-9) - 1e-9
@@ -205,7 +205,7 @@ def refutes(found: float, truth: float, request: OneRunRequest) -> bool:
 
 
 def rate(
-    split: Split, mechanism: Mechanism, attack: Attack, request: OneRunRequest, truth: float
+    split: Split, mechanism: Mechanism, attack: Attack, request: Request, truth: float
 ) -> float:
     """Return the exact probability that the bound denies the truth."""
     seen = law(split, mechanism, attack)
@@ -213,10 +213,8 @@ def rate(
     return math.fsum(p for key, p in seen.items() if refutes(bound(request, *key), truth, request))
 
 
-def asked(claim: lb.claims.Claim, cuts: lb.cuts.CutPolicy | None) -> OneRunRequest:
-    return OneRunRequest(
-        claim=claim, confidence=1 - LEVEL, cuts=cuts, design="random_split", seed=0
-    )
+def asked(claim: lb.claims.Claim, cuts: lb.cuts.CutPolicy | None) -> Request:
+    return Request(claim=claim, confidence=1 - LEVEL, cuts=cuts, seed=0)
 
 
 PURE = [None, lb.UnionBound(), lb.Fixed(2)]
@@ -281,7 +279,7 @@ def test_the_level_is_used() -> None:
     assert noise > 0.05
 
 
-def rejection(split: Split, scores: np.ndarray, request: OneRunRequest, truth: float) -> np.ndarray:
+def rejection(split: Split, scores: np.ndarray, request: Request, truth: float) -> np.ndarray:
     """Return how likely the truth is denied, over matchings and coins, for each training set."""
     even = stretched(scores)
     rates = []

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound.attacks.synthetic import Tables
 from leakbound.audits import least_favourable_bound
@@ -42,11 +43,11 @@ def synthetic(seed: int | None) -> Recorded:
 
 
 def panoramia(seed: int | None, **options: Any) -> Recorded:
-    return told(lb.audit_panoramia(SCORES[::-1], SCORES, MEMBER, seed=seed, **options))
+    return told(flat.panoramia(SCORES[::-1], SCORES, MEMBER, seed=seed, **options))
 
 
 def zero_run(propensity: Any, seed: int | None, **options: Any) -> Recorded:
-    return told(lb.audit_zero_run(SCORES, MEMBER, propensity, seed=seed, **options))
+    return told(flat.zero_run(SCORES, MEMBER, propensity, seed=seed, **options))
 
 
 def least_favourable(seed: int | None) -> Recorded:
@@ -56,7 +57,7 @@ def least_favourable(seed: int | None) -> Recorded:
 
 
 def one_run(seed: int | None, **options: Any) -> Recorded:
-    return told(lb.audit_one_run(SCORES, MEMBER, seed=seed, **options))
+    return told(flat.coins(SCORES, MEMBER, seed=seed, **options))
 
 
 def fit(seed: int | None) -> Recorded:
@@ -95,7 +96,7 @@ CALLS: dict[str, Callable[[int | None], Recorded]] = {
     "Gaussian": lambda seed: one_run(seed, claim=lb.GaussianDP()),
     "random split": lambda seed: one_run(seed, design="random_split", features=FEATURES),
     "tally": lambda seed: told(
-        lb.audit_one_run(lb.Tally.of(SCORES, MEMBER), claim=lb.GaussianDP(), seed=seed)
+        lb.audit(lb.Tally.of(SCORES, MEMBER), lb.Coins(), claim=lb.GaussianDP(), seed=seed)
     ),
     "panoramia": lambda seed: panoramia(seed, gamma=0.01, features=FEATURES),
     "real non-members": lambda seed: panoramia(seed, real_nonmembers=True),

@@ -24,7 +24,7 @@ def batches(shift: float, sizes: list[int], seed: int = 0) -> list[Batch]:
     return [(rng.normal(size=member.size) + shift * member, member) for member in coins]
 
 
-def fed(stream: lb.OneRunStream, data: list[Batch]) -> lb.OneRunStream:
+def fed(stream: lb.Stream, data: list[Batch]) -> lb.Stream:
     for scores, member in data:
         stream.update(scores, member)
     return stream
@@ -66,7 +66,7 @@ def walked(data: list[Batch], shares: list[float]) -> list[list[tuple[int, int]]
 @pytest.mark.parametrize("seed", range(4))
 def test_the_mean_is_taken_along_one_order_of_visiting(seed: int) -> None:
     data, shares = batches(3.0, [12, 9, 10], seed), [1.0, 0.25]
-    stream = fed(lb.OneRunStream(shares=shares), data)
+    stream = fed(lb.Stream(shares=shares), data)
     moments = walked(data, shares)
 
     def refuted(p: float) -> bool:
@@ -83,7 +83,7 @@ def test_the_mean_is_taken_along_one_order_of_visiting(seed: int) -> None:
 
 def test_the_sequences_go_on_from_batch_to_batch() -> None:
     data = batches(1.5, [60, 33, 100])
-    stream = fed(lb.OneRunStream(sides="member", shares=[1.0, 0.25]), data)
+    stream = fed(lb.Stream(sides="member", shares=[1.0, 0.25]), data)
     bounds = []
     for share in (1.0, 0.25):
         path = [
@@ -97,7 +97,7 @@ def test_the_sequences_go_on_from_batch_to_batch() -> None:
 
 
 def test_the_bound_never_falls_and_says_what_it_is() -> None:
-    stream, seen = lb.OneRunStream(), [0.0]
+    stream, seen = lb.Stream(), [0.0]
     assert "m=0, batches=0" in repr(stream)
     for scores, member in batches(2.0, [50] * 12):
         seen.append(stream.update(scores, member).bound)
@@ -112,12 +112,12 @@ def test_the_bound_never_falls_and_says_what_it_is() -> None:
 
 def test_a_stream_is_kept_on_disk_and_in_a_pickle(tmp_path: Path) -> None:
     data = batches(1.5, [60, 1, 70])
-    stream = lb.OneRunStream(confidence=0.9, sides="member", shares=(0.5, 1.0))
+    stream = lb.Stream(confidence=0.9, sides="member", shares=(0.5, 1.0))
     stream.update(*data[0], ids=np.arange(60))
     fed(stream, data[1:])
     stream.save(tmp_path / "stream.npz")
     for again in (
-        lb.OneRunStream.load(tmp_path / "stream.npz"),
+        lb.Stream.load(tmp_path / "stream.npz"),
         pickle.loads(pickle.dumps(stream)),
     ):
         assert again.result() == stream.result()
@@ -130,8 +130,8 @@ def test_a_stream_is_kept_on_disk_and_in_a_pickle(tmp_path: Path) -> None:
 
 
 def test_an_empty_stream_is_kept_too(tmp_path: Path) -> None:
-    lb.OneRunStream().save(tmp_path / "empty.npz")
-    again = lb.OneRunStream.load(tmp_path / "empty.npz")
+    lb.Stream().save(tmp_path / "empty.npz")
+    again = lb.Stream.load(tmp_path / "empty.npz")
     assert (again.m, again.bound) == (0, 0.0)
     with pytest.raises(errors.OptionError, match="before the first batch"):
         again.result()
@@ -204,8 +204,8 @@ DAMAGED: dict[str, bytes] = {
 
 def test_the_file_that_the_damaged_ones_are_made_of_is_read(tmp_path: Path) -> None:
     (tmp_path / "stream.npz").write_bytes(stored())
-    again = lb.OneRunStream.load(tmp_path / "stream.npz")
-    whole = lb.OneRunStream(shares=[1.0, 0.25])
+    again = lb.Stream.load(tmp_path / "stream.npz")
+    whole = lb.Stream(shares=[1.0, 0.25])
     for part in (slice(100), slice(100, 300)):
         whole.update(SCORES[part], MEMBER[part])
     assert again.result() == whole.result()
@@ -216,18 +216,18 @@ def test_a_file_of_wrong_content_is_refused(tmp_path: Path, what: str) -> None:
     assert DAMAGED[what] != stored()
     (tmp_path / "stream.npz").write_bytes(DAMAGED[what])
     with pytest.raises(errors.ResultFormatError, match=r"stream\.npz is not a saved"):
-        lb.OneRunStream.load(tmp_path / "stream.npz")
+        lb.Stream.load(tmp_path / "stream.npz")
 
 
 def test_a_stream_of_an_earlier_version_is_refused_with_a_way_on(tmp_path: Path) -> None:
     (tmp_path / "stream.npz").write_bytes(stored(one_run_stream=np.int64(1)))
     with pytest.raises(errors.ResultFormatError, match=r"number 1.*feed its batches"):
-        lb.OneRunStream.load(tmp_path / "stream.npz")
+        lb.Stream.load(tmp_path / "stream.npz")
 
 
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        lb.OneRunStream.load(tmp_path / "stream.npz")
+        lb.Stream.load(tmp_path / "stream.npz")
 
 
 @pytest.mark.parametrize("carrier", ["plan", "scores", "index"])
@@ -242,14 +242,14 @@ def test_ids_that_a_batch_carries_are_checked_for_repetition(carrier: str) -> No
             return Scores(scores, ids, "loss"), coins
         return pd.Series(scores, index=ids), coins
 
-    stream = lb.OneRunStream().update(*batch())
+    stream = lb.Stream().update(*batch())
     with pytest.raises(errors.DuplicateIdsError, match="60 ids of this batch"):
         stream.update(*batch())
     assert stream.m == 60
 
 
 def test_numbers_of_rows_tell_no_batches_apart() -> None:
-    stream = lb.OneRunStream()
+    stream = lb.Stream()
     for scores, coins in batches(2.0, [60, 60]):
         stream.update(scores, lb.InclusionPlan(coins))
         stream.update(Scores(scores, np.arange(60), "loss"), coins)
@@ -258,7 +258,7 @@ def test_numbers_of_rows_tell_no_batches_apart() -> None:
 
 
 def test_ids_are_of_one_type_in_all_batches() -> None:
-    stream = lb.OneRunStream().update([1.0, 2.0], [0, 1], ids=[3, 4])
+    stream = lb.Stream().update([1.0, 2.0], [0, 1], ids=[3, 4])
     with pytest.raises(errors.ArrayTypeError, match="'3' in this batch"):
         stream.update([1.0, 2.0], [0, 1], ids=["3", "4"])
 
@@ -284,7 +284,7 @@ def test_bad_options_are_refused(
     options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        lb.OneRunStream(**options)
+        lb.Stream(**options)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_batch_that_is_refused_changes_nothing(
     scores: Any, member: Any, ids: Any, error: type[Exception]
 ) -> None:
     ((first, coins),) = batches(2.0, [50])
-    stream = lb.OneRunStream().update(first, coins, ids=np.arange(50) - 49)
+    stream = lb.Stream().update(first, coins, ids=np.arange(50) - 49)
     before = pickle.dumps(stream)
     with pytest.raises(error):
         stream.update(scores, member, ids=ids)
@@ -309,7 +309,7 @@ def test_a_batch_that_is_refused_changes_nothing(
 
 
 def test_equal_scores_abstain() -> None:
-    stream = fed(lb.OneRunStream(), batches(3.0, [60]))
+    stream = fed(lb.Stream(), batches(3.0, [60]))
     before = stream.bound
     result = stream.update(np.ones(20), np.arange(20) < 10).result()
     assert stream.bound == before

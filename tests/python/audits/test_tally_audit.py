@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import errors
@@ -63,7 +64,7 @@ def test_without_other_ties_than_those_of_scores_audits_are_the_same(
     scores, member = distinct(901) if kind == "distinct" else played("tied", 901)
     tally = lb.Tally.of(scores, member, bits=32)
     options: dict[str, Any] = {"cuts": cuts, "sides": sides}
-    same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
+    same(flat.coins(tally, **options), flat.coins(scores, member, **options))
 
 
 @pytest.mark.parametrize("claim", CLAIMS[1:], ids=repr)
@@ -76,7 +77,7 @@ def test_other_claims_are_the_same_where_nothing_is_tied(claim: Any, sides: Any)
         policies.append(lb.KLScan())
     for cuts in policies:
         options: dict[str, Any] = {"claim": claim, "cuts": cuts, "sides": sides}
-        same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
+        same(flat.coins(tally, **options), flat.coins(scores, member, **options))
 
 
 @pytest.mark.parametrize("cuts", [None, lb.Fixed(150)])
@@ -87,14 +88,14 @@ def test_biased_coins_of_one_probability(cuts: Any, sides: Any) -> None:
     scores = np.argsort(np.argsort(rng.normal(size=700) + 2 * member)) - 300.0
     options: dict[str, Any] = {"cuts": cuts, "sides": sides, "prior": 0.2}
     tally = lb.Tally.of(scores, member, bits=32)
-    same(lb.audit_one_run(tally, **options), lb.audit_one_run(scores, member, **options))
+    same(flat.coins(tally, **options), flat.coins(scores, member, **options))
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "t3", "tail", "tied"])
 def test_twenty_bits_cost_next_to_nothing_under_pure_dp(kind: str) -> None:
     scores, member = played(kind, 4000, seed=5)
-    exact = lb.audit_one_run(scores, member)
-    tally = lb.audit_one_run(lb.Tally.of(scores, member))
+    exact = lb.audit(scores, lb.Coins(member))
+    tally = lb.audit(lb.Tally.of(scores, member), lb.Coins())
     assert abs(tally.bound - exact.bound) <= 0.01
 
 
@@ -102,7 +103,7 @@ def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
     scores, member = played("gaussian", 20_000)
     tally = lb.Tally.of(scores[:9_000], member[:9_000])
     tally += lb.Tally.of(scores[9_000:], member[9_000:])
-    result = lb.audit_one_run(tally)
+    result = lb.audit(tally, lb.Coins())
     assert result.options["tally"] == {"bits": 20, "keys": len(tally), "shards": 2}
     assert set(result.provenance.sha256) == {"tally keys", "tally examples", "tally members"}
     assert lb.AuditResult.from_json(result.to_json()) == result
@@ -110,7 +111,7 @@ def test_results_tell_that_examples_were_counted_and_can_be_stored() -> None:
 
 def refused(message: str, *args: Any, **options: Any) -> None:
     with pytest.raises(errors.IncompatibleOptionsError, match=message):
-        lb.audit_one_run(*args, **options)
+        flat.coins(*args, **options)
 
 
 def test_what_counts_cannot_tell_is_refused() -> None:
@@ -124,15 +125,15 @@ def test_what_counts_cannot_tell_is_refused() -> None:
     refused("weighs every example", tally, cuts=lb.Weighted(), sides="member")
     for several in ({"a": tally}, [tally, tally]):
         with pytest.raises(errors.ArrayTypeError, match="a Tally counts examples"):
-            lb.audit_one_run(several, member)
+            lb.audit(several, lb.Coins(member))
     with pytest.raises(errors.ArrayTypeError, match="a Tally counts examples"):
-        lb.audit_zero_run(tally, member, np.full(100, 0.5))
+        lb.audit(tally, lb.ZeroRun(member, np.full(100, 0.5)))
     with pytest.raises(errors.AbstentionError, match="all 100 keys of the tally are equal"):
-        lb.audit_one_run(lb.Tally.of(np.ones(100), member))
+        lb.audit(lb.Tally.of(np.ones(100), member), lb.Coins())
     with pytest.raises(errors.ImplausibleCoinsError):
-        lb.audit_one_run(lb.Tally.of(scores, np.arange(100) < 90))
+        lb.audit(lb.Tally.of(scores, np.arange(100) < 90), lb.Coins())
     with pytest.raises(errors.OptionError, match="more guesses than there are examples"):
-        lb.audit_one_run(tally, cuts=lb.Fixed(101))
+        lb.audit(tally, lb.Coins(), cuts=lb.Fixed(101))
 
 
 def billion(keys: int = 200_000) -> lb.Tally:
@@ -155,9 +156,9 @@ def test_a_billion_examples_take_the_memory_of_their_counts() -> None:
     assert tally.m == 1_000_000_000
     tracemalloc.start()
     results = {
-        "pure": lb.audit_one_run(tally, sides="member"),
-        "outside in": lb.audit_one_run(tally, cuts=lb.OutsideIn()),
-        "fixed": lb.audit_one_run(tally, claim=lb.ApproxDP(delta=1e-10), cuts=lb.Fixed(10**6)),
+        "pure": lb.audit(tally, lb.Coins(), sides="member"),
+        "outside in": lb.audit(tally, lb.Coins(), cuts=lb.OutsideIn()),
+        "fixed": lb.audit(tally, lb.Coins(), claim=lb.ApproxDP(delta=1e-10), cuts=lb.Fixed(10**6)),
     }
     assert all(0.5 < one.bound < 20 for one in results.values())
     assert results["pure"].roc.guesses[-1] == tally.m
@@ -165,13 +166,13 @@ def test_a_billion_examples_take_the_memory_of_their_counts() -> None:
     tracemalloc.stop()
     assert peak < 100e6
     with pytest.raises(errors.OptionError, match="is not taken apart"):
-        lb.audit_one_run(tally, prior=0.4999)
+        lb.audit(tally, lb.Coins(prior=0.4999))
 
 
 def test_more_examples_than_a_path_holds_are_refused() -> None:
     huge = lb.Tally(np.arange(2**19, 2**19 + 9), np.full(9, 10**9), np.full(9, 5 * 10**8))
     with pytest.raises(errors.LeakboundError, match="more than the 4294967295"):
-        lb.audit_one_run(huge)
+        lb.audit(huge, lb.Coins())
 
 
 def test_the_order_of_ties_depends_on_the_seed_alone() -> None:
@@ -179,7 +180,7 @@ def test_the_order_of_ties_depends_on_the_seed_alone() -> None:
     tally = lb.Tally.of(scores, member)
     cuts = lb.Fixed(150)
     counts = [
-        lb.audit_one_run(tally, claim=lb.GaussianDP(), cuts=cuts, seed=seed).correct
+        lb.audit(tally, lb.Coins(), claim=lb.GaussianDP(), cuts=cuts, seed=seed).correct
         for seed in (*range(30), *range(30))
     ]
     assert counts[:30] == counts[30:]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.streams import Purpose
@@ -22,9 +23,7 @@ def game() -> NoisySum:
 
 
 def audit(game: NoisySum, **options: Any) -> lb.ZeroRunResult:
-    result: lb.ZeroRunResult = lb.audit_zero_run(
-        game.scores, game.member, game.propensity, **options
-    )
+    result: lb.ZeroRunResult = flat.zero_run(game.scores, game.member, game.propensity, **options)
     return result
 
 
@@ -53,19 +52,15 @@ class TestWhatItProves:
         assert audit(game).correction == "match"
         assert audit(game, claim=lb.PureDP()).correction == "poisson_binomial"
         limits = (np.full(1500, 0.4), np.full(1500, 0.6))
-        result = lb.audit_zero_run(game.scores, game.member, limits)
+        result = lb.audit(game.scores, lb.ZeroRun(game.member, limits))
         assert result.correction == "tamper"
 
     def test_no_shift_is_an_audit_of_one_run(self, game: NoisySum) -> None:
         half = np.full(1500, 0.5)
-        one_run = lb.audit_one_run(game.scores, game.member, claim=lb.PureDP())
+        one_run = lb.audit(game.scores, lb.Coins(game.member), claim=lb.PureDP())
         for correction in ("match", "poisson_binomial", "composition"):
-            result = lb.audit_zero_run(
-                game.scores,
-                game.member,
-                half,
-                claim=lb.PureDP(),
-                correction=correction,
+            result = lb.audit(
+                game.scores, lb.ZeroRun(game.member, half, correction=correction), claim=lb.PureDP()
             )
             assert result.bound == pytest.approx(one_run.bound, abs=1e-9)
             assert result.kept == 1500
@@ -137,7 +132,7 @@ class TestWhatItProves:
         assert result.bound <= result.ceiling
         assert result.bound < audit(game, claim=lb.PureDP(), variant="paper").bound
         draws = np.tile(game.propensity, (40, 1))
-        again = lb.audit_zero_run(
+        again = flat.zero_run(
             game.scores, game.member, draws, variant="untampered", confidence=0.9, **options
         )
         assert again.bound == result.bound
@@ -148,7 +143,7 @@ class TestUncertainPropensities:
     def test_equal_replicates_change_the_level_only(self, game: NoisySum) -> None:
         draws = np.tile(game.propensity, (79, 1))
         for claim in CLAIMS[:3]:
-            result = lb.audit_zero_run(game.scores, game.member, draws, claim=claim)
+            result = lb.audit(game.scores, lb.ZeroRun(game.member, draws), claim=claim)
             # of other claims than pure DP, replicates are compared at one number of guesses
             cuts = None if isinstance(claim, lb.PureDP) else lb.Fixed(result.guesses)
             point = audit(game, claim=claim, confidence=0.975, cuts=cuts)
@@ -165,23 +160,21 @@ class TestUncertainPropensities:
         rng = np.random.default_rng(2)
         odds = game.log_odds + 0.2 * rng.normal(size=(79, 1))
         draws = 1 / (1 + np.exp(-odds))
-        result = lb.audit_zero_run(game.scores, game.member, draws, correction=correction)
+        result = lb.audit(game.scores, lb.ZeroRun(game.member, draws, correction=correction))
         assert result.bootstrap is not None
         bounds = result.bootstrap.bounds
         assert result.bound == np.sort(bounds)[1]  # ⌊.025 · 80⌋ = 2
         assert np.ptp(bounds) > 0 or correction == "composition"
         for k in (0, 40):  # each replicate is an audit of its own
-            alone = lb.audit_zero_run(
-                game.scores, game.member, draws[k], correction=correction,
-                confidence=0.975, cuts=lb.Fixed(result.guesses),
-            )  # fmt: skip
+            alone = lb.audit(game.scores, lb.ZeroRun(game.member, draws[k], correction=correction), confidence=0.975, cuts=lb.Fixed(result.guesses))  # fmt: skip
             if correction == "match":
                 assert bounds[k] == pytest.approx(alone.bound, rel=0.03)
 
     def test_a_fitted_model(self, game: NoisySum) -> None:
         fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
-        result = lb.audit_zero_run(
-            game.scores, game.member, fit, features=game.features, uncertainty="bootstrap"
+        result = lb.audit(
+            game.scores,
+            lb.ZeroRun(game.member, fit, features=game.features, uncertainty="bootstrap"),
         )
         assert result.kind == "exploratory_lower_bound"
         assert result.check(parameter=0.0) == "inconclusive"
@@ -197,16 +190,20 @@ class TestUncertainPropensities:
     def test_refuted_propensities_withhold_the_bound(self) -> None:
         game = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
         features = game.features
-        result = lb.audit_zero_run(game.scores, game.member, np.full(2000, 0.5), features=features)
+        result = lb.audit(
+            game.scores, lb.ZeroRun(game.member, np.full(2000, 0.5), features=features)
+        )
         assert (result.bound, result.withheld) == (0.0, True)
         assert result.assumptions[0].status == "contradicted"
-        shown = lb.audit_zero_run(
-            game.scores, game.member, np.full(2000, 0.5), features=features, release_refuted=True
+        shown = lb.audit(
+            game.scores,
+            lb.ZeroRun(game.member, np.full(2000, 0.5), features=features, release_refuted=True),
         )
         assert shown.bound > 0
         assert shown.assumptions[0].status == "contradicted"
-        untested = lb.audit_zero_run(
-            game.scores, game.member, np.full(2000, 0.5), features=features, falsify=False
+        untested = lb.audit(
+            game.scores,
+            lb.ZeroRun(game.member, np.full(2000, 0.5), features=features, falsify=False),
         )
         assert untested.falsification is None
         assert untested.bound == shown.bound
@@ -223,7 +220,7 @@ class TestUncertainPropensities:
             for width in (0.0, 0.2, 0.6):
                 low, high = game.log_odds - width, game.log_odds + width
                 limits = (1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high)))
-                result = lb.audit_zero_run(game.scores, game.member, limits, **options)
+                result = flat.zero_run(game.scores, game.member, limits, **options)
                 bounds.append(result.bound)
             assert bounds == sorted(bounds, reverse=True)
             assert bounds[0] == pytest.approx(audit(game, **options).bound, abs=1e-9)
@@ -233,7 +230,7 @@ class TestOptions:
     @pytest.mark.parametrize("correction", ["match", "tamper"])
     def test_infinite_scores_come_first(self, game: NoisySum, correction: Any) -> None:
         certain = np.where(game.member & (np.arange(1500) < 200), math.inf, game.scores)
-        result = lb.audit_zero_run(certain, game.member, game.propensity, correction=correction)
+        result = lb.audit(certain, lb.ZeroRun(game.member, game.propensity, correction=correction))
         assert result.bound >= audit(game, correction=correction).bound
         assert np.isfinite(result.histogram.edges).all()
 
@@ -244,7 +241,7 @@ class TestOptions:
             options["cuts"] = lb.Fixed(100)
         given = game.member, game.propensity
         noise = np.random.default_rng(9).normal(size=1500)
-        audited: Any = lb.audit_zero_run
+        audited: Any = flat.zero_run
         assert not any(
             word in note
             for note in audited(noise, *given, **options).warnings
@@ -265,7 +262,7 @@ def _call(game: NoisySum, **changes: Any) -> lb.ZeroRunResult:
         "member": game.member,
         "propensity": game.propensity,
     }
-    result: lb.ZeroRunResult = lb.audit_zero_run(**(given | changes))
+    result: lb.ZeroRunResult = flat.zero_run(**given | changes)
     return result
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors
 from leakbound.propensity import CrossFit, LogisticPropensity, cross_fit
@@ -27,9 +28,9 @@ def test_each_fold_is_audited_by_the_model_that_did_not_see_it(
     game: NoisySum, crossed: CrossFit
 ) -> None:
     options: dict[str, Any] = {"seed": 5, "uncertainty": "bootstrap"}
-    result = lb.audit_zero_run(game.scores, game.member, crossed, **options)
+    result = flat.zero_run(game.scores, game.member, crossed, **options)
     alone = [
-        lb.audit_zero_run(
+        flat.zero_run(
             game.scores[rows],
             game.member[rows],
             fit,
@@ -55,8 +56,8 @@ def test_folds_with_several_attacks(game: NoisySum, crossed: CrossFit) -> None:
     noise = np.random.default_rng(6).normal(size=1600)
     attacks = {"noise": noise, "told": game.scores}
     ids = np.arange(1600)
-    result: lb.ZeroRunResult = lb.audit_zero_run(
-        attacks, game.member, crossed, ids=ids, uncertainty="bootstrap"
+    result: lb.ZeroRunResult = lb.audit(
+        attacks, lb.ZeroRun(game.member, crossed, uncertainty="bootstrap"), ids=ids
     )
     assert result.options["attack"] == "told"
     assert len(result.options["folds"]) == 2
@@ -65,9 +66,9 @@ def test_folds_with_several_attacks(game: NoisySum, crossed: CrossFit) -> None:
 
 def test_folds_that_do_not_fit(game: NoisySum, crossed: CrossFit) -> None:
     with pytest.raises(errors.IncompatibleOptionsError, match="leave out features"):
-        lb.audit_zero_run(game.scores, game.member, crossed, features=game.features)
+        lb.audit(game.scores, lb.ZeroRun(game.member, crossed, features=game.features))
     with pytest.raises(errors.LengthMismatchError, match="folds"):
-        lb.audit_zero_run(game.scores[:100], game.member[:100], crossed)
+        lb.audit(game.scores[:100], lb.ZeroRun(game.member[:100], crossed))
 
 
 def test_a_wrong_form_withholds_the_bound() -> None:
@@ -79,10 +80,10 @@ def test_a_wrong_form_withholds_the_bound() -> None:
     given = odds + rng.normal(size=3000) / 2, member, cross_fit(PLAIN, features, member)
     for uncertainty in ("bootstrap", "set"):
         options: dict[str, Any] = {"uncertainty": uncertainty}
-        result = lb.audit_zero_run(*given, **options)
+        result = flat.zero_run(*given, **options)
         assert (result.withheld, result.bound) == (True, 0.0)
         if uncertainty == "bootstrap":
-            assert lb.audit_zero_run(*given, release_refuted=True, **options).bound > 0.5
+            assert flat.zero_run(*given, release_refuted=True, **options).bound > 0.5
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_tampering_is_reported_beside_matching(
     odds = game.log_odds + 0.1 * np.random.default_rng(2).normal(size=(79, 1))
     propensity = 1 / (1 + np.exp(-odds)) if replicates else game.propensity
     given = game.scores, game.member, propensity
-    matched: lb.ZeroRunResult = lb.audit_zero_run(*given, **options)
-    tampered: lb.ZeroRunResult = lb.audit_zero_run(*given, **(options | {"correction": "tamper"}))
+    matched: lb.ZeroRunResult = flat.zero_run(*given, **options)
+    tampered: lb.ZeroRunResult = flat.zero_run(*given, **options | {"correction": "tamper"})
     assert matched.correction == "match"
     assert matched.by_tampering == pytest.approx(tampered.bound, abs=0.05 * tampered.bound)
     assert tampered.by_tampering is None
@@ -113,8 +114,8 @@ def test_tampering_is_reported_beside_matching(
 
 def test_a_withheld_bound_has_nothing_beside_it() -> None:
     shifted = noisy_sum(2000, mu=3.0, shift=0.1, seed=1, bias=3.0)
-    result = lb.audit_zero_run(
-        shifted.scores, shifted.member, np.full(2000, 0.5), features=shifted.features
+    result = lb.audit(
+        shifted.scores, lb.ZeroRun(shifted.member, np.full(2000, 0.5), features=shifted.features)
     )
     assert result.withheld
     assert result.by_tampering is None

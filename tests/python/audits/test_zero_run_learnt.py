@@ -9,6 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 from sklearn.tree import DecisionTreeClassifier
 
+import flat
 import leakbound as lb
 from leakbound import report
 from leakbound.errors import (
@@ -52,7 +53,7 @@ def fitted(game: People) -> PropensityFit | LogisticPropensity:
 
 def audited(game: People, scores: Any, **options: Any) -> Any:
     given: dict[str, Any] = {"falsify": False, "features": game.features}
-    return lb.audit_zero_run(scores, game.member, fitted(game), **(given | options))
+    return flat.zero_run(scores, game.member, fitted(game), **given | options)
 
 
 def allowed(games: int, chance: float = 1e-3) -> int:
@@ -109,13 +110,13 @@ def test_a_missing_product_withholds_the_bound() -> None:
         (PLAIN.fit(features[:500], member[:500]), slice(500, None)),
     ):
         given: Any = odds[rows], member[rows], model
-        result = lb.audit_zero_run(*given, features=features[rows])
+        result = flat.zero_run(*given, features=features[rows])
         assert (result.bound, result.withheld, result.refuted) == (0.0, True, True)
         assert result.learnt is not None
         assert result.learnt.tests[0].worst == (1, 2)
         assert result.assumptions[0].status == "contradicted"
         assert (
-            lb.audit_zero_run(*given, features=features[rows], release_refuted=True).assumptions
+            flat.zero_run(*given, features=features[rows], release_refuted=True).assumptions
             == result.assumptions
         )
 
@@ -133,20 +134,20 @@ def test_another_share_of_members_is_declared_or_unknown_or_refuted() -> None:
     game, fit = shared(4, 0.8)
     scores = response(game, 1.5, np.random.default_rng(5))
     options: dict[str, Any] = {"claim": lb.PureDP(), "features": game.features}
-    silent = lb.audit_zero_run(scores, game.member, fit, **options)
+    silent = flat.zero_run(scores, game.member, fit, **options)
     assert silent.withheld
     assert silent.learnt is not None
     assert silent.learnt.tests[0].worst == ()
     for declared in (fit.with_member_share(0.5), fit.with_member_share(None)):
-        result = lb.audit_zero_run(scores, game.member, declared, **options)
+        result = flat.zero_run(scores, game.member, declared, **options)
         assert not result.withheld
         assert 0.8 < result.bound <= 1.5
     unknown = fit.with_member_share(None)
     assert "up to a constant" in repr(unknown)
     with pytest.raises(IncompatibleOptionsError, match="unknown"):
-        lb.audit_zero_run(scores, game.member, unknown, uncertainty="bootstrap", **options)
+        flat.zero_run(scores, game.member, unknown, uncertainty="bootstrap", **options)
     with pytest.raises(IncompatibleOptionsError, match="max_log_odds"):
-        lb.audit_zero_run(scores, game.member, unknown, max_log_odds=1.0, **options)
+        flat.zero_run(scores, game.member, unknown, max_log_odds=1.0, **options)
 
 
 def test_a_counted_share_is_no_known_part_of_log_odds() -> None:
@@ -159,7 +160,7 @@ def test_a_counted_share_is_no_known_part_of_log_odds() -> None:
     options: dict[str, Any] = {"claim": lb.PureDP(), "features": game.features, "falsify": False}
 
     def audit(model: PropensityFit, **more: Any) -> Any:
-        return lb.audit_zero_run(scores, game.member, model, **(options | more))
+        return flat.zero_run(scores, game.member, model, **options | more)
 
     counted, designed = fit.with_member_share(0.5), fit.with_member_share(0.5, of_reference=0.8)
     assert (counted.share_of_reference, designed.share_of_reference) == ("counted", "declared")
@@ -184,9 +185,9 @@ def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
     for rows, uncertainty in ((slice(200, 600), "set"), (slice(299, 600), "none")):
         options: dict[str, Any] = {"features": table[rows], "uncertainty": uncertainty}
         with pytest.raises(OverlappingIdsError, match="in D' too"):
-            lb.audit_zero_run(scores[rows], member[rows], fit, falsify=False, **options)
+            flat.zero_run(scores[rows], member[rows], fit, falsify=False, **options)
     others: dict[str, Any] = {"features": table[300:], "falsify": False}
-    assert lb.audit_zero_run(scores[300:], member[300:], fit, **others).learnt is not None
+    assert flat.zero_run(scores[300:], member[300:], fit, **others).learnt is not None
     counted = PLAIN.fit(table[:300].reset_index(drop=True), game.member[:300])
     assert counted.rows.ids is None
     twice: Any = table.set_axis(np.arange(600) % 300)  # as of two tables put together
@@ -195,7 +196,7 @@ def test_rows_of_the_reference_are_refused_by_their_pandas_index_too() -> None:
     fit = PLAIN.fit(learn, game.member[mixed[:300]])
     others = {"features": rest, "falsify": False}
     names = (scores.to_numpy()[mixed[300:]], game.member[mixed[300:]])
-    assert lb.audit_zero_run(*names, fit, **others).learnt is not None
+    assert flat.zero_run(*names, fit, **others).learnt is not None
 
 
 def test_outliers_of_the_features_overflow_nothing() -> None:
@@ -204,13 +205,10 @@ def test_outliers_of_the_features_overflow_nothing() -> None:
     features = game.features.copy()
     features[0] = 5000.0 * np.sign(game.theta[1:]) * (1 if game.member[0] else -1)
     for claim in BOTH:
-        result = lb.audit_zero_run(
+        result = lb.audit(
             gaussian(game, 2.0, rng),
-            game.member,
-            PLAIN.fit(*game.reference),
-            features=features,
+            lb.ZeroRun(game.member, PLAIN.fit(*game.reference), features=features, falsify=False),
             claim=claim,
-            falsify=False,
         )
         assert np.isfinite(result.bound)
 
@@ -225,8 +223,8 @@ def test_examples_beyond_a_limit_are_learnt_from_and_not_audited() -> None:
     assert result.learnt.reference == 500 + 800 - near.sum()
     assert result.bound > 0.5
     with pytest.raises(IncompatibleOptionsError, match="other examples"):
-        lb.audit_zero_run(
-            game.log_odds, game.member, PLAIN, features=game.features, max_log_odds=1.0
+        lb.audit(
+            game.log_odds, lb.ZeroRun(game.member, PLAIN, features=game.features, max_log_odds=1.0)
         )
 
 
@@ -237,14 +235,14 @@ def test_constant_columns_and_copies_change_nothing() -> None:
     wide = np.column_stack([game.features, np.ones(800), game.features[:, 1]])
     given: Any = scores, game.member, PLAIN
     options: dict[str, Any] = {"claim": lb.PureDP(), "falsify": False}
-    plain = lb.audit_zero_run(*given, features=game.features, **options)
-    result = lb.audit_zero_run(*given, features=wide, **options)
+    plain = flat.zero_run(*given, features=game.features, **options)
+    result = flat.zero_run(*given, features=wide, **options)
     assert result.learnt is not None
     assert result.learnt.columns.tolist() == [0, 1, 2]
     assert result.bound == pytest.approx(plain.bound, abs=0.05)
     assert any("2 of 5 features are constant or equal" in note for note in result.warnings)
     with pytest.raises(lb.errors.FeaturesError, match="every feature is constant"):
-        lb.audit_zero_run(*given, features=np.ones((800, 2)), **options)
+        flat.zero_run(*given, features=np.ones((800, 2)), **options)
 
 
 def stamps(rng: np.random.Generator) -> tuple[Any, Any]:
@@ -266,8 +264,8 @@ def test_columns_that_nearly_depend_on_others_accuse_nobody(scale: Any) -> None:
         odd = changed[scale] if isinstance(scale, str) else scale * plain[:, 1]
         features = np.column_stack([plain[:, :1] if scale != "dependent" else plain, odd])
     member = rng.random(1000) < 1 / (1 + np.exp(-log_odds))
-    result = lb.audit_zero_run(
-        log_odds, member, PLAIN, claim=lb.PureDP(), features=features, falsify=False
+    result = lb.audit(
+        log_odds, lb.ZeroRun(member, PLAIN, features=features, falsify=False), claim=lb.PureDP()
     )
     assert result.bound == 0
     assert result.kind == "conditional_lower_bound"
@@ -286,8 +284,8 @@ def test_enormous_scores_are_audited() -> None:
     scores = np.where(game.member, 1e308, -1e308)
     given: Any = game.member, PLAIN
     options: dict[str, Any] = {"features": game.features}
-    small = lb.audit_zero_run(scores / 1e308, *given, **options)
-    assert lb.audit_zero_run(scores, *given, **options).bound == small.bound > 0
+    small = flat.zero_run(scores / 1e308, *given, **options)
+    assert flat.zero_run(scores, *given, **options).bound == small.bound > 0
 
 
 def test_features_are_joined_by_their_ids() -> None:
@@ -297,13 +295,13 @@ def test_features_are_joined_by_their_ids() -> None:
     order = rng.permutation(400)
     frame = pd.DataFrame(game.features, index=ids)
     given: Any = response(game, 2.0, rng), game.member, PLAIN
-    plain = lb.audit_zero_run(*given, features=game.features, ids=ids, falsify=False)
-    assert plain == lb.audit_zero_run(*given, features=frame.iloc[order], ids=ids, falsify=False)
+    plain = flat.zero_run(*given, features=game.features, ids=ids, falsify=False)
+    assert plain == flat.zero_run(*given, features=frame.iloc[order], ids=ids, falsify=False)
     fit = PLAIN.fit(game.features[:100], game.member[:100], ids=ids[:100])
     with pytest.raises(OverlappingIdsError):
-        lb.audit_zero_run(given[0], game.member, fit, features=game.features, ids=ids)
+        lb.audit(given[0], lb.ZeroRun(game.member, fit, features=game.features), ids=ids)
     with pytest.raises(LengthMismatchError, match="399 rows"):
-        lb.audit_zero_run(*given, features=game.features[1:])
+        flat.zero_run(*given, features=game.features[1:])
 
 
 @pytest.mark.parametrize(
@@ -322,7 +320,7 @@ def test_options_without_a_form_are_refused(options: dict[str, Any], named: str)
     game = people(Setting(0, 200, 2, 1.0), np.random.default_rng(10))
     options = {"features": game.features} | options
     with pytest.raises(IncompatibleOptionsError, match=named):
-        lb.audit_zero_run(game.log_odds, game.member, PLAIN, **options)
+        flat.zero_run(game.log_odds, game.member, PLAIN, **options)
 
 
 def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
@@ -340,7 +338,7 @@ def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
     for name, (model, options) in given.items():
         if name not in {"folds", "replicates"}:
             options |= {"features": game.features}
-        result = lb.audit_zero_run(
+        result = flat.zero_run(
             scores, game.member, model, claim=lb.PureDP(), falsify=False, **options
         )
         assert result.kind == "exploratory_lower_bound", name
@@ -352,9 +350,11 @@ def test_what_no_set_covers_is_exploratory_and_refutes_nothing() -> None:
     models: list[Any] = [tree.fit(*game.reference), tree]
     for model in models:
         with pytest.raises(IncompatibleOptionsError, match="logistic"):
-            lb.audit_zero_run(scores, game.member, model, features=game.features, uncertainty="set")
+            lb.audit(
+                scores, lb.ZeroRun(game.member, model, features=game.features, uncertainty="set")
+            )
     with pytest.raises(IncompatibleOptionsError, match="given"):
-        lb.audit_zero_run(scores, game.member, np.full(400, 0.5), uncertainty="set")
+        lb.audit(scores, lb.ZeroRun(game.member, np.full(400, 0.5), uncertainty="set"))
 
 
 def test_a_feature_that_the_model_lacks_is_found() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
@@ -114,9 +115,9 @@ def test_levels_of_ones_own() -> None:
     scores, member, features, *_ = game(4, 2.0)
     propensity = expit(features[:, 0])
     options: dict[str, Any] = {"correction": "match"}
-    result = lb.audit_zero_run(scores, member, propensity, cuts=lb.OutsideIn([100, 300]), **options)
+    result = flat.zero_run(scores, member, propensity, cuts=lb.OutsideIn([100, 300]), **options)
     assert result.guesses in {100, 300}
-    few = lb.audit_zero_run(
+    few = flat.zero_run(
         scores[:200], member[:200], propensity[:200], cuts=lb.OutsideIn([50, 199]), **options
     )
     assert few.bound == 0

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors
 from leakbound._base.scores import Scores
@@ -42,10 +43,10 @@ def test_the_best_attack_wins_at_its_share(
     uncertain: bool,  # noqa: FBT001
 ) -> None:
     given = draws(game) if uncertain else game.propensity
-    result = lb.audit_zero_run(scores, game.member, given, claim=claim)
+    result = lb.audit(scores, lb.ZeroRun(game.member, given), claim=claim)
     share = 1 - 0.05 / 3
     alone = {
-        name: lb.audit_zero_run(values, game.member, given, claim=claim, confidence=share)
+        name: lb.audit(values, lb.ZeroRun(game.member, given), claim=claim, confidence=share)
         for name, values in scores.items()
     }
     assert result.options["attack"] == "clean"
@@ -53,7 +54,7 @@ def test_the_best_attack_wins_at_its_share(
     assert result.options["attacks"] == pytest.approx(bounds, abs=1e-9)
     assert result.bound == pytest.approx(bounds["clean"], abs=1e-9)
     assert (result.kept, result.guesses) == (alone["clean"].kept, alone["clean"].guesses)
-    only = lb.audit_zero_run(game.scores, game.member, given, claim=claim)
+    only = lb.audit(game.scores, lb.ZeroRun(game.member, given), claim=claim)
     # The number of guesses is planned for the level, so that less of it may prove a little more.
     cost = max(0.0, only.bound - result.bound)
     assert result.options["attacks_cost"] == pytest.approx(cost, abs=1e-9)
@@ -65,11 +66,11 @@ def test_the_best_attack_wins_at_its_share(
 def test_attacks_are_joined_by_their_ids(game: NoisySum) -> None:
     ids, order = np.arange(1200), np.arange(1200)[::-1]
     attacks = {"a": Scores(game.scores, ids, "a"), "b": Scores(game.scores[order], order, "b")}
-    together = lb.audit_zero_run(attacks, game.member, game.propensity)
+    together = lb.audit(attacks, lb.ZeroRun(game.member, game.propensity))
     in_order = {"a": game.scores, "b": game.scores}
-    assert together.bound == lb.audit_zero_run(in_order, game.member, game.propensity).bound
+    assert together.bound == lb.audit(in_order, lb.ZeroRun(game.member, game.propensity)).bound
     with pytest.raises(errors.AbstentionError, match="equal"):
-        lb.audit_zero_run({"a": game.scores, "b": np.zeros(1200)}, game.member, game.propensity)
+        lb.audit({"a": game.scores, "b": np.zeros(1200)}, lb.ZeroRun(game.member, game.propensity))
 
 
 def test_smaller_is_better_where_it_is_less_private() -> None:
@@ -84,15 +85,15 @@ def test_smaller_is_better_where_it_is_less_private() -> None:
     noise = np.random.default_rng(6).normal(size=400)
     options: dict[str, Any] = {"claim": claim, "cuts": lb.Fixed(40)}
     attacks = {"noise": noise, "told": game.scores}
-    result = lb.audit_zero_run(attacks, game.member, game.propensity, **options)
+    result = flat.zero_run(attacks, game.member, game.propensity, **options)
     assert result.options["attack"] == "told"
     assert result.options["attacks"]["noise"] == np.inf
     assert 0 < result.bound < np.inf
-    only = lb.audit_zero_run(game.scores, game.member, game.propensity, **options)
+    only = flat.zero_run(game.scores, game.member, game.propensity, **options)
     assert result.options["attacks_cost"] == pytest.approx(result.bound - only.bound, rel=1e-9)
-    one_run = lb.audit_one_run(attacks, game.member, **options)
+    one_run = flat.coins(attacks, game.member, **options)
     assert one_run.options["attacks"]["told"] == one_run.bound
-    uncertain = lb.audit_zero_run(game.scores, game.member, draws(game), **options)
+    uncertain = flat.zero_run(game.scores, game.member, draws(game), **options)
     found = uncertain.bootstrap
     assert found is not None
     assert uncertain.bound == pytest.approx(1 / bootstrap_quantile(1 / found.bounds, p=found.p))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound.audits.zero_run.least_favourable import least_favourable_bound
@@ -20,7 +21,7 @@ MEMBER = RNG.random(M) < 0.5
 SCORES = RNG.normal(size=M) + 3 * MEMBER
 ORDER = RNG.permutation(M)
 NAMES = np.array([f"canary {i}" for i in range(M)])
-PLAIN = lb.audit_one_run(SCORES, MEMBER)
+PLAIN = lb.audit(SCORES, lb.Coins(MEMBER))
 OTHERS = np.array([f"other {i}" for i in range(M)])
 IDS = pytest.mark.parametrize("ids", [NAMES, np.arange(M), 7 * np.arange(M) + 5])
 
@@ -28,19 +29,19 @@ IDS = pytest.mark.parametrize("ids", [NAMES, np.arange(M), 7 * np.arange(M) + 5]
 @IDS
 def test_ids_of_the_call_are_those_of_the_scores(ids: Any) -> None:
     plan = lb.InclusionPlan(MEMBER, ids=ids)
-    assert lb.audit_one_run(SCORES[ORDER], plan, ids=ids[ORDER]).bound == PLAIN.bound > 1
+    assert lb.audit(SCORES[ORDER], lb.Coins(plan), ids=ids[ORDER]).bound == PLAIN.bound > 1
     for numbered in (np.arange(M), ids[ORDER]):
         scores = Scores(SCORES[ORDER], numbered, "any")
-        assert lb.audit_one_run(scores, plan, ids=ids[ORDER]).bound == PLAIN.bound
+        assert lb.audit(scores, lb.Coins(plan), ids=ids[ORDER]).bound == PLAIN.bound
 
 
 @IDS
 def test_an_index_is_joined_with_plans_and_other_indices(ids: Any) -> None:
     scores = pd.Series(SCORES[ORDER], index=ids[ORDER])
     for member in (lb.InclusionPlan(MEMBER, ids=ids), pd.Series(MEMBER, index=ids)):
-        assert lb.audit_one_run(scores, member).bound == PLAIN.bound
-    assert lb.audit_one_run(scores.to_numpy(), pd.Series(MEMBER[ORDER], index=ids)) == (
-        lb.audit_one_run(SCORES[ORDER], MEMBER[ORDER])
+        assert lb.audit(scores, lb.Coins(member)).bound == PLAIN.bound
+    assert lb.audit(scores.to_numpy(), lb.Coins(pd.Series(MEMBER[ORDER], index=ids))) == (
+        lb.audit(SCORES[ORDER], lb.Coins(MEMBER[ORDER]))
     )
 
 
@@ -48,11 +49,11 @@ def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None
     table = pd.DataFrame({"score": SCORES, "member": MEMBER, "name": NAMES}).iloc[ORDER]
     twice = table.set_index(np.arange(M) % 150)
     for frame in (table, table.reset_index(drop=True), twice):
-        assert lb.audit_one_run(frame["score"], frame["member"]).bound == PLAIN.bound
+        assert lb.audit(frame["score"], lb.Coins(frame["member"])).bound == PLAIN.bound
     for ids in (table["name"], table["name"].to_numpy()):
-        assert lb.audit_one_run(table["score"], table["member"], ids=ids).bound == PLAIN.bound
+        assert lb.audit(table["score"], lb.Coins(table["member"]), ids=ids).bound == PLAIN.bound
     turned = table["member"].sort_index()
-    assert lb.audit_one_run(table["score"], turned, ids=table["name"]).bound == PLAIN.bound
+    assert lb.audit(table["score"], lb.Coins(turned), ids=table["name"]).bound == PLAIN.bound
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_columns_of_a_table_belong_together_whatever_its_index_and_ids() -> None
 )
 def test_other_ids_are_refused(scores: Any, member: Any, ids: Any, words: str) -> None:
     with pytest.raises(errors.UnmatchedIdsError) as caught:
-        lb.audit_one_run(scores, member, ids=ids)
+        lb.audit(scores, lb.Coins(member), ids=ids)
     assert words in str(caught.value)
     assert isinstance(caught.value, errors.LengthMismatchError)
 
@@ -95,65 +96,69 @@ def test_the_index_of_rows_without_ids_is_none_on_either_side(index: Any) -> Non
         (pd.Series(SCORES), pd.Series(MEMBER, index=index)),
         (pd.Series(SCORES, index=index), pd.Series(MEMBER)),
     ):
-        assert lb.audit_one_run(scores, member).bound == PLAIN.bound
+        assert lb.audit(scores, lb.Coins(member)).bound == PLAIN.bound
         # It does not make ids of the others match one another.
         with pytest.raises(errors.UnmatchedIdsError, match="prior"):
-            lb.audit_one_run(scores, member, prior=pd.Series(0.4, index=OTHERS))
+            lb.audit(scores, lb.Coins(member, prior=pd.Series(0.4, index=OTHERS)))
 
 
 def test_an_index_of_these_numbers_is_joined_from_either_side() -> None:
     moved = {"scores": pd.Series(SCORES[ORDER], index=ORDER), "member": pd.Series(MEMBER)}
-    assert lb.audit_one_run(moved["scores"], moved["member"]).bound == PLAIN.bound
+    assert lb.audit(moved["scores"], lb.Coins(moved["member"])).bound == PLAIN.bound
     turned = pd.Series(MEMBER[ORDER], index=ORDER)
-    assert lb.audit_one_run(pd.Series(SCORES), turned).bound == PLAIN.bound
+    assert lb.audit(pd.Series(SCORES), lb.Coins(turned)).bound == PLAIN.bound
 
 
 def test_once_membership_moved_the_index_of_rows_without_ids_tells_no_order() -> None:
     scores = pd.Series(SCORES[ORDER], index=NAMES[ORDER])
     member = pd.Series(MEMBER, index=NAMES)
     with pytest.raises(errors.UnmatchedIdsError, match="different orders"):
-        lb.audit_one_run(scores, member, prior=pd.Series(np.where(MEMBER, 0.5, 0.4)))
+        lb.audit(scores, lb.Coins(member, prior=pd.Series(np.where(MEMBER, 0.5, 0.4))))
     numbered = pd.Series(np.where(np.arange(M) < 150, 0.4, 0.6))
-    joined = lb.audit_one_run(
-        pd.Series(SCORES[ORDER], index=ORDER), pd.Series(MEMBER, index=np.arange(M)), prior=numbered
+    joined = lb.audit(
+        pd.Series(SCORES[ORDER], index=ORDER),
+        lb.Coins(pd.Series(MEMBER, index=np.arange(M)), prior=numbered),
     )
-    by_hand = lb.audit_one_run(SCORES[ORDER], MEMBER[ORDER], prior=numbered.to_numpy()[ORDER])
+    by_hand = lb.audit(SCORES[ORDER], lb.Coins(MEMBER[ORDER], prior=numbered.to_numpy()[ORDER]))
     assert joined.bound == by_hand.bound
 
 
 def test_rows_that_ids_cannot_tell_apart_are_refused() -> None:
     twice = np.arange(M) // 2
     with pytest.raises(errors.DuplicateIdsError, match="id 0 occurs twice"):
-        lb.audit_one_run(
-            pd.Series(SCORES[ORDER], index=twice[ORDER]), pd.Series(MEMBER, index=twice)
+        lb.audit(
+            pd.Series(SCORES[ORDER], index=twice[ORDER]), lb.Coins(pd.Series(MEMBER, index=twice))
         )
     with pytest.raises(errors.ConflictingIdsError):
-        lb.audit_one_run(SCORES, MEMBER, ids=twice)
+        lb.audit(SCORES, lb.Coins(MEMBER), ids=twice)
 
 
 def test_panoramia_joins_its_four_arguments() -> None:
     rng = np.random.default_rng(6)
     baseline, features = rng.normal(size=M), rng.normal(size=(M, 2))
-    plain = lb.audit_panoramia(baseline, SCORES, MEMBER, features=features)
-    joined = lb.audit_panoramia(
-        pd.Series(baseline, index=NAMES)[::-1],
+    plain = lb.audit(SCORES, lb.Panoramia(MEMBER, baseline=baseline, features=features))
+    joined = lb.audit(
         pd.Series(SCORES, index=NAMES),
-        lb.InclusionPlan(MEMBER[ORDER], ids=NAMES[ORDER]),
-        features=pd.DataFrame(features, index=NAMES).iloc[ORDER],
+        lb.Panoramia(
+            lb.InclusionPlan(MEMBER[ORDER], ids=NAMES[ORDER]),
+            baseline=pd.Series(baseline, index=NAMES)[::-1],
+            features=pd.DataFrame(features, index=NAMES).iloc[ORDER],
+        ),
     )
     assert joined == plain
     with pytest.raises(errors.UnmatchedIdsError, match="baseline_scores"):
-        lb.audit_panoramia(
-            pd.Series(baseline, index=OTHERS), pd.Series(SCORES, index=NAMES), MEMBER
+        lb.audit(
+            pd.Series(SCORES, index=NAMES),
+            lb.Panoramia(MEMBER, baseline=pd.Series(baseline, index=OTHERS)),
         )
 
 
 def test_batches_are_joined() -> None:
     plan = lb.InclusionPlan(MEMBER, ids=NAMES)
-    stream = lb.OneRunStream().update(SCORES[ORDER], plan, ids=NAMES[ORDER])
-    assert stream.bound == pytest.approx(lb.OneRunStream().update(SCORES, MEMBER).bound)
+    stream = lb.Stream().update(SCORES[ORDER], plan, ids=NAMES[ORDER])
+    assert stream.bound == pytest.approx(lb.Stream().update(SCORES, MEMBER).bound)
     with pytest.raises(errors.UnmatchedIdsError):
-        lb.OneRunStream().update(SCORES[:100], plan, ids=NAMES[:100])
+        lb.Stream().update(SCORES[:100], plan, ids=NAMES[:100])
 
 
 @pytest.fixture(scope="module")
@@ -180,15 +185,15 @@ def test_propensities_in_every_form_are_joined(game: NoisySum, named: Any) -> No
         (draws, pd.DataFrame(draws, columns=NAMES).iloc[:, ORDER]),
     ]
     for plain, joined in forms:
-        expected = lb.audit_zero_run(game.scores, game.member, plain, claim=claim)
-        assert lb.audit_zero_run(named, member, joined, claim=claim).bound == expected.bound
+        expected = lb.audit(game.scores, lb.ZeroRun(game.member, plain), claim=claim)
+        assert lb.audit(named, lb.ZeroRun(member, joined), claim=claim).bound == expected.bound
 
 
 def test_features_of_a_fitted_model_are_joined(game: NoisySum, named: Any) -> None:
     fit = LogisticPropensity().fit(game.holdout_features, game.holdout_member)
     features = pd.DataFrame(game.features, index=NAMES)
-    plain = lb.audit_zero_run(game.scores, game.member, fit, features=game.features)
-    joined = lb.audit_zero_run(named, game.member, fit, features=features.iloc[ORDER])
+    plain = lb.audit(game.scores, lb.ZeroRun(game.member, fit, features=game.features))
+    joined = lb.audit(named, lb.ZeroRun(game.member, fit, features=features.iloc[ORDER]))
     assert joined == plain
 
 
@@ -207,14 +212,14 @@ def test_what_has_no_ids_is_refused_beside_an_order_that_moved() -> None:
     given = moved, pd.Series(member)
     known = 1 / (1 + np.exp(-2 * features[:, 0]))
     with pytest.raises(errors.UnmatchedIdsError, match="propensity has no ids"):
-        lb.audit_zero_run(*given, known)
+        flat.zero_run(*given, known)
     with pytest.raises(errors.UnmatchedIdsError, match="prior has no ids"):
-        lb.audit_one_run(*given, prior=known)
+        flat.coins(*given, prior=known)
     with pytest.raises(errors.UnmatchedIdsError, match="features has no ids"):
-        lb.audit_zero_run(*given, pd.Series(known), features=features)
-    joined = lb.audit_zero_run(*given, pd.Series(known), claim=lb.PureDP())
+        flat.zero_run(*given, pd.Series(known), features=features)
+    joined = flat.zero_run(*given, pd.Series(known), claim=lb.PureDP())
     assert joined.bound == 0
-    assert lb.audit_one_run(*given, prior=0.5).m == M
+    assert flat.coins(*given, prior=0.5).m == M
 
 
 @pytest.mark.parametrize("framed", [False, True])
@@ -224,9 +229,9 @@ def test_folds_in_another_order_are_refused(framed: bool) -> None:  # noqa: FBT0
         LogisticPropensity(), pd.DataFrame(features) if framed else features, member
     )
     options: dict[str, Any] = {"claim": lb.PureDP(), "falsify": False}
-    assert lb.audit_zero_run(scores, member, crossed, **options).bound == 0
+    assert flat.zero_run(scores, member, crossed, **options).bound == 0
     with pytest.raises(errors.UnmatchedIdsError, match="cross-fitted with another membership"):
-        lb.audit_zero_run(pd.Series(scores).iloc[ORDER], pd.Series(member), crossed, **options)
+        flat.zero_run(pd.Series(scores).iloc[ORDER], pd.Series(member), crossed, **options)
 
 
 @pytest.mark.parametrize("name", [lambda i: i, lambda i: NAMES[i]], ids=["numbers", "text"])
@@ -259,7 +264,7 @@ def test_a_plan_of_a_series_keeps_its_names() -> None:
         plan = lb.InclusionPlan(pd.Series(MEMBER[ORDER], index=index))
         np.testing.assert_array_equal(plan.ids, index)
         scores = pd.Series(SCORES, index=index[np.argsort(ORDER)])
-        assert lb.audit_one_run(scores, plan) == lb.audit_one_run(SCORES, MEMBER)
+        assert lb.audit(scores, lb.Coins(plan)) == lb.audit(SCORES, lb.Coins(MEMBER))
     for index in (np.arange(M), np.zeros(M), np.arange(M) / 2):
         plan = lb.InclusionPlan(pd.Series(MEMBER, index=index))
         np.testing.assert_array_equal(plan.ids, np.arange(M))

@@ -19,12 +19,12 @@ SCORE = rng.normal(size=M) + 2 * MEMBER
 CHANCE = np.full(M, 0.4)
 
 RESULTS: dict[str, Any] = {
-    "one run": lb.audit_one_run(SCORE, MEMBER),
-    "GDP": lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP()),
-    "Laplace": lb.audit_one_run(SCORE, MEMBER, claim=lb.LaplaceDP()),
-    "PANORAMIA": lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER),
-    "Zero-Run": lb.audit_zero_run(SCORE, MEMBER, CHANCE),
-    "checked": lb.audit_one_run(SCORE, MEMBER).with_check(epsilon=1.0),
+    "one run": lb.audit(SCORE, lb.Coins(MEMBER)),
+    "GDP": lb.audit(SCORE, lb.Coins(MEMBER), claim=lb.GaussianDP()),
+    "Laplace": lb.audit(SCORE, lb.Coins(MEMBER), claim=lb.LaplaceDP()),
+    "PANORAMIA": lb.audit(SCORE, lb.Panoramia(MEMBER, baseline=SCORE[::-1])),
+    "Zero-Run": lb.audit(SCORE, lb.ZeroRun(MEMBER, CHANCE)),
+    "checked": lb.audit(SCORE, lb.Coins(MEMBER)).with_check(epsilon=1.0),
 }
 
 
@@ -110,7 +110,7 @@ def test_parts_that_cannot_go_together(field: str, value: Any, words: str) -> No
 
 
 def test_the_longest_seed_is_read_back() -> None:
-    result = lb.audit_one_run(SCORE, MEMBER, seed=2**128 - 1)
+    result = lb.audit(SCORE, lb.Coins(MEMBER), seed=2**128 - 1)
     assert lb.AuditResult.from_json(result.to_json()) == result
 
 

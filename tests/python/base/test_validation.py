@@ -13,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flat
 import leakbound as lb
 from leakbound import errors, stats
 from leakbound._base.validation import complement
@@ -123,19 +124,19 @@ BAD_NUMBERS: list[tuple[Callable[[], object], type[Exception], str]] = [
 @pytest.mark.parametrize(("scores", "error", "words"), BAD_SCORES)
 def test_bad_scores(scores: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_one_run(scores, COINS)
+        lb.audit(scores, lb.Coins(COINS))
 
 
 @pytest.mark.parametrize(("member", "error", "words"), BAD_MEMBER)
 def test_bad_membership(member: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_one_run(GOOD, member)
+        lb.audit(GOOD, lb.Coins(member))
 
 
 @pytest.mark.parametrize(("options", "error", "words"), BAD_OPTIONS)
 def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_one_run(GOOD, COINS, **options)
+        flat.coins(GOOD, COINS, **options)
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [*BAD_POLICIES, *BAD_NUMBERS])
@@ -168,7 +169,7 @@ def test_bad_input_of_panoramia(
     baseline: Any, options: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_panoramia(baseline, GOOD, COINS, **options)
+        flat.panoramia(baseline, GOOD, COINS, **options)
 
 
 READABLE: list[Callable[[np.ndarray], Any]] = [
@@ -192,15 +193,15 @@ def test_scores_may_be_anything_that_numpy_reads(
     wrap: Callable[[np.ndarray], Any], game: Game
 ) -> None:
     scores, member = game
-    assert lb.audit_one_run(wrap(scores), member) == lb.audit_one_run(scores, member)
+    assert lb.audit(wrap(scores), lb.Coins(member)) == lb.audit(scores, lb.Coins(member))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, np.int8, np.uint64])
 def test_scores_of_any_real_dtype(dtype: type[np.generic], game: Game) -> None:
     scores, member = game
     coarse = np.abs(scores * 10).astype(dtype)
-    result = lb.audit_one_run(coarse, member)
-    assert result == lb.audit_one_run(coarse.astype(np.float64), member)
+    result = lb.audit(coarse, lb.Coins(member))
+    assert result == lb.audit(coarse.astype(np.float64), lb.Coins(member))
 
 
 @pytest.mark.parametrize(
@@ -219,14 +220,14 @@ def test_scores_of_any_real_dtype(dtype: type[np.generic], game: Game) -> None:
 )
 def test_membership_in_every_form(wrap: Callable[[np.ndarray], Any], game: Game) -> None:
     scores, member = game
-    assert lb.audit_one_run(scores, wrap(member)) == lb.audit_one_run(scores, member)
+    assert lb.audit(scores, lb.Coins(wrap(member))) == lb.audit(scores, lb.Coins(member))
 
 
 def test_read_only_input_is_read_and_left_alone(game: Game) -> None:
     scores, member = game
     scores.flags.writeable = member.flags.writeable = False
     before = scores.copy(), member.copy()
-    result = lb.audit_one_run(scores, member)
+    result = lb.audit(scores, lb.Coins(member))
     assert result.curve.guesses.size > 0
     np.testing.assert_array_equal(scores, before[0])
     np.testing.assert_array_equal(member, before[1])

@@ -102,7 +102,7 @@ def test_a_claim_is_refuted_only_where_it_is_false() -> None:
     truth = lb.TradeOff.gaussian(1.0).epsilon(1e-5)
     assert claim.curve(1.0, "both").epsilon(1e-5) > truth > rejected
     game = simulate.gaussian(1000, 1.0, seed=0)
-    result = lb.audit_one_run(game.scores, game.member, claim=claim)
+    result = lb.audit(game.scores, lb.Coins(game.member), claim=claim)
     exact = lb.TradeOff.gaussian(1 / result.bound).epsilon(1e-5)
     assert exact - 1e-3 < result.epsilon(1e-5) < exact
     assert result.check(epsilon=exact, delta=1e-5) == "not refuted"
@@ -139,14 +139,14 @@ def test_without_dp_accounting_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
 
 def test_audit() -> None:
     game = simulate.gaussian(1000, 1.0, seed=0)
-    result = lb.audit_one_run(game.scores, game.member, claim=CLAIM)
+    result = lb.audit(game.scores, lb.Coins(game.member), claim=CLAIM)
     assert repr(result).startswith("AuditResult(noise_multiplier <= ")
     assert 0.5 < result.ceiling < result.bound < 3
     assert 1 < result.epsilon(1e-5) < game.epsilon(1e-5)
     again = lb.AuditResult.from_json(result.to_json())
     assert (again, again.claim) == (result, CLAIM)
     noise = simulate.null(1000, seed=0)
-    nothing = lb.audit_one_run(noise.scores, noise.member, claim=CLAIM)
+    nothing = lb.audit(noise.scores, lb.Coins(noise.member), claim=CLAIM)
     assert (nothing.bound, nothing.epsilon(1e-5)) == (math.inf, 0.0)
     assert nothing.to_dict()["bound"] == "inf"
     assert nothing.reason

@@ -17,8 +17,8 @@ import leakbound as lb
 from command_line import BASELINE, MEMBER, SCORE, csv_text, leakbound, spawn
 from leakbound.cli import tables
 
-ONE_RUN = lb.audit_one_run(SCORE, MEMBER)
-PANORAMIA = lb.audit_panoramia(BASELINE, SCORE, MEMBER)
+ONE_RUN = lb.audit(SCORE, lb.Coins(MEMBER))
+PANORAMIA = lb.audit(SCORE, lb.Panoramia(MEMBER, baseline=BASELINE))
 
 # --- what goes in ---------------------------------------------------------------------------------
 
@@ -114,27 +114,24 @@ def test_panoramia_takes_either_name_for_the_attack(
 )
 def test_every_policy_has_a_word(word: str, policy: lb.cuts.CutPolicy, scores: Path) -> None:
     answer = leakbound("one-run", scores, "--cuts", word, "--json", "--seed", 3)
-    expected = lb.audit_one_run(SCORE, MEMBER, cuts=policy, seed=3)
+    expected = lb.audit(SCORE, lb.Coins(MEMBER), cuts=policy, seed=3)
     assert lb.AuditResult.from_json(answer.out) == expected
 
 
 def test_options_reach_the_one_run_audit(scores: Path) -> None:
     options = ("--confidence", 0.9, "--sides", "member", "--seed", 5)
-    expected = lb.audit_one_run(SCORE, MEMBER, confidence=0.9, sides="member", seed=5)
+    expected = lb.audit(SCORE, lb.Coins(MEMBER), confidence=0.9, sides="member", seed=5)
     answer = leakbound("one-run", scores, *options, "--json")
     assert lb.AuditResult.from_json(answer.out) == expected
 
 
 def test_options_reach_the_panoramia_audit(scores: Path) -> None:
     options = ("--confidence", 0.9, "--cuts", "union", "--tail", "hoeffding", "--c-upper", 0.5)
-    expected = lb.audit_panoramia(
-        BASELINE,
+    expected = lb.audit(
         SCORE,
-        MEMBER,
+        lb.Panoramia(MEMBER, baseline=BASELINE, c_upper=0.5),
         confidence=0.9,
         cuts=lb.UnionBound(),
-        tail="hoeffding",
-        c_upper=0.5,
     )
     answer = leakbound("panoramia", scores, *options, "--json")
     assert lb.PanoramiaResult.from_json(answer.out) == expected
@@ -147,8 +144,10 @@ def test_panoramia_takes_columns_of_features(table: Callable[[str], Path]) -> No
     age, size = np.random.default_rng(7).normal(size=(2, MEMBER.size))
     columns = {"member": MEMBER, "baseline_score": BASELINE, "score": SCORE, "age": age}
     file = table(csv_text(**columns, size=size))
-    expected = lb.audit_panoramia(
-        BASELINE, SCORE, MEMBER, features=np.column_stack([age, size]), seed=2
+    expected = lb.audit(
+        SCORE,
+        lb.Panoramia(MEMBER, baseline=BASELINE, features=np.column_stack([age, size])),
+        seed=2,
     )
     assert expected.conditional is not None
     options = ("--features", "age, size", "--seed", "2")
@@ -191,7 +190,11 @@ def test_the_columns_of_the_papers_repository(tmp_path: Path) -> None:
     baseline, attack = rng.normal(size=600) + 0.3 * member, rng.normal(size=600) + 2 * member
     file = tmp_path / "preds.npz"
     np.savez(file, member=member, baseline_pred=baseline, mia_resnet_pred=attack)
-    expected = lb.audit_panoramia(baseline, attack, member, gamma=1e-4, delta=1e-5, max_recall=0.6)
+    expected = lb.audit(
+        attack,
+        lb.Panoramia(member, baseline=baseline, gamma=1e-4, max_recall=0.6),
+        claim=lb.ApproxDP(delta=1e-5),
+    )
     relaxed = ("--gamma", 1e-4, "--delta", 1e-5, "--max-recall", 0.6, "--json")
     for options in (relaxed, (*relaxed, "--model", "resnet")):
         answer = json.loads(leakbound("panoramia", file, *options).out)
@@ -208,7 +211,7 @@ def test_several_attacks_and_their_coins(tmp_path: Path) -> None:
     columns = {"loss": member + rng.normal(size=200), "margin": rng.normal(size=200)}
     file = tmp_path / "scores.npz"
     np.savez(file, member=member, chance=np.full(200, 0.3), **columns)  # type: ignore[arg-type]
-    expected = lb.audit_one_run(columns, member, prior=0.3)
+    expected = lb.audit(columns, lb.Coins(member, prior=0.3))
     for prior in ("0.3", "chance"):
         options = ("--attacks", "margin,loss", "--prior", prior, "--json")
         answer = json.loads(leakbound("one-run", file, *options).out)

@@ -41,8 +41,8 @@ def test_no_claim_is_without_a_word_but_that_of_a_function() -> None:
 @pytest.mark.parametrize("word", WORDS)
 def test_one_run_audits_the_family_that_is_named(word: str, scores: Path) -> None:
     answer = leakbound("one-run", scores, "--family", word, "--json")
-    assert lb.AuditResult.from_json(answer.out) == lb.audit_one_run(
-        SCORE, MEMBER, claim=WORDS[word]
+    assert lb.AuditResult.from_json(answer.out) == lb.audit(
+        SCORE, lb.Coins(MEMBER), claim=WORDS[word]
     )
 
 
@@ -73,7 +73,7 @@ def test_claims_in_the_numbers_of_a_family(words: str, scores: Path) -> None:
 
 def test_a_claim_of_noise_is_put_to_the_test_as_from_python(scores: Path) -> None:
     """The bound is from above: less noise than is claimed refutes."""
-    result = lb.audit_one_run(SCORE, MEMBER, claim=SAMPLED)
+    result = lb.audit(SCORE, lb.Coins(MEMBER), claim=SAMPLED)
     for share, code in ((0.99, 0), (1.01, 1)):
         claim = f"noise={share * result.bound}"
         answer = leakbound("one-run", scores, "--family", "dp-sgd:0.1,20", "--claim", claim)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from command_line import leakbound
 
@@ -28,7 +29,7 @@ def scores(tmp_path: Path) -> Path:
 
 
 def expected(**options: Any) -> lb.AuditResult:
-    result: lb.AuditResult = lb.audit_one_run(SCORE, MEMBER, design="random_split", **options)
+    result: lb.AuditResult = flat.split(SCORE, MEMBER, **options)
     return result
 
 

@@ -53,7 +53,7 @@ def test_shards_of_every_kind_are_one_tally(folder: Path, tmp_path: Path) -> Non
 
 
 def test_one_run_takes_folders_globs_files_and_tallies(folder: Path, tmp_path: Path) -> None:
-    bound = lb.audit_one_run(TALLY).bound
+    bound = lb.audit(TALLY, lb.Coins()).bound
     leakbound("tally", folder / "a.parquet", folder / "b.csv", "--out", tmp_path / "one.parquet")
     leakbound("tally", folder / "c.feather", folder / "more", "--out", tmp_path / "two.parquet")
     given: list[list[Path]] = [
@@ -75,7 +75,7 @@ def test_options_reach_the_audit_of_a_tally(folder: Path, tmp_path: Path) -> Non
     options = ["--family", "gaussian", "--cuts", "fixed:500", "--sides", "member", "--seed", "3"]
     answer = leakbound("one-run", folder, *options, "--json", "--out", tmp_path / "out")
     cuts = lb.Fixed(500)
-    result = lb.audit_one_run(TALLY, claim=lb.GaussianDP(), cuts=cuts, sides="member", seed=3)
+    result = lb.audit(TALLY, lb.Coins(), claim=lb.GaussianDP(), cuts=cuts, sides="member", seed=3)
     assert json.loads(answer.out)["bound"] == result.bound
     assert (tmp_path / "out" / "report.html").exists()
 
@@ -95,7 +95,7 @@ def test_a_pipe_is_counted(kind: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["bound"] == lb.audit_one_run(TALLY).bound
+    assert json.loads(done.stdout)["bound"] == lb.audit(TALLY, lb.Coins()).bound
 
 
 def test_bad_shards_are_refused_with_their_names_and_rows(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> Path:
 def test_the_column_of_propensities(table: Path) -> None:
     answer = leakbound(table, "--json")
     assert answer.exit_code == 0
-    expected = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     assert lb.ZeroRunResult.from_json(answer.stdout) == expected
 
 
@@ -45,14 +45,14 @@ def test_several_attacks(tmp_path: Path) -> None:
     found = lb.ZeroRunResult.from_json(answer.stdout)
     assert found.options["attacks"].keys() == attacks.keys()
     assert found.options["attack"] == "told"
-    assert found == lb.audit_zero_run(attacks, GAME.member, GAME.propensity)
+    assert found == lb.audit(attacks, lb.ZeroRun(GAME.member, GAME.propensity))
 
 
 def test_a_file_of_replicates(table: Path, tmp_path: Path) -> None:
     draws = np.tile(GAME.propensity, (79, 1))
     np.save(tmp_path / "draws.npy", draws)
     answer = leakbound(table, "--propensity", tmp_path / "draws.npy", "--json")
-    expected = lb.audit_zero_run(GAME.scores, GAME.member, draws)
+    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, draws))
     assert json.loads(answer.stdout)["bound"] == expected.bound
 
 
@@ -65,7 +65,7 @@ def test_a_table_of_propensities(tmp_path: Path) -> None:
     form: Any = {"delimiter": ",", "header": "id,propensity", "comments": ""}
     np.savetxt(propensities, rows, fmt=["%d", "%.17g"], **form)
     answer = leakbound(scores, "--propensity", propensities, "--json")
-    expected = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     assert json.loads(answer.stdout)["bound"] == expected.bound > 0
     np.savetxt(propensities, rows + np.array([5, 0]), fmt=["%d", "%.17g"], **form)
     other = leakbound(scores, "--propensity", propensities)
@@ -78,8 +78,8 @@ def test_features_are_learnt_from_all_rows_unless_some_are_held_out(table: Path)
     answer = leakbound(table, "--features", "x0,x1", "--json")
     found = lb.ZeroRunResult.from_json(answer.stdout)
     assert (found.m, found.kind) == (1200, "conditional_lower_bound")
-    assert found == lb.audit_zero_run(
-        GAME.scores, GAME.member, LogisticPropensity(), features=GAME.features
+    assert found == lb.audit(
+        GAME.scores, lb.ZeroRun(GAME.member, LogisticPropensity(), features=GAME.features)
     )
     half = leakbound(table, "--features", "x0,x1", "--holdout", 0.5, "--json")
     kept = lb.ZeroRunResult.from_json(half.stdout)
@@ -105,7 +105,7 @@ def test_each_part_is_audited_by_a_model_of_the_others(table: Path) -> None:
     answer = leakbound(table, *explore, "--folds", 2, "--json")
     found = lb.ZeroRunResult.from_json(answer.stdout)
     crossed = cross_fit(LogisticPropensity(), GAME.features, GAME.member)
-    expected = lb.audit_zero_run(GAME.scores, GAME.member, crossed, uncertainty="bootstrap")
+    expected = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, crossed, uncertainty="bootstrap"))
     assert found == expected
     assert len(found.options["folds"]) == 2
     for options in ((), ("--features", "x0,x1")):
@@ -123,8 +123,8 @@ def test_a_column_says_which_rows_are_held_out(tmp_path: Path) -> None:
     path.write_text(csv_text(**dict(zip(names, columns, strict=True))), encoding="utf-8")
     answer = leakbound(path, "--features", "x0,x1", "--json")
     fit = LogisticPropensity().fit(GAME.features[learn], GAME.member[learn])
-    expected = lb.audit_zero_run(
-        GAME.scores[~learn], GAME.member[~learn], fit, features=GAME.features[~learn]
+    expected = lb.audit(
+        GAME.scores[~learn], lb.ZeroRun(GAME.member[~learn], fit, features=GAME.features[~learn])
     )
     found = lb.ZeroRunResult.from_json(answer.stdout)
     assert (found.m, found.bound) == (800, expected.bound)
@@ -147,7 +147,7 @@ def test_a_split_that_is_none(tmp_path: Path, words: list[str], complaint: str) 
 
 
 def test_the_exit_code_is_that_of_the_claim(table: Path) -> None:
-    found = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    found = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     between = (found.bound + found.ceiling) / 2
     claims = {"mu=0.2": 1, f"mu={between}": 0, "mu=90": 3, "eps=0.1,delta=1e-5": 1}
     codes = {claim: leakbound(table, "--claim", claim).exit_code for claim in claims}

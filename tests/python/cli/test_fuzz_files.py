@@ -64,7 +64,7 @@ def test_tampered_tables(suffix: str, count: int, tmp_path: Path) -> None:
         path.write_bytes(content)
         table = tables.read(path, WANTED)
         assert len(table.scores["score"]) == len(table.member) > 0
-        lb.audit_one_run(table.scores["score"], table.member, ids=table.ids)
+        lb.audit(table.scores["score"], lb.Coins(table.member), ids=table.ids)
 
     cases = mutants(VALID[suffix], count, seed=count)
     read_well, refused = assaulted(cases, read, (LeakboundError, OSError))

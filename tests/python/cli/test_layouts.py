@@ -16,7 +16,7 @@ from leakbound.errors import IncompatibleOptionsError, OptionError
 RNG = np.random.default_rng(5)
 MEMBER = RNG.random(120) < 0.5
 SCORE = np.round(RNG.normal(size=120) + 2 * MEMBER, 4)
-BOUND = lb.audit_one_run(SCORE, MEMBER).bound
+BOUND = lb.audit(SCORE, lb.Coins(MEMBER)).bound
 
 
 def rows(separator: str, decimal: str = ".", words: tuple[str, str] = ("1", "0")) -> str:
@@ -132,7 +132,7 @@ def test_layouts_that_make_no_sense(
 def test_a_plan_is_joined_by_id(tmp_path: Path) -> None:
     plan = lb.InclusionPlan.create(300, seed=3)
     scores = RNG.normal(size=300) + 2 * plan.member
-    expected = lb.audit_one_run(scores, plan)
+    expected = lb.audit(scores, lb.Coins(plan))
     plan.save(tmp_path / "plan.npz")
     order = RNG.permutation(300)
     lines = [f"{plan.ids[i]},{float(scores[i])!r}" for i in order]

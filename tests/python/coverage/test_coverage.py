@@ -39,8 +39,8 @@ def error_curve(cuts: Any, sides: Sides, scores: np.ndarray, truths: np.ndarray)
 
     def bound(member: np.ndarray) -> float:
         try:
-            result = lb.audit_one_run(
-                scores, member, cuts=cuts, sides=sides, confidence=0.8, seed=3
+            result = lb.audit(
+                scores, lb.Coins(member), cuts=cuts, sides=sides, confidence=0.8, seed=3
             )
         except AbstentionError:  # the scores of a part are all equal: nothing is claimed
             return 0.0
@@ -77,7 +77,7 @@ def test_why_members_must_be_drawn_by_coins() -> None:
 
     def share(members: np.ndarray) -> float:
         claims = [
-            lb.audit_one_run(scores, m, cuts=lb.Fixed(6), confidence=0.98).bound > 0
+            lb.audit(scores, lb.Coins(m), cuts=lb.Fixed(6), confidence=0.98).bound > 0
             for m in members
         ]
         return float(np.mean(claims))

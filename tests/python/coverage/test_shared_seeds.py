@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
+import flat
 import leakbound as lb
 from leakbound.cuts import Fixed
 from leakbound.errors import AbstentionError
@@ -104,7 +105,7 @@ def one_run(**options: Any) -> Audit:
     """Memberships of fixed size are said to be coins, or a random split where options say so."""
 
     def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        found = lb.audit_one_run(scores, member, seed=seed, **options)
+        found = flat.coins(scores, member, seed=seed, **options)
         return bool(found.bound > 0)
 
     return claims
@@ -115,7 +116,7 @@ def zero_run(**options: Any) -> Audit:
     known = np.full(M, 0.5)
 
     def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        return bool(lb.audit_zero_run(scores, member, known, seed=seed, **options).bound > 0)
+        return bool(flat.zero_run(scores, member, known, seed=seed, **options).bound > 0)
 
     return claims
 
@@ -126,7 +127,7 @@ def learnt(**options: Any) -> Audit:
     given: dict[str, Any] = {"features": feature, "falsify": False, **options}
 
     def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        found = lb.audit_zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
+        found = flat.zero_run(scores, member, LogisticPropensity(), seed=seed, **given)
         return bool(found.bound > 0)
 
     return claims
@@ -136,7 +137,7 @@ def panoramia(**options: Any) -> Audit:
     """Either of the bounds on c and on c + ε, of two rankings by the same noise, one reversed."""
 
     def claims(scores: Floats, member: Bools, seed: int) -> bool:
-        found = lb.audit_panoramia(scores, -scores, member, seed=seed, **options)
+        found = flat.panoramia(scores, -scores, member, seed=seed, **options)
         return max(found.c_lb, found.c_plus_epsilon_lb) > 0
 
     return claims
@@ -147,7 +148,7 @@ def counted(**options: Any) -> Audit:
 
     def claims(scores: Floats, member: Bools, seed: int) -> bool:
         tally = lb.Tally.of(scores, member)
-        return bool(lb.audit_one_run(tally, seed=seed, **options).bound > 0)
+        return bool(flat.coins(tally, seed=seed, **options).bound > 0)
 
     return claims
 
@@ -156,7 +157,7 @@ def by_groups(scores: Floats, member: Bools, seed: int) -> bool:
     """Two rows of each example, which the split moved as one."""
     named = np.repeat(np.arange(M), 2)
     rows: dict[str, Any] = {"design": "random_split", "groups": named, "seed": seed}
-    return bool(lb.audit_one_run(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
+    return bool(flat.coins(np.repeat(scores, 2), np.repeat(member, 2), **rows).bound > 0)
 
 
 def synthetic(scores: Floats, member: Bools, seed: int) -> bool:
@@ -177,7 +178,7 @@ def synthetic(scores: Floats, member: Bools, seed: int) -> bool:
 def stream(scores: Floats, member: Bools, seed: int) -> bool:
     """Four batches, looked at after each."""
     del seed
-    audit = lb.OneRunStream()
+    audit = lb.Stream()
     parts = zip(np.split(scores, 4), np.split(member, 4), strict=True)
     return any(audit.update(*part).bound > 0 for part in parts)
 

@@ -41,13 +41,10 @@ class TestTraps:
         for seed in range(60):
             odds, member = people(rng, 1.0)
             for variant in false:
-                result = lb.audit_zero_run(
+                result = lb.audit(
                     -odds,
-                    member,
-                    sigmoid(2.5 * odds),
+                    lb.ZeroRun(member, sigmoid(2.5 * odds), adversary="raw", variant=variant),
                     claim=lb.PureDP(),
-                    adversary="raw",
-                    variant=variant,
                     confidence=1 - BETA,
                     seed=seed,
                 )
@@ -68,7 +65,7 @@ class TestTraps:
         member = rng.random(2000) < 0.5
         right = rng.random(2000) < likely
         scores = np.where(member == right, 1, -1) * (1 + rng.random(2000))
-        result = lb.audit_zero_run(scores, member, np.full(2000, 0.5), claim=lb.PureDP())
+        result = lb.audit(scores, lb.ZeroRun(member, np.full(2000, 0.5)), claim=lb.PureDP())
         assert EPSILON < result.bound < 2 * EPSILON
 
     def test_fixed_numbers_make_guesses_dependent(self, golden: Any) -> None:

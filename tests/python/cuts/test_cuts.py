@@ -34,8 +34,8 @@ def test_the_policies_here_are_all_of_them() -> None:
 def test_an_audit_reports_what_its_policy_finds(policy: CutPolicy) -> None:
     played = game()
     found = policy.audit(played, LEVEL)
-    result = lb.audit_one_run(
-        played.scores, played.member, cuts=policy, sides="member", seed=played.seed
+    result = lb.audit(
+        played.scores, lb.Coins(played.member), cuts=policy, sides="member", seed=played.seed
     )
     assert found.best.logit == result.bound > 0
     assert (found.best.cut, found.best.successes) == (result.guesses, result.correct)
@@ -47,7 +47,7 @@ def test_an_audit_reports_what_its_policy_finds(policy: CutPolicy) -> None:
 @each
 def test_the_chosen_cut_is_on_the_curve_once_with_its_bound(policy: CutPolicy) -> None:
     played = game()
-    curve = lb.audit_one_run(played.scores, played.member, cuts=policy, sides="member").curve
+    curve = lb.audit(played.scores, lb.Coins(played.member), cuts=policy, sides="member").curve
     found = policy.audit(
         ScoreGame(scores=played.scores, member=played.member, sides="member", seed=0), LEVEL
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import cuts
 from leakbound.errors import LeakboundError, OptionError, OptionTypeError, TiedScoresError
@@ -32,9 +33,9 @@ VALUES: list[Any] = [
     *(slice(3), range(3), "both", "member", "auto", "exact"),
 ]
 AUDITS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
-    "one run": (lb.audit_one_run, (SCORE, MEMBER)),
-    "PANORAMIA": (lb.audit_panoramia, (OTHER, SCORE, MEMBER)),
-    "Zero-Run": (lb.audit_zero_run, (SCORE, MEMBER, CHANCE)),
+    "one run": (flat.coins, (SCORE, MEMBER)),
+    "PANORAMIA": (flat.panoramia, (OTHER, SCORE, MEMBER)),
+    "Zero-Run": (flat.zero_run, (SCORE, MEMBER, CHANCE)),
 }
 POLICIES = [cuts.KLScan, cuts.UnionBound, cuts.Fixed, cuts.Weighted]
 CLAIMS = [lb.ApproxDP, lb.GaussianDP, lb.LaplaceDP]
@@ -84,17 +85,17 @@ def test_any_option_of_a_policy_or_claim(kind: Any, option: str) -> None:
     as_ = "cuts" if kind in POLICIES else "claim"
 
     def audit(value: object) -> Any:
-        return lb.audit_one_run(SCORE, MEMBER, **{as_: kind(**{option: value})})
+        return flat.coins(SCORE, MEMBER, **{as_: kind(**{option: value})})
 
     for value in VALUES:
         ends_well(lambda value=value: audit(value))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("option", inspect.signature(lb.OneRunStream).parameters)
+@pytest.mark.parametrize("option", inspect.signature(lb.Stream).parameters)
 def test_any_option_of_a_stream(option: str) -> None:
     def audit(value: object) -> Any:
         options: dict[str, Any] = {option: value}
-        return lb.OneRunStream(**options).update(SCORE, MEMBER).result()
+        return lb.Stream(**options).update(SCORE, MEMBER).result()
 
     for value in VALUES:
         ends_well(lambda value=value: audit(value))  # type: ignore[misc]
@@ -118,12 +119,12 @@ def test_messages_name_the_option_and_what_is_wrong(
     option: str, value: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        lb.audit_one_run(SCORE, MEMBER, **{option: value})
+        flat.coins(SCORE, MEMBER, **{option: value})
 
 
 def test_a_single_example_has_nothing_to_be_compared_with() -> None:
     with pytest.raises(lb.errors.NoOverlapError, match="no pair to compare among 1 example:"):
-        lb.audit_zero_run([1.0], [True], [0.4])
+        lb.audit([1.0], lb.ZeroRun([True], [0.4]))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +142,12 @@ def test_a_single_example_has_nothing_to_be_compared_with() -> None:
 def test_scores_that_float64_merges_are_refused(scores: Any) -> None:
     member = [True, False, True, False]
     with pytest.raises(TiedScoresError, match=r"become equal .* at row \d and .* at row \d; give"):
-        lb.audit_one_run(scores, member)
+        lb.audit(scores, lb.Coins(member))
     ranks = np.unique(np.array(scores, dtype=object), return_inverse=True)[1]
-    assert lb.audit_one_run(ranks, member).m == 4
+    assert lb.audit(ranks, lb.Coins(member)).m == 4
 
 
 def test_large_scores_that_float64_tells_apart_are_taken() -> None:
-    assert lb.audit_one_run(np.array([2**60, 2**61, 0, 1]), [1, 0, 1, 0]).m == 4
-    assert lb.audit_one_run([2**53, 2**53, 2**60, -5], [1, 0, 1, 0]).m == 4
-    assert lb.audit_one_run(np.array([1, 2, 3, 4], np.longdouble), [1, 0, 1, 0]).m == 4
+    assert lb.audit(np.array([2**60, 2**61, 0, 1]), lb.Coins([1, 0, 1, 0])).m == 4
+    assert lb.audit([2**53, 2**53, 2**60, -5], lb.Coins([1, 0, 1, 0])).m == 4
+    assert lb.audit(np.array([1, 2, 3, 4], np.longdouble), lb.Coins([1, 0, 1, 0])).m == 4

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import flat
 import leakbound as lb
 from bundles import MODEL, why, write
 from command_line import csv_text, leakbound
@@ -29,7 +30,7 @@ M = len(PLAN)
 rng = np.random.default_rng(1)
 FEATURES = rng.normal(size=(M, 2))
 CHANCES = np.where(rng.random(M) < 0.5, 0.45, 0.55)
-one_run = lb.audit_one_run
+one_run: Any = flat.coins
 
 Audit = tuple[Callable[[], Any], dict[str, Any]]
 GIVEN: dict[str, Any] = {"scores": SCORES}
@@ -47,26 +48,31 @@ AUDITS: dict[str, Audit] = {
         {"scores": {"loss": SCORES, "../x": -SCORES}},
     ),
     "prior": (lambda: one_run(SCORES, PLAN, prior=CHANCES), GIVEN | {"prior": CHANCES}),
-    "random split": (lambda: one_run(SCORES, PLAN, design="random_split"), GIVEN),
+    "random split": (lambda: flat.split(SCORES, PLAN), GIVEN),
     "panoramia": (
-        lambda: lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, c_upper=0.5, gamma=0.01),
-        {"scores": {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}},
+        lambda: lb.audit(
+            SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1], c_upper=0.5, gamma=0.01)
+        ),
+        {"scores": SCORES, "baseline": SCORES[::-1]},
     ),
     "real non-members": (
-        lambda: lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, real_nonmembers=True),
-        {"scores": {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}},
+        lambda: lb.audit(SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1], real_nonmembers=True)),
+        {"scores": SCORES, "baseline": SCORES[::-1]},
     ),
     "zero run": (
-        lambda: lb.audit_zero_run(SCORES, PLAN, CHANCES),
+        lambda: lb.audit(SCORES, lb.ZeroRun(PLAN, CHANCES)),
         GIVEN | {"propensity": CHANCES},
     ),
     "limits": (
-        lambda: lb.audit_zero_run(SCORES, PLAN, (CHANCES - 0.1, CHANCES + 0.1), claim=lb.PureDP()),
+        lambda: lb.audit(
+            SCORES, lb.ZeroRun(PLAN, (CHANCES - 0.1, CHANCES + 0.1)), claim=lb.PureDP()
+        ),
         GIVEN | {"propensity": (CHANCES - 0.1, CHANCES + 0.1)},
     ),
     "left out": (
-        lambda: lb.audit_zero_run(
-            SCORES, PLAN, CHANCES, correction="tamper", adversary="raw", max_log_odds=0.5
+        lambda: lb.audit(
+            SCORES,
+            lb.ZeroRun(PLAN, CHANCES, correction="tamper", adversary="raw", max_log_odds=0.5),
         ),
         GIVEN | {"propensity": CHANCES},
     ),
@@ -96,8 +102,8 @@ def test_a_bundle_verifies(name: str, tmp_path: Path) -> None:
 
 def test_log_odds_that_are_learnt(tmp_path: Path) -> None:
     model = LogisticPropensity()
-    result = lb.audit_zero_run(
-        SCORES[:80], PLAN.member[:80], model, features=FEATURES[:80], claim=lb.PureDP()
+    result = lb.audit(
+        SCORES[:80], lb.ZeroRun(PLAN.member[:80], model, features=FEATURES[:80]), claim=lb.PureDP()
     )
     result.bundle(
         tmp_path / "bundle",
@@ -136,7 +142,7 @@ def test_rows_in_another_order_are_joined_by_ids(tmp_path: Path) -> None:
     names = np.array([f"digit {i}" for i in range(M)])
     plan = lb.InclusionPlan(PLAN.member, ids=names)
     order = np.random.default_rng(2).permutation(M)
-    result = lb.audit_one_run(SCORES[order], plan, ids=names[order])
+    result = lb.audit(SCORES[order], lb.Coins(plan), ids=names[order])
     result.bundle(tmp_path / "bundle", scores=SCORES[order], plan=plan, ids=names[order])
     assert why(tmp_path / "bundle") == ""
     with pytest.raises(BundleError, match="do not give the result again"):
@@ -206,10 +212,11 @@ def test_what_would_not_verify_is_not_written(
 def test_scores_without_a_name_keep_no_protocol(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"\['loss'\] were agreed on, and scores without a name"):
         one_run(SCORES, PLAN).bundle(tmp_path / "b", scores=SCORES, plan=PLAN, protocol=PROTOCOL)
-    panoramia = lb.audit_panoramia(SCORES[::-1], SCORES, PLAN)
-    scores = {"baseline_scores": SCORES[::-1], "attack_scores": SCORES}
-    with pytest.raises(BundleError, match="a protocol is one of audit_one_run"):
-        panoramia.bundle(tmp_path / "b", scores=scores, plan=PLAN, protocol=PROTOCOL)
+    panoramia = lb.audit(SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1]))
+    with pytest.raises(BundleError, match="a protocol is one of coins"):
+        panoramia.bundle(
+            tmp_path / "b", scores=SCORES, baseline=SCORES[::-1], plan=PLAN, protocol=PROTOCOL
+        )
 
 
 def test_what_would_be_read_back_otherwise_is_not_written(tmp_path: Path) -> None:
@@ -236,8 +243,9 @@ def test_functions_and_fitted_models_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="which a bundle cannot hold"):
         one_run(SCORES, PLAN, claim=family).bundle(tmp_path / "b", scores=SCORES, plan=PLAN)
     fit = LogisticPropensity().fit(FEATURES, PLAN.member)
-    result = lb.audit_zero_run(
-        SCORES[200:], PLAN.member[200:], fit, features=FEATURES[200:], uncertainty="none"
+    result = lb.audit(
+        SCORES[200:],
+        lb.ZeroRun(PLAN.member[200:], fit, features=FEATURES[200:], uncertainty="none"),
     )
     with pytest.raises(BundleError, match="propensity is a PropensityFit"):
         result.bundle(

@@ -16,13 +16,13 @@ from leakbound.evidence import model_index
 
 PLAN, SCORES = scored()
 RESULTS: dict[str, Any] = {
-    "pure": lb.audit_one_run(SCORES, PLAN).with_check(epsilon=1.0),
-    "Gaussian": lb.audit_one_run(SCORES, PLAN, claim=lb.GaussianDP()),
-    "zero run": lb.audit_zero_run(SCORES, PLAN, np.full(300, 0.5)),
-    "known c": lb.audit_panoramia(SCORES[::-1], SCORES, PLAN, c_upper=0.5),
+    "pure": lb.audit(SCORES, lb.Coins(PLAN)).with_check(epsilon=1.0),
+    "Gaussian": lb.audit(SCORES, lb.Coins(PLAN), claim=lb.GaussianDP()),
+    "zero run": lb.audit(SCORES, lb.ZeroRun(PLAN, np.full(300, 0.5))),
+    "known c": lb.audit(SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1], c_upper=0.5)),
 }
 NO_BOUNDS: dict[str, Any] = {
-    "estimate": lb.audit_panoramia(SCORES[::-1], SCORES, PLAN),
+    "estimate": lb.audit(SCORES, lb.Panoramia(PLAN, baseline=SCORES[::-1])),
 }
 
 

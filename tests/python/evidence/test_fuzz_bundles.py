@@ -49,7 +49,7 @@ def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("fuzz") / "bundle"
     if request.param == "without one":
         plan, scores = scored(M)
-        lb.audit_one_run(scores, plan).bundle(folder, scores=scores, plan=plan)
+        lb.audit(scores, lb.Coins(plan)).bundle(folder, scores=scores, plan=plan)
     else:
         write(folder, M)
     return folder

@@ -1,7 +1,6 @@
 """Bundles that were tampered with are invalid, and say why; nothing of them is believed."""
 
 import errno
-import functools
 import itertools
 import json
 import os
@@ -157,9 +156,9 @@ def change(place: str, value: Any) -> Callable[[Any], Any]:
         ("audit.json", "arguments/seed", {"value": "x"}, "protocol: seed must be an integer"),
         ("audit.json", "arguments/scores", {"array": "array-9"}, "none of a bundle"),
         ("audit.json", "arguments/member", {"array": "array-1"}, "not that of the plan"),
-        ("audit.json", "arguments", [], "none of the audits"),
-        ("audit.json", "audit", "audit_panoramia", "takes no|makes no"),
-        ("audit.json", "audit", "os.system", "none of the audits"),
+        ("audit.json", "arguments", [], "none of the designs"),
+        ("audit.json", "audit", "panoramia", "takes no|makes no"),
+        ("audit.json", "audit", "os.system", "none of the designs"),
         ("audit.json", "layout", 2, "another layout"),
         ("accountant.json", "steps", 2**128, "accountant: accountant.steps is an integer of 129"),
         ("protocol.json", "unit", "one person", "commitment: protocol.json is not the one"),
@@ -358,7 +357,7 @@ def test_verifying_ends_when_its_time_is_up(bundle: Path, monkeypatch: pytest.Mo
         while True:
             pass
 
-    monkeypatch.setitem(recipe.AUDITS, "audit_one_run", functools.wraps(lb.audit_one_run)(audited))
+    monkeypatch.setattr(recipe, "audit_of", audited)
     answer = leakbound("verify", bundle, "--most-seconds", "0.5")
     assert answer.code == 2
     assert "takes more than 0.5 seconds, and nothing was judged" in answer.err
@@ -464,7 +463,7 @@ def test_versions_are_those_of_the_manifest(name: str, bundle: Path) -> None:
 
 def test_a_result_of_another_version_is_audited_again_before_it_is_bundled(tmp_path: Path) -> None:
     plan, scores = scored()
-    data: Any = lb.audit_one_run(scores, plan).to_dict()
+    data: Any = lb.audit(scores, lb.Coins(plan)).to_dict()
     data["provenance"]["numpy"] = "0.0.9"
     with pytest.raises(BundleError, match=r"would not verify: result: made by numpy 0\.0\.9"):
         lb.AuditResult.from_dict(data).bundle(tmp_path / "bundle", scores=scores, plan=plan)
@@ -515,7 +514,7 @@ def _warned(folder: Path) -> None:
     """Put a bundle whose result has a warning in the place of another."""
     plan, scores = scored()
     shutil.rmtree(folder)
-    result = lb.audit_one_run(scores.round(), plan)
+    result = lb.audit(scores.round(), lb.Coins(plan))
     assert result.warnings
     result.bundle(folder, scores=scores.round(), plan=plan)
 
@@ -533,7 +532,7 @@ def _warned(folder: Path) -> None:
 )
 def test_what_has_no_last_places_is_told_apart_whatever_the_version(one: Any, other: Any) -> None:
     plan, scores = scored()
-    result = lb.audit_one_run(scores, plan, claim=lb.ApproxDP(delta=1e-5))
+    result = lb.audit(scores, lb.Coins(plan), claim=lb.ApproxDP(delta=1e-5))
     first, second = (
         lb.AuditResult.from_dict(overlaid(result.to_dict(), own)) for own in (one, other)
     )
@@ -553,7 +552,7 @@ def overlaid(content: Any, change: Any) -> Any:
 def test_a_verdict_within_the_last_places_is_that_of_this_version() -> None:
     """A bound moved by less than a share of 1e-9 can turn a verdict, and may not."""
     plan, scores = scored()
-    result = lb.audit_one_run(scores, plan)
+    result = lb.audit(scores, lb.Coins(plan))
     claimed = result.bound * (1 - 1e-10)
     data: Any = result.with_check(epsilon=claimed).to_dict()
     assert data["checked"]["verdict"] == "refuted"

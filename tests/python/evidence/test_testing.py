@@ -16,11 +16,11 @@ from leakbound.testing import InconclusiveError, RefutedError, assert_not_refute
 rng = np.random.default_rng(0)
 MEMBER = rng.random(300) < 0.5
 NOISE = rng.normal(size=300)
-LEAKY = lb.audit_one_run(NOISE + 2 * MEMBER, MEMBER)
-QUIET = lb.audit_one_run(NOISE, MEMBER)
-GAUSSIAN = lb.audit_one_run(NOISE + 2 * MEMBER, MEMBER, claim=lb.GaussianDP())
-PANORAMIA = lb.audit_panoramia(NOISE, NOISE + 2 * MEMBER, MEMBER)
-WARNED = lb.audit_one_run(NOISE.round(), MEMBER)  # ties
+LEAKY = lb.audit(NOISE + 2 * MEMBER, lb.Coins(MEMBER))
+QUIET = lb.audit(NOISE, lb.Coins(MEMBER))
+GAUSSIAN = lb.audit(NOISE + 2 * MEMBER, lb.Coins(MEMBER), claim=lb.GaussianDP())
+PANORAMIA = lb.audit(NOISE + 2 * MEMBER, lb.Panoramia(MEMBER, baseline=NOISE))
+WARNED = lb.audit(NOISE.round(), lb.Coins(MEMBER))  # ties
 
 
 def test_what_passes() -> None:

@@ -159,17 +159,17 @@ def test_sizes_have_a_limit(most: int) -> None:
 
 def test_shares_of_a_stream_are_few() -> None:
     with pytest.raises(errors.OptionError, match="shares must be at most 100, got 100000"):
-        lb.OneRunStream(shares=[(i + 1) / 100_000 for i in range(100_000)])
+        lb.Stream(shares=[(i + 1) / 100_000 for i in range(100_000)])
 
 
 def test_a_long_batch_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     game = simulate.gaussian(500, 1.5, seed=3)
     shares = [(i + 1) / 10 for i in range(10)]
     for sides in ("both", "member"):
-        whole = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
+        whole = lb.Stream(shares=shares, sides=sides).update(game.scores, game.member)
         with monkeypatch.context() as patch:
-            patch.setattr("leakbound.audits.one_run.stream._MOMENTS", 100)
-            parts = lb.OneRunStream(shares=shares, sides=sides).update(game.scores, game.member)
+            patch.setattr("leakbound.audits.stream._MOMENTS", 100)
+            parts = lb.Stream(shares=shares, sides=sides).update(game.scores, game.member)
         assert parts.bound == whole.bound > 0
         assert parts.result() == whole.result()
 

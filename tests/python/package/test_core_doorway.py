@@ -31,20 +31,20 @@ def masked(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def test_every_audit_reads_a_mask_as_booleans() -> None:
     scores, member = game()
     odds = np.full(member.size, 0.5)
-    assert lb.audit_one_run(scores, masked(member)) == lb.audit_one_run(scores, member)
+    assert lb.audit(scores, lb.Coins(masked(member))) == lb.audit(scores, lb.Coins(member))
     weighted, shares = cuts.Weighted(), stats.normal_cdf(scores)
-    assert lb.audit_one_run(shares, masked(member), cuts=weighted, sides="member").bound == (
-        lb.audit_one_run(shares, member, cuts=weighted, sides="member").bound
+    assert lb.audit(shares, lb.Coins(masked(member)), cuts=weighted, sides="member").bound == (
+        lb.audit(shares, lb.Coins(member), cuts=weighted, sides="member").bound
     )
-    assert lb.audit_zero_run(scores, masked(member), odds).bound == (
-        lb.audit_zero_run(scores, member, odds).bound
+    assert lb.audit(scores, lb.ZeroRun(masked(member), odds)).bound == (
+        lb.audit(scores, lb.ZeroRun(member, odds)).bound
     )
-    assert lb.audit_panoramia(-scores, scores, masked(member)).bound == (
-        lb.audit_panoramia(-scores, scores, member).bound
+    assert lb.audit(scores, lb.Panoramia(masked(member), baseline=-scores)).bound == (
+        lb.audit(scores, lb.Panoramia(member, baseline=-scores)).bound
     )
     plan = lb.InclusionPlan(masked(member))
     assert plan == lb.InclusionPlan(member)
-    assert lb.audit_one_run(scores, plan).bound == lb.audit_one_run(scores, member).bound
+    assert lb.audit(scores, lb.Coins(plan)).bound == lb.audit(scores, lb.Coins(member)).bound
 
 
 def test_every_number_reads_a_mask_as_booleans() -> None:

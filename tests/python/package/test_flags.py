@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import flat
 import leakbound as lb
 from leakbound import panoramia, propensity, stats, validity
 from leakbound.attacks import synthetic
@@ -50,13 +51,11 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
         tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x
     ),
-    ("leakbound.audit_panoramia", "real_nonmembers"): lambda **x: lb.audit_panoramia(
+    ("leakbound.Panoramia", "real_nonmembers"): lambda **x: flat.panoramia(
         SCORE, SCORE, MEMBER, **x
     ),
     **{
-        ("leakbound.audit_zero_run", name): lambda **x: lb.audit_zero_run(
-            SCORE, MEMBER, np.full(60, 0.4), **x
-        )
+        ("leakbound.ZeroRun", name): lambda **x: flat.zero_run(SCORE, MEMBER, np.full(60, 0.4), **x)
         for name in ("falsify", "release_refuted")
     },
     ("leakbound.evidence.verify_bundle", "page"): lambda **x: verify_bundle("nowhere", **x),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import leakbound as lb
 from leakbound._base.scores import Scores
-from leakbound.audits import OneRunStream
+from leakbound.audits import Stream
 
 rng = np.random.default_rng(5)
 M = 240
@@ -26,7 +26,7 @@ Audit = Callable[[Inputs], Any]
 
 
 def streamed(given: Inputs) -> Any:
-    stream = OneRunStream()
+    stream = Stream()
     stream.update(given["score"], given["member"])
     for values in given.values():
         scramble(values)
@@ -34,26 +34,28 @@ def streamed(given: Inputs) -> Any:
 
 
 AUDITS: dict[str, Audit] = {
-    "one run": lambda x: lb.audit_one_run(x["score"], x["member"], ids=x["ids"]),
-    "one run, several attacks": lambda x: lb.audit_one_run(
-        {"a": x["score"], "b": x["other"]}, x["member"]
+    "one run": lambda x: lb.audit(x["score"], lb.Coins(x["member"]), ids=x["ids"]),
+    "one run, several attacks": lambda x: lb.audit(
+        {"a": x["score"], "b": x["other"]}, lb.Coins(x["member"])
     ),
-    "one run, rows of attacks": lambda x: lb.audit_one_run(x["rows"], x["member"]),
-    "one run, priors": lambda x: lb.audit_one_run(x["score"], x["member"], prior=x["chance"]),
+    "one run, rows of attacks": lambda x: lb.audit(x["rows"], lb.Coins(x["member"])),
+    "one run, priors": lambda x: lb.audit(x["score"], lb.Coins(x["member"], prior=x["chance"])),
     "stream": streamed,
-    "PANORAMIA": lambda x: lb.audit_panoramia(x["other"], x["score"], x["member"], ids=x["ids"]),
-    "PANORAMIA, features": lambda x: lb.audit_panoramia(
-        x["other"], x["score"], x["member"], features=x["features"]
+    "PANORAMIA": lambda x: lb.audit(
+        x["score"], lb.Panoramia(x["member"], baseline=x["other"]), ids=x["ids"]
     ),
-    "Zero-Run": lambda x: lb.audit_zero_run(x["score"], x["member"], x["chance"]),
-    "Zero-Run, matching": lambda x: lb.audit_zero_run(
-        x["score"], x["member"], x["chance"], claim=lb.GaussianDP()
+    "PANORAMIA, features": lambda x: lb.audit(
+        x["score"], lb.Panoramia(x["member"], baseline=x["other"], features=x["features"])
     ),
-    "Zero-Run, limits": lambda x: lb.audit_zero_run(
-        x["score"], x["member"], (x["chance"], x["chance"])
+    "Zero-Run": lambda x: lb.audit(x["score"], lb.ZeroRun(x["member"], x["chance"])),
+    "Zero-Run, matching": lambda x: lb.audit(
+        x["score"], lb.ZeroRun(x["member"], x["chance"]), claim=lb.GaussianDP()
     ),
-    "Zero-Run, features": lambda x: lb.audit_zero_run(
-        x["score"], x["member"], x["chance"], features=x["features"]
+    "Zero-Run, limits": lambda x: lb.audit(
+        x["score"], lb.ZeroRun(x["member"], (x["chance"], x["chance"]))
+    ),
+    "Zero-Run, features": lambda x: lb.audit(
+        x["score"], lb.ZeroRun(x["member"], x["chance"], features=x["features"])
     ),
 }
 
@@ -117,10 +119,10 @@ def test_arrays_of_every_kind_are_copied(
     make: Callable[[Any], Any], change: Callable[[Any], Any]
 ) -> None:
     score, member = make(SCORE), make(MEMBER)
-    result = lb.audit_one_run(score, member)
+    result = lb.audit(score, lb.Coins(member))
     change(score)
     change(member)
-    assert read(result) == read(lb.audit_one_run(SCORE, MEMBER))
+    assert read(result) == read(lb.audit(SCORE, lb.Coins(MEMBER)))
 
 
 def test_scores_are_copies_and_leave_the_callers_array_writable() -> None:

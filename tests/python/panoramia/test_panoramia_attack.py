@@ -32,7 +32,7 @@ def game(n: int, seed: int, *, by_signal: float = 0.0, by_table: float = 0.0) ->
 def bound(train: Sample, validation: Sample, test: Sample, **options: Any) -> float:
     scores = StackedAttack().fit(train, validation, **options).score(test.examples, test.signals)
     noise = np.random.default_rng(0).random(len(test))
-    return lb.audit_panoramia(noise, scores, test.member, real_nonmembers=True).bound
+    return lb.audit(scores, lb.Panoramia(test.member, baseline=noise, real_nonmembers=True)).bound
 
 
 @pytest.mark.parametrize("kind", ["by_signal", "by_table"])
@@ -85,7 +85,7 @@ def test_it_finds_what_signals_and_images_say(by_signal: float, by_shape: float)
     ready = attack.prepare(train, validation, seed=2)
     fitted = attack.fit(train, validation, seed=2, prepared=ready)
     scores = fitted.score(test.examples, test.signals)
-    found = lb.audit_panoramia(scores, scores, test.member)
+    found = lb.audit(scores, lb.Panoramia(test.member, baseline=scores))
     assert found.attack.bound > 0.4
     again = attack.fit(train, validation, seed=2)
     np.testing.assert_array_equal(again.score(test.examples, test.signals), scores)
@@ -117,4 +117,4 @@ def test_images_without_labels_and_models_and_with_colours() -> None:
     train, validation, test = parts
     fitted = StackedAttack("image").fit(train, validation)
     scores = fitted.score(test.examples, test.signals)
-    assert lb.audit_panoramia(scores, scores, test.member).auc > 0.7
+    assert lb.audit(scores, lb.Panoramia(test.member, baseline=scores)).auc > 0.7

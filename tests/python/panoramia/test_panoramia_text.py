@@ -32,7 +32,7 @@ def texts(n: int, *, by_words: float = 0.0, by_losses: float = 0.0) -> Sample:
 def audit(parts: list[Sample]) -> lb.PanoramiaResult:
     train, validation, test = parts
     scores = ATTACK.fit(train, validation).score(test.examples, test.signals)
-    return lb.audit_panoramia(scores, scores, test.member)
+    return lb.audit(scores, lb.Panoramia(test.member, baseline=scores))
 
 
 def parts(**kinds: float) -> list[Sample]:

@@ -51,7 +51,7 @@ def test_power_is_that_of_audits(claim: forecast.PlannedClaim, truth: forecast.T
                 300, truth.epsilon, fraction=truth.fraction, seed=seed
             )
         )
-        return lb.audit_one_run(game.scores, game.member, claim=claim).bound
+        return lb.audit(game.scores, lb.Coins(game.member), claim=claim).bound
 
     bounds = np.array([bound(seed) for seed in range(100)])
     spread = bounds.std() * math.sqrt(1 / 100 + 1 / 200)
@@ -154,7 +154,7 @@ def test_planning_tells_what_the_default_does() -> None:
         assert found.guesses in found.levels
         assert planning.ceiling(400, claim=claim) == found.ceiling
     game = simulate.gaussian(400, 1.5, seed=1)
-    audited = lb.audit_one_run(game.scores, game.member, claim=GDP)
+    audited = lb.audit(game.scores, lb.Coins(game.member), claim=GDP)
     assert list(found.levels) == audited.options["outside_in"]["levels"]
     assert planning.power(400, 1.5, simulations=5).levels == ()
     assert planning.power(400, 1.5, simulations=5, cuts=lb.Fixed(50)).levels == (50,)
@@ -243,7 +243,7 @@ def test_pairs_of_a_random_split_are_planned_as_they_are_audited() -> None:
     for seed in range(30):
         member = rng.permutation(600) < 450
         scores = rng.normal(size=600) + 1.5 / math.sqrt(2) * member
-        result = lb.audit_one_run(scores, member, claim=GDP, design="random_split", seed=seed)
+        result = lb.audit(scores, lb.RandomSplit(member), claim=GDP, seed=seed)
         bounds.append(result.bound)
     error = np.std(bounds) * math.sqrt(1 / 30 + 1 / 200)
     assert abs(np.mean(bounds) - found.mean) < 3 * error + 0.05

@@ -37,7 +37,7 @@ def audit(shift: float, *, confidence: float = 0.95, claim: Any = None) -> lb.Au
     rng = np.random.default_rng(5)
     member = rng.random(300) < 0.5
     scores = rng.normal(size=300) + shift * member
-    return lb.audit_one_run(scores, member, claim=claim or lb.PureDP(), confidence=confidence)
+    return lb.audit(scores, lb.Coins(member), claim=claim or lb.PureDP(), confidence=confidence)
 
 
 def words(page: str) -> str:
@@ -60,9 +60,9 @@ def test_numbers_stay_with_their_signs_and_powers_of_ten_are_set() -> None:
 
 def test_zero_run_says_where_shift_is_and_what_is_withheld_nothing_of_the_model() -> None:
     data = game(240, leak=2.5, shift=0.75)
-    known = lb.audit_zero_run(data.scores, data.member, data.propensity)
+    known = lb.audit(data.scores, lb.ZeroRun(data.member, data.propensity))
     flat = np.full(240, 0.5)
-    withheld = lb.audit_zero_run(data.scores, data.member, flat, features=data.features)
+    withheld = lb.audit(data.scores, lb.ZeroRun(data.member, flat, features=data.features))
     assert withheld.withheld
     assert not known.withheld
     for result in (known, withheld):
@@ -118,7 +118,7 @@ def test_c_and_its_sum_add_up_or_say_why_not() -> None:
     seen = set()
     for leak, seed in product((0.0, 2.0), range(4)):
         data = game(200, leak=leak, seed=seed)
-        result = lb.audit_panoramia(data.baseline, data.scores, data.member)
+        result = lb.audit(data.scores, lb.Panoramia(data.member, baseline=data.baseline))
         most, c, found = (
             Decimal(number(x)) for x in (result.c_plus_epsilon_lb, result.c_lb, result.bound)
         )

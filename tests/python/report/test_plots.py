@@ -22,7 +22,7 @@ def audit(shift: float, *, examples: int = 400, cuts: Any = None) -> lb.AuditRes
     rng = np.random.default_rng(11)
     member = rng.random(examples) < 0.5
     scores = rng.normal(size=examples) + shift * member
-    return lb.audit_one_run(scores, member, cuts=cuts)
+    return lb.audit(scores, lb.Coins(member), cuts=cuts)
 
 
 def generated(*, real_nonmembers: bool = False) -> lb.PanoramiaResult:
@@ -30,7 +30,9 @@ def generated(*, real_nonmembers: bool = False) -> lb.PanoramiaResult:
     member = rng.random(2000) < 0.5
     baseline = rng.normal(size=2000) + 0.7 * member * (not real_nonmembers)
     attack = rng.normal(size=2000) + 2.0 * member
-    return lb.audit_panoramia(baseline, attack, member, real_nonmembers=real_nonmembers)
+    return lb.audit(
+        attack, lb.Panoramia(member, baseline=baseline, real_nonmembers=real_nonmembers)
+    )
 
 
 Result = lb.AuditResult | lb.PanoramiaResult

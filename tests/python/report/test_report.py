@@ -28,14 +28,14 @@ def audit(shift: float, *, examples: int = 300, cuts: Any = None) -> lb.AuditRes
     rng = np.random.default_rng(5)
     member = rng.random(examples) < 0.5
     scores = rng.normal(size=examples) + shift * member
-    return lb.audit_one_run(scores, member, cuts=cuts)
+    return lb.audit(scores, lb.Coins(member), cuts=cuts)
 
 
 def generated() -> lb.PanoramiaResult:
     rng = np.random.default_rng(6)
     member = rng.random(600) < 0.5
     baseline, attack = rng.normal(size=(2, 600)) + np.outer([0.5, 2.0], member)
-    return lb.audit_panoramia(baseline, attack, member)
+    return lb.audit(attack, lb.Panoramia(member, baseline=baseline))
 
 
 RESULTS: dict[str, Result] = {
@@ -171,7 +171,7 @@ def test_a_refuted_propensity_model_is_named() -> None:
     rng = np.random.default_rng(4)
     member = rng.random(400) < 0.5
     x = rng.normal(size=400) + member - 0.5
-    found = lb.audit_panoramia(x, x + 3 * member, member, features=x[:, None])
+    found = lb.audit(x + 3 * member, lb.Panoramia(member, baseline=x, features=x[:, None]))
     assert found.conditional is not None
     learnt = found.conditional.learnt
     assert learnt is not None

@@ -19,7 +19,7 @@ GAME = noisy_sum(600, mu=2.5, shift=0.6, seed=2)
 @pytest.fixture(scope="module")
 def result() -> lb.ZeroRunResult:
     odds = GAME.log_odds + 0.1 * np.random.default_rng(0).normal(size=(79, 1))
-    return lb.audit_zero_run(GAME.scores, GAME.member, 1 / (1 + np.exp(-odds)))
+    return lb.audit(GAME.scores, lb.ZeroRun(GAME.member, 1 / (1 + np.exp(-odds))))
 
 
 def names(result: lb.AuditResult) -> list[str]:
@@ -28,7 +28,7 @@ def names(result: lb.AuditResult) -> list[str]:
 
 def test_which_figures_there_are(result: lb.ZeroRunResult) -> None:
     assert names(result) == [*plots.PLOTS, "overlap", "bootstrap"]
-    known = lb.audit_zero_run(GAME.scores, GAME.member, GAME.propensity)
+    known = lb.audit(GAME.scores, lb.ZeroRun(GAME.member, GAME.propensity))
     assert names(known) == [*plots.PLOTS, "overlap"]
     with pytest.raises(errors.OptionError, match="overlap, got 'bootstrap'"):
         known.plot("bootstrap")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import errors, report
 from leakbound.claims import replacing
@@ -22,7 +23,7 @@ DELTA = 1e-5
 
 
 def audit(claim: Any, member: Any = COINS, **options: Any) -> lb.AuditResult:
-    result: lb.AuditResult = lb.audit_one_run(NOISE + 3 * member, member, claim=claim, **options)
+    result: lb.AuditResult = flat.coins(NOISE + 3 * member, member, claim=claim, **options)
     return result
 
 

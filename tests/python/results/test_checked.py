@@ -22,11 +22,11 @@ FAMILY = lb.TradeOffFamily(
     bracket=(0.01, 100),
     increasing=False,
 )
-PURE = lb.audit_one_run(SCORE, MEMBER)
-GAUSSIAN = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP())
-SCALE = lb.audit_one_run(SCORE, MEMBER, claim=FAMILY)
-PANORAMIA = lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER)
-ZERO_RUN = lb.audit_zero_run(SCORE, MEMBER, np.full(M, 0.5), claim=lb.PureDP())
+PURE = lb.audit(SCORE, lb.Coins(MEMBER))
+GAUSSIAN = lb.audit(SCORE, lb.Coins(MEMBER), claim=lb.GaussianDP())
+SCALE = lb.audit(SCORE, lb.Coins(MEMBER), claim=FAMILY)
+PANORAMIA = lb.audit(SCORE, lb.Panoramia(MEMBER, baseline=SCORE[::-1]))
+ZERO_RUN = lb.audit(SCORE, lb.ZeroRun(MEMBER, np.full(M, 0.5)), claim=lb.PureDP())
 
 CASES: list[tuple[Any, dict[str, float], Checked, str]] = [
     (PURE, {"epsilon": 1}, Checked("epsilon", "<=", 1.0, 0.0, "refuted"), "The claimed ε = 1 is"),
@@ -115,7 +115,7 @@ def test_claims_that_make_no_sense() -> None:
 
 
 def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
-    split = lb.audit_one_run(SCORE, MEMBER, design="random_split")
+    split = lb.audit(SCORE, lb.RandomSplit(MEMBER))
     for relation, words in (("add_remove", "adding or removing"), ("replace", "replacing")):
         result = split.with_check(epsilon=0.2, relation=relation)  # type: ignore[arg-type]
         assert json.loads(result.to_json())["checked"]["compares"] == relation
@@ -130,7 +130,7 @@ def test_what_a_claim_about_a_random_split_compares_is_kept() -> None:
 
 
 def test_a_bound_on_replacing_one_implies_nothing_about_members_among_others() -> None:
-    split = lb.audit_one_run(SCORE, MEMBER, design="random_split")
+    split = lb.audit(SCORE, lb.RandomSplit(MEMBER))
     assert split.bound > 0
     assert split.implied() is None
     assert not [name for name in split.scalars() if name.startswith("implied")]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+import flat
 import leakbound as lb
 from leakbound import report
 from leakbound._base import formatting
@@ -22,9 +23,7 @@ def audit(
 ) -> lb.AuditResult:
     rng = np.random.default_rng(seed)
     member = rng.random(m) < 0.5
-    return lb.audit_one_run(
-        rng.normal(size=m) + shift * member, member, confidence=confidence, **how
-    )
+    return flat.coins(rng.normal(size=m) + shift * member, member, confidence=confidence, **how)
 
 
 def innocents(number: int, confidence: float) -> dict[str, lb.AuditResult]:
@@ -69,7 +68,7 @@ def test_an_estimate_takes_no_share_of_the_confidence() -> None:
     rng = np.random.default_rng(1)
     member = rng.random(500) < 0.5
     scores = rng.normal(size=(2, 500)) + member
-    estimate = lb.audit_panoramia(scores[0], scores[1], member)
+    estimate = lb.audit(scores[1], lb.Panoramia(member, baseline=scores[0]))
     assert joint_confidence([audit(3.0), estimate, estimate]) == pytest.approx(0.95)
 
 

@@ -61,16 +61,16 @@ def test_numbers_grow_with_the_bound_and_never_below_guessing() -> None:
 def test_which_results_imply_something() -> None:
     game = simulate.gaussian(M, 2.0, seed=1)
     scores, member = game.scores, game.member
-    pure = lb.audit_one_run(scores, member)
+    pure = lb.audit(scores, lb.Coins(member))
     assert pure.implied() == implied_by(lb.TradeOff.approx(pure.bound))
-    failing = lb.audit_one_run(scores, member, claim=lb.ApproxDP(delta=1e-3))
+    failing = lb.audit(scores, lb.Coins(member), claim=lb.ApproxDP(delta=1e-3))
     assert failing.implied() == implied_by(lb.TradeOff.approx(failing.bound))  # without failures
-    chance = lb.audit_one_run(scores, member, claim=lb.GaussianDP(delta=1e-3))
+    chance = lb.audit(scores, lb.Coins(member), claim=lb.GaussianDP(delta=1e-3))
     assert chance.implied() == implied_by(lb.TradeOff.gaussian(chance.bound))
-    assert lb.audit_one_run(-scores, member).implied() == NOTHING
-    assert lb.audit_one_run(-scores, member, claim=lb.GaussianDP()).implied() == NOTHING
-    assert lb.audit_panoramia(-scores, scores, member).implied() is None
-    known = lb.audit_panoramia(-scores, scores, member, c_upper=0.1)
+    assert lb.audit(-scores, lb.Coins(member)).implied() == NOTHING
+    assert lb.audit(-scores, lb.Coins(member), claim=lb.GaussianDP()).implied() == NOTHING
+    assert lb.audit(scores, lb.Panoramia(member, baseline=-scores)).implied() is None
+    known = lb.audit(scores, lb.Panoramia(member, baseline=-scores, c_upper=0.1))
     assert known.implied() == implied_by(lb.TradeOff.approx(known.bound))
 
 
@@ -85,7 +85,7 @@ def test_of_a_curve_that_is_not_its_mirror_image_the_order_of_members_counts() -
         parameter="strength", tradeoff=one_way, bracket=(0.0, 9.0), increasing=True
     )
     game = simulate.gaussian(M, 3.0, seed=2)
-    result = lb.audit_one_run(game.scores, game.member, claim=family)
+    result = lb.audit(game.scores, lb.Coins(game.member), claim=family)
     assert result.bound > 0
     found = result.implied()
     assert found == implied_by(one_way(result.bound))

@@ -10,14 +10,15 @@ import pytest
 
 import leakbound as lb
 from leakbound import errors
+from leakbound.audits.designs import audit_of
 from leakbound.claims import SubsampledGaussianDP, replacing
 
 
 def audit(claim: Any, design: Any = "random_split") -> lb.AuditResult:
     rng = np.random.default_rng(0)
     member = rng.permutation(2000) < 1000
-    result: lb.AuditResult = lb.audit_one_run(
-        rng.normal(size=2000) + 1.5 * member, member, claim=claim, design=design
+    result: lb.AuditResult = audit_of(
+        design, rng.normal(size=2000) + 1.5 * member, member=member, claim=claim
     )
     return result
 
@@ -87,7 +88,7 @@ def test_an_unknown_relation_is_no_result() -> None:
 def test_a_claim_stored_before_it_had_a_relation_is_on_adding_or_removing_one() -> None:
     scores, member = np.arange(60.0), np.arange(60) % 2 == 0
     claim = lb.SubsampledGaussianDP(sampling_rate=1.0, steps=1)
-    result = lb.audit_one_run(scores, member, claim=claim, cuts=lb.Fixed(20))
+    result = lb.audit(scores, lb.Coins(member), claim=claim, cuts=lb.Fixed(20))
     stored = json.loads(result.to_json())["claim"]
     assert stored.keys() == {"type", "sampling_rate", "steps"}
     assert lb.AuditResult.from_json(result.to_json()).claim == claim

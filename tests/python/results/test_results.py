@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 mpl.use("Agg")
 
 
+import flat
 import leakbound as lb
 from leakbound import errors
 from leakbound._base import files, records
@@ -30,14 +31,14 @@ POLICIES = [lb.KLScan(), lb.UnionBound(grid=[5, 100])]
 
 @pytest.fixture
 def result(game: Game) -> lb.AuditResult:
-    return lb.audit_one_run(*game)
+    return flat.coins(*game)
 
 
 @pytest.fixture
 def panoramia(game: Game) -> lb.PanoramiaResult:
     scores, member = game
     noise = np.random.default_rng(1).normal(size=600)
-    return lb.audit_panoramia(noise + 0.5 * member, scores, member)
+    return lb.audit(scores, lb.Panoramia(member, baseline=noise + 0.5 * member))
 
 
 def test_repr_never_calls_an_estimate_a_bound(panoramia: lb.PanoramiaResult) -> None:
@@ -87,7 +88,7 @@ def test_a_claimed_epsilon_is_a_number_from_zero_up(result: lb.AuditResult, epsi
 
 @pytest.mark.parametrize("cuts", POLICIES, ids=repr)
 def test_json_round_trip(game: Game, cuts: Any) -> None:
-    result = lb.audit_one_run(*game, cuts=cuts)
+    result = flat.coins(*game, cuts=cuts)
     back = lb.AuditResult.from_json(result.to_json())
     assert back == result
     assert hash(back) == hash(result)
@@ -133,9 +134,9 @@ def test_results_can_be_pickled(result: lb.AuditResult, panoramia: lb.PanoramiaR
 
 
 def test_results_compare_by_value(game: Game, result: lb.AuditResult) -> None:
-    assert result == lb.audit_one_run(*game)
-    assert result != lb.audit_one_run(*game, seed=1)
-    assert result != lb.audit_one_run(*game, confidence=0.9)
+    assert result == flat.coins(*game)
+    assert result != flat.coins(*game, seed=1)
+    assert result != flat.coins(*game, confidence=0.9)
     assert result != "a result"
 
 
@@ -172,13 +173,13 @@ def test_what_is_no_json_is_refused() -> None:
 
 def test_provenance_names_versions_seed_and_inputs(game: Game) -> None:
     scores, member = game
-    first = lb.audit_one_run(scores, member, seed=7).provenance
+    first = lb.audit(scores, lb.Coins(member), seed=7).provenance
     assert (first.leakbound, first.numpy, first.seed) == (lb.__version__, np.__version__, 7)
     assert first.sha256.keys() == {"scores", "member"}
-    swapped = lb.audit_one_run(scores.astype(">f8"), member, seed=7).provenance
+    swapped = lb.audit(scores.astype(">f8"), lb.Coins(member), seed=7).provenance
     assert swapped.sha256 == first.sha256
     scores[0] += 1
-    other = lb.audit_one_run(scores, member, seed=7).provenance.sha256
+    other = lb.audit(scores, lb.Coins(member), seed=7).provenance.sha256
     assert other["scores"] != first.sha256["scores"]
     assert other["member"] == first.sha256["member"]
 
@@ -188,7 +189,7 @@ def test_curve_has_few_label_free_cuts_and_its_maximum_is_the_bound() -> None:
     member = rng.random(9_000) < 0.5
     scores = rng.normal(size=9_000) + member
     for cuts in (lb.KLScan(), lb.UnionBound(grid="geometric"), lb.Fixed(999)):
-        result = lb.audit_one_run(scores, member, cuts=cuts)
+        result = lb.audit(scores, lb.Coins(member), cuts=cuts)
         curve = result.curve
         assert curve.guesses.size <= 2000
         assert np.nanmax(curve.bound) == result.bound
@@ -196,14 +197,14 @@ def test_curve_has_few_label_free_cuts_and_its_maximum_is_the_bound() -> None:
         assert result.guesses in curve.guesses
         np.testing.assert_array_equal(curve.precision, curve.correct / curve.guesses)
         assert np.nanmin(curve.bound) >= 0
-        again = lb.audit_one_run(scores, rng.random(9_000) < 0.5, cuts=cuts)
+        again = lb.audit(scores, lb.Coins(rng.random(9_000) < 0.5), cuts=cuts)
         if again.path == result.path:
             free = {result.guesses, again.guesses}
             assert set(curve.guesses) - free <= set(again.curve.guesses)
 
 
 def test_roc_ends_at_one_and_has_the_audits_auc(game: Game) -> None:
-    result = lb.audit_one_run(*game)
+    result = flat.coins(*game)
     roc = result.roc
     assert (roc.false_positive_rate[-1], roc.true_positive_rate[-1]) == (1, 1)
     x, y = np.r_[0, roc.false_positive_rate], np.r_[0, roc.true_positive_rate]
@@ -213,7 +214,7 @@ def test_roc_ends_at_one_and_has_the_audits_auc(game: Game) -> None:
 def test_histogram_counts_everyone_and_ends_at_the_quantiles(game: Game) -> None:
     scores, member = game
     scores[:3] = [np.inf, -np.inf, 1e9]
-    histogram = lb.audit_one_run(scores, member).histogram
+    histogram = lb.audit(scores, lb.Coins(member)).histogram
     finite = scores[np.isfinite(scores)]
     assert histogram.edges.shape == (61,)
     np.testing.assert_allclose(histogram.edges[[0, -1]], np.quantile(finite, [0.001, 0.999]))
@@ -226,9 +227,9 @@ def test_histogram_counts_everyone_and_ends_at_the_quantiles(game: Game) -> None
 
 def test_histogram_of_scores_without_a_range() -> None:
     scores = [math.inf, -math.inf, math.inf, -math.inf]
-    histogram = lb.audit_one_run(scores, [1, 0, 1, 0]).histogram
+    histogram = lb.audit(scores, lb.Coins([1, 0, 1, 0])).histogram
     assert (histogram.members[-1], histogram.non_members[0]) == (2, 2)
-    huge = lb.audit_one_run([-1e308, 1e308, -1e308, 1e308], [0, 1, 0, 1]).histogram
+    huge = lb.audit([-1e308, 1e308, -1e308, 1e308], lb.Coins([0, 1, 0, 1])).histogram
     assert np.isfinite(huge.edges).all()
     assert (huge.members[-1], huge.non_members[0]) == (2, 2)
 

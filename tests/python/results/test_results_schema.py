@@ -20,16 +20,16 @@ rng = np.random.default_rng(4)
 MEMBER = rng.random(M) < 0.5
 SCORE = rng.normal(size=M) + 2 * MEMBER
 
-ONE_RUN = lb.audit_one_run(SCORE, MEMBER, cuts=lb.UnionBound())
-GAUSSIAN = lb.audit_one_run(SCORE, MEMBER, claim=lb.GaussianDP())
-PANORAMIA = lb.audit_panoramia(SCORE[::-1], SCORE, MEMBER)
-ZERO_RUN = lb.audit_zero_run(SCORE, MEMBER, np.full(M, 0.4))
+ONE_RUN = lb.audit(SCORE, lb.Coins(MEMBER), cuts=lb.UnionBound())
+GAUSSIAN = lb.audit(SCORE, lb.Coins(MEMBER), claim=lb.GaussianDP())
+PANORAMIA = lb.audit(SCORE, lb.Panoramia(MEMBER, baseline=SCORE[::-1]))
+ZERO_RUN = lb.audit(SCORE, lb.ZeroRun(MEMBER, np.full(M, 0.4)))
 FEATURES = np.random.default_rng(4).normal(size=(M + 40, 1))
 FIT = LogisticPropensity().fit(FEATURES[M:], np.arange(40) % 2 == 0)
-EXPLORED = lb.audit_zero_run(
-    SCORE, MEMBER, FIT, features=FEATURES[:M], uncertainty="none", falsify=False
+EXPLORED = lb.audit(
+    SCORE, lb.ZeroRun(MEMBER, FIT, features=FEATURES[:M], uncertainty="none", falsify=False)
 )
-REFITS = lb.audit_zero_run(SCORE, MEMBER, np.full((40, M), 0.4))
+REFITS = lb.audit(SCORE, lb.ZeroRun(MEMBER, np.full((40, M), 0.4)))
 RESULTS = {
     "one run": ONE_RUN,
     "GDP": GAUSSIAN,

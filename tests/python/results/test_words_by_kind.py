@@ -14,6 +14,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+import flat
 import leakbound as lb
 from leakbound import report
 from leakbound._base.formatting import number
@@ -36,31 +37,33 @@ def game(leak: float) -> tuple[np.ndarray, np.ndarray]:
 
 def one_run(leak: float, **options: Any) -> Result:
     scores, member = game(leak)
-    return lb.audit_one_run(scores, member, **options)
+    return flat.coins(scores, member, **options)
 
 
 def panoramia(leak: float, **options: Any) -> Result:
     scores, member = game(leak)
     noise = np.random.default_rng(8).normal(size=300)
-    return lb.audit_panoramia(noise, scores, member, **options)
+    return flat.panoramia(noise, scores, member, **options)
 
 
 def zero_run(leak: float, **options: Any) -> Result:
     scores, member = game(leak)
     propensity = np.full(300, 0.5)
-    return lb.audit_zero_run(scores, member, propensity, **options)
+    return flat.zero_run(scores, member, propensity, **options)
 
 
 def exploratory(leak: float) -> Result:
     scores, member = game(leak)
     log_odds = 0.1 * np.random.default_rng(9).normal(size=(40, 300))
-    return lb.audit_zero_run(scores, member, 1 / (1 + np.exp(-log_odds)))
+    return lb.audit(scores, lb.ZeroRun(member, 1 / (1 + np.exp(-log_odds))))
 
 
 def over_set(leak: float) -> Result:
     scores, member = game(leak)
     features = np.random.default_rng(10).normal(size=(300, 1))
-    return lb.audit_zero_run(scores, member, LogisticPropensity(), features=features, falsify=False)
+    return lb.audit(
+        scores, lb.ZeroRun(member, LogisticPropensity(), features=features, falsify=False)
+    )
 
 
 MAKERS: dict[str, Callable[[float], Result]] = {

@@ -285,8 +285,8 @@ def test_a_fixed_number_of_guesses_at_log_odds_of_ten(seed: int) -> None:
     odds = rng.choice([-10.0, 10.0], size=200)
     shares = 1 / (1 + np.exp(-odds))
     member = rng.random(200) < shares
-    result = lb.audit_zero_run(
-        rng.normal(size=200) + member, member, shares, claim=PureDP(), cuts=lb.Fixed(25)
+    result = lb.audit(
+        rng.normal(size=200) + member, lb.ZeroRun(member, shares), claim=PureDP(), cuts=lb.Fixed(25)
     )
     assert 0 <= result.bound < 1
 

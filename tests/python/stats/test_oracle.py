@@ -145,7 +145,7 @@ POLICIES = [
 @given(data=st.data())
 def test_the_audit_agrees_with_the_oracle(cuts: Any, sides: Any, data: st.DataObject) -> None:
     scores, member = data.draw(games(4, 24))
-    result = lb.audit_one_run(scores, member, cuts=cuts, sides=sides)
+    result = lb.audit(scores, lb.Coins(member), cuts=cuts, sides=sides)
     assert result.bound == pytest.approx(oracle(scores, member, cuts, sides), abs=1e-8)
 
 
@@ -153,10 +153,10 @@ def test_the_audit_agrees_with_the_oracle(cuts: Any, sides: Any, data: st.DataOb
 def test_paths_agree_with_the_oracle_at_every_cut(data: st.DataObject) -> None:
     scores, member = data.draw(games(2, 60))
     names = ["members", "non-members", "interleaved"]
-    result = lb.audit_one_run(scores, member, cuts=lb.UnionBound())
+    result = lb.audit(scores, lb.Coins(member), cuts=lb.UnionBound())
     expected = paths(scores, member, "both")[names.index(result.path)]
     assert list(zip(result.curve.guesses, result.curve.correct, strict=True)) == expected
-    alone = lb.audit_one_run(scores, member, cuts=lb.UnionBound(), sides="member")
+    alone = lb.audit(scores, lb.Coins(member), cuts=lb.UnionBound(), sides="member")
     (expected,) = paths(scores, member, "member")
     assert list(zip(alone.curve.guesses, alone.curve.correct, strict=True)) == expected
     assert list(zip(alone.roc.guesses, alone.roc.members, strict=True)) == expected
@@ -179,7 +179,7 @@ def test_the_union_of_panoramia_agrees_with_all_cuts_of_100_games(tail: Any) -> 
         )
         for ranking in (baseline, attack):
             ranking[0] = ranking[1:].max() + 1  # at least two different scores
-        result = lb.audit_panoramia(baseline, attack, member, cuts=lb.UnionBound(), tail=tail)
+        result = lb.audit(attack, lb.Panoramia(member, baseline=baseline), cuts=lb.UnionBound())
         best = [
             max(limit(r, w, BETA / (2 * m)) for r, w in paths(list(one), list(member), "member")[0])
             for one in (baseline, attack)
@@ -201,4 +201,4 @@ def test_auc_agrees_with_all_pairs(data: st.DataObject) -> None:
         if is_in and not is_out
     ]
     expected = sum(pairs) / len(pairs) if pairs else 0.5
-    assert lb.audit_one_run(scores, member).auc == pytest.approx(expected, abs=1e-12)
+    assert lb.audit(scores, lb.Coins(member)).auc == pytest.approx(expected, abs=1e-12)

@@ -404,7 +404,7 @@ def test_scores_of_a_file_are_the_same(
     np.testing.assert_array_equal(np.load(file), kept.values)
     assert [path.name for path in tmp_path.iterdir()] == ["scores.npy"]
     plan = lb.InclusionPlan.create(len(found), seed=0)
-    assert lb.audit_one_run(found, plan).bound == lb.audit_one_run(kept, plan).bound
+    assert lb.audit(found, lb.Coins(plan)).bound == lb.audit(kept, lb.Coins(plan)).bound
 
 
 def failures() -> dict[str, tuple[Any, type[LeakboundError]]]:

@@ -61,7 +61,7 @@ def test_knowing_attackers_are_caught_where_the_truth_is_understated(
 
 def result(status: Any) -> lb.AuditResult:
     rng = np.random.default_rng(0)
-    found = lb.audit_one_run(rng.normal(size=50), rng.random(50) < 0.5, seed=0)
+    found = lb.audit(rng.normal(size=50), lb.Coins(rng.random(50) < 0.5), seed=0)
     return replace(found, assumptions=(Assumption("coins", "They were fair.", status),))
 
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound._base.validation import complement, shown
+from leakbound.audits.audit import audit
+from leakbound.audits.coins import Coins
 from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet
 from leakbound.audits.dp_sgd.canaries import Observed
 from leakbound.audits.dp_sgd.sampling import audit_batch_sizes, rate_limits
-from leakbound.audits.one_run.audit import audit_one_run
 from leakbound.audits.policies.reference import Reference, best_fixed
 from leakbound.claims import ApproxDP, Claim, FamilyClaim, GaussianDP, SubsampledGaussianDP
 from leakbound.claims.tradeoff import TradeOff
@@ -150,9 +151,9 @@ class _Run:
         cuts = None
         if isinstance(claim, FamilyClaim):
             cuts = self._membership_cut(complement(confidence))
-        return audit_one_run(
+        return audit(
             self.observed.log_odds,
-            self.member,
+            Coins(self.member),
             claim=claim,
             confidence=confidence,
             cuts=cuts,
@@ -200,9 +201,9 @@ class _Run:
             if ranking not in self.rankings:
                 continue
             noise, share = self.planned_noise / quieter, weight * level
-            games[name] = audit_one_run(
+            games[name] = audit(
                 self.rankings[ranking],
-                self.coins,
+                Coins(self.coins),
                 claim=GaussianDP(),
                 confidence=1 - share,
                 cuts=_step_plan(self.coins.size, share, noise)[0],
@@ -248,9 +249,9 @@ class _Run:
     def _membership_refutes(self, share: float) -> bool:
         """Test the noise multiplier that was stated, and nothing else, within the family."""
         cut = self._membership_cut(share)
-        counted = audit_one_run(
+        counted = audit(
             self.observed.log_odds,
-            self.member,
+            Coins(self.member),
             claim=GaussianDP(),
             confidence=1 - share,
             cuts=cut,

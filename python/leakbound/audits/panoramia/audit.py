@@ -5,11 +5,11 @@ Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Re
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.formatting import down
-from leakbound._base.streams import seed_of
 from leakbound._base.types import (
     ArrayInput,
     BoolArray,
@@ -17,24 +17,20 @@ from leakbound._base.types import (
     HasMember,
     Kind,
     Relaxation,
-    Tail,
 )
 from leakbound._base.validation import (
     check_ids,
     check_length,
     check_scores,
-    choice,
-    complement,
     flag,
-    instance,
     real,
 )
-from leakbound.audits.engine.coins import MemberCount
-from leakbound.audits.engine.evidence import delta_warnings, provenance, saturation_warnings
+from leakbound.audits.evidence import delta_warnings, provenance, saturation_warnings
+from leakbound.audits.member_count import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
-from leakbound.audits.panoramia.rankings import Asked, Rankings, Relaxed
+from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxed
+from leakbound.audits.request import Design, Request, Scores
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
@@ -46,54 +42,25 @@ _NO_DIFFERENCE = (
 )
 
 
-def audit_panoramia(
-    baseline_scores: ArrayInput,
-    attack_scores: ArrayInput,
-    member: ArrayInput | HasMember,
-    *,
-    confidence: float = 0.95,
-    cuts: CutPolicy | None = None,
-    gamma: float = 0.0,
-    delta: float = 0.0,
-    tail: Tail = "exact",
-    relaxation: Relaxation = "knapsack",
-    max_recall: float = 1.0,
-    real_nonmembers: bool = False,
-    c_upper: float | None = None,
-    features: ArrayInput | None = None,
-    ids: ArrayInput | None = None,
-    seed: int | None = None,
-) -> PanoramiaResult:
-    """Compare an attack on a trained model with a baseline that never saw the model.
+@dataclass(frozen=True, eq=False)
+class Panoramia(Design[PanoramiaResult]):
+    """A coin decided for each pair whether the auditor sees a member or a generated point.
 
-    A fair coin decided for each of m pairs whether the auditor sees a known member of the training
-    set or a generated point. The baseline scores the point alone, the attack the point and what
-    the model says about it. What the attack proves beyond the baseline is put down to the model.
+    The baseline scores the point alone, the audited scores also know what the model says about it.
+    What they prove beyond the baseline is put down to the model.
 
     Parameters
     ----------
-    baseline_scores : array-like, shape (m,)
-        Real numbers from the examples alone, higher for likelier members; ±inf allowed.
-    attack_scores : array-like, shape (m,)
-        Real numbers that may also depend on the audited model.
     member : array-like of shape (m,), or InclusionPlan
         Which examples are members: booleans, {0, 1} or {-1, +1}.
-    confidence : float
-        Probability that both bounds are not above the truth, in (0, 1).
-    cuts : CutPolicy, optional
-        Which cuts of each ranking are tested. If None, `KLScan()`, and `OutsideIn()` for a ranking
-        with γ or δ above 0; with real non-members as for `audit_one_run` of a random split.
-        `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as weights, without cuts.
+    baseline : array-like, shape (m,)
+        Scores from the examples alone, higher for likelier members; ±inf allowed.
     gamma : float
         γ of a generator that is (c, γ)-close, in [0, 1): it may miss real points of so much mass.
-    delta : float
-        δ of a model that is (ε, δ)-DP, in [0, 1).
-    tail : {"exact", "hoeffding"}
-        Limits of `UnionBound`: Clopper-Pearson, or Hoeffding's (equation 1 of the paper).
     relaxation : {"knapsack", "published"}
-        How γ and δ are allowed for: whatever failures depend on (by coupling, and for `OutsideIn`
-        with number and count in one proof), or for `Fixed` and `UnionBound` as published, where
-        they depend on nothing.
+        How γ and the claim's δ are allowed for: whatever failures depend on (by coupling, and for
+        `OutsideIn` with number and count in one proof), or for `Fixed` and `UnionBound` as
+        published, where they depend on nothing.
     max_recall : float
         Cuts are tested up to this share of the examples, in (0, 1], which is their recall if scores
         say nothing. It is fixed in advance, so it is free.
@@ -110,64 +77,37 @@ def audit_panoramia(
         estimate: Zero-Run on the same examples, over all logistic models of the probability that
         an example is real given its features and the baseline's score which the coins do not rule
         out; tests try to refute that form.
-    ids : array-like, shape (m,), optional
-        One id for each attack score, in their order; checked for repetition. Baseline scores,
-        membership and features that carry ids (a plan, a pandas index) are joined.
-    seed : int, optional
-        Seed of whatever the audit draws: the order of ties for γ or δ above
-        0, and with features the halves of the confidence set and what is kept. By default a new
-        one, which `options` records; one that is passed is chosen before the look.
-
-    Returns
-    -------
-    PanoramiaResult
-        Bounds on c and c + ε, and their difference ε̃, which is an estimate of ε; with features
-        `conditional`, a lower bound on ε that holds if log-odds are linear in these.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        If an array cannot be read, is empty or not one-dimensional.
-    NaNScoresError, AbstentionError
-        If a score is NaN, or all scores of a ranking are equal.
-    LengthMismatchError, MembershipError
-        If the arrays differ in length, or a membership value is outside the allowed sets.
-    FeaturesError, MissingExtraError
-        If a feature is not finite, or scikit-learn is not installed to test the propensities.
-    ConflictingIdsError, DuplicateIdsError, UnmatchedIdsError
-        If an id is repeated, or two arguments have ids that are not the same.
-    ImplausibleCoinsError
-        If the number of members is one that fair coins give with a probability below 1e-6.
-    NoPairsError
-        If the non-members are real, and there are none, or no members.
-    IncompatibleOptionsError
-        If `tail`, γ, δ, `relaxation` or `max_recall` is given for a policy that has no such form,
-        or `real_nonmembers` with γ, `c_upper`, the published relaxation or `Weighted()`.
-    OptionError, OptionTypeError
-        If an option is outside its range or of the wrong type.
 
     Notes
     -----
+    The claim is `PureDP` or `ApproxDP`. Cuts are `KLScan()`, and `OutsideIn()` for a ranking with γ
+    or δ above 0; `UnionBound()` is the paper's; `Weighted()` takes scores in [0, 1] as weights.
+
     c-closeness bounds the generator from below only, so all guesses are "member". The unseen real
     point of a pair stays in the training set: ε is that of replacing one example, which for
     training that is ε'-DP under adding or removing one is as much as 2ε'. Exchangeable non-members
     may be told by low scores as well: shown members are matched with shown non-members, and the
     larger score of each pair is guessed to be the member's (`docs/random-splits.md`).
 
-    With `features` the examples are audited by `audit_zero_run` as well, at the same confidence: by
-    each example's own odds (`conditional`; after matching for δ > 0) and after matching
+    With `features` the examples are audited as those of `ZeroRun` as well, at the same confidence:
+    by each example's own odds (`conditional`; after matching for δ > 0) and after matching
     (`conditional_by_match`). Propensities are learnt from the audited coins themselves: a fifth of
     the error probability pays for a confidence set of them, and each bound is the least over that
     set. Each holds by itself, the largest of them does not. `docs/panoramia.md` has the argument.
 
+    References
+    ----------
+    Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Retraining", 2024
+    (arXiv 2402.09477).
+
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, leakbound as lb
     >>> rng = np.random.default_rng(0)
     >>> member = rng.random(4000) < 0.5
     >>> baseline = rng.normal(size=4000) + 0.3 * member
-    >>> attack = rng.normal(size=4000) + 2.0 * member
-    >>> result = audit_panoramia(baseline, attack, member)
+    >>> scores = rng.normal(size=4000) + 2.0 * member
+    >>> result = lb.audit(scores, lb.Panoramia(member, baseline=baseline))
     >>> result.kind, result.lower_bound
     ('estimate', None)
     >>> 0 < result.c_lb < result.c_plus_epsilon_lb
@@ -175,88 +115,96 @@ def audit_panoramia(
 
     The first feature says all that these examples say of their coins:
 
-    >>> result = audit_panoramia(baseline, attack, member, features=baseline[:, None])
+    >>> design = lb.Panoramia(member, baseline=baseline, features=baseline[:, None])
+    >>> result = lb.audit(scores, design)
     >>> result.conditional.kind, 1 < result.conditional.bound
     ('conditional_lower_bound', True)
     """
-    complement(confidence)  # checks it before the arrays are read
-    relaxed = Relaxed.read(gamma, delta, relaxation)
-    if cuts is not None:
-        instance(cuts, "cuts", CUT_POLICIES)
-    choice(tail, "tail", Tail)
-    real_nonmembers = flag(real_nonmembers, "real_nonmembers")
-    if real_nonmembers and relaxed.gamma:
-        message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
-        raise IncompatibleOptionsError(message)
-    limit = _upper_limit(c_upper, real_nonmembers=real_nonmembers)
-    seed = seed_of(seed)
-    order = ExampleOrder(ids)
-    attack_values = check_scores(order.scores(attack_scores, "attack_scores"), "attack_scores")
-    baseline_values = check_scores(
-        order.scores(baseline_scores, "baseline_scores"), "baseline_scores"
-    )
-    check_length(baseline_values, attack_values.size, "baseline_scores")
-    included = order.member(member, attack_values.size)
-    if ids is not None:
-        check_ids(ids, included)
-    count = MemberCount.of_coins(int(included.sum()), included.size, pairs=True)
-    count.refuse()
 
-    claim = relaxed.claim
-    given = _Conditional(claim)
-    if features is not None:
-        table = order.placed(features, "features")
-        given = _Conditional.of(
-            (baseline_values, attack_values, included), table, claim, confidence, seed
+    name: ClassVar[str] = "panoramia"
+    has_sides: ClassVar[bool] = False
+    member: ArrayInput | HasMember
+    baseline: ArrayInput = field(kw_only=True)
+    gamma: float = field(default=0.0, kw_only=True)
+    relaxation: Relaxation = field(default="knapsack", kw_only=True)
+    max_recall: float = field(default=1.0, kw_only=True)
+    real_nonmembers: bool = field(default=False, kw_only=True)
+    c_upper: float | None = field(default=None, kw_only=True)
+    features: ArrayInput | None = field(default=None, kw_only=True)
+
+    def audit(self, scores: Scores, request: Request, /) -> PanoramiaResult:
+        """See `Design.audit`."""
+        claim = request.claim
+        if not isinstance(claim, PureDP | ApproxDP):
+            message = f"Panoramia bounds PureDP() or ApproxDP(delta=…), not {claim.name}"
+            raise IncompatibleOptionsError(message)
+        relaxed = Relaxed.read(self.gamma, claim, self.relaxation)
+        real_nonmembers = flag(self.real_nonmembers, "real_nonmembers")
+        if real_nonmembers and relaxed.gamma:
+            message = "real_nonmembers=True means c = 0 and gamma = 0: leave out gamma"
+            raise IncompatibleOptionsError(message)
+        limit = _upper_limit(self.c_upper, real_nonmembers=real_nonmembers)
+        # 1. Both rankings and membership in one order.
+        order = ExampleOrder(request.ids)
+        attack_scores = check_scores(order.scores(scores, "scores"), "scores")
+        baseline_scores = check_scores(order.scores(self.baseline, "baseline"), "baseline")
+        check_length(baseline_scores, attack_scores.size, "baseline")
+        member = order.member(self.member, attack_scores.size)
+        if request.ids is not None:
+            check_ids(request.ids, member)
+        # 2. Is membership what fair coins give?
+        count = MemberCount.of_coins(int(member.sum()), member.size, pairs=True)
+        count.refuse()
+        # 3. What each ranking proves, and what holds given features.
+        conditional = _Conditional(claim)
+        if self.features is not None:
+            table = order.placed(self.features, "features")
+            data = (baseline_scores, attack_scores, member)
+            conditional = _Conditional.of(data, table, claim, request.confidence, request.seed)
+        options = RankingOptions(request=request, relaxed=relaxed, max_recall=self.max_recall)
+        audited = Rankings.of_split if real_nonmembers else Rankings.of_coins
+        proof = audited(baseline_scores, attack_scores, member, options)
+        baseline, attack = proof.baseline, proof.attack
+        c_lb = 0.0 if real_nonmembers else baseline.bound
+        kind: Kind = "estimate" if limit is None else "lower_bound"
+        bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
+        return PanoramiaResult(
+            kind=kind,
+            claim=claim,
+            bound=bound,
+            reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
+            confidence=request.confidence,
+            m=attack.m,
+            c_lb=c_lb,
+            c_plus_epsilon_lb=attack.bound,
+            epsilon_tilde=max(0.0, attack.bound - c_lb),
+            c_upper=limit,
+            lower_bound=bound if kind == "lower_bound" else None,
+            baseline=baseline,
+            attack=attack,
+            theorem=proof.theorem + _meaning(limit, real_nonmembers=real_nonmembers),
+            assumptions=_assumptions(
+                limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
+            ),
+            options={
+                "cuts": attack.options["cuts"],
+                "level": proof.level,
+                **relaxed.options(),
+                "max_recall": proof.recall,
+                "real_nonmembers": real_nonmembers,
+                **({"pairs": proof.guesses} if real_nonmembers else {}),
+                "seed": request.seed,
+            },
+            warnings=_warnings(proof, count, limit, relaxed.delta) + conditional.warnings,
+            conditional=conditional.bound,
+            conditional_by_match=conditional.by_match,
+            _provenance=provenance(
+                request.seed,
+                baseline_scores=baseline_scores,
+                attack_scores=attack_scores,
+                member=member,
+            ),
         )
-    asked = Asked(
-        cuts=cuts,
-        tail=tail,
-        relaxed=relaxed,
-        max_recall=max_recall,
-        confidence=confidence,
-        seed=seed,
-    )
-    audited = Rankings.of_split if real_nonmembers else Rankings.of_coins
-    proved = audited(baseline_values, attack_values, included, asked)
-    baseline, attack = proved.baseline, proved.attack
-    c_lb = 0.0 if real_nonmembers else baseline.bound
-    kind: Kind = "estimate" if limit is None else "lower_bound"
-    bound = max(0.0, attack.bound - (c_lb if limit is None else limit))
-    return PanoramiaResult(
-        kind=kind,
-        claim=claim,
-        bound=bound,
-        reason="" if bound else _NO_DIFFERENCE if limit is None else _no_excess(limit),
-        confidence=float(confidence),
-        m=attack.m,
-        c_lb=c_lb,
-        c_plus_epsilon_lb=attack.bound,
-        epsilon_tilde=max(0.0, attack.bound - c_lb),
-        c_upper=limit,
-        lower_bound=bound if kind == "lower_bound" else None,
-        baseline=baseline,
-        attack=attack,
-        theorem=proved.theorem + _meaning(limit, real_nonmembers=real_nonmembers),
-        assumptions=_assumptions(
-            limit, relaxed, count, baseline.bound, real_nonmembers=real_nonmembers
-        ),
-        options={
-            "cuts": attack.options["cuts"],
-            "level": proved.level,
-            **relaxed.options(),
-            "max_recall": proved.recall,
-            "real_nonmembers": real_nonmembers,
-            **({"pairs": proved.guesses} if real_nonmembers else {}),
-            "seed": seed,
-        },
-        warnings=_warnings(proved, count, limit, relaxed.delta) + given.warnings,
-        conditional=given.bound,
-        conditional_by_match=given.by_match,
-        _provenance=provenance(
-            seed, baseline_scores=baseline_values, attack_scores=attack_values, member=included
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -330,14 +278,14 @@ def _no_excess(limit: float) -> str:
 
 
 def _warnings(
-    proved: Rankings, count: MemberCount, limit: float | None, delta: float
+    proof: Rankings, count: MemberCount, limit: float | None, delta: float
 ) -> tuple[str, ...]:
-    baseline, attack = proved.baseline, proved.attack
+    baseline, attack = proof.baseline, proof.attack
     return (
         *_contradiction(baseline, limit),
         *(() if limit is not None else _saturated(baseline)),
         *count.warnings(),
-        *delta_warnings(delta, proved.guesses),
+        *delta_warnings(delta, proof.guesses),
         *(f"baseline: {text}" for text in baseline.warnings),
         *(f"attack: {text}" for text in attack.warnings),
     )

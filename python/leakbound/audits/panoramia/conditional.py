@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound.audits.multiplicity import Attacks
+from leakbound.audits.attacks import Attacks
 from leakbound.audits.zero_run.candidates import Candidates
 from leakbound.audits.zero_run.over_set import Learning, SetAudit
 from leakbound.audits.zero_run.request import ZeroRunRequest

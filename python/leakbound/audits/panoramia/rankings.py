@@ -10,15 +10,15 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 from dataclasses import dataclass, replace
 from typing import Self
 
-from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation, Tail
-from leakbound._base.validation import choice, complement, real
-from leakbound.audits.engine.evidence import audit_scores
-from leakbound.audits.engine.pairs import Pairs, Units
-from leakbound.audits.multiplicity import Proof
-from leakbound.audits.one_run.proofs import one_run_proof
-from leakbound.audits.one_run.random_split import split_theorem
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
+from leakbound._base.validation import choice, real
+from leakbound.audits.attacks import Proof
+from leakbound.audits.evidence import audit_scores
+from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
+from leakbound.audits.policies.choice import prove
+from leakbound.audits.random_split import split_theorem
+from leakbound.audits.request import Request
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
@@ -66,14 +66,10 @@ class Relaxed:
     how: Relaxation
 
     @classmethod
-    def read(cls, gamma: float, delta: float, relaxation: Relaxation) -> "Relaxed":
+    def read(cls, gamma: float, claim: PureDP | ApproxDP, relaxation: Relaxation) -> "Relaxed":
         """Check the options."""
         choice(relaxation, "relaxation", Relaxation)
-        relaxed = cls(
-            real(gamma, "gamma", least=0, below=1),
-            real(delta, "delta", least=0, below=1),
-            relaxation,
-        )
+        relaxed = cls(real(gamma, "gamma", least=0, below=1), claim.delta, relaxation)
         if relaxation == "published" and not relaxed.together:
             message = 'relaxation="published" is for gamma or delta above 0: leave it out'
             raise IncompatibleOptionsError(message)
@@ -102,15 +98,12 @@ class Relaxed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The options that say how rankings are audited."""
+class RankingOptions:
+    """How rankings are audited."""
 
-    cuts: CutPolicy | None
-    tail: Tail
+    request: Request
     relaxed: Relaxed
     max_recall: float
-    confidence: float
-    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,27 +120,28 @@ class Rankings:
 
     @classmethod
     def of_coins(
-        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, asked: Asked
+        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, options: RankingOptions
     ) -> Self:
         """Guess members, where a coin decided between a member and a generated point."""
-        cuts, tail, relaxed, examples = asked.cuts, asked.tail, asked.relaxed, member.size
-        recall, level = _recall(asked.max_recall, cuts, examples), complement(asked.confidence) / 2
+        request, relaxed, examples = options.request, options.relaxed, member.size
+        recall = _recall(options.max_recall, request.cuts, examples)
+        level = request.level / 2
 
-        def prove(values: FloatArray, name: str, failures: float) -> ScoreAudit:
+        def audited(values: FloatArray, name: str, failures: float) -> ScoreAudit:
             game = ScoreGame(
                 scores=values,
                 member=member,
                 sides="member",
-                seed=asked.seed,
+                seed=request.seed,
                 name=name,
                 break_ties=failures > 0,
                 recall=recall,
             )
-            return audit_scores(_policy(cuts, tail, failures, relaxed.how, examples), game, level)
+            return audit_scores(_policy(request.cuts, failures, relaxed.how, examples), game, level)
 
-        first = prove(baseline, "baseline scores", relaxed.gamma)
-        second = prove(attack, "scores", relaxed.together)
-        policy = _policy(cuts, tail, relaxed.together, relaxed.how, examples)
+        first = audited(baseline, "baseline scores", relaxed.gamma)
+        second = audited(attack, "scores", relaxed.together)
+        policy = _policy(request.cuts, relaxed.together, relaxed.how, examples)
         return cls(
             baseline=first,
             attack=second,
@@ -160,63 +154,42 @@ class Rankings:
 
     @classmethod
     def of_split(
-        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, asked: Asked
+        cls, baseline: FloatArray, attack: FloatArray, member: BoolArray, options: RankingOptions
     ) -> Self:
         """Guess which of two examples shown is the member, where non-members are real."""
-        if asked.relaxed.how == "published":
+        request, relaxed = options.request, options.relaxed
+        if relaxed.how == "published":
             message = (
                 'relaxation="published" is for generated non-members: real ones are audited as a '
                 "random split, so leave it out"
             )
             raise IncompatibleOptionsError(message)
-        cuts = _with_tail(asked.cuts, asked.tail, asked.relaxed.delta)
-        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), asked.seed)
-        recall = _recall(asked.max_recall, cuts, pairs.count)
-        level = complement(asked.confidence)
+        pairs = Pairs.drawn(Units.of(member, None, None, "mean"), request.seed)
+        recall = _recall(options.max_recall, request.cuts, pairs.count)
 
-        def prove(values: FloatArray, name: str, claim: PureDP | ApproxDP) -> Proof:
-            request = OneRunRequest(
-                claim=claim,
-                confidence=asked.confidence,
-                cuts=cuts,
-                design="random_split",
-                seed=asked.seed,
-            )
-            game = replace(pairs.game(values, asked.seed), name=name, recall=recall)
-            return one_run_proof(request, game, None, level)
+        def proof_of(values: FloatArray, name: str, claim: PureDP | ApproxDP) -> Proof:
+            game = replace(pairs.game(values, request.seed), name=name, recall=recall)
+            return prove(claim, request.cuts, game, None, request.level)
 
         # The baseline saw nothing of the model, whatever δ is.
-        first = prove(baseline, "baseline scores", PureDP())
-        claim = asked.relaxed.claim
-        second = prove(attack, "scores", claim)
+        first = proof_of(baseline, "baseline scores", PureDP())
+        claim = relaxed.claim
+        second = proof_of(attack, "scores", claim)
         return cls(
             baseline=first.audit,
             attack=second.audit,
             kind=second.kind,
             theorem=_REAL + split_theorem(claim) + second.method,
-            level=level,
+            level=request.level,
             recall=recall,
             guesses=pairs.count,
         )
 
 
-def _with_tail(cuts: CutPolicy | None, tail: Tail, failures: float) -> CutPolicy | None:
-    """Return the policy with the limits asked for."""
-    if tail == "exact":
-        return cuts
-    if not isinstance(cuts, UnionBound) or failures:
-        name = "KLScan" if cuts is None else type(cuts).__name__
-        reason = f"{name} has no such limits" if not failures else "gamma and delta need exact"
-        message = f'tail="{tail}" is for cuts=UnionBound(): {reason}'
-        raise IncompatibleOptionsError(message)
-    return replace(cuts, tail=tail)
-
-
 def _policy(
-    cuts: CutPolicy | None, tail: Tail, failures: float, relaxation: Relaxation, examples: int
+    cuts: CutPolicy | None, failures: float, relaxation: Relaxation, examples: int
 ) -> Policy:
-    """Return the policy with the limits asked for, and with failures where there may be some."""
-    cuts = _with_tail(cuts, tail, failures)
+    """Return the policy, with failures where there may be some."""
     if failures:
         return relaxed_policy(cuts, failures, relaxation, examples=examples)
     if cuts is None:

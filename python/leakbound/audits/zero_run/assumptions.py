@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from leakbound.results import Assumption
 
 if TYPE_CHECKING:
-    from leakbound.audits.engine.coins import MemberCount
+    from leakbound.audits.member_count import MemberCount
     from leakbound.audits.zero_run.propensities import Shift
     from leakbound.audits.zero_run.request import ZeroRunRequest
     from leakbound.audits.zero_run.study import Corrected

@@ -3,72 +3,47 @@
 Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run".
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from leakbound._base.streams import seed_of
+from leakbound._base.tally import Tally
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
     CorrectionChoice,
     HasMember,
-    SidesChoice,
     Uncertainty,
     ZeroRunVariant,
 )
+from leakbound.audits.request import Design, Request, Scores
 from leakbound.audits.zero_run.by_shift import ShiftAudit
 from leakbound.audits.zero_run.candidates import Candidates
 from leakbound.audits.zero_run.cross_fitting import FoldsAudit
 from leakbound.audits.zero_run.over_set import Learning, SetAudit
 from leakbound.audits.zero_run.request import ZeroRunRequest
 from leakbound.claims import Claim, GaussianDP
-from leakbound.cuts import CutPolicy
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results.zero_run import ZeroRunResult
 
-Scores: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
 Propensities: TypeAlias = (
     ArrayInput | PropensityFit | CrossFit | LogisticPropensity | tuple[ArrayInput, ArrayInput]
 )
-_GAUSSIAN_DP = GaussianDP()
 
 
-def audit_zero_run(
-    scores: Scores,
-    member: ArrayInput | HasMember,
-    propensity: Propensities,
-    *,
-    claim: Claim = _GAUSSIAN_DP,
-    correction: CorrectionChoice = "conditional",
-    confidence: float = 0.95,
-    cuts: CutPolicy | None = None,
-    sides: SidesChoice = "both",
-    adversary: Adversary | None = None,
-    variant: ZeroRunVariant = "directional",
-    uncertainty: Uncertainty | None = None,
-    features: ArrayInput | None = None,
-    max_log_odds: float | None = None,
-    falsify: bool = True,
-    release_refuted: bool = False,
-    ids: ArrayInput | None = None,
-    seed: int | None = None,
-) -> ZeroRunResult:
-    """Bound the privacy loss of a model from below, from given members and non-members.
+@dataclass(frozen=True, eq=False)
+class ZeroRun(Design[ZeroRunResult]):
+    """Nothing was randomised: these examples were in the training set, those were not.
 
-    Nothing was randomised: these examples were in the training set, those were not, and they may
-    differ in distribution, so that correct guesses may say nothing about the model. The propensity
-    π(x) = P(member | features x) says what features alone give away; a correction takes it out, and
-    what is left refutes guarantees too strong to explain it.
+    They may differ in distribution, so that correct guesses may say nothing about the model. The
+    propensity π(x) = P(member | features x) says what features alone give away; a correction takes
+    it out, and what is left refutes guarantees too strong to explain it.
 
     Parameters
     ----------
-    scores : array-like of shape (m,) or (A, m), or mapping of str to array-like
-        Real numbers, higher for likelier members; ±inf allowed. Rows, or a mapping from names, are
-        attacks to audit together: each has its share of the probability of error, the best wins,
-        and `options` tells which it is and what the others cost.
     member : array-like of shape (m,), or InclusionPlan
         Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
         ids of the scores, propensities and features too.
@@ -79,20 +54,9 @@ def audit_zero_run(
         shape (K, m), or models of `propensity.cross_fit`, of which each audits the fold that it did
         not see at its share of the error probability, and the best fold wins; logistic ones are
         learnt from all audited labels instead, unless a bootstrap is asked for.
-    claim : PureDP, ApproxDP or a family of trade-off functions
-        The family of guarantees.
     correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
         How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
         "tamper" where there are limits only.
-    confidence : float
-        Probability that the bound is not above the truth, in (0, 1), propensities included.
-    cuts : CutPolicy, optional
-        Which cuts are tested. If None, `KLScan()` for `PureDP` by matching or with odds of its own
-        for each guess, `OutsideIn()` for other claims by matching, else `Fixed` at a planned
-        number. Over a confidence set `Fixed`, or if None a number that labels choose from the
-        outside in (matching, where there is D'), and else planned ones.
-    sides : {"both", "member"}
-        Guess members and non-members, or members only.
     adversary : {"raw", "paper_aware", "residual"}, optional
         What guesses are ranked by: the scores; the scores less their median, weighted by what
         tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
@@ -120,46 +84,14 @@ def audit_zero_run(
     release_refuted : bool
         Whether to report the bound although the propensities were refuted, instead of 0. The
         assumption is "contradicted" all the same.
-    ids : array-like, shape (m,), optional
-        One id for each score, in their order; checked for repetition, joined with those of
-        `member`, and compared with those the model was fitted to.
-    seed : int, optional
-        Seed of everything drawn: the order of ties, what is kept or tampered with, refits. By
-        default a new one, which `options` records; one that is passed is chosen before the look.
-
-    Returns
-    -------
-    ZeroRunResult
-        The bound, of kind "conditional_lower_bound": it holds if the propensities do, or the form
-        of a logistic model; "exploratory_lower_bound" with replicates and other models. Where
-        labels allow no confidence set, 0 with the reason.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
-        If an array cannot be read, or does not fit the others.
-    NaNScoresError, AbstentionError
-        If a score is NaN, or all are equal.
-    MembershipError, ConflictingIdsError, DuplicateIdsError, OverlappingIdsError, UnmatchedIdsError
-        If membership or ids are not what they must be.
-    ImplausibleCoinsError
-        If the number of members is one that propensities that are known, or all between limits,
-        give with a probability below 1e-6. Those that are learnt count as refuted instead.
-    OptionError, OptionTypeError
-        If an option is outside its range; or a propensity outside [0, 1], or 0 or 1 without
-        `max_log_odds`.
-    NoOverlapError
-        If no example could have been both a member and a non-member.
-    IncompatibleOptionsError
-        If options make no sense together.
-    PropensityFitError, ClassMissingError
-        If a refit of a fitted model is not finite, or resamples lack a class.
-    MissingExtraError
-        If the propensities are to be refuted and scikit-learn is not installed.
 
     Notes
     -----
-    `docs/zero-run.md` says of each correction what is tested, what is random and what is assumed.
+    If `cuts` is None: `KLScan()` for `PureDP` by matching or with odds of its own for each guess,
+    `OutsideIn()` for other claims by matching, else `Fixed` at a planned number. Over a confidence
+    set `Fixed`, or if None a number that labels choose from the outside in (matching, where there
+    is D'), and else planned ones. `docs/zero-run.md` says of each correction what is tested, what
+    is random and what is assumed.
 
     References
     ----------
@@ -167,41 +99,54 @@ def audit_zero_run(
 
     Examples
     --------
-    >>> import numpy as np
+    >>> import numpy as np, leakbound as lb
     >>> rng = np.random.default_rng(0)
     >>> log_odds = 1.5 * rng.normal(size=4000)
     >>> member = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
     >>> shifted = log_odds + 0.5 * rng.normal(size=4000)  # knows features, not membership
-    >>> result = audit_zero_run(shifted, member, 1 / (1 + np.exp(-log_odds)))
+    >>> result = lb.audit(shifted, lb.ZeroRun(member, 1 / (1 + np.exp(-log_odds))))
     >>> result.bound, result.naive > 0.5
     (0.0, True)
     """
-    request = ZeroRunRequest(
-        claim=claim,
-        correction=correction,
-        confidence=confidence,
-        cuts=cuts,
-        sides=sides,
-        adversary=adversary,
-        variant=variant,
-        uncertainty=uncertainty,
-        features=features,
-        max_log_odds=max_log_odds,
-        falsify=falsify,
-        release_refuted=release_refuted,
-        ids=ids,
-        seed=seed_of(seed),
-    )
-    candidates = Candidates.read(scores, member, request)
-    audit: Callable[[Claim, float], ZeroRunResult]
-    if _by_set(propensity, request):
-        logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
-        audit = SetAudit.prepare(candidates, Learning.of(logistic, candidates))
-    elif isinstance(propensity, CrossFit):
-        audit = FoldsAudit.prepare(candidates, propensity)
-    else:
-        audit = ShiftAudit.prepare(candidates, propensity)
-    return audit(claim, request.confidence)
+
+    name: ClassVar[str] = "zero_run"
+    claim: ClassVar[Claim] = GaussianDP()
+    member: ArrayInput | HasMember
+    propensity: Propensities
+    correction: CorrectionChoice = field(default="conditional", kw_only=True)
+    adversary: Adversary | None = field(default=None, kw_only=True)
+    variant: ZeroRunVariant = field(default="directional", kw_only=True)
+    uncertainty: Uncertainty | None = field(default=None, kw_only=True)
+    features: ArrayInput | None = field(default=None, kw_only=True)
+    max_log_odds: float | None = field(default=None, kw_only=True)
+    falsify: bool = field(default=True, kw_only=True)
+    release_refuted: bool = field(default=False, kw_only=True)
+
+    def audit(self, scores: Scores, request: Request, /) -> ZeroRunResult:
+        """See `Design.audit`."""
+        if isinstance(scores, Tally):
+            message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
+            raise IncompatibleOptionsError(message)
+        own = {name: getattr(self, name) for name in _OWN}
+        asked = ZeroRunRequest(**vars(request), **own)
+        candidates = Candidates.read(scores, self.member, asked)
+        propensity = self.propensity
+        audit: Callable[[Claim, float], ZeroRunResult]
+        if _by_set(propensity, asked):
+            logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
+            audit = SetAudit.prepare(candidates, Learning.of(logistic, candidates))
+        elif isinstance(propensity, CrossFit):
+            audit = FoldsAudit.prepare(candidates, propensity)
+        else:
+            audit = ShiftAudit.prepare(candidates, propensity)
+        return audit(asked.claim, asked.confidence)
+
+
+_OWN = (
+    *("correction", "adversary", "variant", "uncertainty"),
+    *("features", "max_log_odds", "falsify", "release_refuted"),
+)
+"""Options of the design."""
 
 
 def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:

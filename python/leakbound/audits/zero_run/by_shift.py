@@ -10,7 +10,7 @@ import numpy as np
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.validation import complement
-from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.evidence import provenance
 from leakbound.audits.zero_run.assumptions import (
     FROM_OTHER_EXAMPLES,
     conditions,
@@ -30,7 +30,7 @@ from leakbound.propensity.overlap import overlap
 
 if TYPE_CHECKING:
     from leakbound._base.types import Adversary, Correction, FloatArray, IntArray
-    from leakbound.audits.engine.coins import MemberCount
+    from leakbound.audits.member_count import MemberCount
     from leakbound.audits.zero_run.candidates import Candidates
     from leakbound.audits.zero_run.propensities import Shift
     from leakbound.audits.zero_run.request import ZeroRunRequest

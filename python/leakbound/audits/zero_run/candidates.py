@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from leakbound._base.alignment import ExampleOrder
 from leakbound._base.records import Lazy, encode
 from leakbound._base.validation import check_ids
-from leakbound.audits.engine.evidence import delta_warnings, family_assumption, histogram
-from leakbound.audits.multiplicity import Attacks
-from leakbound.audits.one_run.audit import audit_coins
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.attacks import Attacks
+from leakbound.audits.coins import as_if_fair
+from leakbound.audits.evidence import delta_warnings, family_assumption, histogram
+from leakbound.audits.request import Request
 from leakbound.claims import FAMILIES
 from leakbound.results.zero_run import ZeroRunResult
 
@@ -70,10 +70,10 @@ class Candidates:
 
     def naive(self, claim: Claim, confidence: float) -> float:
         """Return the ε claimed by an audit that takes every membership for a fair coin."""
-        uncorrected = audit_coins(
+        uncorrected = as_if_fair(
             self.attacks.given,
             self.member,
-            OneRunRequest(
+            Request(
                 claim=claim,
                 confidence=confidence,
                 sides=self.request.sides,

@@ -9,7 +9,7 @@ import numpy as np
 
 from leakbound._base.records import Lazy
 from leakbound._base.validation import check_length, complement
-from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.evidence import provenance
 from leakbound.audits.zero_run.by_shift import ShiftAudit
 from leakbound.audits.zero_run.candidates import Candidates
 from leakbound.errors import IncompatibleOptionsError, UnmatchedIdsError

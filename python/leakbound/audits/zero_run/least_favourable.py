@@ -17,8 +17,8 @@ from leakbound._base.alignment import ExampleOrder
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import CorrectionChoice, SidesChoice
 from leakbound._base.validation import check_length, check_scores, choice, instance, integer, real
-from leakbound.audits.one_run.audit import audit_coins
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.coins import as_if_fair
+from leakbound.audits.request import Request
 from leakbound.audits.zero_run.residuals import beyond_features
 from leakbound.audits.zero_run.set_matching import draws_of, least_by_matching
 from leakbound.audits.zero_run.set_offsets import least_by_offsets
@@ -295,10 +295,10 @@ def _by_composition(study: SetStudy) -> LeastFavourable:
     claim = cast("PureDP | ApproxDP | GaussianDP", study.claim)
     ranks = study.ranked(study.scores)
     if study.guesses is None and isinstance(claim, PureDP):
-        scan = audit_coins(
+        scan = as_if_fair(
             ranks,
             found.member,
-            OneRunRequest(
+            Request(
                 claim=claim, confidence=confidence_of(level), sides=study.sides, seed=study.seed
             ),
         )

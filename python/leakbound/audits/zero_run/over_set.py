@@ -10,7 +10,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.records import Lazy, encode
 from leakbound._base.validation import check_length, complement
-from leakbound.audits.engine.evidence import provenance
+from leakbound.audits.evidence import provenance
 from leakbound.audits.zero_run.assumptions import conditions, learnt_propensities, one_law
 from leakbound.audits.zero_run.candidates import WITHHELD
 from leakbound.audits.zero_run.cross_fitting import Folds

@@ -10,7 +10,7 @@ import numpy as np
 
 from leakbound._base.odds import logit
 from leakbound._base.validation import check_length, numbers, vector
-from leakbound.audits.engine.coins import MemberCount
+from leakbound.audits.member_count import MemberCount
 from leakbound.errors import (
     IncompatibleOptionsError,
     LengthMismatchError,

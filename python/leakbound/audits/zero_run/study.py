@@ -11,10 +11,10 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
-from leakbound.audits.engine.evidence import POINTS, histogram, roc
-from leakbound.audits.one_run.audit import audit_coins
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.coins import as_if_fair
+from leakbound.audits.evidence import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
+from leakbound.audits.request import Request
 from leakbound.claims import PureDP
 from leakbound.cuts import CutPolicy, Fixed
 from leakbound.cuts.base import inverted_warnings, tie_warnings
@@ -91,10 +91,10 @@ class Study:
         self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
     ) -> AuditResult:
         """Audit some of the examples as if every membership had been a fair coin."""
-        return audit_coins(
+        return as_if_fair(
             scores,
             member,
-            OneRunRequest(
+            Request(
                 claim=self.claim,
                 confidence=confidence_of(self.level),
                 cuts=cuts,

@@ -10,7 +10,7 @@ import numpy as np
 from leakbound._base.progress import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, JsonValue
-from leakbound.audits.engine.evidence import audit_scores
+from leakbound.audits.evidence import audit_scores
 from leakbound.cuts import CutPolicy, ScoreGame
 from leakbound.errors import AbstentionError
 from leakbound.panoramia.examples import Examples, Sample

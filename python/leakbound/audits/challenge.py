@@ -8,7 +8,7 @@ import numpy as np
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.audits.engine.pairs import Pairs
+from leakbound.audits.pairs import Pairs
 from leakbound.propensity.falsification import beliefs, bets, default_sceptics, fisher
 from leakbound.results import AuditResult
 from leakbound.stats import poisson_binomial_tail_offsets

@@ -3,38 +3,33 @@
 from dataclasses import replace
 
 from leakbound._base.types import FloatArray, JsonValue
-from leakbound.audits.engine.evidence import audit_scores
-from leakbound.audits.multiplicity import Proof
-from leakbound.audits.one_run.request import OneRunRequest
+from leakbound.audits.attacks import Proof
+from leakbound.audits.evidence import audit_scores
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.biased_coins import prior_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.joint import joint_policy
-from leakbound.claims import AnyFamily, ApproxDP, PureDP
+from leakbound.claims import AnyFamily, ApproxDP, Claim, PureDP
 from leakbound.cuts import CutPolicy, Game, OutsideIn, Policy
 from leakbound.cuts.policies import default_scan
 
 
-def one_run_proof(
-    request: OneRunRequest, game: Game, chances: FloatArray | None, level: float
+def prove(
+    claim: Claim, cuts: CutPolicy | None, game: Game, prior: FloatArray | None, level: float
 ) -> Proof:
-    """Audit the scores of one attack; `chances` are those of the coins, None if all are fair."""
-    if chances is not None:
+    """Audit the scores of one attack; `prior` are the chances of the coins, None if all are fair."""
+    if prior is not None:
         ranks, member = game.labelled()
-        biased = prior_policy(request.cuts, ranks, member, chances, sides=game.sides)
+        biased = prior_policy(cuts, ranks, member, prior, sides=game.sides)
         return _proof(biased, replace(game, break_ties=True), level, {})
-    claim = request.claim
     if isinstance(claim, PureDP):
-        cuts = default_scan(game.sides, level) if request.cuts is None else request.cuts
-        return _proof(cuts, game, level, {})
+        return _proof(cuts or default_scan(game.sides, level), game, level, {})
     game = replace(game, break_ties=True)
     if isinstance(claim, ApproxDP):
-        policy, options = approx_policy(
-            request.cuts, claim.delta, examples=game.examples, sides=game.sides
-        )
+        policy, options = approx_policy(cuts, claim.delta, examples=game.examples, sides=game.sides)
         options["bound_at_delta_0"] = audit_scores(policy.base, game, level).bound
         return _proof(policy, game, level, options)
-    test = _family_policy(request.cuts, claim, game, level)
+    test = _family_policy(cuts, claim, game, level)
     return Proof(audit_scores(test, game, level), test.kind, test.method, {}, test)
 
 

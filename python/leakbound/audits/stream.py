@@ -34,8 +34,8 @@ from leakbound._base.validation import (
     real,
     shown,
 )
-from leakbound.audits.engine.coins import MemberCount
-from leakbound.audits.engine.evidence import POINTS, histogram, provenance, roc
+from leakbound.audits.evidence import POINTS, histogram, provenance, roc
+from leakbound.audits.member_count import MemberCount
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
 from leakbound.cuts.base import PATH_NAMES, path_of
@@ -135,7 +135,7 @@ def _bound(moments: IntArray, level: float) -> tuple[int, float] | None:
     return _core.ville_bound_of_moments(guesses, correct, sequences=sequences, beta=level)
 
 
-class OneRunStream:
+class Stream:
     """Bound the privacy loss of one training run from below, batch by batch, at any time.
 
     A fair coin decided for each example whether it was in the training set. Batches of examples
@@ -176,7 +176,7 @@ class OneRunStream:
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> stream = OneRunStream(confidence=0.95)
+    >>> stream = Stream(confidence=0.95)
     >>> while stream.bound < 0.5:
     ...     member = rng.random(100) < 0.5
     ...     stream = stream.update(rng.normal(size=100) + 3 * member, member)
@@ -195,7 +195,7 @@ class OneRunStream:
         instance(claim, "claim", CLAIMS)
         if not isinstance(claim, PureDP):
             message = (
-                f"OneRunStream is for PureDP(): under {claim.name} single guesses are not bounded "
+                f"Stream is for PureDP(): under {claim.name} single guesses are not bounded "
                 "one after the other; collect the batches and use audit_one_run"
             )
             raise IncompatibleOptionsError(message)
@@ -400,7 +400,7 @@ class OneRunStream:
 
         Returns
         -------
-        OneRunStream
+        Stream
             The stream as it was saved.
 
         Raises
@@ -414,7 +414,7 @@ class OneRunStream:
             with open_archive(path) as archive:
                 return cls._from_archive(archive)
         except (DamagedFileError, LeakboundError, ValueError) as error:
-            message = f"{path} is not a saved OneRunStream: {error}"
+            message = f"{path} is not a saved Stream: {error}"
             raise ResultFormatError(message) from error
 
     @classmethod
@@ -451,7 +451,7 @@ class OneRunStream:
     def __repr__(self) -> str:
         bound = "no bound" if self._refused else f"epsilon >= {down(self.bound)}"
         return (
-            f"OneRunStream({bound} @ {100 * self._confidence:.10g}%, "
+            f"Stream({bound} @ {100 * self._confidence:.10g}%, "
             f"{self._claim.name}, m={self.m}, batches={self.batches})"
         )
 

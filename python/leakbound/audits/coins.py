@@ -1,0 +1,271 @@
+"""One training run in which a coin of its own decided on each example."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.tally import Tally
+from leakbound._base.types import ArrayInput, FloatArray, HasMember
+from leakbound._base.validation import check_ids
+from leakbound.audits.attacks import Attacks
+from leakbound.audits.evidence import delta_warnings, family_assumption
+from leakbound.audits.member_count import MemberCount
+from leakbound.audits.policies.biased_coins import check_prior, describe
+from leakbound.audits.request import Design, Request, Scores
+from leakbound.audits.road import Examples, options_before, scores_from
+from leakbound.claims import FAMILIES, Claim, PureDP, SubsampledGaussianDP
+from leakbound.cuts import Game, ScoreGame, TallyGame
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.results import Assumption, AuditResult
+
+_THEOREM = (
+    "Given the trained model and the coins of the guesses before, each guess is right with "
+    "probability at most e^ε / (1 + e^ε) if training is ε-DP (Steinke, Nasr and Jagielski 2023, "
+    "Proposition 5.1). "
+)
+
+_COUNTED = Assumption(
+    "every example counted once",
+    "The counts are of different examples, each counted once, at a key of its score that has "
+    "nothing of its membership; shards that were added twice are refused, copies within them are "
+    "not seen.",
+    "declared",
+)
+_HALF = 0.5
+"""The probability of a fair coin."""
+
+_APPROX_THEOREM = (
+    "Given the coins of the other examples, each guess is right with probability at most "
+    "e^ε / (1 + e^ε), but for failures that (ε, δ)-DP makes rare. "
+)
+
+_PRIOR_THEOREM = (
+    "Given the trained model and the coins of the guesses before, each guess is right with odds of "
+    "at most e^ε times those of its example's own coin if training is ε-DP (as Steinke, Nasr and "
+    "Jagielski 2023, Proposition 5.1, for a coin that is not fair). "
+)
+
+_FAMILY_THEOREM = (
+    "Given the coins of the other examples, each correct guess obeys the trade-off function, and "
+    "so do the probabilities of all counts of correct guesses together (Mahloujifar, Melis and "
+    "Chaudhuri 2025, Theorem 3.1). ε is a conversion of the rejected curve and holds within the "
+    "family. "
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Coins(Design[AuditResult]):
+    """A coin of its own decided for each of m examples whether training saw it.
+
+    Parameters
+    ----------
+    member : array-like of shape (m,), or InclusionPlan
+        What the coins said, left out with a tally: booleans, {0, 1} or {-1, +1}. A plan, or a
+        pandas Series, is joined with scores that have ids.
+    prior : float or array-like, shape (m,)
+        Probability of each coin to include, in (0, 1), in the order of the scores or with ids to
+        join by. Other than ½ it is for `PureDP` with `KLScan` or `Fixed`; ties are then broken by
+        the seed.
+
+    References
+    ----------
+    T. Steinke, M. Nasr and M. Jagielski, "Privacy auditing with one (1) training run", 2023
+    (arXiv 2305.08846); S. Mahloujifar, L. Melis and K. Chaudhuri, "Auditing f-differential privacy
+    in one run", 2025 (arXiv 2410.22235).
+
+    Examples
+    --------
+    Of 1,000 examples, each was included with probability 0.8:
+
+    >>> import numpy as np, leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.random(1000) < 0.8
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> lb.audit(scores, lb.Coins(member, prior=0.8)).bound > 0.5
+    True
+    """
+
+    name: ClassVar[str] = "coins"
+    member: ArrayInput | HasMember | None = None
+    prior: float | ArrayInput = field(default=0.5, kw_only=True)
+
+    def audit(self, scores: Scores, request: Request, /) -> AuditResult:
+        """See `Design.audit`."""
+        # What coins decided is whether an example is there, not which of two is.
+        claim = request.claim
+        if isinstance(claim, SubsampledGaussianDP) and claim.relation == "replace":
+            message = (
+                'relation="replace" is for RandomSplit: coins decide whether an example is there, '
+                "which is to add or remove one"
+            )
+            raise IncompatibleOptionsError(message)
+        if isinstance(scores, Tally):
+            examples, count = self._counted(scores, request)
+        else:
+            examples, count = self.listed(scores, request)
+        count.refuse()
+        return examples.audit(request, self.name)
+
+    def listed(self, scores: Any, request: Request) -> tuple[Examples, MemberCount]:
+        """Read scores and membership in one order."""
+        if self.member is None:
+            message = (
+                "member is missing: give Coins(member) membership of each example, or audit a "
+                "Tally, which counts members"
+            )
+            raise IncompatibleOptionsError(message)
+        order = ExampleOrder(request.ids)
+        attacks = Attacks.read(scores, order)
+        member = order.member(self.member, attacks.examples)
+        if request.ids is not None:
+            check_ids(request.ids, member)
+        prior = _prior(request, order.placed(self.prior, "prior"), attacks.examples)
+        count = MemberCount.of_coins(int(member.sum()), member.size, prior)
+        # A plan knows its coins, so that half of them may be members by chance.
+        halved = () if getattr(self.member, "seed", None) is not None else count.halved()
+
+        def game(values: FloatArray) -> Game:
+            return ScoreGame(scores=values, member=member, sides=request.sides, seed=request.seed)
+
+        return Examples(
+            attacks=attacks,
+            game=game,
+            prior=prior,
+            theorem=_theorem(request.claim, prior),
+            assumptions=_assumptions(request.claim, prior, count, attacks.others),
+            options={"sides": request.sides, "prior": describe(prior)},
+            warnings=(
+                *count.warnings(),
+                *halved,
+                *delta_warnings(request.claim.delta, attacks.examples),
+            ),
+            inputs={**attacks.digested, "member": member, **_digested(prior)},
+        ), count
+
+    def _counted(self, tally: Tally, request: Request) -> tuple[Examples, MemberCount]:
+        """Read examples that are counted."""
+        self._check_countable(request)
+        game = TallyGame(
+            values=tally.values,
+            counts=tally.examples_at,
+            members=tally.members_at,
+            sides=request.sides,
+            seed=request.seed,
+            name="keys of the tally",
+        )
+        if self.prior != _HALF:
+            game.check_labels()
+        prior = _prior(request, self.prior, tally.m)
+        count = MemberCount.of_coins(tally.members, tally.m, prior)
+        return Examples(
+            attacks=Attacks({"": tally.values}),
+            game=lambda _: game,
+            prior=prior,
+            theorem=_theorem(request.claim, prior),
+            assumptions=(
+                *_assumptions(request.claim, prior, count, "no other attack was"),
+                _COUNTED,
+            ),
+            options={
+                "sides": request.sides,
+                "prior": describe(prior),
+                "tally": {
+                    "bits": tally.bits,
+                    "keys": len(tally),
+                    "shards": len(tally.shards),
+                },
+            },
+            warnings=(
+                *count.warnings(),
+                *count.halved(),
+                *delta_warnings(request.claim.delta, tally.m),
+            ),
+            inputs={
+                "tally keys": tally.keys,
+                "tally examples": tally.examples_at,
+                "tally members": tally.members_at,
+                **_digested(prior),
+            },
+        ), count
+
+    def _check_countable(self, request: Request) -> None:
+        """Raise where something tells examples apart, which counts do not."""
+        if self.member is not None:
+            message = "a tally has counts of members: leave out member"
+        elif request.ids is not None:
+            message = "ids= has no meaning for a tally, which counts examples: join them beforehand"
+        elif not isinstance(self.prior, float | int | np.floating | np.integer):
+            message = (
+                "prior= must be one probability for a tally, which does not tell examples apart: "
+                "audit those of each probability by themselves, or pass scores and member"
+            )
+        else:
+            return
+        raise IncompatibleOptionsError(message)
+
+
+def _prior(request: Request, prior: float | ArrayInput, examples: int) -> FloatArray | None:
+    """Return the probabilities of the coins, or None if all are fair."""
+    chances = check_prior(prior, examples)
+    if chances is not None and not isinstance(request.claim, PureDP):
+        message = (
+            f"prior other than 1/2 is for PureDP(): under {request.claim.name} which guesses a "
+            "failure can make right depends on the scores, and the bounds here need coins that "
+            "are fair"
+        )
+        raise IncompatibleOptionsError(message)
+    return chances
+
+
+def as_if_fair(scores: Scores, member: ArrayInput, request: Request) -> AuditResult:
+    """Audit examples as if fair coins had decided, whatever their number says: for other audits."""
+    examples, _ = Coins(member).listed(scores, request)
+    warnings = delta_warnings(request.claim.delta, examples.attacks.examples)
+    return replace(examples, warnings=warnings).audit(request, Coins.name)
+
+
+def _digested(prior: FloatArray | None) -> dict[str, FloatArray]:
+    return {} if prior is None else {"prior": prior}
+
+
+def _theorem(claim: Claim, prior: FloatArray | None) -> str:
+    if prior is not None:
+        return _PRIOR_THEOREM
+    if isinstance(claim, FAMILIES):
+        return _FAMILY_THEOREM
+    return _APPROX_THEOREM if claim.delta else _THEOREM
+
+
+def _assumptions(
+    claim: Claim, prior: FloatArray | None, count: MemberCount, attempts: str
+) -> tuple[Assumption, ...]:
+    coins = "fair coin" if prior is None else "coin, of the probability given,"
+    apart = not isinstance(claim, PureDP) or prior is not None
+    subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+    return (
+        Assumption(
+            "independent fair coins" if prior is None else "independent coins of known odds",
+            count.statement(
+                f"Each example was in the training set if its own {coins} said so; the bound is "
+                "over these coins and whatever training and audit draw, given everything else."
+            ),
+            count.status("declared"),
+        ),
+        Assumption(
+            "add or remove one example",
+            f"{subject} is that of training with and without one example, also an audited one."
+            + (f" δ is {claim.delta:g}." if claim.delta else ""),
+            "declared",
+        ),
+        scores_from("trained model", "examples"),
+        options_before(attempts),
+        Assumption(
+            "order from scores alone",
+            "Cuts, sides and order of the guesses depend on scores only; "
+            + ("ties are broken by the seed." if apart else "ties stay together."),
+            "checked",
+        ),
+        *family_assumption(claim),
+    )

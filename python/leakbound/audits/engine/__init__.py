@@ -1,1 +1,0 @@
-"""One ranking audited: trials, cuts, curves and what is said about them."""

@@ -1,1 +1,0 @@
-"""Audits of one training run whose members were drawn by coins."""

@@ -1,0 +1,240 @@
+"""A model that was trained on a random part of the examples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.tally import Tally
+from leakbound._base.types import (
+    Aggregate,
+    ArrayInput,
+    FloatArray,
+    HasMember,
+    IntArray,
+    JsonValue,
+)
+from leakbound._base.validation import check_ids, check_length, choice
+from leakbound.audits.attacks import Attacks
+from leakbound.audits.challenge import challenge, challenged
+from leakbound.audits.evidence import delta_warnings, family_assumption
+from leakbound.audits.pairs import Pairs, Units, check_codes
+from leakbound.audits.request import Design, Request, Scores
+from leakbound.audits.road import Examples, options_before, scores_from
+from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
+from leakbound.cuts import Game
+from leakbound.errors import IncompatibleOptionsError
+from leakbound.propensity.data import check_features
+from leakbound.results import Assumption, AuditResult
+
+_COINS = (
+    "Members and non-members of a random split are matched at random; given the pairs and what is "
+    "left over, a fair coin of its own decides which {unit} of each pair was trained on, and to "
+    "turn it replaces one training {unit} by another. "
+)
+_PURE = (
+    "So each guess is right with probability at most e^ε / (1 + e^ε), given the {output} and "
+    "the coins of the guesses before, if training is ε-DP for replacing one {unit} (as Steinke, "
+    "Nasr and Jagielski 2023, Proposition 5.1, with pairs in place of examples). "
+)
+_APPROX = (
+    "So each guess is right with probability at most e^ε / (1 + e^ε), given the coins of the other "
+    "pairs, but for failures that (ε, δ)-DP for replacing one {unit} makes rare. "
+)
+_FAMILY = (
+    "So, given the coins of the other pairs, each correct guess obeys the trade-off function of "
+    "replacing one {unit}, and so do the probabilities of all counts of correct guesses together "
+    "(Mahloujifar, Melis and Chaudhuri 2025, Theorem 3.1, with pairs in place of examples). ε is a "
+    "conversion of the rejected curve and holds within the family. "
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitWords:
+    """What the split moved one by one, unless groups are told, and what scores were made from.
+
+    `columns` has the names of features, if they have any.
+    """
+
+    unit: str = "example"
+    output: str = "trained model"
+    columns: tuple[str, ...] = ()
+
+
+_MODEL = SplitWords()
+
+
+@dataclass(frozen=True, eq=False)
+class RandomSplit(Design[AuditResult]):
+    """The members are a random subset of the examples, as of a split into training and test set.
+
+    The bound is on replacing one example by another.
+
+    Parameters
+    ----------
+    member : array-like of shape (m,), or InclusionPlan
+        Which examples were trained on: booleans, {0, 1} or {-1, +1}.
+    strata : array-like, shape (m,), optional
+        The stratum of each example if the split was made within strata: numbers or text that
+        training had no part in.
+    groups : array-like, shape (m,), optional
+        The group of each example if whole groups were split, such as all rows of a user. The bound
+        is then on replacing one of these.
+    aggregate : {"mean", "max", "log_mean_exp"}
+        The score of a group, from those of its rows.
+    features : array-like, shape (m, d), optional
+        Features of the examples, from which two classifiers bet on which of each pair is the
+        member. If a random split would let them win so often with a probability below 0.001, its
+        randomness is contradicted and the bound withheld.
+
+    Notes
+    -----
+    As many members and non-members as can be are matched at random, within strata, by the seed.
+    Given the unordered pairs, which of the two is the member is decided by fair coins, whatever the
+    sizes of the parts. A guess is the sign of the difference of the two scores, its size the
+    confidence. A difference of 0 is no guess for pure DP; for other claims, where the number of
+    guesses must not depend on scores, it is the toss of a coin. Sizes are compared on a scale that
+    membership has no part in: z (1 + |z| / 4), z being scores less their median over 1.4826 times
+    their median distance from it. One path, from the largest difference on, has the whole
+    probability of error. `docs/random-splits.md` has theorem and proof.
+
+    Examples
+    --------
+    Of 1,000 examples, 800 were drawn to train on:
+
+    >>> import numpy as np, leakbound as lb
+    >>> rng = np.random.default_rng(0)
+    >>> member = rng.permutation(1000) < 800
+    >>> scores = rng.normal(size=1000) + 2 * member
+    >>> result = lb.audit(scores, lb.RandomSplit(member))
+    >>> result.options["pairs"], result.options["relation"], result.bound > 1
+    (200, 'replace', True)
+    """
+
+    name: ClassVar[str] = "random_split"
+    has_sides: ClassVar[bool] = False
+    member: ArrayInput | HasMember
+    strata: ArrayInput | None = field(default=None, kw_only=True)
+    groups: ArrayInput | None = field(default=None, kw_only=True)
+    aggregate: Aggregate = field(default="mean", kw_only=True)
+    features: ArrayInput | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        choice(self.aggregate, "aggregate", Aggregate)
+
+    def audit(self, scores: Scores, request: Request, /, words: SplitWords = _MODEL) -> AuditResult:
+        """See `Design.audit`; `words` say what was split."""
+        if isinstance(scores, Tally):
+            message = "RandomSplit pairs examples, and a tally only counts them: pass scores"
+            raise IncompatibleOptionsError(message)
+        if isinstance(request.claim, SubsampledGaussianDP):
+            request = replace(request, claim=replace(request.claim, relation="replace"))
+        if self.groups is not None:
+            words = replace(words, unit="user")
+        # 1. Scores, membership and what was split as one, in one order.
+        order = ExampleOrder(request.ids)
+        attacks = Attacks.read(scores, order)
+        member = order.member(self.member, attacks.examples)
+        if request.ids is not None:
+            check_ids(request.ids, member)
+        strata = self._codes("strata", order, attacks.examples)
+        groups = self._codes("groups", order, attacks.examples)
+        numbered = {
+            name: np.unique(codes, return_inverse=True)[1]
+            for name, codes in (("strata", strata), ("groups", groups))
+            if codes is not None
+        }
+        units = Units.of(member, numbered.get("strata"), groups, self.aggregate)
+        # 2. Pairs of a member and a non-member: which is which was a fair coin.
+        pairs = Pairs.drawn(units, request.seed)
+        bets = None
+        if self.features is not None:
+            table = check_features(order.placed(self.features, "features"), "features")
+            check_length(table[:, 0], attacks.examples, "features")
+            bets = challenge(pairs, units.features(table), request.seed, words.columns)
+
+        def game(values: FloatArray) -> Game:
+            return pairs.game(units.scores(values), request.seed)
+
+        # 3. What the pairs prove, withheld where features alone tell the member.
+        result = Examples(
+            attacks=attacks,
+            game=game,
+            theorem=split_theorem(request.claim, words),
+            assumptions=self._assumptions(request.claim, words, attacks.others),
+            options=self._options(units, pairs, words.unit),
+            warnings=delta_warnings(request.claim.delta, pairs.count),
+            inputs={**attacks.digested, "member": member, **_digested(numbered)},
+        ).audit(request, self.name)
+        return result if bets is None else challenged(result, bets)
+
+    def _codes(self, name: str, order: ExampleOrder, examples: int) -> Any:
+        """Return strata or groups, if there are any."""
+        codes = getattr(self, name)
+        return None if codes is None else check_codes(order.placed(codes, name), examples, name)
+
+    def _options(self, units: Units, pairs: Pairs, unit: str) -> dict[str, JsonValue]:
+        more: dict[str, JsonValue] = {
+            "relation": "replace",
+            "unit": unit,
+            "pairs": pairs.count,
+            "left_over": units.count - 2 * pairs.count,
+            "transform": "stretched",
+        }
+        if self.strata is not None:
+            more["strata"] = int(np.unique(units.stratum).size)
+        if self.groups is not None:
+            more["groups"] = units.count
+            more["aggregate"] = self.aggregate
+        return more
+
+    def _assumptions(
+        self, claim: Claim, words: SplitWords, attempts: str
+    ) -> tuple[Assumption, ...]:
+        unit = words.unit
+        subject = "The trade-off function" if isinstance(claim, FAMILIES) else "ε"
+        within = "" if self.strata is None else ", within each stratum"
+        moved = "" if self.groups is None else ", all rows of a user on one side"
+        return (
+            Assumption(
+                "random split",
+                f"The {unit}s that were trained on are a uniformly random subset of so many of these "
+                f"{unit}s{within}{moved}; the bound is over that choice, the matching that the seed "
+                f"draws, and whatever training draws, given the {unit}s.",
+                "declared",
+            ),
+            Assumption(
+                "audited examples did not choose the model",
+                "Nothing about training looked at the examples held out: no early stopping, selection "
+                "of a checkpoint or tuning of an option. Validation data is another part of the data.",
+                "declared",
+            ),
+            Assumption(
+                f"replace one {unit}",
+                f"{subject} is that of training with one {unit} replaced by another, of those audited "
+                f"too{within}. Training that is ε-DP under adding or removing one {unit} may reach 2ε "
+                "here." + (f" δ is {claim.delta:g}." if claim.delta else ""),
+                "declared",
+            ),
+            scores_from(words.output, f"{unit}s"),
+            options_before(attempts),
+            Assumption(
+                "order from scores alone",
+                "Given the split and the scores, pairs were matched at random, from the seed; cuts and "
+                "order of the guesses depend on the sizes of differences only.",
+                "checked",
+            ),
+            *family_assumption(claim),
+        )
+
+
+def _digested(codes: Mapping[str, IntArray]) -> dict[str, IntArray]:
+    return {name: values.astype(np.int64) for name, values in codes.items()}
+
+
+def split_theorem(claim: Claim, words: SplitWords = _MODEL) -> str:
+    """Return why a bound from a random split holds, where the split moved such units."""
+    follows = _FAMILY if isinstance(claim, FAMILIES) else _APPROX if claim.delta else _PURE
+    return (_COINS + follows).replace("{unit}", words.unit).replace("{output}", words.output)
