@@ -70,7 +70,7 @@ def test_a_table_of_propensities(tmp_path: Path) -> None:
     np.savetxt(propensities, rows + np.array([5, 0]), fmt=["%d", "%.17g"], **form)
     other = leakbound(scores, "--propensity", propensities)
     assert other.exit_code == 2
-    assert "5 of the column id are not in" in other.stderr
+    assert "propensities.csv are not in ids= (1200, " in other.stderr
     assert "(0, 1, 2, …)" in other.stderr
 
 

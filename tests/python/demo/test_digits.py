@@ -66,7 +66,10 @@ def test_same_seed_same_numbers_and_scores_and_the_process_as_it_was(tmp_path: P
     assert [share for _, share in calls] == pytest.approx([1 / 3, 2 / 3, 1])
     assert calls[0][0] == "training, epoch 1 of 2"
     torch.manual_seed(2)
-    assert run(seed=5, **TINY).to_dict() == report.to_dict()
+    again = run(seed=5, **TINY)
+    numbers = [[row.result for row in rows] for rows in (again.rows, report.rows)]
+    assert numbers[0] == numbers[1]
+    assert [row.auc for row in again.rows] == [row.auc for row in report.rows]
     content = json.loads(json.dumps(report.to_dict()))
     assert [row["result"]["bound"] for row in content["rows"]] == [
         row.result.bound for row in report.rows

@@ -256,7 +256,7 @@ def _upper_limit(c_upper: float | None, *, real_nonmembers: bool) -> float | Non
         return 0.0 if real_nonmembers else None
     if real_nonmembers:
         message = (
-            "real_nonmembers=True means c = 0: leave out c_upper, or set real_nonmembers=False"
+            "real_nonmembers=True means c = 0: leave out c_upper=, or set real_nonmembers=False"
         )
         raise IncompatibleOptionsError(message)
     return real(c_upper, "c_upper", least=0, below=math.inf)
