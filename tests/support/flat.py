@@ -7,7 +7,7 @@ from leakbound.audits.designs import audit_of
 
 
 def coins(scores: Any, member: Any = None, **options: Any) -> lb.AuditResult:
-    result = audit_of("coins", scores, member=member, **options)
+    result = audit_of(options.pop("design", "coins"), scores, member=member, **options)
     assert isinstance(result, lb.AuditResult)
     return result
 

@@ -53,7 +53,7 @@ member = np.isin(rows, train)
 #
 # The audit
 # ---------
-# `design="random_split"` pairs members with non-members at random and guesses which of the two was
+# `RandomSplit` pairs members with non-members at random and guesses which of the two was
 # trained on. Audited as coins, a split of 70 to 30 would "refute" anything: a guess of "member" is
 # right seven times in ten. So it is refused:
 

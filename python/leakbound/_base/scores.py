@@ -14,7 +14,7 @@ class Scores:
     """One score for each example, with the id of the example and the name of the signal.
 
     NumPy reads it as its values, so that it can be audited as it is:
-    ``audit_one_run(scores, plan)``.
+    ``audit(scores, Coins(plan))``.
 
     Parameters
     ----------

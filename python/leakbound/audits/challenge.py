@@ -125,7 +125,7 @@ def challenged(result: AuditResult, made: Challenge) -> AuditResult:
             (
                 f"{made.found}: the split was not random, and the bound is withheld; if that "
                 "column was written after the split, such as an index or a place in a file, drop "
-                "it and audit again; where members differ from the others, use audit_zero_run"
+                "it and audit again; where members differ from the others, use ZeroRun"
             ),
         ),
         assumptions=(

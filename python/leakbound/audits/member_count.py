@@ -24,12 +24,12 @@ _HALVED = 0.05
 
 _COINS = (
     "If the members are a random part of the examples, as of a split into training and test set, "
-    'declare design="random_split" (audit_one_run); if the coins were biased, give their '
-    "probabilities with prior=; where nothing was randomised, use audit_zero_run"
+    "audit them by RandomSplit; if the coins were biased, give their "
+    "probabilities with prior=; where nothing was randomised, use ZeroRun"
 )
 _PAIRS = (
     "A fair coin of its own must decide for each pair whether the member or the non-member is "
-    "shown: draw such coins; where nothing was randomised, use audit_zero_run"
+    "shown: draw such coins; where nothing was randomised, use ZeroRun"
 )
 _PROPENSITIES = (
     "They cannot be the probabilities of membership of these examples: take those of this design "
@@ -156,7 +156,7 @@ class MemberCount:
         said = (
             f"exactly half of the {self.examples:,} examples are members, as after an equal split, "
             f"and in {100 * chance:.2g} % of audits with coins: if a random split decided, this "
-            'bound does not hold, so declare design="random_split"; if coins did, pass the '
+            "bound does not hold: audit it by RandomSplit; if coins did, pass the "
             "InclusionPlan that has their seed"
         )
         return (said,)

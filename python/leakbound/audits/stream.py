@@ -196,7 +196,7 @@ class Stream:
         if not isinstance(claim, PureDP):
             message = (
                 f"Stream is for PureDP(): under {claim.name} single guesses are not bounded "
-                "one after the other; collect the batches and use audit_one_run"
+                "one after the other; collect the batches and audit them together"
             )
             raise IncompatibleOptionsError(message)
         choice(sides, "sides", SidesChoice)
@@ -312,7 +312,7 @@ class Stream:
         Returns
         -------
         AuditResult
-            As of `audit_one_run`. AUC, ROC and histogram are of ranks within batches, from 0 to 1,
+            As of `audit`. AUC, ROC and histogram are of ranks within batches, from 0 to 1,
             since scores of different batches need not be on one scale.
 
         Raises

@@ -108,7 +108,7 @@ def audit_synthetic(
     confidence : float
         Probability that the bound is not above the truth, in (0, 1).
     cuts : CutPolicy, optional
-        As for `audit_one_run`.
+        As for `audit`.
     strata : str, optional
         The column that the split was stratified by.
     groups : str, optional

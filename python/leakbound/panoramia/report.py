@@ -150,7 +150,7 @@ class PanoramiaReport(Record):
         nonmembers : {"generated", "real"}
             Whom the members were compared with.
         **options : object
-            As for `leakbound.audit_panoramia`, such as `cuts`, `gamma` or `max_recall`; confidence
+            As for `leakbound.audit`, such as `cuts`, `gamma` or `max_recall`; confidence
             is that of the run if it is not given.
 
         Returns
@@ -164,7 +164,7 @@ class PanoramiaReport(Record):
         OptionError
             If there is no such target, or there are no such scores.
         LeakboundError
-            As `leakbound.audit_panoramia` does.
+            As `leakbound.audit` does.
         """
         confidence = self.rows[0].results[0].confidence
         return PanoramiaRow(

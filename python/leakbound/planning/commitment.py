@@ -272,7 +272,7 @@ def read_protocol(path: str | os.PathLike[str]) -> dict[str, JsonValue]:
         The file. It has to say `claim` (a table with the claim's type and parameters),
         `confidence`, `cuts` (a table with the policy's type and options, or "auto"), `sides`,
         `attacks` (the names of the scores that will be audited), `unit` (what one example is) and
-        `canaries` (how they are made). Other options of `audit_one_run` may be said, and have
+        `canaries` (how they are made). Other options of `audit` may be said, and have
         their defaults if they are not; `checked` is the guarantee to put to the test,
         `canaries_sha256` the digest of a file of canaries, and `notes` are for people.
 

@@ -256,7 +256,7 @@ def ceiling(
     claim : PureDP, ApproxDP or GaussianDP
         The claim.
     cuts : CutPolicy, optional
-        Without `guesses`, which cuts are tested: if None, what `audit_one_run` takes for the claim.
+        Without `guesses`, which cuts are tested: if None, what `audit` takes for the claim.
     sides : {"both", "member", "pairs"}
         Guess members and non-members, members only, or which of a pair of a random split is the
         member: then examples are pairs, and the truth is that of replacing one example.
@@ -303,7 +303,7 @@ def best_guesses(
 ) -> int:
     """Return the number of guesses, fixed in advance, that proves most on average.
 
-    It is for ``Fixed(guesses)``. What `audit_one_run` takes for δ > 0 and for families is
+    It is for ``Fixed(guesses)``. What `audit` takes for δ > 0 and for families is
     `OutsideIn`, which fixes no number: `power` tells its levels, and how many guesses it makes.
 
     Parameters
@@ -371,7 +371,7 @@ def power(
     confidence : float
         Confidence of the bound, in (0, 1).
     cuts : CutPolicy, optional
-        Which cuts are tested; if None, what `audit_one_run` takes for the claim.
+        Which cuts are tested; if None, what `audit` takes for the claim.
     sides : {"both", "member", "pairs"}
         As for `ceiling`.
     simulations : int
@@ -599,7 +599,7 @@ class _Plan:
     def of(
         cls, m: int, beta: float, claim: PlannedClaim, cuts: CutPolicy | None, sides: Sides
     ) -> Self:
-        """Return the plan of what `audit_one_run` does."""
+        """Return the plan of what `audit` does."""
         if cuts is not None and not isinstance(cuts, PathPolicy):
             message = (
                 f"cuts={type(cuts).__name__} is not planned for: it has no cut that the order of "

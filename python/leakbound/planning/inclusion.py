@@ -206,7 +206,7 @@ class InclusionPlan:
         ----------
         protocol : mapping
             What `leakbound.planning.read_protocol` reads from a file: claim, confidence, cuts,
-            sides, attacks, unit and canaries, and other options of `audit_one_run`.
+            sides, attacks, unit and canaries, and other options of `audit`.
 
         Returns
         -------

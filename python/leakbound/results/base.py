@@ -696,7 +696,7 @@ class Result(Record, ABC):
         plan : InclusionPlan or array-like of shape (m,)
             Membership.
         protocol : mapping, optional
-            What was to be done by `audit_one_run`, as `leakbound.planning.read_protocol` reads it.
+            What was to be done by `audit`, as `leakbound.planning.read_protocol` reads it.
         opening : leakbound.planning.Opening, optional
             In place of plan and protocol: both, and what opens the commitment to them.
         accountant : mapping, optional

@@ -6,7 +6,7 @@ from leakbound.claims import replacing
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results.words import COMPARED
 
-_SPLIT = 'audit a random split (design="random_split") for a bound on replacing one'
+_SPLIT = "audit a random split (RandomSplit) for a bound on replacing one"
 
 
 def check_comparable(

@@ -385,7 +385,7 @@ class AuditResult(Result, ScoreAudit):
             if relation == "replace":
                 message = (
                     "the bound is on adding or removing one example, and a guarantee for replacing "
-                    'one says nothing about that: audit a random split (design="random_split")'
+                    "one says nothing about that: audit a random split (RandomSplit)"
                 )
                 raise IncompatibleOptionsError(message)
             return False

@@ -59,7 +59,6 @@ def one_run(h: Hostile) -> Any:
         "sides": sides,
         "cuts": policy(h, m),
         "prior": h.option(h.pick([h.level(), h.array(h.units(m))])),
-        "design": h.option(h.pick(["coins", "random_split"])),
     }
     scores, member, claim = h.array(h.reals(m)), h.flags(m), h.option(h.pick(CLAIMS))
     return flat.coins(scores, member, claim=claim, **some(h, options))
@@ -91,8 +90,7 @@ def panoramia(h: Hostile) -> Any:
     options = basic(h, m) | {
         "cuts": policy(h, m),
         "gamma": h.option(h.pick([0.0, 1e-3, 5e-324, 1 - 2**-53])),
-        "delta": h.option(h.pick([0.0, 1e-5, 5e-324, 1 - 2**-53])),
-        "tail": h.option(h.pick(["exact", "hoeffding"])),
+        "claim": h.option(h.pick([PureDP(), lb.ApproxDP(delta=1e-5), lb.ApproxDP(delta=0.5)])),
         "relaxation": h.option(h.pick(["knapsack", "published"])),
         "max_recall": h.option(h.pick([1.0, 0.5, h.unit()])),
         "real_nonmembers": h.option(h.one_in(4)),

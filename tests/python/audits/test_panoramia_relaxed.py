@@ -203,9 +203,9 @@ def test_weights_are_compared_with_a_weighted_tail(
         ),
         ({"gamma": 1e-3, "cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "no knapsack"),
         (
-            {"gamma": 1e-3, "cuts": lb.UnionBound(), "tail": "hoeffding"},
+            {"gamma": 1e-3, "cuts": lb.UnionBound(tail="hoeffding")},
             errors.IncompatibleOptionsError,
-            "need exact",
+            "limits are exact",
         ),
         ({"gamma": 1e-3, "real_nonmembers": True}, errors.IncompatibleOptionsError, "leave out"),
         (

@@ -191,8 +191,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         errors.MembershipError,
         "lies in more than one stratum",
     ),
-    ({"sides": "member"}, errors.IncompatibleOptionsError, "which of a pair"),
-    ({"prior": 0.8}, errors.IncompatibleOptionsError, "is a fair coin"),
+    ({"sides": "member"}, errors.IncompatibleOptionsError, "has no meaning for RandomSplit"),
     ({"aggregate": "sum"}, errors.OptionError, "aggregate must be one of"),
     ({"cuts": lb.Weighted()}, errors.IncompatibleOptionsError, "which of a pair"),
     ({"cuts": lb.Fixed(5)}, errors.OptionError, r"more guesses than there are pairs \(4\)"),
@@ -210,13 +209,6 @@ def test_what_is_refused(options: dict[str, Any], error: type[Exception], words:
     given = {"scores": SCORES, "member": HALF, **options}
     with pytest.raises(error, match=words):
         audit(**given)
-
-
-@pytest.mark.parametrize("name", ["strata", "groups"])
-def test_strata_and_groups_are_of_a_split(name: str) -> None:
-    given: Any = {name: np.arange(8)}
-    with pytest.raises(errors.IncompatibleOptionsError, match=f"{name}= is for design="):
-        flat.coins(SCORES, HALF, **given)
 
 
 def test_storage_order_has_no_part_in_ties() -> None:
@@ -251,7 +243,7 @@ def test_features_contradict_a_split_that_was_not_random() -> None:
     (said,) = result.warnings  # none about the size of a bound that there is not
     assert "column 1 of the features, counted from 0, tells most (advantage 0.5" in said
     assert "drop it and audit again" in said
-    assert "audit_zero_run" in said
+    assert "use ZeroRun" in said
     assert not np.nanmax(result.curve.bound)
     assert lb.AuditResult.from_json(result.to_json()) == result
     assert result.verdict == "withheld"

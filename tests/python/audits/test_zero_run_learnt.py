@@ -1,4 +1,4 @@
-"""Learnt log-odds in `audit_zero_run`: innocent games, options, what is exploratory."""
+"""Learnt log-odds in `ZeroRun`: innocent games, options, what is exploratory."""
 
 from dataclasses import replace
 from typing import Any

@@ -270,6 +270,16 @@ def _derived(cuts: CutPolicy) -> type[ApproxPolicy[Any]] | None:
     return next((form for kind, form in _BY_CUTS.items() if isinstance(cuts, kind)), None)
 
 
+def _check_tail(cuts: CutPolicy) -> None:
+    """Refuse a tail that has no form where guarantees may fail."""
+    if isinstance(cuts, UnionBound) and cuts.tail != "exact":
+        message = (
+            f'UnionBound(tail="{cuts.tail}") is for pure DP: where delta or gamma is above 0 the '
+            "limits are exact"
+        )
+        raise IncompatibleOptionsError(message)
+
+
 def approx_policy(
     cuts: CutPolicy | None, delta: float, *, examples: int, sides: Sides
 ) -> tuple[ApproxPolicy[PathPolicy], dict[str, JsonValue]]:
@@ -286,12 +296,7 @@ def approx_policy(
             "KLScan or UnionBound"
         )
         raise IncompatibleOptionsError(message)
-    if isinstance(cuts, UnionBound) and cuts.tail != "exact":
-        message = (
-            f'UnionBound(tail="{cuts.tail}") is for pure DP: under delta > 0 the limit of each cut '
-            "is exact"
-        )
-        raise IncompatibleOptionsError(message)
+    _check_tail(cuts)
     form = derived.forms[0]
     context = _Claim(delta=delta, examples=examples, sides=sides, form=form)
     return derived.of(cuts, context), {"bound": form}
@@ -307,6 +312,7 @@ def relaxed_policy(
     """
     if cuts is None:
         cuts = UnionBound() if relaxation == "published" else OutsideIn()
+    _check_tail(cuts)
     allowed: tuple[TailBound, ...]
     allowed = ("panoramia",) if relaxation == "published" else ("coupling", "exact")
     derived = _derived(cuts)

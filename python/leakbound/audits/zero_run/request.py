@@ -29,7 +29,7 @@ _FLAGS = ("falsify", "release_refuted")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ZeroRunRequest:
-    """The options of `audit_zero_run`, checked."""
+    """The options of `ZeroRun`, checked."""
 
     seed: int
     claim: Claim = GaussianDP()  # noqa: RUF009 (frozen)
