@@ -34,15 +34,6 @@ def gradient_dot(
     Scores
         The sums of products, in float64.
 
-    Raises
-    ------
-    ArrayTypeError, OptionError
-        If arrays are not finite numbers.
-    ShapeError, LengthMismatchError
-        If shapes are not those above, or do not fit each other.
-    DuplicateIdsError
-        If an id occurs twice.
-
     Notes
     -----
     `leakbound.torch.score` with ``signal="gradient_dot"`` computes the same from two models,

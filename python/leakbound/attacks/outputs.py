@@ -57,17 +57,6 @@ def score(
     Scores
         One for each example; ±inf where the model is sure.
 
-    Raises
-    ------
-    OptionTypeError
-        If the model is neither.
-    ArrayTypeError, ShapeError, NaNScoresError, OptionError
-        If its answers are not probabilities, one row for each example, or scores are not numbers.
-    TargetError
-        If a class is none that the model knows.
-    LengthMismatchError, DuplicateIdsError
-        If there is not one class, one score and one id for each example.
-
     Notes
     -----
     A model that was trained on an example and puts all weight on its class scores it as inf: all

@@ -48,14 +48,6 @@ def offline_lira(
     Scores
         In standard deviations.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, DuplicateIdsError
-        If arrays are not numbers of these shapes.
-    OptionError
-        If a reference is not finite, an example has no model without it, or there are too few
-        models, or too alike, for a standard deviation.
-
     References
     ----------
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570:
@@ -121,14 +113,6 @@ def rmia(
     -------
     Scores
         Shares in [0, 1]; without a population, logarithms of ratios.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, DuplicateIdsError
-        If arrays are not numbers of these shapes.
-    OptionError
-        If a log-probability is above 0, an example has no model without it, or an option is
-        outside its range.
 
     References
     ----------

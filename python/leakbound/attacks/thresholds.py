@@ -30,13 +30,6 @@ def margin_threshold(
     Scores
         The log-odds, right to a few units in the last place of the largest logit.
 
-    Raises
-    ------
-    ArrayTypeError, OptionError
-        If logits are not numbers, or a label is no class.
-    ShapeError, LengthMismatchError, DuplicateIdsError
-        If there are not two classes, or not one label and one id for each example.
-
     References
     ----------
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570,

@@ -26,15 +26,6 @@ def accounted_by(engine: Any, *, delta: float) -> Accounted:
         ε at this δ, with sampling rate, number of steps and noise multiplier; a rate or a
         multiplier that changed is left out.
 
-    Raises
-    ------
-    MissingExtraError
-        If opacus is not installed.
-    AbstentionError
-        If the engine has counted no step.
-    OptionError, OptionTypeError
-        If `delta` is outside (0, 1), or `engine` is not a PrivacyEngine.
-
     Examples
     --------
     >>> from opacus import PrivacyEngine

@@ -211,11 +211,6 @@ class PlannedCallback:
         -------
         torch.utils.data.ConcatDataset
             Its examples, and behind them the canaries whose coin says so.
-
-        Raises
-        ------
-        OptionTypeError
-            If it has no length, or cannot be picked by position.
         """
         return self._audit.insert(dataset)
 

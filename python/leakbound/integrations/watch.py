@@ -59,17 +59,6 @@ def watch_dp_sgd(
     DPSGDWatch
         A context manager: train in its block, then call `audit`.
 
-    Raises
-    ------
-    MissingExtraError
-        If opacus is not installed.
-    OptionError, OptionTypeError
-        If an option is outside its range, or the optimizer is not one that can be watched.
-    IncompatibleOptionsError
-        If the optimizer is being watched already, or is within a logical batch.
-    DeviceMemoryError
-        If the canaries' rows do not fit in memory; the message says how many do.
-
     Notes
     -----
     The optimizer gets four parameter vectors of its own during the block, which no model uses. A
@@ -171,15 +160,6 @@ class DPSGDWatch:
         -------
         DPSGDAudit
             What is proved of membership, steps and sampling, beside the accountant.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the block has not been left, or the claim is about another δ than the accountant.
-        AbstentionError
-            If no step was watched.
-        OptionError, OptionTypeError
-            If an option is outside its range or of the wrong type.
         """
         return audit_dp_sgd(
             self.observed,
@@ -199,11 +179,6 @@ class DPSGDWatch:
     @property
     def observed(self) -> Observed:
         """What was seen: coins, scores and sizes of batches; once the block has been left.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the block has not been left, or not entered.
         """
         if self._observed is None:
             state = "entered" if self._watched is None else "left"

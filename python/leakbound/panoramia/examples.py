@@ -49,15 +49,6 @@ class Examples:
         -------
         Self
             Arrays.
-
-        Raises
-        ------
-        ArrayTypeError
-            If NumPy cannot read one.
-        ShapeError
-            If there is nothing in them, or labels are not one whole number for each example.
-        LengthMismatchError
-            If there is not one label for each input.
         """
         inputs, labels = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
         x = _array(inputs, f"{name}'s inputs")

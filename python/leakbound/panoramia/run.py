@@ -118,27 +118,6 @@ class Panoramia(Settings):
         PanoramiaReport
             One row for each target and audit, with every seed's result.
 
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError
-            If members or non-members are no such data.
-        DuplicateIdsError
-            If an id occurs twice.
-        GeneratedDuplicatesError
-            If the generator returns more copies of members than chance explains.
-        CheckpointError
-            If the folder holds outcomes of other data or options, or a damaged one.
-        IncompatibleOptionsError
-            If a helper learns from real non-members and there are none, or from members of the
-            generator and there are fewer than 20, the generator is fitted
-            and `generator_ids` are not given, or too few examples are left for a part.
-        NaNScoresError
-            If a model says NaN of an example.
-        MissingExtraError
-            If torch or scikit-learn is not installed.
-        OSError
-            If the checkpoints cannot be written.
-
         Notes
         -----
         All of a run is random by its seeds alone: members for the generator and samples are the

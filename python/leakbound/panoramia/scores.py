@@ -91,13 +91,6 @@ class GameScores:
         -------
         PanoramiaResult
             Bounds on c and c + ε.
-
-        Raises
-        ------
-        OptionError
-            If there is no such target.
-        LeakboundError
-            As `leakbound.audit_panoramia` does.
         """
         given: dict[str, Any] = {
             "real_nonmembers": self.nonmembers == "real",
@@ -121,15 +114,6 @@ class GameScores:
         -------
         AuditResult
             A lower bound on ε.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the non-members are generated: their losses differ for other reasons too.
-        OptionError
-            If there is no such target.
-        LeakboundError
-            As `leakbound.audit_one_run` does.
         """
         if self.nonmembers != "real":
             message = (
@@ -168,11 +152,6 @@ class GameScores:
         path : str or os.PathLike
             File to write, all of it or nothing; its columns are ``member``, ``baseline_pred`` and
             ``mia_TARGET_pred`` for each target.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
         """
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")

@@ -57,11 +57,6 @@ class Game:
         -------
         float
             δ, in [0, 1].
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If `epsilon` is negative, infinite or not a number.
         """
         return self._profile(real(epsilon, "epsilon", least=0, below=math.inf))
 
@@ -77,11 +72,6 @@ class Game:
         -------
         float
             ε, rounded up by less than 1e-12 relative; inf if no ε will do.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If `delta` is outside its range or not a number.
         """
         return smallest_epsilon(self._profile, real(delta, "delta", least=0, below=1))
 
@@ -133,11 +123,6 @@ class Reconstruction:
         -------
         int
             How many of them are right.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If `guesses` is outside its range or not an integer.
         """
         made = integer(guesses, "guesses", least=1, most=self.scores.size)
         chosen = np.argpartition(self.scores, self.scores.size - made)[-made:]
@@ -166,11 +151,6 @@ def null(m: int, *, seed: int) -> Game:
     -------
     Game
         Scores drawn from N(0, 1), whoever is a member; the truth is ε = 0 at every δ, and μ = 0.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
 
     Examples
     --------
@@ -217,11 +197,6 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
         A game of membership for k = 2, of reconstruction for k > 2. The mechanism is μ-GDP, and for
         no smaller μ: under adding or removing a canary for k = 2, under changing its value for
         k > 2.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
 
     Notes
     -----
@@ -319,11 +294,6 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
     Game
         Scores are reports times reliabilities. The mechanism is μ-GDP, and for no smaller μ, under
         adding or removing a canary.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
 
     Notes
     -----

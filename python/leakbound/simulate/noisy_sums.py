@@ -201,13 +201,6 @@ def noisy_sum(
         example, and for no smaller μ. Given the features memberships are independent with
         probability π(x).
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
-    IncompatibleOptionsError
-        If the dimension is too small for the features.
-
     Notes
     -----
     The synthetic experiment of Ceberé, Even, Bleistein and Bellet, "Privacy auditing with zero (0)

@@ -40,11 +40,6 @@ def randomized_response(
         2 for what is seen to be true, in (1, 2) for other reports, below 1 for noise. The mechanism
         is (ε, δ)-DP under adding or removing an example, and for no smaller ε at this δ.
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
-
     Notes
     -----
     Every guess that follows a report is right with probability e^ε / (1 + e^ε), independently,

@@ -105,35 +105,6 @@ def score(
     Scores
         Values in float64, ids and the name of the signal, in the order of `data`.
 
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If an option has the wrong type or value, the device does not exist, or `data` does not
-        yield pairs.
-    IncompatibleOptionsError
-        If a model spread over several devices is asked to one of them; if there is no reference
-        for a signal that needs one, one for a signal that does not, or one with other parameters.
-    VisitOrderError
-        If a loader shuffles, repeats or drops examples.
-    ShapeError
-        If `data` is empty, the model's outputs have none of the shapes above, or a callable does
-        not return (batch,).
-    TargetError
-        If a target is none of those above, or no token of a sequence counts, with its id.
-    LengthMismatchError
-        If there is not one id for each example, or one target for each input.
-    DuplicateIdsError
-        If an id occurs twice.
-    NaNScoresError
-        If a score is NaN, with the ids.
-    TiedScoresError
-        If more than 10 % of the examples share their score with another, unless a callable
-        returned integers or booleans and so meant it.
-    DeviceMemoryError
-        If a batch does not fit in the device's memory.
-    OSError
-        If `out` cannot be written.
-
     Notes
     -----
     The log-odds are the score of N. Carlini et al., "Membership Inference Attacks From First
@@ -200,11 +171,6 @@ def token_losses(
     ndarray of float32 or float64, shape (m, longest - 1)
         Losses in nats, at least 0, in the precision of the logits but at least float32; NaN where
         a token does not count, or a sequence is over.
-
-    Raises
-    ------
-    LeakboundError
-        As `score` does.
 
     Examples
     --------

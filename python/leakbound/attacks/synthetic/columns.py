@@ -113,12 +113,6 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
 
 def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
     """Put a column of the audited records together, such that values do not tell their table.
-
-    Raises
-    ------
-    FeaturesError
-        If the two tables hold the column as different kinds of values: the same value would be
-        written in two ways, and the way would tell who is a member.
     """
     kinds = {members.kind, nonmembers.kind} - {"empty"}
     if len(kinds) > 1:

@@ -253,11 +253,6 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     Scores
         Log-odds.
 
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If `folds` is not an integer in its range.
-
     References
     ----------
     J. Hayes, L. Melis, G. Danezis, E. De Cristofaro, "LOGAN: Membership Inference Attacks Against

@@ -126,15 +126,6 @@ class Tables:
         -------
         Tables
             The tables as points.
-
-        Raises
-        ------
-        ShapeError, LengthMismatchError
-            If a table is empty, or has columns of different lengths.
-        FeaturesError
-            If tables differ in columns, a value is infinite, or no column tells records apart.
-        OptionError
-            If `categorical` names a column that there is not.
         """
         read = {
             "the records": read_columns(records, "the records"),
