@@ -178,8 +178,7 @@ class DPSGDWatch:
 
     @property
     def observed(self) -> Observed:
-        """What was seen: coins, scores and sizes of batches; once the block has been left.
-        """
+        """What was seen: coins, scores and sizes of batches; once the block has been left."""
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
             message = (
