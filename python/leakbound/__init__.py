@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from leakbound.cuts import Fixed, KLScan, OutsideIn, UnionBound, Weighted
     from leakbound.errors import LeakboundError
     from leakbound.integrations import watch_dp_sgd
-    from leakbound.panoramia import Panoramia, PanoramiaReport
     from leakbound.planning import canaries
     from leakbound.planning.inclusion import InclusionPlan
     from leakbound.results import (
@@ -87,7 +86,6 @@ else:
             "leakbound.cuts": ("Fixed KLScan OutsideIn UnionBound Weighted"),
             "leakbound.errors": "LeakboundError",
             "leakbound.integrations": "watch_dp_sgd",
-            "leakbound.panoramia": "Panoramia PanoramiaReport",
             "leakbound.planning": "canaries",
             "leakbound.planning.inclusion": "InclusionPlan",
             "leakbound.results": (
@@ -114,8 +112,6 @@ __all__ = [
     "LeakboundError",
     "OneRunStream",
     "OutsideIn",
-    "Panoramia",
-    "PanoramiaReport",
     "PanoramiaResult",
     "Provenance",
     "PureDP",

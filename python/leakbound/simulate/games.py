@@ -125,6 +125,13 @@ def coins(rng: np.random.Generator, examples: int) -> BoolArray:
 def null(m: int, *, seed: int) -> Game:
     """Play the game with a model that learnt nothing: m scores from N(0, 1), and ε = 0.
 
+    Parameters
+    ----------
+    m : int
+        Examples, at least 1 and at most 10^8.
+    seed : int
+        Seed of coins and noise, at least 0.
+
     Examples
     --------
     >>> null(1000, seed=0).truth

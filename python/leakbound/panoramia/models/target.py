@@ -19,7 +19,7 @@ from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks import score
 from leakbound.errors import IncompatibleOptionsError, NaNScoresError
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.options import Helper, Inputs, Target
+from leakbound.panoramia.models.helper import Helper, Inputs, Target
 from leakbound.torch import token_losses
 from leakbound.torch.checks import unwrapped
 from leakbound.torch.data import read
