@@ -13,7 +13,7 @@ from torch import nn
 from census import CATEGORICAL, Census, features
 from leakbound.demo.training import Ticks
 from leakbound.generators import GaussianCopula
-from leakbound.panoramia import Helper, Panoramia
+from leakbound.panoramia import Helper, Options, run
 from leakbound.panoramia.scores import CORRECTIONS
 from leakbound.torch.placement import reproducible
 from targets import drawn, table_classifier
@@ -36,15 +36,15 @@ def target(seed: int) -> nn.Module:
 def game(network: nn.Module, seed: int) -> dict[str, float]:
     """Return the bound of each row on ε."""
     members = drawn(Census(), features, MEMBERS, seed).members
-    audit = Panoramia(
-        GaussianCopula(categorical=CATEGORICAL),
+    options = Options(
         inputs=features,
         helper=Helper(epochs=10),
         saturation=(),
         seeds=(seed,),
         conditional=True,
     )
-    found = audit.run(target=network, members=members)
+    generator = GaussianCopula(categorical=CATEGORICAL)
+    found = run(network, members, generator, options=options)
     return {name: found.row("target", name).results[0].bound for name in CORRECTIONS}
 
 

@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 from glyphs import Glyphs
 from leakbound.demo.training import Recipe, Ticks
-from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
+from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
 from leakbound.torch.placement import reproducible
 from outcomes import Cell, Line, Outcome, Reproduction
 from panoramia_run import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leakbound.generators import Generator
-    from leakbound.panoramia.options import Inputs
+    from leakbound.panoramia.models.helper import Inputs
 
 __all__ = ["MODELS"]
 
@@ -176,19 +176,21 @@ class Trained:
         """Audit the target with that helper, and that share of the members for training."""
         one = self.setting
         usual = (name, share) == ("generated", SHARE)
-        return Panoramia(
-            one.generator,
+        options = Options(
             attack=one.attack,
             helper=self.helper(name),
             inputs=one.inputs,
             helper_examples=one.members // 2,
-            train_share=share,
+            shares=(0.3, share, 0.08),
             saturation=SATURATION if usual else (),
             seeds=one.seeds,
-        ).run(
-            target=self.network,
-            members=self.members,
+        )
+        return run(
+            self.network,
+            self.members,
+            one.generator,
             nonmembers=self.nonmembers if name == "real" else None,
+            options=options,
         )
 
 

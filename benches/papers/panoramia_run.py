@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from census import CATEGORICAL, Census, features
 from glyphs import Glyphs
 from leakbound.generators import GaussianCopula, PCAMixture
-from leakbound.panoramia import Helper, Panoramia, Spread, StackedAttack
+from leakbound.panoramia import Helper, Options, Spread, StackedAttack
 from outcomes import Cell, Line
 from targets import IMAGE_CLASSIFIER, Audited, audit_targets, drawn, table_classifier
 
@@ -96,8 +96,7 @@ def audit_census(
     15 % of labels are turned round, so that a network can only learn them by heart. The generator
     is a Gaussian copula, or the census itself.
     """
-    audit = Panoramia(
-        Census() if oracle else GaussianCopula(categorical=CATEGORICAL),
+    options = Options(
         inputs=features,
         helper=Helper(epochs=10),
         seeds=tuple(range(seeds)),
@@ -105,7 +104,8 @@ def audit_census(
         conditional=conditional,
     )
     return audit_targets(
-        audit,
+        Census() if oracle else GaussianCopula(categorical=CATEGORICAL),
+        options,
         drawn(Census(), features, members),
         table_classifier(width),
         epochs=epochs,
@@ -127,8 +127,7 @@ def audit_glyphs(
     Generators of images are further from their members than those of tables: c is near 2, and what
     the baseline proves without the model is what the attack has to exceed.
     """
-    audit = Panoramia(
-        MIXTURE,
+    options = Options(
         attack=StackedAttack("image"),
         helper=(Helper("generated", epochs=15), Helper("members", epochs=15)),
         seeds=tuple(range(seeds)),
@@ -136,7 +135,8 @@ def audit_glyphs(
         conditional=True,
     )
     return audit_targets(
-        audit,
+        MIXTURE,
+        options,
         drawn(Glyphs(), None, members),
         IMAGE_CLASSIFIER,
         epochs=epochs,

@@ -25,7 +25,7 @@ from transformers import GPT2Config
 from gpt import BYTES, GPT, LENGTH
 from leakbound.demo.training import Recipe
 from leakbound.generators import LanguageModel, chunk_texts
-from leakbound.panoramia import Helper, Panoramia, StackedAttack
+from leakbound.panoramia import Helper, Options, StackedAttack
 from leakbound.torch import token_losses
 from streams import generator
 from targets import Audited, Material, audit_targets
@@ -68,17 +68,17 @@ def audit_text(
         "batch_size": RECIPE.batch_size,
         "learning_rate": RECIPE.learning_rate,
     }
-    audit = Panoramia(
-        _writer(),
+    options = Options(
         attack=StackedAttack("text"),
         helper=(Helper(epochs=8, **how), Helper("members", epochs=15, **how)),
-        generator_share=0.4,
+        shares=(0.4, 0.2, 0.08),
         helper_examples=members * 4 // 5,
         seeds=tuple(range(seeds)),
         union=True,
     )
     return audit_targets(
-        audit,
+        _writer(),
+        options,
         divided(members),
         RECIPE,
         epochs=epochs,

@@ -12,9 +12,9 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from leakbound.demo.training import Recipe, Ticks, accuracy
-from leakbound.generators import Samples
-from leakbound.panoramia import Panoramia, PanoramiaReport
-from leakbound.panoramia.options import Inputs
+from leakbound.generators import Generator, Samples
+from leakbound.panoramia import Options, PanoramiaReport, run
+from leakbound.panoramia.models.helper import Inputs
 from leakbound.torch.placement import reproducible
 from streams import derived
 
@@ -93,7 +93,8 @@ class Process(Protocol):
 
 
 def audit_targets(
-    audit: Panoramia,
+    generator: Generator,
+    options: Options,
     material: Material,
     recipe: Recipe,
     *,
@@ -114,11 +115,13 @@ def audit_targets(
                 ),
             )
         ]
-        found = audit.run(
-            target={model.name: model.network for model in trained},
-            members=material.members,
+        found = run(
+            {model.name: model.network for model in trained},
+            material.members,
+            generator,
             nonmembers=material.nonmembers,
             initial=recipe.new(0),
+            options=options,
         )
         targets = tuple(
             Target(model.name, model.epsilon, *material.judge(model.network)) for model in trained

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from leakbound.cuts import Fixed, KLScan, OutsideIn, UnionBound, Weighted
     from leakbound.errors import LeakboundError
     from leakbound.integrations import watch_dp_sgd
-    from leakbound.panoramia import PanoramiaReport
     from leakbound.planning import canaries
     from leakbound.planning.inclusion import InclusionPlan
     from leakbound.results import (
@@ -81,7 +80,6 @@ else:
             "leakbound.cuts": ("Fixed KLScan OutsideIn UnionBound Weighted"),
             "leakbound.errors": "LeakboundError",
             "leakbound.integrations": "watch_dp_sgd",
-            "leakbound.panoramia": "PanoramiaReport",
             "leakbound.planning": "canaries",
             "leakbound.planning.inclusion": "InclusionPlan",
             "leakbound.results": (
@@ -108,8 +106,6 @@ __all__ = [
     "LaplaceDP",
     "LeakboundError",
     "OutsideIn",
-    "Panoramia",
-    "PanoramiaReport",
     "PanoramiaResult",
     "Provenance",
     "PureDP",

@@ -15,10 +15,8 @@ Scores(offline_lira, m=3, from 0 to 4.472)
 """
 
 from leakbound._base.scores import Scores
-from leakbound.attacks.gradients import gradient_dot
-from leakbound.attacks.outputs import score
-from leakbound.attacks.references import offline_lira, rmia
-from leakbound.attacks.thresholds import margin_threshold
+from leakbound.attacks.references import gradient_dot, offline_lira, rmia
+from leakbound.attacks.scores import margin_threshold, score
 
 __all__ = [
     "Scores",

@@ -1,14 +1,14 @@
-"""Attacks that compare the audited model with others, which were not trained on the example."""
+"""Attacks that compare the audited model with others, or with its own steps of training."""
 
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import check_scores, choice, real
-from leakbound.attacks.inputs import as_scores, finite_table, outside, table
-from leakbound.errors import OptionError
+from leakbound._base.types import ArrayInput, BoolArray, FloatArray
+from leakbound._base.validation import check_scores, choice, numbers, real
+from leakbound.attacks.scores import as_scores, table
+from leakbound.errors import LengthMismatchError, OptionError, ShapeError
 
 Variance: TypeAlias = Literal["shared", "example"]
 
@@ -48,14 +48,6 @@ def offline_lira(
     Scores
         In standard deviations.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, DuplicateIdsError
-        If arrays are not numbers of these shapes.
-    OptionError
-        If a reference is not finite, an example has no model without it, or there are too few
-        models, or too alike, for a standard deviation.
-
     References
     ----------
     N. Carlini et al., "Membership Inference Attacks From First Principles", 2022, arXiv:2112.03570:
@@ -68,13 +60,29 @@ def offline_lira(
     """
     choice(variance, "variance", Variance)
     own = check_scores(margins, "margins")
-    references = finite_table(reference_margins, "reference_margins", own.size)
-    without = outside(trained_on, references.shape)
+    references = _finite_table(reference_margins, "reference_margins", own.size)
+    without = _outside(trained_on, references.shape)
     counts = without.sum(0)
     means = np.where(without, references, 0).sum(0) / counts
     squares = np.where(without, (references - means) ** 2, 0).sum(0)
-    spread = _pooled(squares, counts) if variance == "shared" else _each(squares, counts)
-    return as_scores((own - means) / spread, ids, "offline_lira")
+    if variance == "example":
+        flat = np.flatnonzero((counts < 2) | (squares == 0))
+        if flat.size:
+            message = (
+                f"{flat.size} examples, the first in column {flat[0]}, have no two different "
+                "values in reference_margins of models without them, and so no standard deviation; "
+                "use variance='shared' or more models"
+            )
+            raise OptionError(message)
+        return as_scores((own - means) / np.sqrt(squares / (counts - 1)), ids, "offline_lira")
+    freedom, total = float((counts - 1).sum()), float(squares.sum())
+    if not freedom or not total:
+        message = (
+            "reference_margins have no spread about their means; give at least two different "
+            "models, of which some example is in none"
+        )
+        raise OptionError(message)
+    return as_scores((own - means) / np.sqrt(total / freedom), ids, "offline_lira")
 
 
 def rmia(
@@ -122,14 +130,6 @@ def rmia(
     Scores
         Shares in [0, 1]; without a population, logarithms of ratios.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, DuplicateIdsError
-        If arrays are not numbers of these shapes.
-    OptionError
-        If a log-probability is above 0, an example has no model without it, or an option is
-        outside its range.
-
     References
     ----------
     S. Zarifzadeh, P. Liu, R. Shokri, "Low-Cost High-Power Membership Inference Attacks", 2024,
@@ -154,29 +154,105 @@ def rmia(
     return as_scores(won / against.size, ids, "rmia")
 
 
-def _pooled(squares: FloatArray, counts: IntArray) -> FloatArray:
-    freedom = float((counts - 1).sum())
-    total = float(squares.sum())
-    if not freedom or not total:
+def gradient_dot(
+    steps: ArrayInput, gradients: ArrayInput, *, ids: ArrayInput | None = None
+) -> Scores:
+    r"""Score canaries by the steps of training along their gradients.
+
+    The score is :math:`\sum_t\langle g_{i,t},\theta_{t-1}-\theta_t\rangle`: gradient descent moves
+    against the sum of the gradients of its batch, so a canary in the batch adds its squared norm.
+    For steps of DP-SGD the gradients are the clipped ones; canaries that are gradients themselves
+    (one coordinate, or a random direction) are the strongest.
+
+    Parameters
+    ----------
+    steps : array-like, shape (T, d) or (d,)
+        :math:`\theta_{t-1}-\theta_t` for each step of training, or for all of it at once; finite.
+    gradients : array-like, shape (m, d) or (T, m, d)
+        Gradient of each canary's loss, the same at every step or one for each; finite. The scale
+        of a gradient matters: give canaries the norm that training gives them.
+    ids : array-like of shape (m,), optional
+        A different number or string for each canary; by default 0, 1, …, m - 1.
+
+    Returns
+    -------
+    Scores
+        The sums of products, in float64.
+
+    Notes
+    -----
+    `leakbound.torch.score` with ``signal="gradient_dot"`` computes the same from two models,
+    without any gradient of a single example in memory.
+
+    References
+    ----------
+    T. Steinke, M. Nasr, M. Jagielski, "Privacy Auditing with One (1) Training Run", 2023,
+    arXiv:2305.08846: the white-box audit of DP-SGD. S. Maddock, A. Sablayrolles, P. Stock,
+    "CANIFE: Crafting Canaries for Empirical Privacy Measurement in Federated Learning", 2023,
+    arXiv:2210.02912.
+
+    Examples
+    --------
+    >>> gradient_dot([[1.0, 0.0], [2.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]).values.tolist()
+    [3.0, 1.0]
+    """
+    moved = _finite_table(steps, "steps")
+    canaries = np.asarray(numbers(gradients, "gradients"), dtype=np.float64)
+    if canaries.ndim not in (2, 3) or not canaries.size:
         message = (
-            "reference_margins have no spread about their means; give at least two different "
-            "models, of which some example is in none"
+            "gradients must have a row for each canary, of shape (m, d) or (T, m, d), got shape "
+            f"{canaries.shape}"
         )
-        raise OptionError(message)
-    return np.full(squares.shape, np.sqrt(total / freedom))
+        raise ShapeError(message)
+    if canaries.shape[-1] != moved.shape[1]:
+        message = (
+            f"gradients have {canaries.shape[-1]} entries and steps {moved.shape[1]}; both must "
+            "list the same parameters"
+        )
+        raise LengthMismatchError(message)
+    if canaries.ndim == 3 and len(canaries) != len(moved):
+        message = f"there are gradients for {len(canaries)} steps and {len(moved)} steps in all"
+        raise LengthMismatchError(message)
+    if canaries.ndim == 2:
+        return as_scores(canaries @ moved.sum(0), ids, "gradient_dot")
+    products: FloatArray = np.einsum("tmd,td->m", canaries, moved)
+    return as_scores(products, ids, "gradient_dot")
 
 
-def _each(squares: FloatArray, counts: IntArray) -> FloatArray:
-    flat = np.flatnonzero((counts < 2) | (squares == 0))
-    if flat.size:
+def _finite_table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
+    """Read a table as `table` does, and check that all of it is finite."""
+    array = table(values, name, columns)
+    infinite = np.argwhere(np.isinf(array))
+    if infinite.size:
         message = (
-            f"{flat.size} examples, the first in column {flat[0]}, have no two different values "
-            "in reference_margins of models without them, and so no standard deviation; use "
-            "variance='shared' or more models"
+            f"{name} must be finite, got {array[tuple(infinite[0])]} in row {infinite[0][0]}, "
+            f"column {infinite[0][1]}; compute it from logits, where it does not overflow"
         )
         raise OptionError(message)
-    spread: FloatArray = np.sqrt(squares / (counts - 1))
-    return spread
+    return array
+
+
+def _outside(trained_on: ArrayInput | None, shape: tuple[int, int]) -> BoolArray:
+    """Read which models were not trained on which examples."""
+    if trained_on is None:
+        return np.ones(shape, dtype=np.bool_)
+    known = np.atleast_2d(numbers(trained_on, "trained_on", least=0, most=1, whole=True))
+    if known.shape != shape:
+        message = (
+            f"trained_on has shape {known.shape} and the references {shape}; both must have a row "
+            "for each model and a column for each example"
+        )
+        raise LengthMismatchError(message)
+    without: BoolArray = known == 0
+    covered = np.flatnonzero(~without.any(0))
+    if covered.size:
+        message = (
+            f"every reference was trained on {covered.size} of the examples, the first in column "
+            f"{covered[0]}, so that nothing says how it looks to others; train each reference on "
+            "a random half"
+        )
+        raise OptionError(message)
+    return without
 
 
 def _log_ratios(
@@ -195,10 +271,9 @@ def _log_ratios(
                 "probabilities, or minus losses"
             )
             raise OptionError(message)
-    without = outside(trained_on, references.shape)
+    without = _outside(trained_on, references.shape)
     # The mean of probabilities, from their logarithms.
     mean = np.logaddexp.reduce(np.where(without, references, -np.inf), axis=0)
     mean -= np.log(without.sum(0))
     marginal = np.logaddexp(np.log1p(scale) + mean, np.log1p(-scale)) - np.log(2)
-    ratios: FloatArray = own - marginal
-    return ratios
+    return np.asarray(own - marginal)

@@ -19,17 +19,16 @@ Examples
 Samples(n=100, shape=(4,), labels=2)
 """
 
-from leakbound.generators.cart import SequentialCART
-from leakbound.generators.chow_liu import ChowLiuTree
 from leakbound.generators.copula import GaussianCopula
 from leakbound.generators.filter import Filtered
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.labels import Labeler
 from leakbound.generators.marginals import NoisyMarginals
+from leakbound.generators.members import MemberSplit, check_duplicates
 from leakbound.generators.mixture import PCAMixture
 from leakbound.generators.protocol import Generator, Sampler, Samples
-from leakbound.generators.split import MemberSplit, check_duplicates
 from leakbound.generators.text import Chunks, LanguageModel, chunk_texts
+from leakbound.generators.trees import ChowLiuTree, SequentialCART
 
 __all__ = [
     "ChowLiuTree",

@@ -22,18 +22,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound.generators.protocol import Samples, SeededSampler
-from leakbound.generators.tables import Marginal, read_table
+from leakbound.generators.tables import Marginal, categories, read_table
 from leakbound.stats import normal_cdf, normal_quantile
 
-DEGREE = 40
-"""Terms of the series; what is left out is at most the share of variance beyond them."""
-HALVINGS = 40
-STRONGEST = 0.9999
-"""Largest correlation: two columns that determine each other would make R singular."""
+DEGREE = 40  # terms of the series: what is left out is the share of variance beyond them
+HALVINGS = 40  # the correlations to 2e-12
+STRONGEST = 0.9999  # two columns that determine each other would make R singular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +69,20 @@ class GaussianCopula:
 
         See `Generator.fit`.
         """
-        table = read_table(members, labels)
-        categorical = table.categorical(self.categorical)
-        strata = {
-            label: _Stratum.fit(rows, categorical, table.dtype) for label, rows in table.classes()
-        }
-        shares = {label: len(rows) / len(table) for label, rows in table.classes()}
-        return FittedGaussianCopula(strata, shares, table.dtype)
+        rows, classes = read_table(members, labels)
+        kinds = categories(rows, self.categorical)
+        parts: dict[Any, NDArray[Any]] = {None: rows}
+        if classes is not None:
+            parts = {label: rows[classes == label] for label in np.unique(classes)}
+        strata = {}
+        for label, part in parts.items():
+            marginals = tuple(
+                Marginal.fit(column, categorical=kind)
+                for column, kind in zip(part.T, kinds, strict=True)
+            )
+            strata[label] = _Stratum(marginals, _root(_latent_correlations(part, marginals)))
+        shares = {label: len(part) / len(rows) for label, part in parts.items()}
+        return FittedGaussianCopula(strata, shares, rows.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +91,6 @@ class _Stratum:
 
     marginals: tuple[Marginal, ...]
     root: FloatArray
-
-    @classmethod
-    def fit(
-        cls, rows: FloatArray, categorical: tuple[bool, ...], dtype: np.dtype[Any]
-    ) -> "_Stratum":
-        marginals = tuple(
-            Marginal.fit(column, categorical=one, dtype=dtype)
-            for column, one in zip(rows.T, categorical, strict=True)
-        )
-        return cls(marginals, _root(_latent_correlations(rows, marginals)))
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         shares = normal_cdf(rng.standard_normal((n, len(self.root))) @ self.root.T)
@@ -122,7 +118,7 @@ class FittedGaussianCopula(SeededSampler):
         return Samples(values.astype(self.dtype), labels)
 
 
-def _latent_correlations(rows: FloatArray, marginals: tuple[Marginal, ...]) -> FloatArray:
+def _latent_correlations(rows: NDArray[Any], marginals: tuple[Marginal, ...]) -> FloatArray:
     """Return the correlations of the normal vector that give samples those of the members."""
     scores, series = zip(*map(_normal_scores, marginals), strict=True)
     observed = np.column_stack(
@@ -134,10 +130,10 @@ def _latent_correlations(rows: FloatArray, marginals: tuple[Marginal, ...]) -> F
     low, high = np.full(wanted.shape, -STRONGEST), np.full(wanted.shape, STRONGEST)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        found = np.zeros_like(middle)
+        covariance = np.zeros_like(middle)
         for product in products[::-1]:
-            found = middle * (product + found)
-        above = found > wanted
+            covariance = middle * (product + covariance)
+        above = covariance > wanted
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     spread = observed.std(0) > 0
     latent = np.where(np.outer(spread, spread), (low + high) / 2, 0.0)

@@ -12,12 +12,11 @@ from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import instance, integer, real
 from leakbound.errors import IncompatibleOptionsError, TooFewSamplesError
 from leakbound.generators.folder import FolderOfSamples
-from leakbound.generators.protocol import Generator, Sampler, Samples, SeededSampler
-from leakbound.generators.tables import read_array, read_labels
+from leakbound.generators.members import read_array, read_labels
+from leakbound.generators.protocol import Generator, Sampler, Samples, SeededSampler, joined
 
-FOLDS = 3
-ATTEMPTS = 20
-"""Batches drawn before a filter that keeps next to nothing is an error."""
+FOLDS = 3  # each member is judged by a classifier of two thirds of the others
+ATTEMPTS = 20  # batches drawn before a filter that keeps next to nothing is an error
 
 
 @dataclass(frozen=True)
@@ -96,27 +95,18 @@ class FittedFiltered(SeededSampler):
     least: float
     names: NDArray[Any] | None
 
-    def realness(self, samples: Samples) -> FloatArray:
-        """Return the judge's probability that each sample is real."""
-        found: FloatArray = self.judge.predict_proba(_rows(samples, self.names))[:, 1]
-        return found
-
     def _draw(self, n: int, seed: int) -> Samples:
-        values, labels, kept = [], [], 0
+        passed = list[Samples]()
         for attempt in range(ATTEMPTS):
             fresh = Purpose.FILTER_SAMPLES.derived(seed, attempt, bits=32)
             batch = self.sampler.sample(n, seed=fresh)
-            good = batch.take(self.realness(batch) >= self.least)
-            values.append(good.values)
-            labels.append(good.labels)
-            kept += len(good)
-            if kept >= n:
-                known = [one for one in labels if one is not None]
-                passed = Samples(np.concatenate(values), np.concatenate(known) if known else None)
-                return passed.take(slice(n))
+            realness = self.judge.predict_proba(_rows(batch, self.names))[:, 1]
+            passed.append(batch.take(realness >= self.least))
+            if sum(map(len, passed)) >= n:
+                return joined(passed).take(slice(n))
         message = (
-            f"the filter kept {kept} of {ATTEMPTS * n} samples, and {n} are asked for: the "
-            "generator is too far from its members for a filter to help"
+            f"the filter kept {sum(map(len, passed))} of {ATTEMPTS * n} samples, and {n} are asked "
+            "for: the generator is too far from its members for a filter to help"
         )
         raise TooFewSamplesError(message)
 

@@ -1,7 +1,7 @@
 """Samples that some other program made."""
 
 import os
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from leakbound._base.types import ArrayInput
 from leakbound._base.validation import instance
 from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
 from leakbound.generators.labels import FittedLabeler, Labeler
-from leakbound.generators.protocol import Samples, SeededSampler
-from leakbound.generators.tables import read_array, read_labels
+from leakbound.generators.members import read_array, read_labels
+from leakbound.generators.protocol import Samples, SeededSampler, joined
 
 IMAGES = (".png", ".jpg", ".jpeg")
 ARRAYS = (".npy", ".npz")
@@ -35,9 +35,8 @@ class FolderOfSamples:
     ----------
     path : str or os.PathLike
         The folder or file.
-    labeler : Labeler, optional
-        What labels samples if the members have labels and the files do not; by default
-        ``Labeler()``.
+    labeler : Labeler
+        What labels samples if the members have labels and the files do not.
 
     Examples
     --------
@@ -53,11 +52,10 @@ class FolderOfSamples:
 
     path: str | os.PathLike[str]
     _: KW_ONLY
-    labeler: Labeler | None = None
+    labeler: Labeler = field(default_factory=Labeler)
 
     def __post_init__(self) -> None:
-        if self.labeler is not None:
-            instance(self.labeler, "labeler", Labeler)
+        instance(self.labeler, "labeler", Labeler)
 
     def fit(self, members: ArrayInput, labels: ArrayInput | None = None) -> "FittedFolderOfSamples":
         """Read the files, in the dtype of the members that the external generator learnt from.
@@ -67,16 +65,14 @@ class FolderOfSamples:
         array = read_array(members)
         classes = read_labels(labels, len(array))
         parts = [_read(file, array) for file in _files(Path(self.path))]
-        values = np.concatenate([part.values for part in parts])
-        known = [part.labels for part in parts if part.labels is not None]
-        if known and len(known) < len(parts):
+        if len({part.labels is None for part in parts}) > 1:
             message = f"{self.path}: some files have labels and others have none; give all or none"
             raise InputFileError(message)
-        fitted = None
-        if classes is not None and not known:
-            fitted = (self.labeler or Labeler()).fit(array, classes)
-        given = np.concatenate(known) if known and classes is not None else None
-        return FittedFolderOfSamples(Samples(values, given), fitted)
+        pool = joined(parts)
+        if classes is None:
+            return FittedFolderOfSamples(Samples(pool.values), None)
+        fitted = None if pool.labels is not None else self.labeler.fit(array, classes)
+        return FittedFolderOfSamples(pool, fitted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +98,8 @@ class FittedFolderOfSamples(SeededSampler):
 
 
 def _files(path: Path) -> list[Path]:
-    found = sorted(path.iterdir()) if path.is_dir() else [path]
-    files = [file for file in found if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [file for file in files if file.suffix.lower() in IMAGES + ARRAYS and file.is_file()]
     if not files:
         message = f"{path} holds no samples: {', '.join(IMAGES + ARRAYS)} files are read"
         raise InputFileError(message)
@@ -115,35 +111,27 @@ def _read(file: Path, members: NDArray[Any]) -> Samples:
     labels = None
     try:
         if file.suffix.lower() in IMAGES:
-            values = _image(file)[None]
+            with needs("plot", "reading images"):
+                from PIL import Image
+            with Image.open(file) as image:
+                values = np.asarray(image)[None]
         elif file.suffix.lower() == ".npy":
             values = read_array_file(file)
         else:
             with open_archive(file) as archive:
-                values = archive["values"]
-                labels = archive.get("labels")
+                values, labels = archive["values"], archive.get("labels")
         if not values.ndim or values.shape[1:] != members.shape[1:] or not len(values):
             message = f"it has shape {values.shape}, and the members have {members.shape}"
             raise OptionError(message)
-        return Samples(_converted(values, members.dtype), read_labels(labels, len(values)))
+        # Bytes are not taken for floats: nobody knows what they would be scaled by.
+        kind, wanted = values.dtype.kind, members.dtype
+        if kind not in "biuf" or (kind == "f") != (wanted.kind == "f"):
+            message = (
+                f"it holds {values.dtype} and the members {wanted}; save samples in the members' "
+                "dtype and units, or give members as the bytes that the images hold"
+            )
+            raise OptionError(message)
+        return Samples(values.astype(wanted), read_labels(labels, len(values)))
     except (DamagedFileError, OSError, SyntaxError, ValueError, TypeError) as error:
         message = f"{file} cannot be read as samples: {error}"
         raise InputFileError(message) from error
-
-
-def _image(file: Path) -> NDArray[Any]:
-    with needs("plot", "reading images"):
-        from PIL import Image
-    with Image.open(file) as image:
-        return np.asarray(image)
-
-
-def _converted(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in the dtype of the members: bytes for floats are refused, not rescaled."""
-    if values.dtype.kind not in "biuf" or (values.dtype.kind == "f") != (dtype.kind == "f"):
-        message = (
-            f"it holds {values.dtype} and the members {dtype}; save samples in the members' dtype "
-            "and units, or give members as the bytes that the images hold"
-        )
-        raise OptionError(message)
-    return values.astype(dtype)

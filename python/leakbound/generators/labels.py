@@ -11,7 +11,7 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import integer
 from leakbound.errors import MembersError, OptionTypeError
-from leakbound.generators.tables import read_array, read_labels
+from leakbound.generators.members import read_array, read_labels
 
 
 @dataclass(frozen=True)
@@ -51,27 +51,7 @@ class Labeler:
             raise OptionTypeError(message)
 
     def fit(self, values: ArrayInput, labels: ArrayInput) -> "FittedLabeler":
-        """Learn labels from the members that the generator is trained on.
-
-        Parameters
-        ----------
-        values : array-like, shape (n, ...)
-            Members.
-        labels : array-like of shape (n,)
-            Their labels: integers, booleans or strings.
-
-        Returns
-        -------
-        FittedLabeler
-            What draws labels.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, MembersError, TooFewMembersError
-            If values and labels are not those of at least 20 members.
-        MissingExtraError
-            If scikit-learn is not installed.
-        """
+        """Learn labels (integers, booleans or strings) from the generator's members."""
         array = read_array(values)
         classes = read_labels(labels, len(array))
         if classes is None:
@@ -80,19 +60,15 @@ class Labeler:
         names = np.unique(classes)
         if names.size == 1:
             return FittedLabeler(None, names)
-        model = self._model()
-        model.fit(array.reshape(len(array), -1), classes)
-        return FittedLabeler(model, names)
-
-    def _model(self) -> Any:
         with needs("ml", "Labeler"):
             from sklearn.base import clone
             from sklearn.linear_model import LogisticRegression
             from sklearn.pipeline import make_pipeline
             from sklearn.preprocessing import StandardScaler
-        if self.classifier is not None:
-            return clone(self.classifier)
-        return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
+        logistic = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
+        model = logistic if self.classifier is None else clone(self.classifier)
+        model.fit(array.reshape(len(array), -1), classes)
+        return FittedLabeler(model, names)
 
 
 @dataclass(frozen=True, eq=False)

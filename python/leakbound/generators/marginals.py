@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
+from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import integer, real
 from leakbound.errors import OptionError
 from leakbound.generators.protocol import Samples, SeededSampler
@@ -82,31 +82,29 @@ class NoisyMarginals:
         At least 20 rows are needed, with a column for each of `domain`; labels are columns like
         others here, and refused beside them. See `Generator.fit`.
         """
-        table = read_table(members)
-        if labels is not None or table.values.shape[1] != len(self.domain):
+        rows, _ = read_table(members)
+        if labels is not None or rows.shape[1] != len(self.domain):
             message = (
-                f"members have {table.values.shape[1]} columns and domain {len(self.domain)}; give "
+                f"members have {rows.shape[1]} columns and domain {len(self.domain)}; give "
                 "the range of each, and labels as one of the columns"
             )
             raise OptionError(message)
         edges = tuple(self._edges(column) for column in range(len(self.domain)))
         cells = [
             np.clip(np.searchsorted(edge, x, side="right") - 1, 0, edge.size - 2)
-            for edge, x in zip(edges, table.values.T, strict=True)
+            for edge, x in zip(edges, rows.T, strict=True)
         ]
         others = [column for column in range(len(cells)) if column != self.centre] or [self.centre]
         rng = Purpose.MARGINALS.rng(self.seed)
         rate = self.epsilon / (2 * len(others))
-        counts = {
-            column: _noisy(
-                cells[self.centre],
-                cells[column],
-                (edges[self.centre].size - 1, edges[column].size - 1),
-                rate,
-                rng,
-            )
-            for column in others
-        }
+        stop, counts = -math.expm1(-rate), {}
+        for column in others:
+            shape = edges[self.centre].size - 1, edges[column].size - 1
+            table = np.zeros(shape, np.int64)
+            np.add.at(table, (cells[self.centre], cells[column]), 1)
+            # The difference of two geometric numbers is the two-sided geometric noise.
+            noise = rng.geometric(stop, shape) - rng.geometric(stop, shape)
+            counts[column] = np.maximum(table + noise, 0).astype(np.float64)
         return FittedNoisyMarginals(edges, self.categorical, self.centre, counts)
 
     def _edges(self, column: int) -> FloatArray:
@@ -136,30 +134,12 @@ class FittedNoisyMarginals(SeededSampler):
             if column != self.centre:
                 below = np.cumsum(np.apply_along_axis(_shares, 1, table), axis=1)
                 cells[:, column] = (rng.random(n)[:, None] >= below[first, :-1]).sum(axis=1)
-        return Samples(
-            np.column_stack([self._values(j, cells[:, j], rng) for j in range(len(self.edges))])
-        )
-
-    def _values(self, column: int, cells: IntArray, rng: np.random.Generator) -> FloatArray:
-        edge = self.edges[column]
-        if column in self.categorical:
-            return edge[cells]
-        return edge[cells] + rng.random(cells.size) * (edge[cells + 1] - edge[cells])
-
-
-def _noisy(
-    centre: IntArray,
-    column: IntArray,
-    shape: tuple[int, int],
-    rate: float,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return counts with the difference of two geometric numbers added, and no less than 0."""
-    counts = np.zeros(shape, np.int64)
-    np.add.at(counts, (centre, column), 1)
-    stop = -math.expm1(-rate)
-    noise = rng.geometric(stop, shape) - rng.geometric(stop, shape)
-    return np.maximum(counts + noise, 0).astype(np.float64)
+        values = np.empty(cells.shape)
+        for column, edge in enumerate(self.edges):
+            low, high = edge[cells[:, column]], edge[cells[:, column] + 1]
+            within = 0.0 if column in self.categorical else rng.random(n)
+            values[:, column] = low + within * (high - low)
+        return Samples(values)
 
 
 def _shares(counts: FloatArray) -> FloatArray:

@@ -1,6 +1,5 @@
 """Images, or anything of fixed shape, as a mixture of normal distributions."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,73 +11,11 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import instance, integer
 from leakbound.generators.labels import FittedLabeler, Labeler
+from leakbound.generators.members import read_array, read_labels
 from leakbound.generators.protocol import Samples, SeededSampler
-from leakbound.generators.tables import read_array, read_labels
 
-ROUNDING = 1e-9
-"""Share of a variance that is 0 but for rounding."""
-RIDGE = 1e-3
-"""Variance added to every component, as a share of the mean variance of the principal ones."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Shape, dtype and range of the members."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, members: NDArray[Any]) -> "Shape":
-        """Describe members."""
-        return cls(members.shape[1:], members.dtype, float(members.min()), float(members.max()))
-
-    def samples(self, flat: NDArray[Any], labeler: FittedLabeler | None, seed: int) -> Samples:
-        """Return rows as samples: within the range, whole where members are, and labelled."""
-        rows = np.clip(flat, self.low, self.high)
-        if self.dtype.kind != "f":
-            rows = np.round(rows)
-        values = rows.astype(self.dtype).reshape(-1, *self.shape)
-        return Samples(values, None if labeler is None else labeler.sample(values, seed=seed))
-
-
-@dataclass(frozen=True, eq=False)
-class Principal:
-    """Principal components, and what they leave over: noise in all other directions."""
-
-    mean: FloatArray
-    noise: FloatArray
-    directions: FloatArray
-
-    @classmethod
-    def fit(cls, flat: FloatArray, components: int, *, seed: int) -> tuple["Principal", FloatArray]:
-        """Find the components, and return the coordinates of the rows too."""
-        with needs("ml", "PCAMixture"):
-            from sklearn.decomposition import PCA
-        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
-            pca = PCA(
-                min(components, *flat.shape),
-                random_state=Purpose.PRINCIPAL_COMPONENTS.derived(seed, bits=32),
-            ).fit(flat)
-        reduced: FloatArray = pca.transform(flat)
-        left = flat - pca.inverse_transform(reduced)
-        return cls(pca.mean_, left.std(0), pca.components_), reduced
-
-    def restore(self, reduced: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return rows with these coordinates."""
-        noise = rng.standard_normal((len(reduced), self.mean.size)) * self.noise
-        noise -= (noise @ self.directions.T) @ self.directions
-        flat: FloatArray = self.mean + reduced @ self.directions + self._scale * noise
-        return flat
-
-    @property
-    def _scale(self) -> float:
-        """What gives noise the variance that the components leave over, once they take theirs."""
-        wanted = float((self.noise**2).sum())
-        left = wanted - float(((self.directions * self.noise) ** 2).sum())
-        return math.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0
+ROUNDING = 1e-9  # share of a variance that is 0 but for rounding
+RIDGE = 1e-3  # variance added to every component, in mean variances of the principal ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +61,15 @@ class PCAMixture:
         array = read_array(members)
         classes = read_labels(labels, len(array))
         with needs("ml", "PCAMixture"):
+            from sklearn.decomposition import PCA
             from sklearn.mixture import GaussianMixture
         flat = array.reshape(len(array), -1).astype(np.float64)
-        principal, reduced = Principal.fit(flat, self.components, seed=self.seed)
+        with np.errstate(invalid="ignore"):  # shares of a variance of 0, which are not used
+            pca = PCA(
+                min(self.components, *flat.shape),
+                random_state=Purpose.PRINCIPAL_COMPONENTS.derived(self.seed, bits=32),
+            ).fit(flat)
+        reduced = pca.transform(flat)
         mixture = GaussianMixture(
             min(self.mixtures, len(flat) // 20),
             reg_covar=RIDGE * (float(reduced.var(0).mean()) or 1.0),
@@ -134,12 +77,18 @@ class PCAMixture:
             max_iter=100,
             tol=1e-2,
         ).fit(reduced)
+        # What the components leave over is noise, with its variance once they take their part.
+        noise = (flat - pca.inverse_transform(reduced)).std(0)
+        wanted = float((noise**2).sum())
+        left = wanted - float(((pca.components_ * noise) ** 2).sum())
         return FittedPCAMixture(
-            shape=Shape.of(array),
-            principal=principal,
-            weights=mixture.weights_,
-            centres=mixture.means_,
+            members=array[:1],
+            limits=(float(array.min()), float(array.max())),
+            pca=pca,
+            mixture=mixture,
             roots=np.linalg.cholesky(mixture.covariances_),
+            noise=noise,
+            scale=np.sqrt(wanted / left) if left > ROUNDING * wanted else 0.0,
             labeler=None if classes is None else self.labeler.fit(array, classes),
         )
 
@@ -148,18 +97,31 @@ class PCAMixture:
 class FittedPCAMixture(SeededSampler):
     """What `PCAMixture.fit` returns."""
 
-    shape: Shape
-    principal: Principal
-    weights: FloatArray
-    centres: FloatArray
+    members: NDArray[Any]  # one, for shape and dtype
+    limits: tuple[float, float]
+    pca: Any
+    mixture: Any
     roots: FloatArray
+    noise: FloatArray
+    scale: float
     labeler: FittedLabeler | None
 
     def _draw(self, n: int, seed: int) -> Samples:
         rng = Purpose.MIXTURE_SAMPLES.rng(seed)
-        which = rng.choice(self.weights.size, n, p=self.weights / self.weights.sum())
-        reduced = self.centres[which]
-        for k in range(self.weights.size):
+        weights, directions = self.mixture.weights_, self.pca.components_
+        which = rng.choice(weights.size, n, p=weights / weights.sum())
+        reduced = self.mixture.means_[which]
+        for k in range(weights.size):
             rows = np.flatnonzero(which == k)
             reduced[rows] += rng.standard_normal((rows.size, reduced.shape[1])) @ self.roots[k].T
-        return self.shape.samples(self.principal.restore(reduced, rng), self.labeler, seed)
+        noise = rng.standard_normal((n, self.noise.size)) * self.noise
+        noise -= (noise @ directions.T) @ directions
+        flat = self.pca.mean_ + reduced @ directions + self.scale * noise
+        # Within the members' range, and whole where they are.
+        flat = np.clip(flat, *self.limits)
+        if self.members.dtype.kind != "f":
+            flat = np.round(flat)
+        values = flat.astype(self.members.dtype).reshape(-1, *self.members.shape[1:])
+        return Samples(
+            values, None if self.labeler is None else self.labeler.sample(values, seed=seed)
+        )

@@ -1,6 +1,7 @@
 """What every generator is: something that is fitted to members and then sampled."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +25,6 @@ class Samples:
 
     Examples
     --------
-    >>> import numpy as np
     >>> samples = Samples(np.zeros((3, 2)), np.array([0, 1, 1]))
     >>> samples
     Samples(n=3, shape=(2,), labels=2)
@@ -36,18 +36,7 @@ class Samples:
     labels: NDArray[Any] | None = None
 
     def take(self, positions: ArrayInput | slice) -> "Samples":
-        """Return some of the samples, such as a part for training and a part for the audit.
-
-        Parameters
-        ----------
-        positions : array-like of int or of bool, or slice
-            Which of them.
-
-        Returns
-        -------
-        Samples
-            Those, in that order.
-        """
+        """Return some of the samples, such as a part for training and a part for the audit."""
         index = positions if isinstance(positions, slice) else np.asarray(positions)
         return Samples(self.values[index], None if self.labels is None else self.labels[index])
 
@@ -59,27 +48,25 @@ class Samples:
         return f"Samples(n={len(self)}, shape={self.values.shape[1:]}{labels})"
 
 
+def joined(parts: Sequence[Samples]) -> Samples:
+    """Put samples behind each other, with labels if all have some."""
+    labels = [part.labels for part in parts if part.labels is not None]
+    return Samples(
+        np.concatenate([part.values for part in parts]),
+        np.concatenate(labels) if len(labels) == len(parts) else None,
+    )
+
+
 @runtime_checkable
 class Sampler(Protocol):
     """A fitted generator."""
 
     def sample(self, n: int, *, seed: int) -> Samples:
-        """Draw new examples.
+        """Draw exactly `n` new examples, exchangeable: their order says nothing.
 
         Draw all that an audit needs in one call and divide it with `Samples.take`: parts of one
-        call never share an example, while two calls on a fixed pool of samples would.
-
-        Parameters
-        ----------
-        n : int
-            How many, at least 1.
-        seed : int
-            The same seed gives the same samples.
-
-        Returns
-        -------
-        Samples
-            Exactly `n` of them, exchangeable: their order says nothing.
+        call never share an example, while two calls on a fixed pool of samples would. The same seed
+        gives the same samples.
         """
 
 
@@ -101,17 +88,6 @@ class Generator(Protocol):
         -------
         Sampler
             What draws new ones. The generator itself is left as it was.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError
-            If members are not numbers of one shape, or labels not one class for each.
-        MembersError, TooFewMembersError
-            If members are not of the kind that this generator takes, or too few.
-        OptionError, IncompatibleOptionsError
-            If options name a column that there is not, or labels have no use.
-        MissingExtraError, OSError
-            If a package or a file that the generator needs is not there.
         """
 
 

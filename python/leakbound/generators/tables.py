@@ -1,6 +1,5 @@
 """Columns of tables: what they may hold, and their empirical distributions."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,51 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import check_length, vector
-from leakbound.errors import ArrayTypeError, MembersError, OptionError, TooFewMembersError
+from leakbound.errors import MembersError, OptionError, TooFewMembersError
+from leakbound.generators.members import LEAST_ROWS, read_array, read_labels
 from leakbound.generators.protocol import Samples
 
-LEAST_ROWS = 20
-"""Fewest rows of one kind that a distribution is learnt from."""
-FEW = 20
-"""At most so many distinct values make a column categorical."""
-DECIMALS = 4
-"""Values may be rounded to as many decimals."""
+FEW = 20  # at most so many distinct values make a column categorical
+DECIMALS = 4  # values may be rounded to as many decimals; prices and rates have no more
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Rows of numbers, and a label for each where there are labels."""
-
-    values: FloatArray
-    labels: NDArray[Any] | None
-    dtype: np.dtype[Any]
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def classes(self) -> Iterator[tuple[Any, FloatArray]]:
-        """Yield each label with its rows; one pair with label None where there are no labels."""
-        if self.labels is None:
-            yield None, self.values
-            return
-        for label in np.unique(self.labels):
-            yield label, self.values[self.labels == label]
-
-    def categorical(self, named: tuple[int, ...]) -> tuple[bool, ...]:
-        """Return which columns hold categories: those named, and those with few values."""
-        columns = self.values.shape[1]
-        for column in named:
-            if not 0 <= column < columns:
-                message = (
-                    f"categorical names column {column}, and the columns are 0 to {columns - 1}"
-                )
-                raise OptionError(message)
-        return tuple(j in named or np.unique(self.values[:, j]).size <= FEW for j in range(columns))
-
-
-def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
-    """Read members that are rows of numbers."""
+def read_table(
+    members: ArrayInput, labels: ArrayInput | None = None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Read members that are rows of numbers, and their labels, at least 20 of each."""
     rows = read_array(members)
     if rows.ndim != 2:
         message = (
@@ -60,70 +26,26 @@ def read_table(members: ArrayInput, labels: ArrayInput | None = None) -> Table:
             "images, or use a generator of images"
         )
         raise MembersError(message)
-    values = rows.astype(np.float64)
-    classes = read_labels(labels, len(values))
+    classes = read_labels(labels, len(rows))
     if classes is not None:
-        _check_classes(classes)
-    return Table(values, classes, rows.dtype)
+        names, sizes = np.unique(classes, return_counts=True)
+        if sizes.min() < LEAST_ROWS:
+            message = (
+                f"label {names[sizes.argmin()]} has {sizes.min()} members, and a generator needs "
+                f"at least {LEAST_ROWS} of each; merge rare labels, or leave their members out"
+            )
+            raise TooFewMembersError(message)
+    return rows, classes
 
 
-def read_array(members: ArrayInput) -> NDArray[Any]:
-    """Read members of any one shape."""
-    array = np.asarray(members)
-    if array.dtype.kind not in "biuf":
-        message = (
-            f"members must hold real numbers, got dtype {array.dtype}; encode strings as codes "
-            "first, for example with pandas.factorize"
-        )
-        raise ArrayTypeError(message)
-    if array.ndim < 2 or 0 in array.shape[1:]:
-        message = (
-            "members must have a row for each and at least one value in it, got shape "
-            f"{array.shape}"
-        )
-        raise MembersError(message)
-    _check_finite(array)
-    if len(array) < LEAST_ROWS:
-        message = f"there are {len(array)} members, and a generator needs at least {LEAST_ROWS}"
-        raise TooFewMembersError(message)
-    return array
-
-
-def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None:
-    """Read class labels: integers, booleans or strings, one for each example."""
-    if labels is None:
-        return None
-    classes = vector(labels, "labels", kinds="biufU")
-    if classes.dtype.kind == "f":
-        message = (
-            f"labels must be classes (integers, booleans or strings), got dtype {classes.dtype}; "
-            "put a numeric target among the columns of members"
-        )
-        raise ArrayTypeError(message)
-    check_length(classes, examples, "labels")
-    return classes
-
-
-def _check_finite(values: NDArray[Any]) -> None:
-    strange = ~np.isfinite(values)
-    if strange.any():
-        index = tuple(np.argwhere(strange)[0].tolist())
-        message = (
-            f"members must be finite, but {np.count_nonzero(strange)} values are not, the first "
-            f"being {values[index]} at index {', '.join(map(str, index))}; drop those rows or fill "
-            "them in"
-        )
-        raise MembersError(message)
-
-
-def _check_classes(labels: NDArray[Any]) -> None:
-    classes, sizes = np.unique(labels, return_counts=True)
-    if sizes.min() < LEAST_ROWS:
-        message = (
-            f"label {classes[sizes.argmin()]} has {sizes.min()} members, and a generator needs at "
-            f"least {LEAST_ROWS} of each; merge rare labels, or leave their members out"
-        )
-        raise TooFewMembersError(message)
+def categories(rows: NDArray[Any], named: tuple[int, ...]) -> tuple[bool, ...]:
+    """Return which columns hold categories: those named, and those with few values."""
+    columns = rows.shape[1]
+    for column in named:
+        if not 0 <= column < columns:
+            message = f"categorical names column {column}, and the columns are 0 to {columns - 1}"
+            raise OptionError(message)
+    return tuple(j in named or np.unique(rows[:, j]).size <= FEW for j in range(columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +66,9 @@ class Marginal:
     decimals: int
 
     @classmethod
-    def fit(cls, column: FloatArray, *, categorical: bool, dtype: np.dtype[Any]) -> "Marginal":
+    def fit(cls, column: NDArray[Any], *, categorical: bool) -> "Marginal":
         """Learn the distribution of a column."""
-        values, counts = np.unique(column, return_counts=True)
+        values, counts = np.unique(column.astype(np.float64), return_counts=True)
         cumulative = np.concatenate([[0.0], np.cumsum(counts) / column.size])
         low, high = values.copy(), values.copy()
         step, decimals = 0.0, 0
@@ -155,12 +77,12 @@ class Marginal:
             middle = (values[1:] + values[:-1]) / 2
             low[1:][once[1:]] = middle[once[1:]]
             high[:-1][once[:-1]] = middle[once[:-1]]
-            step, decimals = _step(values, dtype)
+            step, decimals = _step(values, column.dtype)
         return cls(values, cumulative, low, high, step, decimals)
 
-    def codes(self, column: FloatArray) -> IntArray:
+    def codes(self, column: NDArray[Any]) -> IntArray:
         """Return the position of each of the fitted column's values among the distinct ones."""
-        return np.searchsorted(self.values, column)
+        return np.searchsorted(self.values, column.astype(np.float64))
 
     def quantile(self, shares: FloatArray) -> FloatArray:
         """Return the value below which each share of the members lies."""
@@ -171,12 +93,12 @@ class Marginal:
 
     def place(self, codes: IntArray, within: FloatArray) -> FloatArray:
         """Return points of the neighbourhoods of values."""
-        found = self.low[codes] + within * (self.high[codes] - self.low[codes])
+        points = self.low[codes] + within * (self.high[codes] - self.low[codes])
         if self.step:
             first = self.values[0]
-            found = first + np.round((found - first) / self.step) * self.step
-            found = np.round(found, self.decimals)
-        return found
+            points = first + np.round((points - first) / self.step) * self.step
+            points = np.round(points, self.decimals)
+        return points
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,20 +111,19 @@ class Columns:
     classes: NDArray[Any] | None
 
     @classmethod
-    def fit(cls, table: Table, named: tuple[int, ...]) -> tuple["Columns", IntArray]:
+    def fit(
+        cls, members: ArrayInput, labels: ArrayInput | None, named: tuple[int, ...]
+    ) -> tuple["Columns", IntArray]:
         """Learn the columns, and return the codes of the members too: shape (n, columns)."""
-        kinds = table.categorical(named)
-        marginals = [
-            Marginal.fit(column, categorical=kind, dtype=table.dtype)
-            for column, kind in zip(table.values.T, kinds, strict=True)
-        ]
-        codes = [one.codes(x) for one, x in zip(marginals, table.values.T, strict=True)]
-        classes = None
-        if table.labels is not None:
-            classes, label = np.unique(table.labels, return_inverse=True)
-            one = Marginal.fit(label.astype(np.float64), categorical=True, dtype=label.dtype)
-            marginals, kinds, codes = [*marginals, one], (*kinds, True), [*codes, label]
-        return cls(tuple(marginals), kinds, table.dtype, classes), np.column_stack(codes)
+        rows, names = read_table(members, labels)
+        columns, kinds, classes = [*rows.T], categories(rows, named), None
+        if names is not None:
+            classes, label = np.unique(names, return_inverse=True)
+            columns, kinds = [*columns, label], (*kinds, True)
+        pairs = list(zip(columns, kinds, strict=True))
+        marginals = tuple(Marginal.fit(column, categorical=kind) for column, kind in pairs)
+        codes = [one.codes(column) for one, column in zip(marginals, columns, strict=True)]
+        return cls(marginals, kinds, rows.dtype, classes), np.column_stack(codes)
 
     def samples(self, codes: IntArray, rng: np.random.Generator) -> Samples:
         """Return rows of codes as samples, each value somewhere in its code's neighbourhood."""
@@ -228,7 +149,7 @@ class Donors:
         return cls(order, groups[order])
 
     def draw(self, groups: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw a member of each group asked for."""
+        """Draw a member of each group in the list."""
         first = np.searchsorted(self.groups, groups, side="left")
         end = np.searchsorted(self.groups, groups, side="right")
         return self.order[first + (rng.random(groups.size) * (end - first)).astype(np.intp)]
@@ -238,7 +159,7 @@ def _step(values: FloatArray, dtype: np.dtype[Any]) -> tuple[float, int]:
     """Return the largest step that all distances are multiples of, or 0, and its decimals."""
     for decimals in range(DECIMALS + 1):
         scale = 10.0**decimals
-        if np.abs(values).max() * scale >= 2**53:
+        if np.abs(values).max() * scale >= 2**53:  # whole numbers of float64 end here
             break
         if np.array_equal(np.round(values, decimals).astype(dtype), values.astype(dtype)):
             whole = np.round(values * scale).astype(np.int64)

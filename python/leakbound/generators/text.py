@@ -1,5 +1,6 @@
 """Text from a causal language model."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,14 @@ from leakbound.errors import (
     TooFewMembersError,
     TooFewSamplesError,
 )
+from leakbound.generators.members import read_array
 from leakbound.generators.protocol import Samples, SeededSampler
-from leakbound.generators.tables import read_array
 
 if TYPE_CHECKING:
-    import os
-
     from transformers import PretrainedConfig, PreTrainedModel
+
+LONGEST_GRADIENT = 1.0  # clipping keeps the first steps of a new model from blowing it up
+AT_ONCE = 256  # samples drawn at a time, to bound memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,18 +80,6 @@ def chunk_texts(
     seed : int
         Seed of the places.
 
-    Returns
-    -------
-    Chunks
-        In the order of the documents.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If `length`, `most` or `seed` is not an integer in its range.
-    TooFewMembersError
-        If no document is as long as a chunk.
-
     Examples
     --------
     >>> chunk_texts(["to be or not to be, that is the question"] * 3, length=10, most=2)
@@ -106,7 +96,7 @@ def chunk_texts(
         run = tokens[: count * length].reshape(count, length)[first : first + most]
         pieces.append(run)
         documents.append(np.full(len(run), number))
-    if not sum(map(len, pieces)):
+    if not any(map(len, pieces)):
         message = f"none of {len(texts)} documents has {length} tokens, the length of a chunk"
         raise TooFewMembersError(message)
     return Chunks(np.concatenate(pieces), np.concatenate(documents))
@@ -195,23 +185,26 @@ class LanguageModel:
             raise IncompatibleOptionsError(message)
         with needs("hf", "LanguageModel"):
             import transformers  # noqa: F401
-
-            from leakbound.generators.causal import load, train
         from leakbound.torch.placement import reproducible
 
         kept = max(1, round(self.prompts * len(chunks)))
         with reproducible():
-            network = load(self.model, seed=self.seed).to(self.device)
-            _check_capacity(network, chunks)
-            train(
-                network,
-                chunks[:-kept].astype(np.int64),
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                seed=self.seed,
-                device=self.device,
-            )
+            network = _load(self.model, seed=self.seed).to(self.device)
+            tokens = network.get_input_embeddings().num_embeddings
+            if chunks.max() >= tokens:
+                message = (
+                    f"members hold token {chunks.max()}, and the model knows 0 to {tokens - 1}"
+                )
+                raise OptionError(message)
+            positions = getattr(network.config, "max_position_embeddings", None)
+            if positions is not None and positions < 2 * chunks.shape[1]:
+                message = (
+                    f"the model takes {positions} tokens, and a prompt and a sample of length "
+                    f"{chunks.shape[1]} are {2 * chunks.shape[1]}; use shorter chunks or another "
+                    "model"
+                )
+                raise OptionError(message)
+            _train(network, chunks[:-kept].astype(np.int64), self)
         return FittedLanguageModel(network, chunks[-kept:], self)
 
 
@@ -224,7 +217,6 @@ class FittedLanguageModel(SeededSampler):
     options: LanguageModel
 
     def _draw(self, n: int, seed: int) -> Samples:
-        from leakbound.generators.causal import continue_prompts
         from leakbound.torch.placement import reproducible
 
         rng = Purpose.LANGUAGE_PROMPTS.rng(seed)
@@ -238,26 +230,69 @@ class FittedLanguageModel(SeededSampler):
         turns = np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
         chosen = self.prompts[rng.permutation(turns)].astype(np.int64)
         with reproducible():
-            found = continue_prompts(
-                self.network,
-                chosen,
-                top_k=self.options.top_k,
-                temperature=self.options.temperature,
-                seed=seed,
+            written = _continue(self.network, chosen, self.options, seed=seed)
+        return Samples(written.astype(self.prompts.dtype))
+
+
+def _load(model: "str | os.PathLike[str] | PretrainedConfig", *, seed: int) -> "PreTrainedModel":
+    """Return a model from a folder, or a new one of a configuration; torch's seed is changed."""
+    import torch
+    from transformers import AutoModelForCausalLM, PretrainedConfig
+    from transformers.utils import logging
+
+    torch.manual_seed(Purpose.LANGUAGE_WEIGHTS.derived(seed))
+    if isinstance(model, PretrainedConfig):
+        return AutoModelForCausalLM.from_config(model)
+    # The progress bars of transformers do not ask whether there is a terminal.
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return AutoModelForCausalLM.from_pretrained(os.fspath(model), local_files_only=True)
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _train(network: "PreTrainedModel", chunks: IntArray, options: LanguageModel) -> None:
+    """Train on every two chunks that follow each other, each predicted token counting the same."""
+    import torch
+
+    pairs = torch.from_numpy(np.concatenate([chunks[:-1], chunks[1:]], axis=1))
+    torch.manual_seed(Purpose.LANGUAGE_TRAINING.derived(options.seed))
+    optimizer = torch.optim.AdamW(network.parameters(), lr=options.learning_rate)
+    network.train()
+    for _ in range(options.epochs):
+        for rows in torch.split(torch.randperm(len(pairs)), options.batch_size):
+            tokens = pairs[rows].to(options.device)
+            logits: torch.Tensor = network(input_ids=tokens, use_cache=False).logits
+            loss = torch.nn.functional.cross_entropy(
+                logits[:, :-1].flatten(0, 1).float(), tokens[:, 1:].flatten()
             )
-        return Samples(found.astype(self.prompts.dtype))
+            optimizer.zero_grad()
+            torch.autograd.backward(loss)
+            torch.nn.utils.clip_grad_norm_(network.parameters(), LONGEST_GRADIENT)
+            optimizer.step()
+    network.eval()
 
 
-def _check_capacity(network: "PreTrainedModel", chunks: NDArray[Any]) -> None:
-    """Check that the model takes these tokens, two chunks at a time."""
-    tokens = network.get_input_embeddings().num_embeddings
-    if chunks.max() >= tokens:
-        message = f"members hold token {chunks.max()}, and the model knows 0 to {tokens - 1}"
-        raise OptionError(message)
-    positions = getattr(network.config, "max_position_embeddings", None)
-    if positions is not None and positions < 2 * chunks.shape[1]:
-        message = (
-            f"the model takes {positions} tokens, and a prompt and a sample of length "
-            f"{chunks.shape[1]} are {2 * chunks.shape[1]}; use shorter chunks or another model"
-        )
-        raise OptionError(message)
+def _continue(
+    network: "PreTrainedModel", prompts: IntArray, options: LanguageModel, *, seed: int
+) -> IntArray:
+    """Return what the model writes after each prompt, as many tokens as the prompt has."""
+    import torch
+
+    dice = torch.Generator().manual_seed(Purpose.LANGUAGE_SAMPLES.derived(seed))
+    written = list[torch.Tensor]()
+    with torch.no_grad():
+        for part in torch.split(torch.from_numpy(prompts), AT_ONCE):
+            tokens, memory, row = part.to(network.device), None, list[torch.Tensor]()
+            for _ in range(prompts.shape[1]):
+                output = network(input_ids=tokens, past_key_values=memory, use_cache=True)
+                # Drawn on the processor, so that every device writes the same.
+                logits = output.logits[:, -1].float().cpu() / options.temperature
+                best, which = logits.topk(min(options.top_k, logits.shape[1]))
+                drawn = torch.multinomial(best.softmax(1), 1, generator=dice)
+                row.append(which.gather(1, drawn))
+                tokens, memory = row[-1].to(network.device), output.past_key_values
+            written.append(torch.cat(row, 1))
+    return torch.cat(written).numpy()

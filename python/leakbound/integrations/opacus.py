@@ -5,7 +5,6 @@ Loading this module loads PyTorch and opacus.
 
 import math
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,19 +25,11 @@ from leakbound.errors import (
     OptionTypeError,
 )
 
-PARAMETERS = 4
-"""Parameters that a canary's gradient is spread over, so that clipping each by itself shows."""
-_FAR = 1e3
-"""Norm of a canary's gradient, in clipping norms."""
-_BITS = 62
-"""Of a canary's number; the last is never set."""
-_FEWEST = 2
-"""Canaries of each kind, at least."""
-_HALVINGS = 60
-"""Of the share of the canaries that fits in memory."""
+PARAMETERS = 4  # that a canary's gradient is spread over: clipping each by itself then shows
+_FAR = 1e3  # norm of a canary's gradient, in clipping norms: it is always clipped
+_BITS = 62  # of a canary's number; the last is never set
 _MARK = "_leakbound_watched"
-_SPARE = 0.8
-"""Share of the free memory that rows of canaries may take."""
+_SPARE = 0.8  # share of the free memory that rows of canaries may take
 
 
 def check_optimizer(optimizer: object) -> None:
@@ -118,8 +109,8 @@ class WatchedOptimizer:
         _check_memory(design, model, like.device)
         self.optimizer = optimizer
         self.recorder = Recorder(design, float(optimizer.noise_multiplier))
+        # Canaries ride on the first process of distributed training.
         self.leads = getattr(optimizer, "rank", 0) == 0
-        """Whether canaries ride on this process: in distributed training, on the first."""
         self._waiting: IntArray | None = None
         self._batches = 0
         self._rows = 0
@@ -197,23 +188,15 @@ class WatchedOptimizer:
         if self._waiting is None:
             started = self.recorder.included()
             self._waiting = started if self.leads else started[:0]
+        # Half of those left are in this physical batch, and in the last one all. The half goes by
+        # bits of the canary's number, so that it depends on no coin.
         last = not self.optimizer._check_skip_next_step(pop_next=False)  # noqa: SLF001 (no other way)
-        due = self._due(last=last)
-        self._rows += self._append(due)
-        self._clipped = True
-        return self._clip(closure)
-
-    def _due(self, *, last: bool) -> IntArray:
-        """Return the canaries for a physical batch: half of those left, and in the last one all.
-
-        The half goes by bits of the canary's number, so that it depends on no coin.
-        """
         waiting = self._waiting
-        assert waiting is not None
         now = np.full(waiting.size, last) | (waiting >> min(self._batches, _BITS) & 1 == 0)
         self._waiting, self._batches = waiting[~now], self._batches + 1
-        due: IntArray = waiting[now]
-        return due
+        self._rows += self._append(waiting[now])
+        self._clipped = True
+        return self._clip(closure)
 
     def _append(self, due: IntArray) -> int:
         """Append rows of canaries to the last batch accumulated, and count the rows before."""
@@ -263,15 +246,13 @@ class WatchedOptimizer:
         if any(one is None for one in grads):
             message = "the optimizer released no gradient of the watcher's parameters"
             raise IncompatibleOptionsError(message)
-        found = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
-        return self._divisor() / float(self.optimizer.max_grad_norm) * (self._direction @ found)
-
-    def _divisor(self) -> float:
-        """Return what the optimizer says that it divides sums by."""
-        optimizer = self.optimizer
-        if optimizer.loss_reduction != "mean":
-            return 1.0
-        return float(optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks)
+        released = np.stack([np.asarray(one.detach().cpu(), dtype=np.float64) for one in grads])  # type: ignore[union-attr]
+        optimizer, divisor = self.optimizer, 1.0
+        if optimizer.loss_reduction == "mean":  # what the optimizer divides sums by
+            divisor = float(
+                optimizer.expected_batch_size * optimizer.accumulated_iterations * self.ranks
+            )
+        return divisor / float(optimizer.max_grad_norm) * (self._direction @ released)
 
 
 def _last(given: Any) -> Any:
@@ -284,50 +265,23 @@ def _padded(rows: Tensor, more: int) -> Tensor:
 
 def _check_memory(design: CanaryDesign, model: list[Tensor], device: torch.device) -> None:
     """Raise if the rows of canaries, zeros in all parameters of the model, do not fit."""
-    free = _free(device)
-    width = sum(p.numel() for p in model)
-    needed = _bytes(design, width)
-    if free is None or needed <= _SPARE * free:
-        return
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        fits = _bytes(_smaller(design, middle), width) <= _SPARE * free
-        low, high = (middle, high) if fits else (low, middle)
-    most = _smaller(design, low)
-    advice = (
-        f"take at most {most.canaries:,} canaries and {most.step_canaries:,} step canaries"
-        if _bytes(most, width) <= _SPARE * free
-        else "not even the fewest fit: watch a smaller model, or its last layers"
-    )
-    message = (
-        f"about {design.most_rows:,} rows of canaries for {width:,} parameters take "
-        f"{needed / 1e9:,.1f} GB in every step, and {free / 1e9:,.1f} GB are free: {advice}"
-    )
-    raise DeviceMemoryError(message)
-
-
-def _bytes(design: CanaryDesign, width: int) -> int:
-    """Return what the rows of canaries take, for a model of so many parameters."""
-    return design.most_rows * (width + PARAMETERS * design.size) * 4
-
-
-def _smaller(design: CanaryDesign, share: float) -> CanaryDesign:
-    """Return a design with a share of the canaries, and no fewer than there must be."""
-    return replace(
-        design,
-        canaries=max(_FEWEST, int(share * design.canaries)),
-        step_canaries=max(_FEWEST, int(share * design.step_canaries)),
-    )
+    free, width = _free(device), sum(p.numel() for p in model)
+    needed = design.most_rows * (width + PARAMETERS * design.size) * 4
+    if free is not None and needed > _SPARE * free:
+        message = (
+            f"about {design.most_rows:,} rows of canaries for {width:,} parameters take "
+            f"{needed / 1e9:,.1f} GB in every step, and {free / 1e9:,.1f} GB are free: take fewer "
+            "canaries and step_canaries, or watch a smaller model or its last layers"
+        )
+        raise DeviceMemoryError(message)
 
 
 def _free(device: torch.device) -> int | None:
     """Return the free bytes of a device, None where nobody knows."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    if device.type == "cpu":
-        try:
-            return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (ValueError, OSError, AttributeError):
-            return None
-    return None
+    try:
+        pages = os.sysconf("SC_AVPHYS_PAGES") if device.type == "cpu" else None
+        return None if pages is None else pages * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None

@@ -29,8 +29,8 @@ from leakbound.planning.inclusion import InclusionPlan
 from leakbound.results import AuditResult
 from leakbound.results.dp_sgd import Accounted
 from leakbound.torch import Signal, score
+from leakbound.torch.data import IGNORED
 from leakbound.torch.signals import signal_name
-from leakbound.torch.tokens import IGNORED
 
 Accountant: TypeAlias = Accounted | Callable[[], Accounted]
 """What an accountant says, or what asks it once training is over."""
@@ -211,11 +211,6 @@ class PlannedCallback:
         -------
         torch.utils.data.ConcatDataset
             Its examples, and behind them the canaries whose coin says so.
-
-        Raises
-        ------
-        OptionTypeError
-            If it has no length, or cannot be picked by position.
         """
         return self._audit.insert(dataset)
 

@@ -65,17 +65,6 @@ class AuditCallback(PlannedCallback, TrainerCallback):  # type: ignore[misc]
         The audit, once training has ended.
     scores : Scores or None
         The scores of all canaries.
-
-    Raises
-    ------
-    LengthMismatchError
-        If there is not one canary for each coin.
-    OptionError, OptionTypeError, IncompatibleOptionsError
-        If an option is outside its range, of the wrong type, or the signal needs a copy of the
-        model. At the start of training: if the training data is not what `insert` returned, the
-        model is spread over processes, or the callback has audited a run already.
-    MissingExtraError
-        If transformers or matplotlib is not installed.
     """
 
     def on_train_begin(self, args: Any, *_: Any, **given: Any) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from leakbound._base.progress import needs
+from leakbound._base.validation import real, shown
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.errors import AbstentionError, IncompatibleOptionsError, OptionTypeError
+from leakbound.results.dp_sgd import Accounted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from leakbound.claims import Claim
     from leakbound.integrations.opacus import WatchedOptimizer
-    from leakbound.results.dp_sgd import Accounted, DPSGDAudit
+    from leakbound.results.dp_sgd import DPSGDAudit
 
 
 def watch_dp_sgd(
@@ -58,17 +60,6 @@ def watch_dp_sgd(
     -------
     DPSGDWatch
         A context manager: train in its block, then call `audit`.
-
-    Raises
-    ------
-    MissingExtraError
-        If opacus is not installed.
-    OptionError, OptionTypeError
-        If an option is outside its range, or the optimizer is not one that can be watched.
-    IncompatibleOptionsError
-        If the optimizer is being watched already, or is within a logical batch.
-    DeviceMemoryError
-        If the canaries' rows do not fit in memory; the message says how many do.
 
     Notes
     -----
@@ -171,40 +162,19 @@ class DPSGDWatch:
         -------
         DPSGDAudit
             What is proved of membership, steps and sampling, beside the accountant.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the block has not been left, or the claim is about another δ than the accountant.
-        AbstentionError
-            If no step was watched.
-        OptionError, OptionTypeError
-            If an option is outside its range or of the wrong type.
         """
-        return audit_dp_sgd(
-            self.observed,
-            accounted=accounted,
-            claim=claim,
-            confidence=confidence,
-            examples=self._population(),
-        )
-
-    def _population(self) -> tuple[int, int] | None:
+        observed = self.observed
         assert self._watched is not None
-        if self._examples is None:
-            return self._watched.examples
-        share = -(-self._examples // self._watched.ranks)
-        return share, share
+        population = self._watched.examples
+        if self._examples is not None:
+            population = (-(-self._examples // self._watched.ranks),) * 2
+        return audit_dp_sgd(
+            observed, accounted=accounted, claim=claim, confidence=confidence, examples=population
+        )
 
     @property
     def observed(self) -> Observed:
-        """What was seen: coins, scores and sizes of batches; once the block has been left.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the block has not been left, or not entered.
-        """
+        """What was seen: coins, scores and sizes of batches; once the block has been left."""
         if self._observed is None:
             state = "entered" if self._watched is None else "left"
             message = (
@@ -221,3 +191,54 @@ class DPSGDWatch:
             f"DPSGDWatch({steps} of {design.max_steps} steps, {design.canaries} canaries, "
             f"{design.step_canaries} step canaries)"
         )
+
+
+def accounted_by(engine: Any, *, delta: float) -> Accounted:
+    """Return what the accountant of an opacus PrivacyEngine says of the steps taken so far.
+
+    Parameters
+    ----------
+    engine : opacus.PrivacyEngine
+        The engine that made the run private.
+    delta : float
+        The δ to state ε at, in (0, 1).
+
+    Returns
+    -------
+    Accounted
+        ε at this δ, with sampling rate, number of steps and noise multiplier; a rate or a
+        multiplier that changed is left out.
+
+    Examples
+    --------
+    >>> from opacus import PrivacyEngine
+    >>> engine = PrivacyEngine(accountant="prv")
+    >>> for _ in range(100):
+    ...     engine.accountant.step(noise_multiplier=1.0, sample_rate=0.01)
+    >>> accounted = accounted_by(engine, delta=1e-5)
+    >>> accounted.source, accounted.steps, round(accounted.epsilon, 1)
+    ('opacus prv', 100, 0.7)
+    """
+    checked = real(delta, "delta", above=0, below=1)
+    with needs("dp", "accounted_by"):
+        from opacus import PrivacyEngine
+    if not isinstance(engine, PrivacyEngine):
+        message = f"engine must be an opacus PrivacyEngine, got {shown(engine)}"
+        raise OptionTypeError(message)
+    accountant = engine.accountant
+    if not accountant.history:
+        message = "the engine has counted no step: ask after training"
+        raise AbstentionError(message)
+    noise, rates, steps = zip(*accountant.history, strict=True)
+
+    def constant(values: tuple[float, ...]) -> float | None:
+        return float(values[0]) if len(set(values)) == 1 else None
+
+    return Accounted(
+        epsilon=float(engine.get_epsilon(checked)),
+        delta=checked,
+        source=f"opacus {accountant.mechanism()}",
+        sampling_rate=constant(rates),
+        steps=int(sum(steps)),
+        noise_multiplier=constant(noise),
+    )

@@ -1,9 +1,9 @@
 """PANORAMIA: audits of trained models without retraining, from their members to bounds.
 
-`Panoramia` goes through both phases: it fits a generator to some of the members, trains a helper on
-what it generates, asks the target of members and generated examples, trains a baseline and an
-attack, tosses the coins, and audits. With real non-members it adds the two comparisons of the
-paper's Table 3. The audit of given scores alone is `leakbound.audit`.
+`run` goes through both phases: it fits a generator to some of the members, trains a helper on what
+it generates, asks the target of members and generated examples, trains a baseline and an attack,
+tosses the coins, and audits. With real non-members it adds the two comparisons of the paper's
+Table 3. The audit of given scores alone is `leakbound.audit_panoramia`.
 
 References
 ----------
@@ -14,10 +14,11 @@ Privacy Auditing of Machine Learning Models without Retraining", 2024, arXiv:240
 from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.losses import Losses
 from leakbound.panoramia.models.attack import StackedAttack
+from leakbound.panoramia.models.helper import Helper
 from leakbound.panoramia.models.stacking import FittedAttack
-from leakbound.panoramia.options import Helper
+from leakbound.panoramia.options import Options
+from leakbound.panoramia.phases import run
 from leakbound.panoramia.report import PanoramiaReport
-from leakbound.panoramia.run import Panoramia
 from leakbound.panoramia.scores import GameScores
 from leakbound.panoramia.table import HEADINGS, NOTE, PanoramiaRow, Saturation, Spread
 
@@ -29,11 +30,12 @@ __all__ = [
     "GameScores",
     "Helper",
     "Losses",
-    "Panoramia",
+    "Options",
     "PanoramiaReport",
     "PanoramiaRow",
     "Sample",
     "Saturation",
     "Spread",
     "StackedAttack",
+    "run",
 ]

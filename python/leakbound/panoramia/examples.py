@@ -1,6 +1,6 @@
 """Examples, and what models say of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -36,82 +36,45 @@ class Examples:
 
     @classmethod
     def read(cls, data: object, name: str) -> Self:
-        """Read a pair (x, y), or x alone.
-
-        Parameters
-        ----------
-        data : tuple of array-like, or array-like
-            Inputs and labels, or inputs alone.
-        name : str
-            What to call them in messages.
-
-        Returns
-        -------
-        Self
-            Arrays.
-
-        Raises
-        ------
-        ArrayTypeError
-            If NumPy cannot read one.
-        ShapeError
-            If there is nothing in them, or labels are not one whole number for each example.
-        LengthMismatchError
-            If there is not one label for each input.
-        """
+        """Read a pair (x, y), or x alone; messages call it by its name."""
         inputs, labels = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
         x = _array(inputs, f"{name}'s inputs")
         if not x.size or x.ndim < 2:
             message = f"{name} must have a row for each example, got inputs of shape {x.shape}"
             raise ShapeError(message)
-        return cls(x, None if labels is None else _labels(labels, len(x), name))
+        if labels is None:
+            return cls(x, None)
+        y = _array(labels, f"{name}'s labels")
+        if y.ndim != 1 or y.dtype.kind not in "biu":
+            message = (
+                f"{name}'s labels must be one whole number for each example, got dtype {y.dtype} "
+                f"and shape {y.shape}"
+            )
+            raise ShapeError(message)
+        check_length(y, len(x), f"{name}'s labels")
+        return cls(x, y.astype(np.int64))
 
-    def take(self, rows: IntArray | slice) -> Self:
-        """Return some of the examples.
+    def take(self, rows: IntArray | slice) -> "Examples":
+        """Return some of the examples."""
+        return Examples(self.x[rows], None if self.y is None else self.y[rows])
 
-        Parameters
-        ----------
-        rows : ndarray of int64, or slice
-            Which.
-
-        Returns
-        -------
-        Self
-            Those.
-        """
-        return replace(self, x=self.x[rows], y=None if self.y is None else self.y[rows])
-
-    def joined(self, other: "Examples") -> Self:
-        """Return these examples, and others after them.
-
-        Parameters
-        ----------
-        other : Examples
-            Of the same kind.
-
-        Returns
-        -------
-        Self
-            Both.
-        """
+    def joined(self, other: "Examples") -> "Examples":
+        """Return these examples, and others of the same kind after them."""
         labelled = self.y is not None and other.y is not None
         y = np.concatenate([self.y, other.y]) if labelled else None
-        return replace(self, x=np.concatenate([self.x, other.x]), y=y)
+        return Examples(np.concatenate([self.x, other.x]), y)
 
-
-def check_alike(members: Examples, others: Examples | None, name: str = "nonmembers") -> None:
-    """Check that two sets of examples are of one kind."""
-    if others is None:
-        return
-    if members.x.shape[1:] != others.x.shape[1:]:
-        message = (
-            f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
-            f"{members.x.shape[1:]}; both must be of one kind"
-        )
-        raise LengthMismatchError(message)
-    if (members.y is None) != (others.y is None):
-        message = f"{name} must have labels if and only if members have"
-        raise IncompatibleOptionsError(message)
+    def check_alike(self, others: "Examples", name: str) -> None:
+        """Check that others are of the same kind as these, which are members."""
+        if self.x.shape[1:] != others.x.shape[1:]:
+            message = (
+                f"{name} have examples of shape {others.x.shape[1:]} and members of shape "
+                f"{self.x.shape[1:]}; both must be of one kind"
+            )
+            raise LengthMismatchError(message)
+        if (self.y is None) != (others.y is None):
+            message = f"{name} must have labels if and only if members have"
+            raise IncompatibleOptionsError(message)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,15 +110,3 @@ def _array(values: Any, name: str) -> NDArray[Any]:
         message = f"{name} must hold real numbers, got dtype {array.dtype}"
         raise ArrayTypeError(message)
     return array
-
-
-def _labels(values: Any, examples: int, name: str) -> IntArray:
-    labels = _array(values, f"{name}'s labels")
-    if labels.ndim != 1 or labels.dtype.kind not in "biu":
-        message = (
-            f"{name}'s labels must be one whole number for each example, got dtype {labels.dtype} "
-            f"and shape {labels.shape}"
-        )
-        raise ShapeError(message)
-    check_length(labels, examples, f"{name}'s labels")
-    return labels.astype(np.int64)

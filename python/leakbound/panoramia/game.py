@@ -14,8 +14,7 @@ from leakbound.panoramia.examples import Examples, Sample
 from leakbound.panoramia.models.attack import StackedAttack
 from leakbound.panoramia.models.stacking import FittedAttack
 
-LEAST = 20
-"""Fewest pairs in a part."""
+LEAST = 20  # pairs in a part: with fewer, no bound is above 0 and no model worth its choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +90,21 @@ class _Pairs:
 
     def sample(self, target: str | None) -> Sample:
         """Return all of them, as an attack on the target learns from them."""
-        both = (self.members, self.others)
         return Sample(
             self.members.examples.joined(self.others.examples),
-            np.concatenate([side.signals(target) for side in both]),
+            np.concatenate([side.signals(target) for side in (self.members, self.others)]),
             np.repeat([True, False], len(self.members)),
         )
 
-    def scores(self, attack: FittedAttack, target: str | None, coins: BoolArray) -> FloatArray:
-        """Return the scores of what the coins show."""
+    def scores(
+        self, attack: FittedAttack, target: str | None, coins: BoolArray | None = None
+    ) -> FloatArray:
+        """Return scores of what the coins show; or of all members, then of all non-members."""
         sample = self.sample(target)
-        shown = np.arange(coins.size) + np.where(coins, 0, coins.size)
-        return attack.score(sample.examples.take(shown), sample.signals[shown])
-
-    def all_scores(self, attack: FittedAttack) -> FloatArray:
-        """Return a baseline's scores of all members, then of all non-members."""
-        sample = self.sample(None)
-        return attack.score(sample.examples, sample.signals)
+        if coins is None:
+            return attack.score(sample.examples, sample.signals)
+        rows = np.arange(coins.size) + np.where(coins, 0, coins.size)
+        return attack.score(sample.examples.take(rows), sample.signals[rows])
 
 
 @dataclass(frozen=True)
@@ -123,46 +120,46 @@ class Game:
 
     def play(self, members: Side, others: Side, tick: Callable[[str], None]) -> Arrays:
         """Train baseline and attacks, then toss the coins and score what they show."""
-        rows = self._drawn(len(members), Purpose.GAME_MEMBERS)
-        other_rows = self._drawn(len(others), Purpose.GAME_OTHERS)
+        # 1. Pairs that train, choose and are audited.
+        rows = self._divided(len(members), Purpose.GAME_MEMBERS)
+        other_rows = self._divided(len(others), Purpose.GAME_OTHERS)
         train, validation, test = (
-            _Pairs(members.take(one), others.take(two))
-            for one, two in zip(self._split(rows), self._split(other_rows), strict=True)
+            _Pairs(members.take(one), others.take(other))
+            for one, other in zip(rows, other_rows, strict=True)
         )
-        trained: dict[str, tuple[FittedAttack, str | None]] = {}
+
+        # 2. Baselines, which know no target, and an attack on each.
+        def fit(part: _Pairs, target: str | None, prepared: object = None) -> FittedAttack:
+            return self.attack.fit(
+                part.sample(target),
+                validation.sample(target),
+                seed=self.seed,
+                level=self.level,
+                cuts=self.cuts,
+                prepared=prepared,
+            )
+
+        fitted = dict[str, tuple[FittedAttack, str | None]]()
         for size in self.sizes:
             tick(f"seed {self.seed}: a baseline from {2 * size:,} examples")
-            trained[f"baseline-{size}"] = self._fit(train.first(size), validation, None), None
+            fitted[f"baseline-{size}"] = fit(train.first(size), None), None
         tick(f"seed {self.seed}: the baseline")
         prepared = self.attack.prepare(train.sample(None), validation.sample(None), seed=self.seed)
-        trained["baseline"] = self._fit(train, validation, None, prepared), None
+        fitted["baseline"] = fit(train, None, prepared), None
         for name in members.targets:
             tick(f"seed {self.seed}: the attack on {name}")
-            trained[f"attack-{name}"] = self._fit(train, validation, name, prepared), name
+            fitted[f"attack-{name}"] = fit(train, name, prepared), name
+        # 3. Coins, when nothing is left to train.
         coins = Purpose.GAME_COINS.rng(self.seed).random(self.parts.test) < 0.5
         return {
-            "rows": self._split(rows)[2],
-            "others": self._split(other_rows)[2],
+            "rows": rows[2],
+            "others": other_rows[2],
             "coins": coins,
-            "baseline-validation": validation.all_scores(trained["baseline"][0]),
-            **{key: test.scores(one, target, coins) for key, (one, target) in trained.items()},
+            "baseline-validation": validation.scores(*fitted["baseline"]),
+            **{key: test.scores(attack, name, coins) for key, (attack, name) in fitted.items()},
         }
 
-    def _drawn(self, examples: int, purpose: Purpose) -> IntArray:
-        order = purpose.rng(self.seed).permutation(examples)
-        return order[: self.parts.all]
-
-    def _split(self, rows: IntArray) -> list[IntArray]:
-        return np.split(rows, np.cumsum([self.parts.train, self.parts.validation]))
-
-    def _fit(
-        self, train: _Pairs, validation: _Pairs, target: str | None, prepared: object = None
-    ) -> FittedAttack:
-        return self.attack.fit(
-            train.sample(target),
-            validation.sample(target),
-            seed=self.seed,
-            level=self.level,
-            cuts=self.cuts,
-            prepared=prepared,
-        )
+    def _divided(self, examples: int, purpose: Purpose) -> list[IntArray]:
+        """Return rows for each part, drawn at random."""
+        order = purpose.rng(self.seed).permutation(examples)[: self.parts.all]
+        return np.split(order, np.cumsum([self.parts.train, self.parts.validation]))

@@ -1,95 +1,109 @@
-"""How helper, attack and audit are made: options that are checked when they are given."""
+"""Options of a run, checked when they are given."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import cast
 
-from numpy.typing import NDArray
-
-from leakbound._base.validation import choice, instance, integer, real
-
-if TYPE_CHECKING:
-    from torch import nn
-
-Inputs: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
-Trained: TypeAlias = Literal["generated", "members", "real"]
+from leakbound._base.streams import seed_of
+from leakbound._base.validation import complement, flag, instance, integer, real
+from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
+from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.panoramia.models.attack import StackedAttack
+from leakbound.panoramia.models.helper import Helper, Inputs
 
 
-class Classifier(Protocol):
-    """An estimator such as those of scikit-learn."""
-
-    def predict_proba(self, X: Any, /) -> Any:  # noqa: N803 (as in scikit-learn)
-        """Return probabilities, a row for each example and a column for each class."""
-
-
-Target: TypeAlias = "nn.Module | Classifier | Callable[[Any], Any]"
-"""A trained model: logits of a torch module, probabilities of an estimator or of a function."""
-
-
-@dataclass(frozen=True)
-class Helper:
-    """How to train a helper: a model for the target's task that saw no member that is audited.
-
-    What helpers say of an example are features of the baseline, as what the target says is one of
-    the attack: without them the baseline would be weaker for want of a model, and the difference
-    would be put down to the target (Kazmi et al. 2024, section 5.1 and appendix C.1).
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How models are audited by `run`.
 
     Parameters
     ----------
-    trained_on : {"generated", "members", "real"}
-        Generated examples, which need nothing else; the members that the generator learnt from,
-        which are never audited; or real non-members, which must then be given.
-    network : callable, optional
-        Returns a torch network of the helper's own; by default the target's architecture is
-        initialised anew, or an estimator like the target fitted. A target that is a function has
-        no such default.
-    epochs : int
-        Most passes over its training data; it is kept as it was where its loss on a tenth held out
-        was smallest.
-    batch_size : int
-        Examples in a batch.
-    learning_rate : float
-        Of Adam.
-
-    Notes
-    -----
-    A target knows what real examples and their labels look like, even where it remembers none of
-    them. A helper trained on generated examples does not, so that an attack on a target that leaks
-    nothing may still tell generated examples better than the baseline, and ε̃ is too large. A helper
-    trained on members knows it too. The two together are the stronger baseline.
-
-    Both are valid, as the generator is: they are functions of the members D_G that it learnt from
-    and of randomness of their own. All statements of the audit are made given D_G. If members are
-    independent, or are divided at random, the members audited are as they would be without the
-    helper; the coins are tossed later, and replacing a member that is audited changes no helper. So
-    given D_G, what helpers say is a fixed function of the example, a baseline that sees it is still
-    a function of the example alone, and P(member | example) ≤ σ(c) and, with an ε-DP target,
-    ≤ σ(c + ε) hold as before.
+    attack : StackedAttack
+        What baseline and attack are.
+    helper : Helper, sequence of Helper, or None
+        The model whose word the baseline has, or several; None for a baseline without one.
+    helper_examples : int, optional
+        Generated examples that train helpers; by default as many as there are members.
+    inputs : callable, optional
+        Turns an array of examples into what targets and helper take; by default examples go in as
+        they are.
+    shares : (float, float, float)
+        Of the members: those that train the generator, that train baseline and attack, and that
+        choose among them; the rest is audited.
+    saturation : sequence of float
+        Shares of the training data, increasing, on which further baselines are trained to see
+        whether c_lb still grows.
+    seeds : sequence of int
+        Of splits, training and coins: the whole second phase is repeated for each. By default three
+        new ones, which the report records.
+    confidence : float
+        Of every result, in (0, 1).
+    cuts : CutPolicy
+        Which cuts of each ranking are tested.
+    union : bool
+        Whether the table also has the paper's union bound over all cuts, on the same scores.
+    conditional : bool
+        Whether it also has lower bounds on ε by Zero-Run on the same scores. They hold if the
+        log-odds that an example is real are linear in the baseline's score, with any coefficients
+        that the coins do not rule out; tests try to refute it. Not for text, of whose tokens
+        sceptics could make nothing.
 
     Examples
     --------
-    >>> Helper(epochs=10)
-    Helper(trained_on='generated', network=None, epochs=10, batch_size=128, learning_rate=0.002)
+    >>> Options(shares=(0.4, 0.2, 0.1), seeds=(0, 1, 2)).confidence
+    0.95
     """
 
-    trained_on: Trained = "generated"
-    network: "Callable[[], nn.Module] | None" = None
-    epochs: int = 20
-    batch_size: int = 128
-    learning_rate: float = 2e-3
+    attack: StackedAttack = field(default_factory=StackedAttack)
+    helper: Helper | Sequence[Helper] | None = field(default_factory=Helper)
+    helper_examples: int | None = None
+    inputs: Inputs | None = None
+    shares: tuple[float, float, float] = (0.3, 0.2, 0.08)
+    saturation: tuple[float, ...] = (0.125, 0.25, 0.5)
+    seeds: tuple[int, ...] = field(default_factory=lambda: tuple(seed_of(None) for _ in range(3)))
+    confidence: float = 0.95
+    cuts: CutPolicy = field(default_factory=KLScan)
+    union: bool = False
+    conditional: bool = False
 
     def __post_init__(self) -> None:
-        choice(self.trained_on, "trained_on", Trained)
-        integer(self.epochs, "epochs", least=1)
-        integer(self.batch_size, "batch_size", least=1)
-        real(self.learning_rate, "learning_rate", above=0)
+        instance(self.attack, "attack", StackedAttack)
+        flag(self.union, "union")
+        flag(self.conditional, "conditional")
+        for helper in self.helpers:
+            instance(helper, "helper", Helper)
+        shares = [real(share, "shares", above=0, below=1) for share in self.shares]
+        if len(shares) != 3 or sum(shares) >= 1:
+            message = (
+                "shares must be three, of generator, training and validation, and leave members to "
+                f"audit: their sum must be below 1, got {self.shares}"
+            )
+            raise OptionError(message)
+        if self.helper_examples is not None:
+            integer(self.helper_examples, "helper_examples", least=20)
+        ends = [0.0, *(real(x, "saturation", above=0, below=1) for x in self.saturation)]
+        if any(high <= low for low, high in pairwise(ends)):
+            message = f"saturation must increase, got {self.saturation}"
+            raise OptionError(message)
+        seeds = [integer(seed, "seeds", least=0) for seed in self.seeds]
+        if not seeds or len(set(seeds)) < len(seeds):
+            message = f"seeds must be different, and at least one, got {self.seeds}"
+            raise OptionError(message)
+        complement(self.confidence)
+        instance(self.cuts, "cuts", CUT_POLICIES)
+        if self.conditional and self.attack.modality == "text":
+            message = (
+                "conditional bounds need features that a sceptic can bet on, and tokens are none; "
+                "pass features such as embeddings, with the scores of the report's games, to "
+                "audit_panoramia(features=...)"
+            )
+            raise IncompatibleOptionsError(message)
 
-
-def each_helper(helper: "Helper | Sequence[Helper] | None") -> tuple[Helper, ...]:
-    """Return helpers one by one."""
-    if helper is None:
-        return ()
-    several: tuple[Any, ...] = tuple(helper) if isinstance(helper, list | tuple) else (helper,)
-    for one in several:
-        instance(one, "helper", Helper)
-    return several
+    @property
+    def helpers(self) -> tuple[Helper, ...]:
+        """Helpers one by one."""
+        if self.helper is None:
+            return ()
+        single = not isinstance(self.helper, list | tuple)
+        return tuple(cast("Sequence[Helper]", (self.helper,) if single else self.helper))

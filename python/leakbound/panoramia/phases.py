@@ -1,118 +1,208 @@
-"""The phases of a run: generate, train helpers, ask the targets, play the games, audit."""
+"""PANORAMIA from a trained model and its members to the table of bounds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from leakbound._base.checkpoints import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import check_ids, check_length, complement, vector
-from leakbound.audits import Panoramia, audit
-from leakbound.audits.panoramia.conditional import PairAudit
-from leakbound.claims import PureDP
-from leakbound.cuts import CutPolicy, UnionBound
-from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError
+from leakbound._base.validation import check_ids, check_length, complement, instance, vector
+from leakbound.errors import (
+    IncompatibleOptionsError,
+    LengthMismatchError,
+    OptionError,
+    OptionTypeError,
+)
 from leakbound.generators import MemberSplit, check_duplicates
-from leakbound.panoramia.examples import Examples, check_alike
+from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.game import LEAST, Game, Parts, Side
 from leakbound.panoramia.losses import fallen, helper_name, losses_of
-from leakbound.panoramia.options import Helper, Trained, each_helper
+from leakbound.panoramia.options import Options
 from leakbound.panoramia.report import PanoramiaReport
-from leakbound.panoramia.scores import (
-    CORRECTIONS,
-    Conditional,
-    GameScores,
-    shown_of,
-    withheld_together,
-)
-from leakbound.panoramia.table import Audit, PanoramiaRow, Saturation, warnings_of
-from leakbound.results import ZeroRunResult
+from leakbound.panoramia.rows import audit_all, saturation_of
+from leakbound.panoramia.scores import GameScores
+from leakbound.panoramia.table import warnings_of
 
 if TYPE_CHECKING:
+    import os
+
     from leakbound._base.types import ArrayInput, FloatArray, IntArray
-    from leakbound.audits.panoramia.conditional import Shown
-    from leakbound.panoramia.options import Target
-    from leakbound.panoramia.settings import Settings
-    from leakbound.panoramia.table import Result
-    from leakbound.results import PanoramiaResult
+    from leakbound.generators import Generator, Sampler
+    from leakbound.panoramia.models.helper import Helper, Target, Trained
 
 Progress: TypeAlias = Callable[[str, float], None]
 """Called with what is being done and the share of the work done so far, from 0 to 1."""
 
 
-class Ticks:
+def run(
+    model: Target | Mapping[str, Target],
+    members: object,
+    generator: Generator | Sampler,
+    *,
+    nonmembers: object = None,
+    initial: Target | None = None,
+    ids: ArrayInput | None = None,
+    documents: ArrayInput | None = None,
+    generator_ids: ArrayInput | None = None,
+    options: Options | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> PanoramiaReport:
+    """Audit a trained model, or several that were trained on the same members.
+
+    Some members train a generator; the others are compared with what it generates. A baseline says
+    how well the two can be told apart from the examples alone, an attack how well with what the
+    target says of them; what the attack proves beyond the baseline is put down to the target.
+
+    Parameters
+    ----------
+    model : nn.Module, classifier or callable, or mapping of str to them
+        Trained models, by name if they are several. Only their outputs are used: logits of a torch
+        module, probabilities of a classifier with `predict_proba`, such as those of scikit-learn,
+        or of a function that takes inputs.
+    members : pair of array-like, or array-like
+        Inputs and labels of examples that all models were trained on.
+    generator : Generator
+        Learns from members that are then not audited; see `leakbound.generators`. One that is
+        fitted already, a `Sampler`, needs `generator_ids`.
+    nonmembers : pair of array-like, or array-like, optional
+        Real examples of the same distribution that no model was trained on. With them the table has
+        the rows RM;RN and O(1) beside those of PANORAMIA.
+    initial : nn.Module, classifier or callable, optional
+        A model before training, for O(1): the score is then the drop of the loss.
+    ids : array-like, shape (n,), optional
+        A different number or string for each member; by default 0, 1, …, n - 1.
+    documents : array-like, shape (n,), optional
+        Which document each member is a piece of, where members are pieces of documents: those of
+        one document train the generator together or not at all.
+    generator_ids : array-like, optional
+        Ids of the members that train the generator, or did; they are not audited. By default drawn
+        at random.
+    options : Options, optional
+        Attack, helpers, shares, seeds, confidence and rows of the table.
+    checkpoints : str or os.PathLike, optional
+        A folder, made if need be, in which each phase leaves its outcome. A run that is interrupted
+        goes on from there when it is started again with the same data and options: pass `seeds`.
+    progress : callable, optional
+        Called with what is being done and the share done.
+
+    Returns
+    -------
+    PanoramiaReport
+        One row for each model and audit, with every seed's result.
+
+    Notes
+    -----
+    All of a run is random by its seeds alone: members for the generator and samples are the same
+    for all `seeds`, drawn by the first; splits, training of baseline and attack and coins are not.
+    Coins are tossed when everything that scores is trained, and no part that trains is ever
+    audited.
+
+    Examples
+    --------
+    >>> from leakbound.generators import GaussianCopula
+    >>> # report = run(model, (x, y), GaussianCopula(), nonmembers=(x_test, y_test))
+    """
+    # 1. Whatever can be checked before hours of work.
+    options = Options() if options is None else options
+    instance(options, "options", Options)
+    real = None if nonmembers is None else Examples.read(nonmembers, "nonmembers")
+    data = Examples.read(members, "members")
+    teaching = _teaching(generator, options, len(data), ids, documents, generator_ids)
+    models = dict(model) if isinstance(model, Mapping) else {"target": model}
+    study = _Study(models, data, teaching, generator, options, real, initial, _Ticks(progress))
+    study.check()
+    kept = Checkpoints(checkpoints, study.made_of())
+    # 2. Non-members are generated.
+    generated = kept.phase("generated", study.generate)
+    samples = Examples(generated["x"], generated.get("y"))
+    sides = {
+        "members": data.take(study.audited),
+        "generated": samples.take(slice(study.parts.all)),
+        **({} if study.held_out is None else {"nonmembers": study.held_out}),
+    }
+    # 3. Helpers learn; they and the models are asked of every example.
+    answers: Arrays = {}
+    for index, helper in enumerate(options.helpers):
+        asking = partial(study.ask_helper, index, helper, samples, sides)
+        answers |= kept.phase(f"helper-{index}", asking)
+    answers |= kept.phase("targets", partial(study.ask_models, sides))
+    seen = {name: study.side(name, examples, answers) for name, examples in sides.items()}
+    # 4. For each seed, members are told from generated and from real non-members.
+    games = [study.play(seed, seen, kept) for seed in options.seeds]
+    scores = [
+        {others: study.scores(seed, others, game, seen, answers) for others, game in played.items()}
+        for seed, played in zip(options.seeds, games, strict=True)
+    ]
+    # 5. Every model is audited in every way.
+    rows = audit_all(models, games, scores, seen, options)
+    saturation = saturation_of(games, study.sizes(), study.parts.train, options)
+    return PanoramiaReport(
+        rows=rows,
+        saturation=saturation,
+        seeds=options.seeds,
+        sizes={"generator": teaching.size, **vars(study.parts)},
+        options=study.words(),
+        warnings=tuple(warnings_of(rows, saturation)),
+        losses=tuple(losses_of(answers, models)),
+        scores=tuple(game for by_others in scores for game in by_others.values()),
+    )
+
+
+class _Ticks:
     """Counts steps and reports the share of them done."""
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress, self._done, self.total = progress, 0, 1
 
     def __call__(self, what: str) -> None:
         """Say that a step begins."""
         if self._progress is not None:
-            self._progress(what, min(1.0, self._done / self._total))
+            self._progress(what, min(1.0, self._done / self.total))
         self._done += 1
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Options and data of a run, checked."""
+class _Study:
+    """Models, data and options of a run; its methods are the phases."""
 
-    options: Settings
-    targets: dict[str, Target]
+    models: dict[str, Target]
     members: Examples
+    teaching: IntArray
+    generator: Generator | Sampler
+    options: Options
     nonmembers: Examples | None
     initial: Target | None
-    teaching: IntArray
-    ticks: Ticks
+    tick: _Ticks
 
-    @classmethod
-    def of(
-        cls,
-        options: Settings,
-        targets: dict[str, Target],
-        members: Examples,
-        nonmembers: Examples | None,
-        initial: Target | None,
-        ids: ArrayInput | None,
-        documents: ArrayInput | None,
-        generator_ids: ArrayInput | None,
-        progress: Progress | None,
-    ) -> Run:
-        """Check what there is to check before hours of work."""
-        if not targets:
-            message = "target must be a model, or several by name, got none"
+    def check(self) -> None:
+        """Check models, sizes and what helpers need."""
+        options, others = self.options, self.nonmembers
+        if not self.models:
+            message = "model must be a trained model, or several by name, got none"
             raise OptionError(message)
-        helpers = each_helper(options.helper)
-        if nonmembers is None and any(helper.trained_on == "real" for helper in helpers):
+        if others is None and self.helped_by("real"):
             message = "a helper trained on real non-members needs some: pass nonmembers"
             raise IncompatibleOptionsError(message)
-        check_alike(members, nonmembers)
-        games = len(options.seeds) * (1 if nonmembers is None else 2) * (1 + len(targets))
-        epochs = sum(helper.epochs for helper in helpers)
-        steps = 2 + len(targets) + epochs + games + len(options.seeds) * len(options.saturation)
-        run = cls(
-            options,
-            targets,
-            members,
-            nonmembers,
-            initial,
-            _teaching(options, len(members), ids, documents, generator_ids),
-            Ticks(progress, steps),
-        )
-        for others in (run.audited.size, len(run.held_out or members)):
-            run.parts.within(others).check()
-        if run.helped_by("members") and run.teaching.size < LEAST:
+        if others is not None:
+            self.members.check_alike(others, "nonmembers")
+        for pairs in (self.audited.size, len(self.held_out or self.members)):
+            self.parts.within(pairs).check()
+        if self.helped_by("members") and self.teaching.size < LEAST:
             message = (
                 f"a helper trained on members of the generator needs at least {LEAST} of them, got "
-                f"{run.teaching.size}"
+                f"{self.teaching.size}"
             )
             raise IncompatibleOptionsError(message)
-        return run
+        epochs = sum(helper.epochs for helper in options.helpers)
+        games = (1 if others is None else 2) * (1 + len(self.models)) + len(options.saturation)
+        self.tick.total = 2 + len(self.models) + epochs + len(options.seeds) * games
 
     @property
     def audited(self) -> IntArray:
@@ -122,220 +212,136 @@ class Run:
     @property
     def parts(self) -> Parts:
         """Sizes of the parts of a game."""
-        options, left = self.options, self.audited.size
-        whole = len(self.members)
-        train, validation = (
-            round(share * whole) for share in (options.train_share, options.validation_share)
-        )
-        return Parts(train, validation, left - train - validation)
+        train, validation = (round(share * len(self.members)) for share in self.options.shares[1:])
+        return Parts(train, validation, self.audited.size - train - validation)
 
     @property
     def held_out(self) -> Examples | None:
-        """Non-members that did not train a helper."""
+        """Non-members that did not train a helper: the second half where there is such a one."""
         if self.nonmembers is None or not self.helped_by("real"):
             return self.nonmembers
         return self.nonmembers.take(slice(len(self.nonmembers) // 2, None))
 
     def helped_by(self, examples: Trained) -> bool:
         """Tell whether a helper learns from such examples."""
-        return any(one.trained_on == examples for one in each_helper(self.options.helper))
+        return any(helper.trained_on == examples for helper in self.options.helpers)
+
+    def words(self) -> dict[str, str]:
+        """Return every option in words."""
+        options = {field.name: getattr(self.options, field.name) for field in fields(self.options)}
+        return {"generator": _words(self.generator), **{k: _words(v) for k, v in options.items()}}
 
     def made_of(self) -> dict[str, str]:
         """Return what the outcome depends on, in words and digests."""
         from leakbound.panoramia.models.target import fingerprint
 
         others = self.nonmembers
-        models = {**self.targets, "": self.initial}
+        models = {**self.models, "": self.initial}
         return {
-            **{f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
+            **self.words(),
             "members": digest(self.members.x, self.members.y, self.teaching),
             "nonmembers": "none" if others is None else digest(others.x, others.y),
-            "targets": " ".join(
+            "models": " ".join(
                 f"{name}:{fingerprint(model)}" for name, model in models.items() if model
             ),
         }
 
-    def report(self, kept: Checkpoints) -> PanoramiaReport:
-        """Go through all phases."""
-        samples = _examples(kept.phase("generated", self._generate))
-        pool = samples.take(slice(self.parts.all))
-        sides = {"members": self.members.take(self.audited), "generated": pool}
-        if self.held_out is not None:
-            sides["nonmembers"] = self.held_out
-        said: Arrays = {}
-        for index, helper in enumerate(each_helper(self.options.helper)):
-            said |= kept.phase(
-                f"helper-{index}",
-                lambda index=index, helper=helper: self._ask_helper(  # type: ignore[misc]
-                    index, helper, samples, sides
-                ),
-            )
-        said |= kept.phase("targets", lambda: self._ask_targets(sides))
-        seen = {name: self._side(name, one, said) for name, one in sides.items()}
-        games = [self._games(seed, seen, kept) for seed in self.options.seeds]
-        return self._summary(games, seen, said)
-
-    def _generate(self) -> Arrays:
+    def generate(self) -> Arrays:
         """Fit the generator, and draw what the audit and the helper need."""
-        self.ticks("fitting the generator")
-        generator, lesson = self.options.generator, self.members.take(self.teaching)
-        fitted = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
-        helper = self.options.helper_examples or len(self.members)
-        needed = self.parts.all + (helper if self.helped_by("generated") else 0)
-        drawn = fitted.sample(
-            needed, seed=Purpose.RUN_SAMPLES.derived(self.options.seeds[0], bits=32)
-        )
+        self.tick("fitting the generator")
+        generator, lesson = self.generator, self.members.take(self.teaching)
+        sampler = generator.fit(lesson.x, lesson.y) if hasattr(generator, "fit") else generator
+        needed = self.parts.all
+        if self.helped_by("generated"):
+            needed += self.options.helper_examples or len(self.members)
+        seed = Purpose.RUN_SAMPLES.derived(self.options.seeds[0], bits=32)
+        drawn = sampler.sample(needed, seed=seed)
         both = drawn.values if drawn.labels is None else (drawn.values, drawn.labels)
         samples = Examples.read(both, "the generator")
-        check_alike(self.members, samples, "the generator's samples")
+        self.members.check_alike(samples, "the generator's samples")
         if len(samples) != needed:
             message = f"the generator returned {len(samples)} samples and not {needed}"
             raise LengthMismatchError(message)
         check_duplicates(samples.x, self.members.x)
         return {"x": samples.x} | ({} if samples.y is None else {"y": samples.y})
 
-    def _ask_helper(
+    def ask_helper(
         self, index: int, helper: Helper, samples: Examples, sides: Mapping[str, Examples]
     ) -> Arrays:
         """Train a helper, and ask it of every example."""
-        from leakbound.panoramia.models import target as models
+        from leakbound.panoramia.models.target import signals, train
 
-        inputs, target = self.options.inputs, next(iter(self.targets.values()))
-        lesson = self._lesson(helper, samples)
-        model = models.train(helper, target, lesson, inputs, index, self.ticks)
-        return {
-            f"{helper_name(index)} {name}": models.signals(model, one, inputs)
-            for name, one in sides.items()
-        }
-
-    def _lesson(self, helper: Helper, samples: Examples) -> Examples:
-        """Return what a helper learns from, in random order."""
+        lesson = samples.take(slice(self.parts.all, None))
         if helper.trained_on == "members":
             order = Purpose.HELPER_LESSON.rng(self.options.seeds[0]).permutation(self.teaching)
-            return self.members.take(order)
+            lesson = self.members.take(order)
         if helper.trained_on == "real" and self.nonmembers is not None:
-            return self.nonmembers.take(slice(len(self.nonmembers) // 2))
-        return samples.take(slice(self.parts.all, None))
+            lesson = self.nonmembers.take(slice(len(self.nonmembers) // 2))
+        inputs, target = self.options.inputs, next(iter(self.models.values()))
+        model = train(helper, target, lesson, inputs, index, self.tick)
+        return {
+            f"{helper_name(index)} {name}": signals(model, examples, inputs)
+            for name, examples in sides.items()
+        }
 
-    def _ask_targets(self, sides: Mapping[str, Examples]) -> Arrays:
-        """Score every example with every target; those of O(1) with the untrained model too."""
-        from leakbound.panoramia.models import target as models
+    def ask_models(self, sides: Mapping[str, Examples]) -> Arrays:
+        """Score every example with every model; those of O(1) with the untrained one too."""
+        from leakbound.panoramia.models.target import signals
 
-        said: Arrays = {}
-        for target, model in self.targets.items():
-            self.ticks(f"asking {target}")
-            for name, one in sides.items():
-                said[f"target {target} {name}"] = models.signals(model, one, self.options.inputs)
+        answers: Arrays = {}
+        for target, model in self.models.items():
+            self.tick(f"asking {target}")
+            for name, examples in sides.items():
+                answers[f"target {target} {name}"] = signals(model, examples, self.options.inputs)
         if self.initial is not None and "nonmembers" in sides:
             for name in ("members", "nonmembers"):
-                said[f"initial {name}"] = models.signals(
-                    self.initial, sides[name], self.options.inputs
-                )
-        return said
+                answers[f"initial {name}"] = signals(self.initial, sides[name], self.options.inputs)
+        return answers
 
-    def _side(self, name: str, examples: Examples, said: Arrays) -> Side:
-        targets = {target: said[f"target {target} {name}"][:, None] for target in self.targets}
-        first = next(iter(targets.values()))
+    def side(self, name: str, examples: Examples, answers: Arrays) -> Side:
+        """Put examples and answers about them together."""
+        targets = {target: answers[f"target {target} {name}"][:, None] for target in self.models}
+        none = next(iter(targets.values()))[:, :0]
         helpers = [
-            said[f"{helper_name(index)} {name}"][:, None]
-            for index in range(len(each_helper(self.options.helper)))
+            answers[f"{helper_name(index)} {name}"][:, None]
+            for index in range(len(self.options.helpers))
         ]
-        return Side(examples, np.concatenate([first[:, :0], *helpers], axis=1), targets)
+        return Side(examples, np.concatenate([none, *helpers], axis=1), targets)
 
-    def _games(self, seed: int, seen: Mapping[str, Side], kept: Checkpoints) -> dict[str, Arrays]:
+    def play(self, seed: int, seen: Mapping[str, Side], kept: Checkpoints) -> dict[str, Arrays]:
         """Play against generated non-members, and against real ones where there are some."""
-        played = {}
-        for others in ("generated", "nonmembers"):
-            if others not in seen:
-                continue
+        played, options = {}, self.options
+        for others in list(seen)[1:]:
             parts = self.parts.within(len(seen[others]))
             game = Game(
-                self.options.attack,
+                options.attack,
                 parts,
-                self._sizes(parts) if others == "generated" else (),
-                complement(self.options.confidence) / 2,
-                self.options.cuts,
+                self.sizes() if others == "generated" else (),
+                complement(options.confidence) / 2,
+                options.cuts,
                 seed,
             )
-            played[others] = kept.phase(
-                f"game-{seed}-{others}",
-                lambda game=game, others=others: game.play(  # type: ignore[misc]
-                    seen["members"], seen[others], self.ticks
-                ),
-            )
+            playing = partial(game.play, seen["members"], seen[others], self.tick)
+            played[others] = kept.phase(f"game-{seed}-{others}", playing)
         return played
 
-    def _sizes(self, parts: Parts) -> tuple[int, ...]:
-        sizes = {max(LEAST, round(share * parts.train)) for share in self.options.saturation}
-        return tuple(sorted(size for size in sizes if size < parts.train))
+    def sizes(self) -> tuple[int, ...]:
+        """Return the pairs that further baselines learn from."""
+        train = self.parts.train
+        sizes = {max(LEAST, round(share * train)) for share in self.options.saturation}
+        return tuple(sorted(size for size in sizes if size < train))
 
-    def _summary(
-        self, games: list[dict[str, Arrays]], seen: Mapping[str, Side], said: Arrays
-    ) -> PanoramiaReport:
-        scores = [
-            {
-                others: self._scores(seed, others, game, seen, said)
-                for others, game in played.items()
-            }
-            for seed, played in zip(self.options.seeds, games, strict=True)
-        ]
-        rows = self._rows(scores, [self._shown(one, seen) for one in games], seen)
-        saturation = self._saturation(games)
-        parts = self.parts
-        return PanoramiaReport(
-            rows=rows,
-            saturation=saturation,
-            seeds=self.options.seeds,
-            sizes={
-                "generator": self.teaching.size,
-                "train": parts.train,
-                "validation": parts.validation,
-                "test": parts.test,
-            },
-            options={f.name: _words(getattr(self.options, f.name)) for f in fields(self.options)},
-            warnings=tuple(warnings_of(rows, saturation)),
-            losses=tuple(losses_of(said, self.targets)),
-            scores=tuple(game for scored in scores for game in scored.values()),
-        )
-
-    def _rows(
-        self,
-        scores: list[dict[str, GameScores]],
-        shown: list[Shown | None],
-        seen: Mapping[str, Side],
-    ) -> tuple[PanoramiaRow, ...]:
-        """Audit every target in every way."""
-        rows = []
-        for target in self.targets:
-            for name, result_of in self._audits(target, seen).items():
-                results = tuple(map(result_of, scores, shown))
-                if name in CORRECTIONS:
-                    results = withheld_together(ZeroRunResult.among(results))
-                rows.append(PanoramiaRow(target=target, audit=name, results=results))
-        return tuple(rows)
-
-    def _shown(self, played: dict[str, Arrays], seen: Mapping[str, Side]) -> Shown | None:
-        """Return what is known of the audited examples without a target, for Zero-Run."""
-        if not self.options.conditional:
-            return None
-        game = played["generated"]
-        return shown_of(
-            game,
-            _visible(game, *(seen[name].table for name in ("members", "generated"))),
-            seed=self.options.seeds[0],
-        )
-
-    def _scores(
-        self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], said: Arrays
+    def scores(
+        self, seed: int, others: str, game: Arrays, seen: Mapping[str, Side], answers: Arrays
     ) -> GameScores:
         """Return coins and scores of a game, and for real non-members those of O(1)."""
 
         def by_loss(target: str) -> FloatArray:
-            scores = [
-                fallen(seen[name].targets[target][:, 0], said.get(f"initial {name}"))[game[rows]]
+            falls = [
+                fallen(seen[name].targets[target][:, 0], answers.get(f"initial {name}"))[game[rows]]
                 for name, rows in (("members", "rows"), (others, "others"))
             ]
-            return np.where(game["coins"], *scores)
+            return np.where(game["coins"], *falls)
 
         real = others == "nonmembers"
         return GameScores(
@@ -343,87 +349,26 @@ class Run:
             "real" if real else "generated",
             game["coins"],
             game["baseline"],
-            {target: game[f"attack-{target}"] for target in self.targets},
-            {target: by_loss(target) for target in self.targets} if real else {},
+            {target: game[f"attack-{target}"] for target in self.models},
+            {target: by_loss(target) for target in self.models} if real else {},
         )
-
-    def _audits(
-        self, target: str, seen: Mapping[str, Side]
-    ) -> dict[Audit, Callable[[dict[str, GameScores], Shown | None], Result]]:
-        confidence = self.options.confidence
-
-        def compare(game: GameScores, cuts: CutPolicy = self.options.cuts) -> PanoramiaResult:
-            return game.audit(target, confidence=confidence, cuts=cuts)
-
-        def given_examples(game: GameScores, shown: Shown, name: Conditional) -> ZeroRunResult:
-            audit = PairAudit.prepare(
-                game.attacks[target], game.member, shown, confidence=confidence, seed=game.seed
-            )
-            return audit.bound(PureDP(), CORRECTIONS[name])
-
-        audits: dict[Audit, Any] = {"PANORAMIA": lambda scores, _: compare(scores["generated"])}
-        if self.options.union:
-            audits["PANORAMIA, union"] = lambda scores, _: compare(
-                scores["generated"], UnionBound()
-            )
-        if self.options.conditional:
-            audits |= {
-                name: lambda scores, shown, name=name: given_examples(
-                    scores["generated"], shown, name
-                )
-                for name in CORRECTIONS
-            }
-        if "nonmembers" in seen:
-            audits["RM;RN"] = lambda scores, _: compare(scores["nonmembers"])
-            audits["O(1)"] = lambda scores, _: scores["nonmembers"].audit_losses(
-                target, confidence=confidence
-            )
-        return audits
-
-    def _saturation(self, games: list[dict[str, Arrays]]) -> Saturation:
-        """Audit the further baselines as the baseline is."""
-        sizes = self._sizes(self.parts)
-
-        def c_lb(game: Arrays, key: str, seed: int) -> float:
-            return audit(
-                game[key],
-                Panoramia(game["coins"], baseline=game[key]),
-                confidence=self.options.confidence,
-                cuts=self.options.cuts,
-                seed=seed,
-            ).c_lb
-
-        return Saturation(
-            2 * np.array([*sizes, self.parts.train], dtype=np.int64),
-            tuple(
-                np.array(
-                    [
-                        c_lb(played["generated"], key, seed)
-                        for key in (*(f"baseline-{size}" for size in sizes), "baseline")
-                    ]
-                )
-                for seed, played in zip(self.options.seeds, games, strict=True)
-            ),
-        )
-
-
-def _visible(game: Arrays, members: FloatArray, others: FloatArray) -> FloatArray:
-    """Return what the coins of a game show, of tables of both sides."""
-    return np.where(game["coins"][:, None], members[game["rows"]], others[game["others"]])
-
-
-def _examples(arrays: Arrays) -> Examples:
-    return Examples(arrays["x"], arrays.get("y"))
 
 
 def _teaching(
-    options: Settings,
+    generator: Generator | Sampler,
+    options: Options,
     members: int,
     ids: ArrayInput | None,
     documents: ArrayInput | None,
     generator_ids: ArrayInput | None,
 ) -> IntArray:
     """Return the rows of the members that train the generator."""
+    if not (hasattr(generator, "fit") or hasattr(generator, "sample")):
+        message = (
+            f"generator must have a method fit or sample, got {generator!r}; see "
+            "leakbound.generators"
+        )
+        raise OptionTypeError(message)
     labels = np.arange(members) if ids is None else vector(ids, "ids", kinds="biufSU")
     check_length(labels, members, "ids")
     check_ids(labels, np.ones(members, dtype=np.bool_))
@@ -434,16 +379,15 @@ def _teaching(
             message = f"generator_ids names {unknown[0]!r}, which is no member's id"
             raise OptionError(message)
         return np.flatnonzero(np.isin(labels, chosen))
-    if not hasattr(options.generator, "fit"):
+    if not hasattr(generator, "fit"):
         message = (
             "the generator is fitted already: pass generator_ids, the ids of the members that it "
             "was fitted to, so that they are not audited"
         )
         raise IncompatibleOptionsError(message)
-    share = options.generator_share
     split = MemberSplit.create(
         members,
-        shares={"generator": share, "audit": 1 - share},
+        shares={"generator": options.shares[0], "audit": 1 - options.shares[0]},
         ids=labels,
         documents=documents,
         seed=options.seeds[0],

@@ -21,11 +21,11 @@ from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 NonMembers: TypeAlias = Literal["generated", "real"]
 Conditional: TypeAlias = Literal["Zero-Run, match", "Zero-Run, Poisson-binomial"]
 
+# Rows of the table, and how each takes out what examples give away by themselves.
 CORRECTIONS: dict[Conditional, PairCorrection] = {
     "Zero-Run, match": "match",
     "Zero-Run, Poisson-binomial": "poisson_binomial",
 }
-"""Rows of the table, and how each takes out what examples give away by themselves."""
 
 _OTHER_SEED = (
     "the propensity model was refuted with another seed, and all seeds have models of one kind of "
@@ -78,59 +78,18 @@ class GameScores:
         return f"GameScores(seed={self.seed}, {self.nonmembers}, m={len(self)}, targets: {targets})"
 
     def audit(self, target: str, **options: Any) -> PanoramiaResult:
-        """Audit one target's scores, with any options.
+        """Audit one target's scores, with any options of `leakbound.audit_panoramia`.
 
-        Parameters
-        ----------
-        target : str
-            Name of the target.
-        **options : object
-            As for `leakbound.audit` and `Panoramia`; `real_nonmembers` and `seed` are known here.
-
-        Returns
-        -------
-        PanoramiaResult
-            Bounds on c and c + ε.
-
-        Raises
-        ------
-        OptionError
-            If there is no such target.
-        LeakboundError
-            As `leakbound.audit` does.
+        Seed and `real_nonmembers` are known here.
         """
-        given: dict[str, Any] = {
-            "real_nonmembers": self.nonmembers == "real",
-            "seed": self.seed,
-            "member": self.member,
-            "baseline": self.baseline,
-        }
-        result = audit_of("panoramia", _of(self.attacks, target), **(given | options))
-        return cast("PanoramiaResult", result)
+        known: dict[str, Any] = {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
+        attack = _of(self.attacks, target)
+        return audit_panoramia(self.baseline, attack, self.member, **(known | options))
 
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
         """Audit one target by its losses alone: O(1), against real non-members.
 
-        Parameters
-        ----------
-        target : str
-            Name of the target.
-        **options : object
-            As for `leakbound.audit` and `Coins`; `seed` is known here.
-
-        Returns
-        -------
-        AuditResult
-            A lower bound on ε.
-
-        Raises
-        ------
-        IncompatibleOptionsError
-            If the non-members are generated: their losses differ for other reasons too.
-        OptionError
-            If there is no such target.
-        LeakboundError
-            As `leakbound.audit` does.
+        Options are those of `leakbound.audit_one_run`; the seed is known here.
         """
         if self.nonmembers != "real":
             message = (
@@ -144,15 +103,7 @@ class GameScores:
     def take(self, rows: IntArray | slice) -> "GameScores":
         """Return the scores of some of the pairs, as if only these had been tested.
 
-        Parameters
-        ----------
-        rows : ndarray of int64, or slice
-            Which, chosen without a look at coins and scores.
-
-        Returns
-        -------
-        GameScores
-            Those.
+        They must be chosen without a look at coins and scores.
         """
         return replace(
             self,
@@ -165,16 +116,7 @@ class GameScores:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write coins and scores as a table that ``leakbound panoramia`` reads.
 
-        Parameters
-        ----------
-        path : str or os.PathLike
-            File to write, all of it or nothing; its columns are ``member``, ``baseline_pred`` and
-            ``mia_TARGET_pred`` for each target.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
+        Its columns are ``member``, ``baseline_pred`` and ``mia_TARGET_pred`` for each target.
         """
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")

@@ -5,9 +5,15 @@ guarantee of the mechanism behind them. A bound that an audit derives from the s
 is false if it exceeds that truth, and may be so no more often than its confidence allows.
 """
 
-from leakbound.simulate.games import Game, Reconstruction, gaussian, mixture, null
+from leakbound.simulate.games import (
+    Game,
+    Reconstruction,
+    gaussian,
+    mixture,
+    null,
+    randomized_response,
+)
 from leakbound.simulate.noisy_sums import NoisySum, noisy_sum
-from leakbound.simulate.response import randomized_response
 
 __all__ = [
     "Game",

@@ -1,23 +1,26 @@
-"""Games of membership and of reconstruction.
-
-The public names are those of `leakbound.simulate`.
-"""
+"""Games of membership and of reconstruction, and the exact privacy of what was played."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
-from leakbound._base.streams import Purpose, in_pieces
+from leakbound._base.streams import Purpose, in_pieces, permutation
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import OptionError
-from leakbound.simulate.profiles import Profile, gaussian_profile, smallest_epsilon
+from leakbound.stats import log_normal_cdf
 
 Parameter: TypeAlias = Literal["epsilon", "mu"]
-_SEEN_AT_ONCE = 1 << 20
-"""Values of canaries that are drawn at a time in a game of reconstruction."""
+Profile: TypeAlias = Callable[[float], float]
+"""From ε ≥ 0 to the smallest δ with which the mechanism is (ε, δ)-DP; non-increasing."""
+
+_SEEN_AT_ONCE = 1 << 20  # values of canaries drawn at a time, to bound memory
+_LARGEST = 500.0  # beyond this ε all probabilities are 0 or out of reach of an exponent
+_PRECISION = 1e-13  # relative, of ε found by bisection
+_LEAST = math.ulp(0.0)  # a Gaussian's δ is never 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,44 +49,27 @@ class Game:
     _profile: Profile = field(repr=False)
 
     def delta(self, epsilon: float) -> float:
-        """Return the smallest δ with which the mechanism is (ε, δ)-DP.
-
-        Parameters
-        ----------
-        epsilon : float
-            ε, at least 0.
-
-        Returns
-        -------
-        float
-            δ, in [0, 1].
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If `epsilon` is negative, infinite or not a number.
-        """
+        """Return the smallest δ with which the mechanism is (ε, δ)-DP, for ε ≥ 0."""
         return self._profile(real(epsilon, "epsilon", least=0, below=math.inf))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε with which the mechanism is (ε, δ)-DP: what no bound may exceed.
 
-        Parameters
-        ----------
-        delta : float
-            δ, in [0, 1).
-
-        Returns
-        -------
-        float
-            ε, rounded up by less than 1e-12 relative; inf if no ε will do.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If `delta` is outside its range or not a number.
+        For δ in [0, 1); rounded up by less than 1e-12 relative, inf if no ε will do.
         """
-        return smallest_epsilon(self._profile, real(delta, "delta", least=0, below=1))
+        delta = real(delta, "delta", least=0, below=1)
+        if self._profile(0.0) <= delta:
+            return 0.0
+        high = 1.0
+        while self._profile(high) > delta:
+            high *= 2
+            if high > _LARGEST:
+                return math.inf
+        low = 0.0
+        while high - low > _PRECISION * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._profile(middle) <= delta else (middle, high)
+        return high
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(m={self.member.size}, {self.parameter}={self.truth:g})"
@@ -122,23 +108,7 @@ class Reconstruction:
         return np.equal(self.guess, self.value)
 
     def correct(self, guesses: int) -> int:
-        """Count the right ones among the guesses made with most confidence.
-
-        Parameters
-        ----------
-        guesses : int
-            Number of guesses, in [1, m].
-
-        Returns
-        -------
-        int
-            How many of them are right.
-
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If `guesses` is outside its range or not an integer.
-        """
+        """Count the right ones among so many guesses, made with most confidence."""
         made = integer(guesses, "guesses", least=1, most=self.scores.size)
         chosen = np.argpartition(self.scores, self.scores.size - made)[-made:]
         return int(np.count_nonzero(self.right[chosen]))
@@ -153,7 +123,7 @@ def coins(rng: np.random.Generator, examples: int) -> BoolArray:
 
 
 def null(m: int, *, seed: int) -> Game:
-    """Play the game with a model that learnt nothing: scores are pure noise.
+    """Play the game with a model that learnt nothing: m scores from N(0, 1), and ε = 0.
 
     Parameters
     ----------
@@ -161,16 +131,6 @@ def null(m: int, *, seed: int) -> Game:
         Examples, at least 1 and at most 10^8.
     seed : int
         Seed of coins and noise, at least 0.
-
-    Returns
-    -------
-    Game
-        Scores drawn from N(0, 1), whoever is a member; the truth is ε = 0 at every δ, and μ = 0.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
 
     Examples
     --------
@@ -217,11 +177,6 @@ def gaussian(m: int, mu: float, *, seed: int, k: int = 2) -> Game | Reconstructi
         A game of membership for k = 2, of reconstruction for k > 2. The mechanism is μ-GDP, and for
         no smaller μ: under adding or removing a canary for k = 2, under changing its value for
         k > 2.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
 
     Notes
     -----
@@ -320,11 +275,6 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
         Scores are reports times reliabilities. The mechanism is μ-GDP, and for no smaller μ, under
         adding or removing a canary.
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
-
     Notes
     -----
     In full: X_i = μ/2 + √ρ Z + √(1-ρ) Z_i with standard normal Z, Z_i; A_i = |X_i| is published;
@@ -375,3 +325,83 @@ def mixture(m: int, mu: float = 1.0, *, dependence: float = 0.95, seed: int) -> 
         guarantee=f"{mu:g}-GDP under adding or removing a canary, dependent canaries",
         _profile=gaussian_profile(mu),
     )
+
+
+def randomized_response(
+    m: int, epsilon: float, *, fraction: float = 1.0, delta: float = 0.0, seed: int
+) -> Game:
+    """Play the game against randomised response: each report is right with odds e^ε.
+
+    Parameters
+    ----------
+    m, epsilon : int and float
+        Examples, at most 10^8, and ε, at least 0.
+    fraction : float
+        Share of the examples that are reported on, chosen by lot, in (0, 1]; the other scores are
+        noise.
+    delta : float
+        Probability that a report is the plain truth, and seen to be so, in [0, 1).
+    seed : int
+        Seed of coins, lot and reports, at least 0.
+
+    Returns
+    -------
+    Game
+        The sign of a score is the report, and its size is drawn independently of membership: above
+        2 for what is seen to be true, in (1, 2) for other reports, below 1 for noise. The mechanism
+        is (ε, δ)-DP under adding or removing an example, and for no smaller ε at this δ.
+
+    Notes
+    -----
+    Every guess that follows a report is right with probability e^ε / (1 + e^ε), independently,
+    which is the most that ε-DP allows: audits err as often here as anywhere. With δ > 0 the reports
+    reach P(report | member) = e^ε P(report | non-member) + δ on the set of those that say "member".
+
+    Examples
+    --------
+    >>> game = randomized_response(1000, 1.5, seed=0)
+    >>> right = (game.scores > 0) == game.member
+    >>> game.truth, bool(abs(right.mean() - 1 / (1 + np.exp(-1.5))) < 0.05)
+    (1.5, True)
+    """
+    rng = Purpose.RESPONSE_GAME.rng(integer(seed, "seed", least=0))
+    member = coins(rng, integer(m, "m", least=1, most=MOST_EXAMPLES))
+    epsilon = real(epsilon, "epsilon", least=0, below=math.inf)
+    failure = real(delta, "delta", least=0, below=1)
+    share = real(fraction, "fraction", above=0, most=1)
+    answered = permutation(rng, m) < math.ceil(share * m)
+
+    def below(threshold: float, factor: float = 1.0) -> BoolArray:
+        return in_pieces(m, lambda _, size: rng.random(size) * factor < threshold, np.bool_)
+
+    plain = answered & below(failure)
+    honest, noise = below(1, 1 + math.exp(-epsilon)), below(0.5)
+    said = np.where(plain, member, np.where(answered, member == honest, noise))
+    size = 1 - in_pieces(m, lambda _, size: rng.random(size), np.float64) + answered + plain
+
+    def profile(claimed: float) -> float:
+        excess = max(0.0, -math.expm1(claimed - epsilon)) / (1 + math.exp(-epsilon))
+        return failure + (1 - failure) * excess
+
+    tail = f" at delta = {failure:g}" if failure else ""
+    return Game(
+        scores=np.where(said, size, -size),
+        member=member,
+        truth=epsilon,
+        parameter="epsilon",
+        guarantee=f"{epsilon:g}-DP{tail} under adding or removing an example, independent reports",
+        _profile=profile,
+    )
+
+
+def gaussian_profile(mu: float) -> Profile:
+    """Return the profile of one draw from N(μ, 1) or N(0, 1)."""
+
+    def delta(epsilon: float) -> float:
+        if mu == 0:
+            return 0.0
+        with_it = float(log_normal_cdf(mu / 2 - epsilon / mu))
+        without = epsilon + float(log_normal_cdf(-mu / 2 - epsilon / mu))
+        return max(_LEAST, -math.exp(with_it) * math.expm1(min(0.0, without - with_it)))
+
+    return delta

@@ -1,7 +1,4 @@
-"""A noisy sum of members that differ in distribution from non-members: the game of Zero-Run audits.
-
-The public names are those of `leakbound.simulate`.
-"""
+"""A noisy sum of members that differ in distribution from non-members: the Zero-Run game."""
 
 import math
 from dataclasses import dataclass
@@ -14,13 +11,12 @@ from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
 from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import IncompatibleOptionsError, OptionError
-from leakbound.simulate.games import Game, coins
-from leakbound.simulate.profiles import gaussian_profile
+from leakbound.simulate.games import Game, coins, gaussian_profile
 
-_MOST_COORDINATES = 10**11
-"""Coordinates of all members at most: drawn twice, they take half an hour."""
-_BLOCK = 2**23
-"""Coordinates of members drawn at a time: 32 MiB in single precision."""
+_MOST_COORDINATES = 10**11  # of all members: drawn twice, they take half an hour
+_BLOCK = 2**23  # coordinates of members drawn at a time: 32 MiB in single precision
+_NODES, _DEGREE = 200, 24  # points where λ is integrated, and the polynomial between them
+_WIDTHS, _STEPS = 40.0, 801  # half-width of the integration in deviations, and its points
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -127,9 +123,10 @@ class _Population:
             - self._log_lengths(other * nodes)
             - (self.bias**2 - other**2) / 2
         )
-        degree = min(_DEGREE, nodes.size - 1)
-        curve = np.polynomial.Chebyshev.fit(nodes, values, degree) if degree else None
-        return np.full(cosine.size, values[0]) if curve is None else np.asarray(curve(cosine))
+        if nodes.size == 1:
+            return np.full(cosine.size, values[0])
+        # λ is analytic and smooth: a polynomial between the nodes is exact to 1e-8.
+        return np.asarray(np.polynomial.Chebyshev.fit(nodes, values, _DEGREE)(cosine))
 
     def _log_lengths(self, pull: FloatArray) -> FloatArray:
         """Return ln ∫ r^(d-1) exp(-r²/2 + r s) dr at each s, by the trapezoid rule in ln r."""
@@ -140,25 +137,6 @@ class _Population:
         exponent = self.dimension * log_r - np.exp(2 * log_r) / 2 + pull[:, None] * np.exp(log_r)
         total: FloatArray = np.logaddexp.reduce(exponent, axis=1)
         return total + np.log(width)
-
-
-def _check_size(m: int, dimension: int, features: int, holdout: int) -> None:
-    """Check that a game can be drawn, and its features be held."""
-    drawn, shown = m * dimension, (m + holdout) * features
-    if drawn > _MOST_COORDINATES or shown > MOST_EXAMPLES:
-        message = (
-            f"m times dimension must be at most {_MOST_COORDINATES}, and m and holdout times "
-            f"features at most {MOST_EXAMPLES}, got {drawn} and {shown}: take fewer examples, or a "
-            "smaller dimension"
-        )
-        raise OptionError(message)
-
-
-_NODES = 200
-"""Points of x₁ at which λ is integrated; between them a polynomial, as λ is analytic and smooth."""
-_DEGREE = 24
-_WIDTHS, _STEPS = 40.0, 801
-"""Half-width of the integration in standard deviations, and its number of points."""
 
 
 def noisy_sum(
@@ -201,13 +179,6 @@ def noisy_sum(
         example, and for no smaller μ. Given the features memberships are independent with
         probability π(x).
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or not a number.
-    IncompatibleOptionsError
-        If the dimension is too small for the features.
-
     Notes
     -----
     The synthetic experiment of Ceberé, Even, Bleistein and Bellet, "Privacy auditing with zero (0)
@@ -230,7 +201,14 @@ def noisy_sum(
     shown = integer(features, "features", least=1, most=MOST_EXAMPLES)
     size = m if dimension is None else integer(dimension, "dimension", least=1, most=MOST_EXAMPLES)
     held = integer(holdout, "holdout", least=0, most=MOST_EXAMPLES)
-    _check_size(m, size, shown, held)
+    drawn, seen = m * size, (m + held) * shown
+    if drawn > _MOST_COORDINATES or seen > MOST_EXAMPLES:
+        message = (
+            f"m times dimension must be at most {_MOST_COORDINATES}, and m and holdout times "
+            f"features at most {MOST_EXAMPLES}, got {drawn} and {seen}: take fewer examples, or a "
+            "smaller dimension"
+        )
+        raise OptionError(message)
     if size < shown + 2:
         message = f"dimension={size} is too small for features={shown}: it must be 2 more at least"
         raise IncompatibleOptionsError(message)

@@ -1,6 +1,6 @@
 """What a model's outputs, targets and scores must satisfy, and what to do where they do not."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -9,14 +9,12 @@ from torch import Tensor
 
 from leakbound._base.types import FloatArray
 from leakbound.errors import NaNScoresError, ShapeError, TargetError, TiedScoresError
-from leakbound.torch.tokens import IGNORED
+from leakbound.torch.data import IGNORED, Batch
 
-_TIES_ALLOWED = 0.1
-"""Largest share of examples that may share their score with another."""
+_TIES_ALLOWED = 0.1  # share of examples that may share their score: more cost an audit its power
+_LISTED = 5  # ids that a message names
 
-_LISTED = 5
-"""How many ids a message names."""
-
+# What to do about ties, by signal.
 _CURES = {
     "cross_entropy": (
         "the loss of a confident model rounds to 0; use signal='logit_margin', which orders "
@@ -40,7 +38,6 @@ _CURE = (
     "compute the signal in float32 or float64, from logits and not from probabilities; if its "
     "values are meant to repeat, return integers"
 )
-"""What to do about ties, by signal."""
 
 
 def unwrapped(output: object) -> object:
@@ -48,26 +45,17 @@ def unwrapped(output: object) -> object:
     return getattr(output, "logits", output)
 
 
-def check_logits(output: object, examples: int) -> Tensor:
+def check_logits(output: object, batch: Batch) -> Tensor:
     """Check that a model's output is one row of class logits for each example."""
-    logits = unwrapped(output)
-    if (
-        isinstance(logits, Tensor)
-        and logits.is_floating_point()
-        and logits.ndim == 2
-        and logits.shape[0] == examples
-        and logits.shape[1] >= 2
-    ):
+    logits, examples = unwrapped(output), len(batch)
+    if _is_floating(logits, 2) and logits.shape[0] == examples and logits.shape[1] >= 2:
         return logits
-    tokens = isinstance(logits, Tensor) and logits.ndim == 3
-    cure = (
-        "for a language model pass signal='cross_entropy'"
-        if tokens
-        else "for other outputs pass signal=function(output, targets) -> tensor of shape (batch,)"
-    )
+    hint = "for other outputs pass signal=function(output, targets) -> tensor of shape (batch,)"
+    if isinstance(logits, Tensor) and logits.ndim == 3:
+        hint = "for a language model pass signal='cross_entropy'"
     message = (
         f"the model must return logits of shape ({examples}, classes) with at least two classes "
-        f"for a batch of {examples}, got {_described(logits)}; {cure}"
+        f"for a batch of {examples}, got {_described(logits)}; {hint}"
     )
     raise ShapeError(message)
 
@@ -77,16 +65,11 @@ def check_token_logits(output: object, labels: Tensor) -> Tensor:
     if labels.ndim != 2 or labels.is_floating_point() or labels.is_complex():
         message = (
             "labels must be one integer for each token, in a table of shape (batch, length), got "
-            f"{labels.dtype} of shape {tuple(labels.shape)}"
+            f"{_described(labels)}"
         )
         raise TargetError(message)
     logits = unwrapped(output)
-    if (
-        isinstance(logits, Tensor)
-        and logits.is_floating_point()
-        and logits.ndim == 3
-        and logits.shape[:2] == labels.shape
-    ):
+    if _is_floating(logits, 3) and logits.shape[:2] == labels.shape:
         return logits
     batch, length = labels.shape
     message = (
@@ -96,39 +79,31 @@ def check_token_logits(output: object, labels: Tensor) -> Tensor:
     raise ShapeError(message)
 
 
-def check_token_labels(
-    following: Tensor, vocabulary: int, first: int, ids: NDArray[Any] | None
-) -> None:
+def check_token_labels(following: Tensor, vocabulary: int, batch: Batch) -> None:
     """Check that labels are tokens of the vocabulary or -100, and that each example has one."""
     counted = following != IGNORED
     strange = counted & ((following < 0) | (following >= vocabulary))
     if strange.any():
         row, column = strange.nonzero()[0].tolist()
         message = (
-            f"label {int(following[row, column])} at {_named([first + row], ids)} is outside "
-            f"0 … {vocabulary - 1}, the vocabulary of the model's outputs; a token that must not "
-            "count has label -100"
+            f"label {int(following[row, column])} at {_named([row], batch)} is outside 0 … "
+            f"{vocabulary - 1}, the vocabulary of the model's outputs; a token that must not count "
+            "has label -100"
         )
         raise TargetError(message)
-    empty = (~counted.any(1)).nonzero()[:, 0] + first
-    if empty.numel():
+    empty = (~counted.any(1)).nonzero()[:, 0].tolist()
+    if empty:
         message = (
-            f"{_named(empty.tolist(), ids)}: no token counts, so that there is no loss; the first "
-            "token of a sequence is predicted from nothing, and -100 and padding are left out"
+            f"{_named(empty, batch)}: no token counts, so that there is no loss; the first token "
+            "of a sequence is predicted from nothing, and -100 and padding are left out"
         )
         raise TargetError(message)
 
 
-def check_binary(output: object, targets: Tensor, first: int, ids: NDArray[Any] | None) -> Tensor:
+def check_binary(output: object, batch: Batch) -> Tensor:
     """Check that a model's output is one logit for each target, and each target 0 or 1."""
-    logits = unwrapped(output)
-    if not (
-        isinstance(logits, Tensor)
-        and logits.is_floating_point()
-        and logits.shape == targets.shape
-        and logits.ndim in (1, 2)
-        and logits.numel()
-    ):
+    logits, targets = unwrapped(output), batch.targets
+    if not _is_floating(logits, 1, 2) or logits.shape != targets.shape or not logits.numel():
         message = (
             f"the model must return one logit for each label, of shape {tuple(targets.shape)} as "
             f"the targets, got {_described(logits)}; the shape is (batch, labels), or (batch,) for "
@@ -137,44 +112,42 @@ def check_binary(output: object, targets: Tensor, first: int, ids: NDArray[Any] 
         raise ShapeError(message)
     strange = ~((targets == 0) | (targets == 1))
     if strange.any():
-        row = int(strange.nonzero()[0, 0])
         message = (
-            f"targets of several labels must be 0 or 1, got "
-            f"{targets.flatten()[strange.flatten()][0].item()} at {_named([first + row], ids)}"
+            f"targets of several labels must be 0 or 1, got {targets[strange][0].item()} at "
+            f"{_named([int(strange.nonzero()[0, 0])], batch)}"
         )
         raise TargetError(message)
     return logits.reshape(len(targets), -1)
 
 
-def check_targets(targets: Tensor, logits: Tensor, first: int, ids: NDArray[Any] | None) -> None:
+def check_targets(logits: Tensor, batch: Batch) -> None:
     """Check that targets are class labels which the logits have a column for."""
-    examples, classes = logits.shape
+    (examples, classes), targets = logits.shape, batch.targets
     if targets.shape != (examples,) or targets.is_floating_point() or targets.is_complex():
         message = (
-            f"targets must be one integer class label for each example, got {targets.dtype} of "
-            f"shape {tuple(targets.shape)} for a batch of {examples}; use argmax(1) of one-hot "
-            "labels, squeeze(1) of a column, or a callable signal"
+            f"targets must be one integer class label for each example, got {_described(targets)} "
+            f"for a batch of {examples}; use argmax(1) of one-hot labels, squeeze(1) of a column, "
+            "or a callable signal"
         )
         raise TargetError(message)
     labels = targets.to(torch.int64)
-    if labels.amin() >= 0 and labels.amax() < classes:
-        return
-    row = int(((labels < 0) | (labels >= classes)).nonzero()[0, 0])
-    message = (
-        f"target {int(labels[row])} at {_named([first + row], ids)} is outside 0 … {classes - 1}, "
-        f"the {classes} classes of the model's outputs; drop the example or relabel it"
-    )
-    raise TargetError(message)
+    strange = (labels < 0) | (labels >= classes)
+    if strange.any():
+        row = int(strange.nonzero()[0, 0])
+        message = (
+            f"target {int(labels[row])} at {_named([row], batch)} is outside 0 … {classes - 1}, "
+            f"the {classes} classes of the model's outputs; drop the example or relabel it"
+        )
+        raise TargetError(message)
 
 
-def check_signal(result: object, name: str, examples: int) -> Tensor:
+def check_signal(values: object, name: str, examples: int) -> Tensor:
     """Check that a callable signal returned one real number for each example."""
-    if isinstance(result, Tensor) and result.shape == (examples,) and not result.is_complex():
-        return result.detach()
-    got = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else type(result).__name__
+    if isinstance(values, Tensor) and values.shape == (examples,) and not values.is_complex():
+        return values.detach()
     message = (
         f"signal {name} must return a tensor of real numbers of shape ({examples},) for a batch of "
-        f"{examples}, got {got}; use reduction='none' in losses"
+        f"{examples}, got {_described(values)}; use reduction='none' in losses"
     )
     raise ShapeError(message)
 
@@ -184,7 +157,7 @@ def check_nan(values: FloatArray, ids: NDArray[Any], name: str) -> None:
     rows = np.flatnonzero(np.isnan(values))
     if rows.size:
         message = (
-            f"{name} is NaN for {rows.size} of {values.size} examples, {_named(rows, ids)}: the "
+            f"{name} is NaN for {rows.size} of {values.size} examples, {_listed(ids[rows])}: the "
             "model's outputs there are NaN or infinite; look for a diverged model, an overflow in "
             "half precision (use model.float()) or bad inputs"
         )
@@ -196,7 +169,10 @@ def check_ties(values: FloatArray, name: str) -> None:
 
     Tied examples cannot be told apart by an audit, which then reports less than there is.
     """
-    tied = _tied(values)
+    # One copy of the scores, sorted; who equals a neighbour is tied.
+    ordered = np.sort(values)
+    same = ordered[1:] == ordered[:-1]
+    tied = int(np.count_nonzero(np.append(same, False) | np.append(False, same)))
     if tied <= _TIES_ALLOWED * values.size:
         return
     distinct, counts = np.unique(values, return_counts=True)
@@ -209,14 +185,8 @@ def check_ties(values: FloatArray, name: str) -> None:
     raise TiedScoresError(message)
 
 
-def _tied(values: FloatArray) -> int:
-    """Count the examples that share their score with another; needs one copy of the scores."""
-    ordered = np.sort(values)
-    shared = np.zeros(values.size, dtype=np.bool_)
-    same = ordered[1:] == ordered[:-1]
-    shared[1:] |= same
-    shared[:-1] |= same
-    return int(np.count_nonzero(shared))
+def _is_floating(value: object, *dimensions: int) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.ndim in dimensions
 
 
 def _described(value: object) -> str:
@@ -225,8 +195,12 @@ def _described(value: object) -> str:
     return type(value).__name__
 
 
-def _named(rows: Any, ids: NDArray[Any] | None) -> str:
-    known = np.arange(rows[-1] + 1) if ids is None or rows[-1] >= len(ids) else ids
-    listed = [str(known[row]) for row in rows[:_LISTED]]
-    more = ", …" if len(rows) > _LISTED else ""
-    return ("id " if len(rows) == 1 else "ids ") + ", ".join(listed) + more
+def _named(rows: list[int], batch: Batch) -> str:
+    places = batch.first + np.array(rows)
+    known = batch.ids is not None and places[-1] < len(batch.ids)
+    return _listed(batch.ids[places] if batch.ids is not None and known else places)
+
+
+def _listed(ids: NDArray[Any]) -> str:
+    more = ", …" if len(ids) > _LISTED else ""
+    return ("id " if len(ids) == 1 else "ids ") + ", ".join(map(str, ids[:_LISTED])) + more

@@ -1,12 +1,14 @@
-"""Batches of inputs and targets in a known order, from whatever the user has."""
+"""Batches of inputs and targets in a known order, from whatever there is."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
 from torch.utils.data import (
     BatchSampler,
     DataLoader,
@@ -23,12 +25,43 @@ from leakbound.errors import (
     ShapeError,
     VisitOrderError,
 )
-from leakbound.torch.tokens import next_tokens
+from leakbound.torch.placement import precision, to_device
 
 EMPTY = "data is empty: there is nothing to score"
+IGNORED = -100  # the label of a token that does not count, as in torch and in transformers
 
-Parts: TypeAlias = tuple[Tensor, dict[str, Tensor], Tensor]
-"""Inputs of a batch, further arguments of the model by name, and targets."""
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs, further arguments by name and targets, and which rows of the data they are."""
+
+    inputs: Tensor
+    others: Mapping[str, Tensor]
+    targets: Tensor
+    device: torch.device
+    first: int
+    ids: NDArray[Any] | None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def through(self, model: nn.Module, parameters: dict[str, Tensor] | None = None) -> Any:
+        """Return what `model` answers; inputs in float64 are given its precision."""
+        wanted = precision(model)
+
+        def ready(tensor: Tensor) -> Tensor:
+            tensor = tensor.to(wanted) if tensor.dtype == torch.float64 else tensor
+            return to_device(tensor, self.device)
+
+        inputs = ready(self.inputs)
+        others = {name: ready(tensor) for name, tensor in self.others.items()}
+        if parameters is None:
+            return model(inputs, **others)
+        return functional_call(model, parameters, (inputs,), others)
+
+    def labels(self) -> Tensor:
+        """Return the targets, on the device."""
+        return to_device(self.targets, self.device)
 
 
 @dataclass(frozen=True)
@@ -39,8 +72,13 @@ class Batches:
     examples: int | None
     batches: int | None
 
-    def __iter__(self) -> Iterator[Parts]:
-        return map(_parts, self.items)
+    def on(self, device: torch.device, ids: NDArray[Any] | None = None) -> Iterator[Batch]:
+        """Yield the batches, each with the rows that it has."""
+        first = 0
+        for item in self.items:
+            inputs, others, targets = _parts(item)
+            yield Batch(inputs, others, targets, device, first, ids)
+            first += len(inputs)
 
 
 def read(data: Any, *, batch_size: int) -> Batches:
@@ -55,9 +93,10 @@ def read(data: Any, *, batch_size: int) -> Batches:
         batches = _from_columns({"input_ids": data}, batch_size)
     elif isinstance(data, Mapping) and "input_ids" in data:
         batches = _from_columns(data, batch_size)
-    elif isinstance(data, Dataset) or _has_rows(data):
-        loader: DataLoader[Any] = DataLoader(data, batch_size)
-        batches = _from_loader(loader)
+    elif isinstance(data, Dataset) or (
+        hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping)
+    ):
+        batches = _from_loader(DataLoader(cast("Dataset[Any]", data), batch_size))
     else:
         message = (
             "data must be a Dataset of pairs (x, y), a DataLoader, a pair of tensors or arrays, or "
@@ -69,14 +108,14 @@ def read(data: Any, *, batch_size: int) -> Batches:
     return batches
 
 
-def _parts(item: Any) -> Parts:
+def _parts(item: Any) -> tuple[Tensor, dict[str, Tensor], Tensor]:
     """Take apart what the data yielded: a pair, or tokens under their names."""
     if isinstance(item, Mapping) and "input_ids" in item:
         named = {name: _as_tensor(part, name) for name, part in item.items() if part is not None}
         labels = named.pop("labels", None)
         inputs = named.pop("input_ids")
         if labels is None:
-            labels = next_tokens(inputs, named.get("attention_mask"))
+            labels = _next_tokens(inputs, named.get("attention_mask"))
         return inputs, named, labels
     if not isinstance(item, tuple | list) or len(item) != 2:
         message = (
@@ -86,6 +125,24 @@ def _parts(item: Any) -> Parts:
         )
         raise OptionTypeError(message)
     return _as_tensor(item[0], "inputs"), {}, _as_tensor(item[1], "targets")
+
+
+def _next_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    """Label each token with itself, but for those that are padding or follow padding."""
+    labels = input_ids.to(torch.int64)
+    if attention_mask is None:
+        return labels
+    if attention_mask.shape != labels.shape:
+        message = (
+            f"attention_mask has shape {tuple(attention_mask.shape)} and input_ids "
+            f"{tuple(labels.shape)}, so that it does not say which tokens are padding; pass labels "
+            "with -100 there"
+        )
+        raise ShapeError(message)
+    real = attention_mask.bool()
+    counted = real.clone()
+    counted[:, 1:] &= real[:, :-1]
+    return labels.masked_fill(~counted, IGNORED)
 
 
 def _as_tensor(part: object, name: str) -> Tensor:
@@ -101,13 +158,6 @@ def _as_tensor(part: object, name: str) -> Tensor:
         message = f"{name} of a batch must have one row for each example, got a scalar"
         raise ShapeError(message)
     return tensor
-
-
-def _has_rows(data: object) -> bool:
-    """Whether `data` has elements that positions name, as a Dataset does without being one."""
-    return (
-        hasattr(data, "__getitem__") and isinstance(data, Sized) and not isinstance(data, Mapping)
-    )
 
 
 def _is_tokens(data: object) -> bool:
@@ -154,9 +204,7 @@ def _from_pair(arrays: Any, batch_size: int) -> Batches:
         message = f"data must be a pair (inputs, targets), got {len(arrays)} arrays"
         raise ShapeError(message)
     batches = _from_columns({"inputs": arrays[0], "targets": arrays[1]}, batch_size)
-    return Batches(
-        (tuple(item.values()) for item in batches.items), batches.examples, batches.batches
-    )
+    return replace(batches, items=(tuple(item.values()) for item in batches.items))
 
 
 def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
@@ -178,20 +226,21 @@ def _from_columns(columns: Mapping[str, Any], batch_size: int) -> Batches:
                 "of each for each example"
             )
             raise LengthMismatchError(message)
-    cut = {name: _cutter(array, batch_size) for name, array in arrays.items()}
+    for array in arrays.values():
+        if not isinstance(array, Tensor) and array.dtype.kind not in "biuf":
+            message = f"arrays of data must hold numbers, got dtype {array.dtype}"
+            raise ArrayTypeError(message)
     starts = range(0, examples, batch_size)
-    items = ({name: rows(start) for name, rows in cut.items()} for start in starts)
+    items = (
+        {
+            name: array[i : i + batch_size]
+            if isinstance(array, Tensor)
+            else torch.tensor(array[i : i + batch_size])
+            for name, array in arrays.items()
+        }
+        for i in starts
+    )
     return Batches(items, examples, len(starts))
-
-
-def _cutter(array: Any, batch_size: int) -> Callable[[int], Tensor]:
-    """Return a function from the first row of a batch to the batch, as a tensor."""
-    if isinstance(array, Tensor):
-        return lambda start: array[start : start + batch_size]
-    if array.dtype.kind not in "biuf":
-        message = f"arrays of data must hold numbers, got dtype {array.dtype}"
-        raise ArrayTypeError(message)
-    return lambda start: torch.tensor(array[start : start + batch_size])
 
 
 def _name(value: object) -> str:

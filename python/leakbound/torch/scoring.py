@@ -2,31 +2,40 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from typing import Any, TypeAlias
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
+from leakbound._base.files import replacing
 from leakbound._base.progress import track
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
 from leakbound._base.validation import check_ids, check_length, flag, instance, integer, vector
-from leakbound.errors import DeviceMemoryError, IncompatibleOptionsError, ShapeError
-from leakbound.torch.batch import Batch
+from leakbound.errors import DeviceMemoryError, IncompatibleOptionsError, OptionError, ShapeError
 from leakbound.torch.checks import check_nan, check_ties
-from leakbound.torch.data import EMPTY, Batches, Parts, read
-from leakbound.torch.measurement import COMPARING, measure, token_losses_of
+from leakbound.torch.data import EMPTY, Batches, read
 from leakbound.torch.placement import evaluating
-from leakbound.torch.signals import Signal, signal_name
-from leakbound.torch.stream import keeping
+from leakbound.torch.signals import (
+    COMPARING,
+    Signal,
+    float64,
+    measure,
+    signal_name,
+    token_losses_of,
+)
 
 Data: TypeAlias = (
     Dataset[Any] | DataLoader[Any] | tuple[Any, Any] | list[Any] | Mapping[str, Any] | ArrayInput
 )
+
+_WAITING = 64  # batches whose scores stay on the device before they are written together
 
 
 def score(
@@ -105,35 +114,6 @@ def score(
     Scores
         Values in float64, ids and the name of the signal, in the order of `data`.
 
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If an option has the wrong type or value, the device does not exist, or `data` does not
-        yield pairs.
-    IncompatibleOptionsError
-        If a model spread over several devices is asked to one of them; if there is no reference
-        for a signal that needs one, one for a signal that does not, or one with other parameters.
-    VisitOrderError
-        If a loader shuffles, repeats or drops examples.
-    ShapeError
-        If `data` is empty, the model's outputs have none of the shapes above, or a callable does
-        not return (batch,).
-    TargetError
-        If a target is none of those above, or no token of a sequence counts, with its id.
-    LengthMismatchError
-        If there is not one id for each example, or one target for each input.
-    DuplicateIdsError
-        If an id occurs twice.
-    NaNScoresError
-        If a score is NaN, with the ids.
-    TiedScoresError
-        If more than 10 % of the examples share their score with another, unless a callable
-        returned integers or booleans and so meant it.
-    DeviceMemoryError
-        If a batch does not fit in the device's memory.
-    OSError
-        If `out` cannot be written.
-
     Notes
     -----
     The log-odds are the score of N. Carlini et al., "Membership Inference Attacks From First
@@ -155,12 +135,25 @@ def score(
     name = signal_name(signal)
     before = _reference(model, signal, reference)
     batches, labels = _read(model, data, batch_size, ids)
-    with keeping(out) as keep:
+    if out is not None:
+        instance(out, "out", (str, os.PathLike))
+        if Path(out).suffix != ".npy":
+            message = f"out must end in .npy, the format that is written, got {os.fspath(out)!r}"
+            raise OptionError(message)
+    # A file gets its name when all of it is written and checked.
+    with nullcontext() if out is None else replacing(out) as file:
         with _ready(model, before, device=device, batch_size=batch_size) as where:
-            shown = track(batches, "scoring", total=batches.batches, shown=progress)
             of_batch = measure(model, signal, before)
-            values, floating = keep(of_batch(batch) for batch in _batches(shown, where, labels))
-        labels = _checked(values, labels, name)
+            passing = track(
+                batches.on(where, labels), "scoring", total=batches.batches, shown=progress
+            )
+            parts = map(of_batch, passing)
+            values, floating = _together(parts) if file is None else _write(file, parts)
+        if not values.size:
+            raise ShapeError(EMPTY)
+        labels = np.arange(values.size) if labels is None else np.array(labels)
+        check_ids(labels, np.zeros(values.size, dtype=np.bool_))
+        check_nan(values, labels, name)
         if floating:
             check_ties(values, name)
     if out is not None:
@@ -201,11 +194,6 @@ def token_losses(
         Losses in nats, at least 0, in the precision of the logits but at least float32; NaN where
         a token does not count, or a sequence is over.
 
-    Raises
-    ------
-    LeakboundError
-        As `score` does.
-
     Examples
     --------
     >>> import torch
@@ -220,8 +208,8 @@ def token_losses(
     batches, labels = _read(model, data, batch_size, None)
     parts: list[NDArray[np.floating]] = []
     with _ready(model, model, device=device, batch_size=batch_size) as where:
-        shown = track(batches, "scoring", total=batches.batches, shown=progress)
-        for batch in _batches(shown, where, labels):
+        passing = batches.on(where, labels)
+        for batch in track(passing, "scoring", total=batches.batches, shown=progress):
             losses, counted = token_losses_of(batch.through(model), batch)
             parts.append(losses.cpu().masked_fill(~counted.cpu(), torch.nan)[:, :-1].numpy())
     if not parts:
@@ -283,22 +271,29 @@ def _ready(
         raise DeviceMemoryError(message) from error
 
 
-def _batches(
-    parts: Iterable[Parts], device: torch.device, ids: NDArray[Any] | None
-) -> Iterator[Batch]:
-    """Say of each batch which rows it has."""
-    first = 0
-    for inputs, others, targets in parts:
-        yield Batch(inputs, others, targets, device, first, ids)
-        first += len(inputs)
+def _together(parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
+    """Return all scores, and whether they are floats; the device is waited for once, at the end."""
+    listed = list(parts)
+    if not listed:
+        return np.empty(0), True
+    values: FloatArray = float64(torch.cat(listed)).cpu().numpy()
+    return values, listed[0].is_floating_point()
 
 
-def _checked(values: FloatArray, ids: NDArray[Any] | None, name: str) -> NDArray[Any]:
-    """Check that there are scores, that they are numbers, and that ids fit; return new ids."""
-    if not values.size:
-        raise ShapeError(EMPTY)
-    labels = np.arange(values.size) if ids is None else np.array(ids)
-    if ids is not None:
-        check_ids(labels, np.zeros(values.size, dtype=np.bool_))
-    check_nan(values, labels, name)
-    return labels
+def _write(file: BinaryIO, parts: Iterable[Tensor]) -> tuple[FloatArray, bool]:
+    """Write as we go: a head of fixed length, the scores, then the head with their number."""
+    # NumPy leaves room in the head for the length of the array to grow.
+    head: dict[str, Any] = {"descr": "<f8", "fortran_order": False, "shape": (0,)}
+    np.lib.format.write_array_header_1_0(file, head)
+    start = file.tell()
+    total, floating, remaining = 0, True, iter(parts)
+    while waiting := list(islice(remaining, _WAITING)):
+        values, floating = _together(waiting)
+        file.write(values.astype("<f8", copy=False).data)
+        total += values.size
+    file.seek(0)
+    np.lib.format.write_array_header_1_0(file, head | {"shape": (total,)})
+    file.flush()
+    if not total:
+        return np.empty(0), floating
+    return np.memmap(file.name, np.dtype("<f8"), "r", start, (total,)), floating

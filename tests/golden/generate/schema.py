@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import leakbound as lb
-from leakbound import planning, propensity, validity
+from leakbound import panoramia, planning, propensity, validity
 from leakbound._base.records import SCHEMA, Record
 from leakbound._base.stored_forms import json_schema
 
@@ -17,7 +17,7 @@ KINDS: tuple[type[Record], ...] = (
     lb.SyntheticResult,
     lb.PanoramiaResult,
     lb.ZeroRunResult,
-    lb.PanoramiaReport,
+    panoramia.PanoramiaReport,
     lb.DPSGDAudit,
     lb.TradeOff,
     planning.Power,

@@ -21,11 +21,11 @@ from leakbound.attacks.synthetic import (
     local_likelihood,
     nearest_synthetic,
     neighbourhood,
-    neighbours,
     similarity,
 )
 from leakbound.attacks.synthetic import scores as scoring
 from leakbound.attacks.synthetic.columns import pooled, read_columns
+from leakbound.attacks.synthetic.tables import nearest
 
 
 def mixed(n: int, seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -238,7 +238,7 @@ def test_searches_find_what_is_nearest() -> None:
     points[600:1200] = points[600:1200].round()  # equally far from many
     queries = points[rng.integers(0, 3000, 800)] + 1e-5 * rng.normal(size=(800, 8))
     queries[::2] = rng.normal(size=(400, 8))
-    found = neighbours.nearest(points, queries, 11, what="", shown=False)
+    found = nearest(points, queries, 11, what="", shown=False)
     apart = np.sqrt(((queries[:, None] - points) ** 2).sum(axis=2))
     assert np.array_equal(found.distances, np.take_along_axis(apart, found.indices, 1))
     assert (np.diff(np.sort(found.indices, axis=1), axis=1) > 0).all()  # no point is found twice

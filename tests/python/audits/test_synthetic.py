@@ -178,11 +178,11 @@ def test_numbers_that_went_through_a_coarser_type_do_not_tell_their_side(coarse:
 
 WRITTEN: list[tuple[list[str], str]] = [
     (["1,5", "-0,25", "3", ",5", "1.234,5"], "numbers with a decimal comma, such as ',5'"),
-    (["1.5", "2.25", "3"], "numbers with a decimal point, such as '1.5', as text"),
+    (["1.5", "2.25", "3"], "numbers with a decimal point, such as '1.5'"),
     (["1,234.5", "7", "0.5"], "numbers with a decimal point, such as '0.5'"),
     (["31/05/2024", "01/06/2024", "2/6/2024"], "dates, such as '01/06/2024'"),
-    (["1.5"] * 19 + ["unknown"], "1 of 20 values are none, such as 'unknown'; leave these missing"),
-    (["1,5"] * 19 + ["ca. 5"], "1 of 20 values are none, such as 'ca. 5'; read it with decimal"),
+    (["1.5"] * 19 + ["unknown"], "leave values like 'unknown' missing"),
+    (["1,5"] * 19 + ["ca. 5"], "--decimal ,, and leave values like 'ca. 5' missing"),
     (["53111", "10115", "80331"], ""),
     (["007", "1,5", "01,5", "02,5"], ""),
     (["1,2", "1,2,3", "3,4,5", "2"], ""),

@@ -9,7 +9,7 @@ from torch import nn
 import leakbound as lb
 from census import Census, features
 from leakbound import stats
-from leakbound.panoramia import Examples, Helper, Panoramia
+from leakbound.panoramia import Examples, Helper, Options, run
 from leakbound.panoramia.models.target import train
 
 KNOWN = 300
@@ -23,7 +23,7 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 2))
 
 
-def trial(seed: int, audit: Panoramia) -> tuple[lb.PanoramiaResult, lb.PanoramiaResult]:
+def trial(seed: int, options: Options) -> tuple[lb.PanoramiaResult, lb.PanoramiaResult]:
     """Audit a network that saw the generator's members only; return both results.
 
     One is with a generator, and one without.
@@ -35,8 +35,13 @@ def trial(seed: int, audit: Panoramia) -> tuple[lb.PanoramiaResult, lb.Panoramia
     )
     known = Examples(members[0][:KNOWN], members[1][:KNOWN])
     target = train(Helper(network=mlp, epochs=5), mlp(), known, features, seed, lambda _: None)
-    found = replace(audit, seeds=(seed,)).run(
-        target=target, members=members, nonmembers=others, generator_ids=np.arange(KNOWN)
+    found = run(
+        target,
+        members,
+        Census(),
+        nonmembers=others,
+        generator_ids=np.arange(KNOWN),
+        options=replace(options, seeds=(seed,)),
     )
     one, two = (found.row("target", kind).results[0] for kind in ("PANORAMIA", "RM;RN"))
     assert isinstance(one, lb.PanoramiaResult)
@@ -44,14 +49,14 @@ def trial(seed: int, audit: Panoramia) -> tuple[lb.PanoramiaResult, lb.Panoramia
     return one, two
 
 
-def check(trials: int, audit: Panoramia) -> None:
+def check(trials: int, options: Options) -> None:
     """Count false bounds of the attack and of the baseline, and judge them exactly.
 
     With the process itself as the generator c = 0, and no member was seen: ε = 0. Each bound
     exceeds the truth with probability at most half of the nominal error, and that against real
     non-members, where c is known, at most the nominal error.
     """
-    results = [pair for seed in range(trials) for pair in trial(seed, audit)]
+    results = [pair for seed in range(trials) for pair in trial(seed, options)]
     for bounds, level in (
         ([result.attack.bound for result in results[::2]], NOMINAL / 2),
         ([result.baseline.bound for result in results[::2]], NOMINAL / 2),
@@ -61,13 +66,13 @@ def check(trials: int, audit: Panoramia) -> None:
         assert stats.binomial_tail(false, trials, level) > ERROR, f"{false} of {trials}"
 
 
-AUDIT = Panoramia(Census(), inputs=features, helper=None, saturation=(), seeds=(0,))
+ALONE = Options(inputs=features, helper=None, saturation=(), seeds=(0,))
 HELPED = replace(
-    AUDIT, helper=[Helper(one, network=mlp, epochs=5) for one in ("generated", "members")]
+    ALONE, helper=[Helper(one, network=mlp, epochs=5) for one in ("generated", "members")]
 )
 
 
 @pytest.mark.validity
-@pytest.mark.parametrize(("audit", "trials"), [(AUDIT, 300), (HELPED, 60)])
-def test_a_target_that_never_saw_its_members(audit: Panoramia, trials: int) -> None:
-    check(trials, audit)
+@pytest.mark.parametrize(("options", "trials"), [(ALONE, 300), (HELPED, 60)])
+def test_a_target_that_never_saw_its_members(options: Options, trials: int) -> None:
+    check(trials, options)

@@ -1,7 +1,6 @@
 """Canaries ride on the user's own code, change nothing of it, and leave without a trace."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +33,6 @@ FEW: dict[str, Any] = {
     "sampling_rate": RATE,
     "max_steps": STEPS,
 }
-KINDS = ("canaries", "step_canaries")
 QUIET = 1e-9
 """A noise multiplier so small that what is released is the sum of clipped gradients."""
 
@@ -505,25 +503,14 @@ def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
         lb.watch_dp_sgd(optimizer_of(network()), **FEW | options)
 
 
-def test_more_canaries_than_memory_allows_are_refused_with_the_number(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The number is the largest: it fits, and one in a hundred more does not."""
+def test_more_canaries_than_memory_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_free", lambda _: 100_000)
     optimizer = optimizer_of(network())
-    asked = FEW | {"canaries": 8_000, "step_canaries": 600}
-    with pytest.raises(errors.DeviceMemoryError) as refused:
-        lb.watch_dp_sgd(optimizer, **asked).__enter__()
+    with pytest.raises(errors.DeviceMemoryError, match=r"rows of canaries .*take fewer canaries"):
+        lb.watch_dp_sgd(optimizer, **FEW | {"canaries": 8_000, "step_canaries": 600}).__enter__()
     assert len(optimizer.params) == 4
-    found = re.search(r"at most ([\d,]+) canaries and ([\d,]+) step", str(refused.value))
-    assert found is not None
-    most = [int(number.replace(",", "")) for number in found.groups()]
-    assert min(most) >= 2
-    with lb.watch_dp_sgd(optimizer, **FEW | dict(zip(KINDS, most, strict=True))):
+    with lb.watch_dp_sgd(optimizer, **FEW | {"canaries": 2, "step_canaries": 2}):
         pass
-    more = dict(zip(KINDS, (round(1.01 * one) + 1 for one in most), strict=True))
-    with pytest.raises(errors.DeviceMemoryError):
-        lb.watch_dp_sgd(optimizer, **FEW | more).__enter__()
 
 
 def test_a_watch_is_for_one_run() -> None:

@@ -16,7 +16,6 @@ from leakbound import panoramia, propensity, stats, validity
 from leakbound.attacks import synthetic
 from leakbound.attacks.synthetic.columns import read_columns
 from leakbound.evidence import verify_bundle
-from leakbound.generators import GaussianCopula
 from leakbound.torch import score, token_losses
 
 rng = np.random.default_rng(3)
@@ -40,10 +39,8 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.ApproxDP.lower_bound", "one_sided"): lambda **x: lb.ApproxDP(
         delta=1e-5
     ).lower_bound(9, 10, 10, 0.05, **x),
-    ("leakbound.Panoramia", "union"): lambda **x: lb.Panoramia(GaussianCopula(), seeds=(0,), **x),
-    ("leakbound.Panoramia", "conditional"): lambda **x: lb.Panoramia(
-        GaussianCopula(), seeds=(0,), **x
-    ),
+    ("leakbound.panoramia.Options", "union"): panoramia.Options,
+    ("leakbound.panoramia.Options", "conditional"): panoramia.Options,
     ("leakbound.Tally.from_arrow", "allow_repeats"): lambda **x: lb.Tally.from_arrow(
         COUNTED.to_arrow(), **x
     ),

@@ -9,7 +9,7 @@ import pytest
 from census import Census, features
 from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP
-from leakbound.panoramia import Panoramia, PanoramiaReport
+from leakbound.panoramia import Options, PanoramiaReport, run
 from leakbound.panoramia.scores import CORRECTIONS, Conditional, shown_of, withheld_together
 from leakbound.results import ZeroRunResult
 from leakbound.stats import binomial_tail
@@ -114,14 +114,11 @@ def test_coverage(correction: Conditional, leak: float) -> None:
 def played(folder: Path, *, conditional: bool = True) -> PanoramiaReport:
     drawn = Census().sample(600, seed=6)
     assert drawn.labels is not None
-    audit = Panoramia(
-        Census(), inputs=features, helper=None, saturation=(), seeds=(0,), conditional=conditional
+    members = drawn.values, drawn.labels
+    options = Options(
+        inputs=features, helper=None, saturation=(), seeds=(0,), conditional=conditional
     )
-    return audit.run(
-        target=Memory(drawn.values, drawn.labels),
-        members=(drawn.values, drawn.labels),
-        checkpoints=folder,
-    )
+    return run(Memory(*members), members, Census(), options=options, checkpoints=folder)
 
 
 def test_a_run_prints_it_beside_the_estimate(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Targets that are no torch modules: estimators of scikit-learn, and functions."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from census import Census, features
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.panoramia import Helper, Panoramia
+from leakbound.panoramia import Options, run
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.models.target import digest_of, margins_of, taught
 
@@ -23,7 +24,7 @@ def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 X, Y = census(MEMBERS, 77)
-AUDIT = Panoramia(Census(), inputs=features, helper=Helper(), saturation=(), seeds=(0,))
+OPTIONS = Options(inputs=features, saturation=(), seeds=(0,))
 
 
 def grown(x: np.ndarray, y: np.ndarray) -> Any:
@@ -32,7 +33,7 @@ def grown(x: np.ndarray, y: np.ndarray) -> Any:
 
 def test_estimators_are_targets_and_helpers() -> None:
     targets = {"by heart": grown(X, Y), "never saw": grown(*census(MEMBERS, 78))}
-    report = AUDIT.run(target=targets, members=(X, Y))
+    report = run(targets, (X, Y), Census(), options=OPTIONS)
     heart, never = (row.results[0] for row in report.rows)
     assert heart.auc > 0.65 > 0.6 > never.auc
 
@@ -40,9 +41,9 @@ def test_estimators_are_targets_and_helpers() -> None:
 def test_a_function_is_a_target_without_a_helper_of_its_kind() -> None:
     ask = grown(X, Y).predict_proba
     with pytest.raises(IncompatibleOptionsError, match=r"Helper\(network=\.\.\.\)"):
-        AUDIT.run(target=ask, members=(X, Y))
-    audit = Panoramia(Census(), inputs=features, helper=None, saturation=(), seeds=(0,))
-    (row,) = audit.run(target=ask, members=(X, Y)).rows
+        run(ask, (X, Y), Census(), options=OPTIONS)
+    alone = replace(OPTIONS, helper=None)
+    (row,) = run(ask, (X, Y), Census(), options=alone).rows
     assert row.results[0].auc > 0.65
 
 

@@ -27,7 +27,7 @@ from leakbound.errors import (
     ShapeError,
 )
 from leakbound.generators import Samples
-from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
+from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack, run
 from memory import Memory
 
 if TYPE_CHECKING:
@@ -69,17 +69,24 @@ def census(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 HELPER = Helper(network=mlp, epochs=1)
-AUDIT = Panoramia(
-    Census(), inputs=features, helper=HELPER, saturation=(0.5,), seeds=(0, 1), union=True
-)
+OPTIONS = Options(inputs=features, helper=HELPER, saturation=(0.5,), seeds=(0, 1), union=True)
 X, Y = census(MEMBERS, 77)
 OTHERS = census(600, 78)
+
+
+def audited(
+    model: Any, *, generator: Any = None, options: Any = None, **data: Any
+) -> PanoramiaReport:
+    """Audit a model with a few options changed."""
+    members = data.pop("members", (X, Y))
+    changed = replace(OPTIONS, **(options or {}))
+    return run(model, members, generator or Census(), options=changed, **data)
 
 
 @pytest.fixture(scope="module")
 def report() -> PanoramiaReport:
     targets = {"by heart": Memory(X, Y), "never saw": untrained()}
-    return AUDIT.run(target=targets, members=(X, Y), nonmembers=OTHERS, initial=untrained(1))
+    return audited(targets, nonmembers=OTHERS, initial=untrained(1))
 
 
 def test_the_table_has_every_target_under_every_audit(report: PanoramiaReport) -> None:
@@ -220,8 +227,7 @@ def test_the_run_has_figures(report: PanoramiaReport) -> None:
 
 
 def test_a_saturated_generator_is_named() -> None:
-    audit = replace(AUDIT, generator=Spoilt(60.0), seeds=(0,))
-    found = audit.run(target=Memory(X, Y), members=(X, Y))
+    found = audited(Memory(X, Y), generator=Spoilt(60.0), options={"seeds": (0,)})
     row = found.row("target")
     assert row.c_lb is not None
     assert row.c_lb.mean > 3
@@ -240,8 +246,8 @@ def test_members_of_the_generator_are_not_audited() -> None:
 
     ids = np.array([f"p{i}" for i in range(MEMBERS)])
     chosen = ids[[5, 17, *range(400, 700)]]
-    options = replace(AUDIT, generator=Spy(), seeds=(0,), saturation=(), helper=None)
-    found = options.run(target=untrained(), members=(X, Y), ids=ids, generator_ids=chosen)
+    options = {"seeds": (0,), "saturation": (), "helper": None}
+    found = audited(untrained(), generator=Spy(), options=options, ids=ids, generator_ids=chosen)
     np.testing.assert_array_equal(seen[0], X[[5, 17, *range(400, 700)]])
     assert sum(found.sizes.values()) == MEMBERS
     assert found.sizes["generator"] == 302
@@ -261,11 +267,11 @@ def stopping(at: str) -> Callable[[str, float], None]:
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    target, whole = untrained(), replace(AUDIT, saturation=())
-    expected = whole.run(target=target, members=(X, Y))
+    target, options = untrained(), {"saturation": ()}
+    expected = audited(target, options=options)
     for at in ("training the helper, epoch 1 of 1", "seed 1: the attack on target"):
         with pytest.raises(StopError):
-            whole.run(target=target, members=(X, Y), checkpoints=tmp_path, progress=stopping(at))
+            audited(target, options=options, checkpoints=tmp_path, progress=stopping(at))
     done = {file.name: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
     assert set(done) == {
         "made-of.json",
@@ -275,9 +281,9 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
         "game-0-generated.npz",
     }
     steps: list[str] = []
-    found = whole.run(
-        target=target,
-        members=(X, Y),
+    found = audited(
+        target,
+        options=options,
         checkpoints=tmp_path,
         progress=lambda what, _: steps.append(what),
     )
@@ -291,44 +297,38 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     [
         ({"confidence": 0.9}, {}, "confidence"),
         ({}, {"members": (X[::-1].copy(), Y)}, "members"),
-        ({}, {"target": untrained(5)}, "targets"),
+        ({}, {"model": untrained(5)}, "models"),
     ],
 )
 def test_checkpoints_of_other_data_or_options_are_refused(
     tmp_path: Path, changed: Any, data: Any, named: str
 ) -> None:
-    given: dict[str, Any] = {"target": untrained(), "members": (X, Y), "checkpoints": tmp_path}
+    given: dict[str, Any] = {"model": untrained(), "checkpoints": tmp_path}
     with pytest.raises(StopError):
-        AUDIT.run(**given, progress=stopping("fitting the generator"))
+        audited(**given, progress=stopping("fitting the generator"))
     with pytest.raises(CheckpointError, match=f"of another {named};"):
-        replace(AUDIT, **changed).run(**(given | data))
+        audited(**(given | data), options=changed)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StopError):
-        AUDIT.run(
-            target=untrained(),
-            members=(X, Y),
-            checkpoints=tmp_path,
-            progress=stopping("asking target"),
-        )
+        audited(untrained(), checkpoints=tmp_path, progress=stopping("asking target"))
     (tmp_path / "generated.npz").write_bytes(b"half of a file")
     with pytest.raises(CheckpointError, match="cannot be read"):
-        AUDIT.run(target=untrained(), members=(X, Y), checkpoints=tmp_path)
+        audited(untrained(), checkpoints=tmp_path)
     (tmp_path / "made-of.json").write_text("[]")
     with pytest.raises(CheckpointError, match="not a record"):
-        AUDIT.run(target=untrained(), members=(X, Y), checkpoints=tmp_path)
+        audited(untrained(), checkpoints=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"generator": 3}, OptionTypeError, "a method fit or sample"),
         ({"attack": "tabular"}, OptionTypeError, "attack"),
         ({"helper": "generated"}, OptionTypeError, "helper"),
         ({"helper": (HELPER, "members")}, OptionTypeError, "helper must be .*'members'"),
-        ({"train_share": 0.0}, OptionError, "train_share must be above 0"),
-        ({"train_share": 0.7}, IncompatibleOptionsError, "leave members to audit"),
+        ({"shares": (0.3, 0.0, 0.1)}, OptionError, "shares must be above 0"),
+        ({"shares": (0.3, 0.7, 0.1)}, OptionError, "leave members to audit"),
         (
             {"conditional": True, "attack": StackedAttack("text")},
             IncompatibleOptionsError,
@@ -344,7 +344,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 )
 def test_bad_options(options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        replace(AUDIT, **options)
+        replace(OPTIONS, **options)
 
 
 class Sampler:
@@ -372,7 +372,8 @@ class Short(Census):
 @pytest.mark.parametrize(
     ("options", "data", "error", "message"),
     [
-        ({}, {"target": {}}, OptionError, "target must be a model"),
+        ({}, {"model": {}}, OptionError, "model must be a trained model"),
+        ({}, {"generator": 3}, OptionTypeError, "a method fit or sample"),
         ({}, {"members": X}, IncompatibleOptionsError, "must have labels if and only if"),
         ({}, {"members": (X, Y[:-1])}, LengthMismatchError, "labels has 999 values"),
         ({}, {"members": (X, Y + 0.5)}, ShapeError, "one whole number for each"),
@@ -381,11 +382,11 @@ class Short(Census):
         ({}, {"nonmembers": (OTHERS[0][:, :3], OTHERS[1])}, LengthMismatchError, "of shape"),
         ({}, {"ids": np.zeros(MEMBERS)}, DuplicateIdsError, "occur more than once"),
         ({}, {"generator_ids": [-1]}, OptionError, "no member's id"),
-        ({"generator": Sampler()}, {}, IncompatibleOptionsError, "pass generator_ids"),
-        ({"generator": Short()}, {}, LengthMismatchError, "returned 1699 samples and not 1700"),
-        ({"generator": Copier()}, {}, GeneratedDuplicatesError, "copies what it was trained on"),
+        ({}, {"generator": Sampler()}, IncompatibleOptionsError, "pass generator_ids"),
+        ({}, {"generator": Short()}, LengthMismatchError, "returned 1699 samples and not 1700"),
+        ({}, {"generator": Copier()}, GeneratedDuplicatesError, "copies what it was trained on"),
         ({"helper": Helper(trained_on="real")}, {}, IncompatibleOptionsError, "pass nonmembers"),
-        ({"helper": Helper()}, {"target": Memory(X, Y)}, IncompatibleOptionsError, "anew"),
+        ({"helper": Helper()}, {"model": Memory(X, Y)}, IncompatibleOptionsError, "anew"),
         (
             {"helper": Helper("members")},
             {"generator_ids": range(19)},
@@ -395,9 +396,8 @@ class Short(Census):
     ],
 )
 def test_bad_data(options: Any, data: Any, error: type[Exception], message: str) -> None:
-    given = {"target": untrained(), "members": (X, Y)} | data
     with pytest.raises(error, match=message):
-        replace(AUDIT, **options).run(**given)
+        audited(**({"model": untrained()} | data), options=options)
 
 
 def test_a_model_that_says_nan_is_named() -> None:
@@ -405,7 +405,7 @@ def test_a_model_that_says_nan_is_named() -> None:
     with torch.no_grad():
         next(target.parameters()).fill_(float("nan"))
     with pytest.raises(NaNScoresError, match="the first in row 0"):
-        AUDIT.run(target=target, members=(X, Y))
+        audited(target)
 
 
 @pytest.mark.parametrize(
@@ -420,8 +420,8 @@ def test_a_model_that_says_nan_is_named() -> None:
 def test_every_helper_gives_a_baseline(helper: Helper | list[Helper]) -> None:
     torch.manual_seed(3)
     state = torch.get_rng_state()
-    audit = replace(AUDIT, helper=helper, seeds=(0,), saturation=())
-    found = audit.run(target=untrained(), members=(X, Y), nonmembers=OTHERS)
+    options = {"helper": helper, "seeds": (0,), "saturation": ()}
+    found = audited(untrained(), options=options, nonmembers=OTHERS)
     assert torch.equal(torch.get_rng_state(), state)
     for row in found.rows:
         assert row.results[0].bound < 0.4
@@ -450,8 +450,8 @@ def test_helpers_learn_from_generated_examples_and_from_members_of_the_generator
 
     helpers = [Helper(one, network=pupil, epochs=1) for one in ("generated", "members")]
     known = np.random.default_rng(5).permutation(MEMBERS)[:200]
-    audit = replace(AUDIT, helper=helpers, seeds=(0,), saturation=(), helper_examples=400)
-    found = audit.run(target=untrained(), members=(X, Y), generator_ids=known)
+    options = {"helper": helpers, "seeds": (0,), "saturation": (), "helper_examples": 400}
+    found = audited(untrained(), options=options, generator_ids=known)
     assert [one.model for one in found.losses] == ["target", "helper", "helper 2"]
     on_generated, on_members = ({bytes(row) for row in torch.cat(p.seen).numpy()} for p in pupils)
     rows = [bytes(row) for row in features(X).astype(np.float32)]

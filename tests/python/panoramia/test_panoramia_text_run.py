@@ -11,9 +11,9 @@ from transformers import GPT2Config
 
 import leakbound as lb
 from gpt import GPT
-from leakbound import stats
+from leakbound import panoramia, stats
 from leakbound.generators import LanguageModel, MemberSplit, Samples, chunk_texts
-from leakbound.panoramia import Helper, Panoramia, PanoramiaReport, StackedAttack
+from leakbound.panoramia import Helper, Options, PanoramiaReport, StackedAttack
 
 LENGTH = 10
 LETTERS = 20
@@ -56,8 +56,7 @@ WRITER = LanguageModel(
     samples_per_prompt=40,
 )
 HELPER = Helper(network=network, epochs=1)
-AUDIT = Panoramia(
-    WRITER,
+OPTIONS = Options(
     attack=StackedAttack("text"),
     helper=(HELPER, replace(HELPER, trained_on="members")),
     saturation=(0.5,),
@@ -77,9 +76,11 @@ class StopError(Exception):
 
 def run(**options: Any) -> PanoramiaReport:
     others = Babble().sample(200, seed=5).values + 97
-    return AUDIT.run(
-        target=untrained(0),
-        members=CHUNKS.values,
+    return panoramia.run(
+        untrained(0),
+        CHUNKS.values,
+        WRITER,
+        options=OPTIONS,
         documents=CHUNKS.documents,
         nonmembers=others,
         initial=untrained(2),
@@ -130,14 +131,11 @@ def check(trials: int) -> None:
     With the process itself as the generator c = 0, and no member was seen: ε = 0. Each bound
     exceeds the truth with probability at most half of the nominal error.
     """
-    audit = Panoramia(
-        Babble(), attack=StackedAttack("text"), helper=None, saturation=(), seeds=(0,)
-    )
     results = []
     for seed in range(trials):
-        found = replace(audit, seeds=(seed,)).run(
-            target=untrained(seed), members=Babble().sample(500, seed=1000 + seed).values
-        )
+        options = Options(attack=StackedAttack("text"), helper=None, saturation=(), seeds=(seed,))
+        members = Babble().sample(500, seed=1000 + seed).values
+        found = panoramia.run(untrained(seed), members, Babble(), options=options)
         (result,) = found.row("target").results
         assert isinstance(result, lb.PanoramiaResult)
         results.append(result)

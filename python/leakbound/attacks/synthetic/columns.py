@@ -19,25 +19,18 @@ TableInput: TypeAlias = Mapping[str, ArrayInput] | ArrayInput
 """A data frame, a mapping from names to columns, or a two-dimensional array."""
 ColumnKind: TypeAlias = Literal["number", "date", "zoned", "flag", "word", "empty"]
 
-_LISTED = 5
-"""Names that a message lists."""
-_NEARLY = 0.9
-"""Share of numbers from which a column of words may be meant as one."""
-_WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)")
-"""Without zeros in front, as codes have them."""
+_LISTED = 5  # names that a message lists
+_NEARLY = 0.9  # share of numbers from which a column of words may be meant as one
+_WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)")  # without zeros in front, as codes have them
 _FRACTIONS = {
-    sign: re.compile(
-        rf"[+-]?(0|[1-9]\d*|[1-9]\d{{0,2}}([{other} ']\d{{3}})+)?[{sign}]\d+([eE][+-]?\d+)?"
-    )
-    for sign, other in (",.", ".,")
+    "comma": re.compile(r"[+-]?(0|[1-9][\d.' ]*)?,\d+"),
+    "point": re.compile(r"[+-]?(0|[1-9][\d,' ]*)?\.\d+([eE][+-]?\d+)?"),
 }
-"""Numbers by their decimal sign, with something between thousands or nothing."""
+# Dates in another order than 2024-05-31 or with other signs.
 _DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d{2}|\d{4})( .*)?|\d{4}([./])\d{1,2}\4\d{1,2}( .*)?")
-"""Dates in words, in another order than 2024-05-31 or with other signs."""
 _DOUBLE = np.dtype(np.float64)
 _COARSE = (np.dtype(np.float16), np.dtype(np.float32))
-_BY_CHANCE = 1e-6
-"""A difference between tables that a random split makes less often is one of how they write."""
+_BY_CHANCE = 1e-6  # what a random split does less often is a difference in how tables are written
 _KINDS: dict[ColumnKind, str] = {
     "number": "numbers",
     "date": "dates",
@@ -80,10 +73,7 @@ def read_columns(table: TableInput, name: str) -> dict[str, RawColumn]:
         message = f"{name} must be a table with at least one row and one column"
         raise ShapeError(message)
     if len(set(lengths.values())) > 1:
-        longest, shortest = (
-            max(lengths, key=lengths.__getitem__),
-            min(lengths, key=lengths.__getitem__),
-        )
+        longest, shortest = (end(lengths, key=lengths.__getitem__) for end in (max, min))
         message = (
             f"the columns of {name} differ in length: {longest!r} has {lengths[longest]:,} values "
             f"and {shortest!r} {lengths[shortest]:,}"
@@ -112,14 +102,7 @@ def same_columns(tables: Mapping[str, Mapping[str, RawColumn]]) -> tuple[str, ..
 
 
 def pooled(members: RawColumn, nonmembers: RawColumn, name: str) -> RawColumn:
-    """Put a column of the audited records together, such that values do not tell their table.
-
-    Raises
-    ------
-    FeaturesError
-        If the two tables hold the column as different kinds of values: the same value would be
-        written in two ways, and the way would tell who is a member.
-    """
+    """Put a column of the audited records together, such that values do not tell their table."""
     kinds = {members.kind, nonmembers.kind} - {"empty"}
     if len(kinds) > 1:
         message = (
@@ -188,36 +171,28 @@ def numbers_in_words(column: RawColumn) -> str:
     if column.kind != "word":
         return ""
     words, counts = np.unique(column.values[~column.missing], return_counts=True)
-    listed, known = words.tolist(), int(counts.sum())
-    dates = np.array([_DATE.fullmatch(word) is not None for word in listed])
-    if counts[dates].sum() >= _NEARLY * known:
+
+    def matches(form: re.Pattern[str]) -> BoolArray:
+        return np.array([form.fullmatch(word) is not None for word in words.tolist()])
+
+    most = (1 - _NEARLY) * int(counts.sum())
+    dates, whole = matches(_DATE), matches(_WHOLE)
+    if counts[~dates].sum() <= most:
         example = str(words[dates][0])
         return f"holds dates, such as {example!r}: taken as words; write them as 2024-05-31"
-    whole = np.array([_WHOLE.fullmatch(word) is not None for word in listed])
-    fractions = {
-        sign: np.array([form.fullmatch(word) is not None for word in listed])
-        for sign, form in _FRACTIONS.items()
-    }
-    sign = max(fractions, key=lambda one: int(counts[fractions[one]].sum()))
-    others = ~(whole | fractions[sign])
-    left = int(counts[others].sum())
-    if not fractions[sign].any() or left > (1 - _NEARLY) * known:
-        return ""
-    example = str(words[fractions[sign]][0])
-    found = f"numbers with a decimal {'comma' if sign == ',' else 'point'}, such as {example!r}"
-    if not left and sign == ".":
-        return f"holds {found}, as text: taken as words; give them as numbers"
-    rest = (
-        f"{left:,} of {known:,} values are none, such as {str(words[others][0])!r}; "
-        if left
-        else ""
-    )
-    how = (
-        "read it with decimal=',' (pandas.read_csv) or --decimal , and nothing between thousands"
-        if sign == ","
-        else "leave these missing"
-    )
-    return f"holds {found}: taken as words; {rest}{how}"
+    for sign, form in _FRACTIONS.items():
+        fractions = matches(form)
+        others = ~(fractions | whole)
+        if not fractions.any() or counts[others].sum() > most:
+            continue
+        hint = "read it with decimal=',' (pandas.read_csv) or --decimal ,"
+        if sign == "point":
+            hint = "give them as numbers"
+        if others.any():
+            hint += f", and leave values like {str(words[others][0])!r} missing"
+        example = str(words[fractions][0])
+        return f"holds numbers with a decimal {sign}, such as {example!r}: taken as words; {hint}"
+    return ""
 
 
 def _named(table: Any, name: str) -> dict[str, Any]:
@@ -236,9 +211,7 @@ def _named(table: Any, name: str) -> dict[str, Any]:
     if isinstance(table, Mapping):
         return {str(label): values for label, values in table.items()}
     if isinstance(table, str | os.PathLike):
-        message = (
-            f"{name} must be a table, got a path: read the file first, as pandas.read_csv does"
-        )
+        message = f"{name} must be a table, got a path: read the file first (pandas.read_csv)"
         raise FeaturesError(message)
     array = np.asarray(table)
     if array.dtype.names:
@@ -320,10 +293,10 @@ def _of_dates(values: NDArray[Any], missing: BoolArray, name: str) -> RawColumn:
         )
         raise FeaturesError(message)
     filled = np.full(values.size, np.datetime64("NaT", "us"))
-    if zoned == {True}:
+    if True in zoned:
         there = [value.astimezone(dt.UTC).replace(tzinfo=None) for value in there]
     filled[~missing] = np.array(there, dtype="datetime64[us]")
-    return _settled(filled, missing, "zoned" if zoned == {True} else "date")
+    return _settled(filled, missing, "zoned" if True in zoned else "date")
 
 
 def _written(value: object) -> str:

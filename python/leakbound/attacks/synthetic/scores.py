@@ -16,9 +16,8 @@ from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
 from leakbound._base.validation import integer
-from leakbound.attacks.inputs import as_scores
-from leakbound.attacks.synthetic.neighbours import nearest
-from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables
+from leakbound.attacks.scores import as_scores
+from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables, nearest
 
 SHARPNESS = 16.0
 """Power of the distance in the kernel of `local_likelihood`."""
@@ -252,11 +251,6 @@ def classifier(tables: Tables, *, folds: int = 5) -> Scores:
     -------
     Scores
         Log-odds.
-
-    Raises
-    ------
-    OptionTypeError, OptionError
-        If `folds` is not an integer in its range.
 
     References
     ----------

@@ -10,12 +10,10 @@ import numpy as np
 
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound.attacks.synthetic.neighbours import nearest
-from leakbound.attacks.synthetic.tables import Tables
+from leakbound.attacks.synthetic.tables import Tables, nearest
 
-MOST = 5_000
-"""Records of each kind whose distances are looked at."""
-LEAST_SPREAD = 1e-12
+MOST = 5_000  # records of each kind whose distances are looked at
+LEAST_SPREAD = 1e-12  # of a coordinate that varies by more than rounding
 
 
 @dataclass(frozen=True)

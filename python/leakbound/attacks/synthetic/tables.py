@@ -22,6 +22,7 @@ from typing import Self
 
 import numpy as np
 
+from leakbound._base.progress import needs, track
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import FloatArray, IntArray
 from leakbound._base.validation import flag
@@ -33,17 +34,23 @@ from leakbound.attacks.synthetic.columns import (
     read_columns,
     same_columns,
 )
-from leakbound.attacks.synthetic.neighbours import Neighbours, nearest
 from leakbound.errors import FeaturesError, OptionError
 
-NEIGHBOURS = 10
-"""Nearest records that attacks look at."""
-ONE_HOT = 8
-"""Words of a column that have a coordinate each; of more, each has a random vector."""
-CODE = 8
-"""Coordinates of such a vector."""
-NORMAL_IQR = 1.349
-"""Interquartile range of a standard normal distribution."""
+NEIGHBOURS = 10  # nearest records that attacks look at
+FEW_DIMENSIONS = 5  # up to here a k-d tree is faster than products of matrices
+SPARE = 4  # neighbours looked at beyond those asked for: products of matrices round
+BLOCK = 8192  # queries at a time, to bound memory
+ONE_HOT = 8  # words of a column with a coordinate each; of more, each has a random vector
+CODE = 8  # coordinates of such a vector
+NORMAL_IQR = 1.349  # interquartile range of a standard normal distribution
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Distances of the nearest points of each query, increasing, and which points they are."""
+
+    distances: FloatArray
+    indices: IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,15 +133,6 @@ class Tables:
         -------
         Tables
             The tables as points.
-
-        Raises
-        ------
-        ShapeError, LengthMismatchError
-            If a table is empty, or has columns of different lengths.
-        FeaturesError
-            If tables differ in columns, a value is infinite, or no column tells records apart.
-        OptionError
-            If `categorical` names a column that there is not.
         """
         read = {
             "the records": read_columns(records, "the records"),
@@ -187,11 +185,17 @@ class Tables:
             raise FeaturesError(message)
         rows = np.ascontiguousarray(np.concatenate(blocks, axis=1) + 0.0)  # -0.0 becomes 0.0
         real = np.concatenate([rows[: ends[0]], rows[ends[1] :]])
-        points, place_of, counts = _distinct(real)
+        # Different rows in an order of their bytes, which says nothing of where they came from.
+        _, first, point, counts = np.unique(
+            real.view(f"V{real.itemsize * real.shape[1]}").ravel(),
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
         return cls(
-            points=points,
-            counts=counts,
-            place=place_of[: ends[0]],
+            points=real[first],
+            counts=counts.astype(np.int64),
+            place=point.astype(np.int64)[: ends[0]],
             synthetic=rows[ends[0] : ends[1]],
             columns=names,
             sources=tuple(sources),
@@ -240,13 +244,25 @@ class Tables:
         )
 
 
-def _distinct(rows: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return different rows in an order of their bytes, the place of each row, and counts."""
-    whole = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel()
-    _, first, place, counts = np.unique(
-        whole, return_index=True, return_inverse=True, return_counts=True
-    )
-    return rows[first], place.astype(np.int64), counts.astype(np.int64)
+def nearest(
+    points: FloatArray, queries: FloatArray, k: int, *, what: str, shown: bool
+) -> Neighbours:
+    """Find the k nearest points of each query; of those found, at equal distances the first."""
+    with needs("ml", "an attack on synthetic data"):
+        from sklearn.neighbors import NearestNeighbors
+    algorithm = "kd_tree" if points.shape[1] <= FEW_DIMENSIONS else "brute"
+    search = NearestNeighbors(n_neighbors=min(k + SPARE, len(points)), algorithm=algorithm)
+    search.fit(points)
+    starts = range(0, len(queries), BLOCK)
+    distances, indices = list[FloatArray](), list[IntArray]()
+    for start in track(starts, what, total=len(starts), shown=shown):
+        block = queries[start : start + BLOCK]
+        candidates = np.asarray(search.kneighbors(block, return_distance=False))
+        exact = np.sqrt(((block[:, None] - points[candidates]) ** 2).sum(axis=2))
+        order = np.lexsort((candidates, exact), axis=1)[:, :k]
+        distances.append(np.take_along_axis(exact, order, 1))
+        indices.append(np.take_along_axis(candidates, order, 1))
+    return Neighbours(np.concatenate(distances), np.concatenate(indices).astype(np.int64))
 
 
 def _encode(

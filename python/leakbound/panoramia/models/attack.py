@@ -84,17 +84,6 @@ class StackedAttack:
         -------
         FittedAttack
             What scores examples.
-
-        Raises
-        ------
-        LengthMismatchError
-            If signals are not of as many examples, or not of as many models in both parts.
-        MembershipError
-            If a part has members or non-members only.
-        MissingExtraError
-            If scikit-learn is not installed.
-        OptionTypeError, OptionError
-            If an option is outside its range or of the wrong type.
         """
         seed = integer(seed, "seed", least=0)
         level = real(level, "level", above=0, below=1)

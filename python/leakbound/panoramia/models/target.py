@@ -19,13 +19,12 @@ from leakbound._base.types import FloatArray, IntArray
 from leakbound.attacks import score
 from leakbound.errors import IncompatibleOptionsError, NaNScoresError
 from leakbound.panoramia.examples import Examples
-from leakbound.panoramia.options import Helper, Inputs, Target
+from leakbound.panoramia.models.helper import Helper, Inputs, Target
 from leakbound.torch import token_losses
-from leakbound.torch.batch import Batch
 from leakbound.torch.checks import unwrapped
 from leakbound.torch.data import read
-from leakbound.torch.measurement import measure
 from leakbound.torch.placement import evaluating
+from leakbound.torch.signals import measure
 
 Progress: TypeAlias = Callable[[str], None]
 BATCH = 512
@@ -128,14 +127,10 @@ def fingerprint(model: Target) -> str:
 
 def _margins(model: nn.Module, x: NDArray[Any], y: IntArray) -> FloatArray:
     """Return the log-odds of each label; equal examples may be equal, unlike in an audit."""
-    parts = []
     with evaluating(model, "auto") as device:
         of_batch = measure(model, "logit_margin", model)
-        first = 0
-        for inputs, others, targets in read((x, y), batch_size=BATCH):
-            batch = Batch(inputs, others, targets, device, first, None)
-            parts.append(of_batch(batch).cpu().numpy().astype(np.float64))
-            first += len(batch)
+        batches = read((x, y), batch_size=BATCH).on(device)
+        parts = [of_batch(batch).cpu().numpy().astype(np.float64) for batch in batches]
     return np.concatenate(parts)
 
 

@@ -1,4 +1,4 @@
-"""Which members train the generator, which are audited, and samples that are copies of members."""
+"""Members: what is read, which train the generator, and samples that are copies of them."""
 
 import hashlib
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, IntArray
+from leakbound._base.types import ArrayInput, IntArray
 from leakbound._base.validation import (
     MOST_EXAMPLES,
     check_ids,
@@ -20,14 +20,62 @@ from leakbound._base.validation import (
     real,
     vector,
 )
-from leakbound.errors import GeneratedDuplicatesError, OptionError, ReusedMembersError, ShapeError
+from leakbound.errors import (
+    ArrayTypeError,
+    GeneratedDuplicatesError,
+    MembersError,
+    OptionError,
+    ReusedMembersError,
+    ShapeError,
+    TooFewMembersError,
+)
 
 GENERATOR = "generator"
-SHARES = {GENERATOR: 0.4, "audit": 0.6}
-NAMED = 5
-"""How many ids or positions a message names."""
-DEVIATIONS = 5
-"""How many standard deviations chance is allowed."""
+SHARES = {GENERATOR: 0.4, "audit": 0.6}  # the audit needs most: bounds grow with its examples
+LEAST_ROWS = 20  # of one kind: with fewer, a distribution is no better than the rows themselves
+LISTED = 5  # ids or positions that a message names
+DEVIATIONS = 5  # of the copies by chance: one generator in some millions is refused by mistake
+
+
+def read_array(members: ArrayInput) -> NDArray[Any]:
+    """Read members of any one shape."""
+    array = np.asarray(members)
+    if array.dtype.kind not in "biuf":
+        message = (
+            f"members must hold real numbers, got dtype {array.dtype}; encode strings as codes "
+            "first, for example with pandas.factorize"
+        )
+        raise ArrayTypeError(message)
+    if array.ndim < 2 or 0 in array.shape[1:]:
+        message = f"members must have a row for each, of a value or more, got shape {array.shape}"
+        raise MembersError(message)
+    strange = np.argwhere(~np.isfinite(array))
+    if strange.size:
+        index = tuple(strange[0].tolist())
+        message = (
+            f"members must be finite, but {len(strange)} values are not, the first being "
+            f"{array[index]} at index {', '.join(map(str, index))}; drop those rows or fill them in"
+        )
+        raise MembersError(message)
+    if len(array) < LEAST_ROWS:
+        message = f"there are {len(array)} members, and a generator needs at least {LEAST_ROWS}"
+        raise TooFewMembersError(message)
+    return array
+
+
+def read_labels(labels: ArrayInput | None, examples: int) -> NDArray[Any] | None:
+    """Read class labels: integers, booleans or strings, one for each example."""
+    if labels is None:
+        return None
+    classes = vector(labels, "labels", kinds="biufU")
+    if classes.dtype.kind == "f":
+        message = (
+            f"labels must be classes (integers, booleans or strings), got dtype {classes.dtype}; "
+            "put a numeric target among the columns of members"
+        )
+        raise ArrayTypeError(message)
+    check_length(classes, examples, "labels")
+    return classes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,8 +84,7 @@ class MemberSplit:
 
     Members that the generator was trained on must not be audited: it may have copied them, and the
     baseline, which judges how well members can be told from samples, would be judged on them too.
-    Parts are disjoint by position and by id; examples from one document stay together, since they
-    resemble each other.
+    Examples from one document stay together, since they resemble each other.
 
     Parameters
     ----------
@@ -96,80 +143,52 @@ class MemberSplit:
         -------
         MemberSplit
             The parts. Without documents their sizes are the shares, rounded.
-
-        Raises
-        ------
-        OptionTypeError, OptionError
-            If `n`, `seed` or a share is not in its range, there is no part "generator", or a part
-            would be empty.
-        ArrayTypeError, ShapeError, LengthMismatchError, DuplicateIdsError
-            If ids or documents are not one for each member, or an id occurs twice.
         """
         n = integer(n, "n", least=1, most=MOST_EXAMPLES)
         rng = Purpose.MEMBER_SPLIT.rng(integer(seed, "seed", least=0))
-        names, limits = _limits(SHARES if shares is None else shares)
+        shares = SHARES if shares is None else shares
+        if GENERATOR not in shares:
+            message = f"shares must name the part {GENERATOR!r}, got {', '.join(map(repr, shares))}"
+            raise OptionError(message)
+        sizes = [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
         labels = np.arange(n) if ids is None else vector(ids, "ids", kinds="biufSUOT")
         check_length(labels, n, "ids")
         check_ids(labels, np.zeros(n, dtype=np.bool_))
-        document, pieces = _pieces(documents, n)
+        pieces_of: NDArray[Any] = np.arange(n)
+        if documents is not None:
+            pieces_of = vector(documents, "documents", kinds="biufSUT")
+            check_length(pieces_of, n, "documents")
+        _, document, pieces = np.unique(pieces_of, return_inverse=True, return_counts=True)
+        # Documents in random order, each in the part where its middle falls.
         order = rng.permutation(pieces.size)
         middle = np.cumsum(pieces[order]) - pieces[order] / 2
+        limits = np.cumsum(np.array(sizes) / sum(sizes))[:-1]
         part = np.empty(pieces.size, np.int64)
         part[order] = np.searchsorted(np.round(limits * n), middle)
-        empty = np.setdiff1d(np.arange(len(names)), part)
+        empty = np.setdiff1d(np.arange(len(sizes)), part)
         if empty.size:
             message = (
-                f"the part {names[empty[0]]!r} would be empty: {n} members in {pieces.size} "
-                f"documents are too few for {len(names)} parts of these shares"
+                f"the part {[*shares][empty[0]]!r} would be empty: {n} members in {pieces.size} "
+                f"documents are too few for {len(sizes)} parts of these shares"
             )
             raise OptionError(message)
-        return cls(np.array(labels), names, part[document])
+        return cls(np.array(labels), tuple(shares), part[document])
 
     def positions(self, name: str) -> IntArray:
-        """Return the positions of one part's members, increasing.
-
-        Parameters
-        ----------
-        name : str
-            The part.
-
-        Returns
-        -------
-        ndarray of int64
-            Where they are among the members.
-
-        Raises
-        ------
-        OptionError
-            If there is no such part.
-        """
+        """Return the positions of one part's members, increasing."""
         if name not in self.names:
             message = f"there is no part {name!r}; the parts are {', '.join(map(repr, self.names))}"
             raise OptionError(message)
         return np.flatnonzero(self.part == self.names.index(name)).astype(np.int64, copy=False)
 
     def check_audited(self, ids: ArrayInput) -> None:
-        """Check that no audited member trained the generator.
-
-        Parameters
-        ----------
-        ids : array-like
-            Ids of the members that are audited.
-
-        Raises
-        ------
-        ReusedMembersError
-            If one did; the message names the first few.
-        ArrayTypeError, ShapeError
-            If the ids are not a vector.
-        """
+        """Raise ReusedMembersError if one of the audited ids trained the generator."""
         audited = vector(ids, "ids", kinds="biufSUOT")
         reused = np.intersect1d(audited, self.ids[self.positions(GENERATOR)])
         if reused.size:
-            listed = ", ".join(map(str, reused[:NAMED])) + (", …" if reused.size > NAMED else "")
             message = (
-                f"{reused.size} of the audited members trained the generator: {listed}; audit only "
-                "members of the other parts"
+                f"{reused.size} of the audited members trained the generator: {_listed(reused)}; "
+                "audit only members of the other parts"
             )
             raise ReusedMembersError(message)
 
@@ -179,27 +198,6 @@ class MemberSplit:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={self.positions(name).size}" for name in self.names)
         return f"MemberSplit(n={len(self)}, {sizes})"
-
-
-def _limits(shares: Mapping[str, float]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
-    """Return the parts' names and the share of members up to the end of each but the last."""
-    if GENERATOR not in shares:
-        message = f"shares must name the part {GENERATOR!r}, got {', '.join(map(repr, shares))}"
-        raise OptionError(message)
-    sizes = np.array(
-        [real(share, f"the share of {name}", above=0) for name, share in shares.items()]
-    )
-    return tuple(shares), np.cumsum(sizes / sizes.sum())[:-1]
-
-
-def _pieces(documents: ArrayInput | None, n: int) -> tuple[IntArray, IntArray]:
-    """Return the number of each member's document, and how many members each document has."""
-    if documents is None:
-        return np.arange(n), np.ones(n, np.int64)
-    labels = vector(documents, "documents", kinds="biufSUT")
-    check_length(labels, n, "documents")
-    _, document, pieces = np.unique(labels, return_inverse=True, return_counts=True)
-    return document, pieces
 
 
 def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
@@ -224,10 +222,6 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
     ------
     GeneratedDuplicatesError
         If there are more copies than chance explains; `indices` of the error lists them.
-    ArrayTypeError, OptionError
-        If they are not numbers.
-    ShapeError
-        If samples and members differ in shape.
 
     References
     ----------
@@ -242,39 +236,36 @@ def check_duplicates(samples: ArrayInput, members: ArrayInput) -> None:
         ...
     leakbound.errors.GeneratedDuplicatesError: 1 of 2 samples equals a member, at position 1, ...
     """
-    copies, repeated = _compare(samples, members)
-    found = np.flatnonzero(copies).tolist()
-    share = 2 * repeated.mean()
-    slack = math.sqrt(share * len(copies)) + len(copies) * math.sqrt(share / len(repeated))
-    allowed = share * len(copies) + DEVIATIONS * slack
-    if len(found) > allowed:
-        listed = ", ".join(map(str, found[:NAMED])) + (", …" if len(found) > NAMED else "")
-        message = (
-            f"{len(found)} of {len(copies)} samples {'equals' if len(found) == 1 else 'equal'} a "
-            f"member, at {'position' if len(found) == 1 else 'positions'} {listed}, and "
-            f"{math.floor(allowed)} are what chance allows: the generator copies what it was "
-            "trained on; train it for less time, on more members, or with more noise"
-        )
-        raise GeneratedDuplicatesError(message, found)
-
-
-def _compare(samples: ArrayInput, members: ArrayInput) -> tuple[BoolArray, BoolArray]:
-    """Return which samples equal a member, and which members equal another member."""
     made: NDArray[Any] = numbers(samples, "samples")
-    real: NDArray[Any] = numbers(members, "members")
-    if made.shape[1:] != real.shape[1:] or not made.ndim or not made.size or not real.size:
+    true: NDArray[Any] = numbers(members, "members")
+    if made.shape[1:] != true.shape[1:] or not made.ndim or not made.size or not true.size:
         message = (
-            f"samples have shape {made.shape} and members {real.shape}; both need at least one "
+            f"samples have shape {made.shape} and members {true.shape}; both need at least one "
             "row, and rows of the same shape"
         )
         raise ShapeError(message)
     common: np.dtype[Any] = np.dtype(np.float64)
-    if made.dtype.kind == real.dtype.kind == "f":
-        common = min(made.dtype, real.dtype, key=lambda dtype: dtype.itemsize)
-    made, real = made.astype(common), real.astype(common)
-    prints, known = _fingerprints(made), _fingerprints(real)
-    _, which, count = np.unique(known, return_inverse=True, return_counts=True)
-    return np.isin(prints, known), count[which] > 1
+    if made.dtype.kind == true.dtype.kind == "f":
+        common = min(made.dtype, true.dtype, key=lambda dtype: dtype.itemsize)
+    prints, own = _fingerprints(made.astype(common)), _fingerprints(true.astype(common))
+    copies = np.flatnonzero(np.isin(prints, own))
+    _, which, count = np.unique(own, return_inverse=True, return_counts=True)
+    share = 2 * (count[which] > 1).mean()
+    slack = math.sqrt(share * len(made)) + len(made) * math.sqrt(share / len(true))
+    allowed = share * len(made) + DEVIATIONS * slack
+    if copies.size > allowed:
+        several = copies.size > 1
+        message = (
+            f"{copies.size} of {len(made)} samples {'equal' if several else 'equals'} a member, at "
+            f"position{'s' * several} {_listed(copies)}, and {math.floor(allowed)} are what chance "
+            "allows: the generator copies what it was trained on; train it for less time, on more "
+            "members, or with more noise"
+        )
+        raise GeneratedDuplicatesError(message, copies.tolist())
+
+
+def _listed(values: NDArray[Any]) -> str:
+    return ", ".join(map(str, values[:LISTED])) + (", …" if values.size > LISTED else "")
 
 
 def _fingerprints(rows: NDArray[Any]) -> NDArray[np.uint64]:

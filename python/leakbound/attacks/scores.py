@@ -1,4 +1,4 @@
-"""Scores of models that are no torch modules: from what they answer, whatever they are made of."""
+"""Scores from what one model answers, of whatever it is made."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
@@ -7,16 +7,20 @@ import numpy as np
 
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import check_length, choice, numbers
-from leakbound.attacks.inputs import as_scores
-from leakbound.attacks.thresholds import margin_threshold
-from leakbound.errors import OptionTypeError, ShapeError, TargetError
+from leakbound._base.validation import (
+    check_ids,
+    check_length,
+    check_scores,
+    choice,
+    numbers,
+    vector,
+)
+from leakbound.errors import LengthMismatchError, OptionTypeError, ShapeError, TargetError
 
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]
 """What is measured on the answers of a classifier."""
 
-_ROUNDING = 1e-3
-"""Of sums of probabilities, in half precision."""
+_ROUNDING = 1e-3  # of sums of probabilities, in half precision
 
 
 def score(
@@ -55,23 +59,7 @@ def score(
     Returns
     -------
     Scores
-        One for each example; ±inf where the model is sure.
-
-    Raises
-    ------
-    OptionTypeError
-        If the model is neither.
-    ArrayTypeError, ShapeError, NaNScoresError, OptionError
-        If its answers are not probabilities, one row for each example, or scores are not numbers.
-    TargetError
-        If a class is none that the model knows.
-    LengthMismatchError, DuplicateIdsError
-        If there is not one class, one score and one id for each example.
-
-    Notes
-    -----
-    A model that was trained on an example and puts all weight on its class scores it as inf: all
-    such examples are ties, among which no guess is told from another.
+        One for each example; ±inf where the model is sure, which are ties among members.
 
     References
     ----------
@@ -108,6 +96,69 @@ def score(
     return as_scores(margin_threshold(logs, own).values, ids, signal)
 
 
+def margin_threshold(
+    logits: ArrayInput, labels: ArrayInput, *, ids: ArrayInput | None = None
+) -> Scores:
+    r"""Score examples by the log-odds of their class: :math:`z_y-\log\sum_{j\ne y}e^{z_j}`.
+
+    Orders examples as the loss does, and keeps those apart whose losses round to 0.
+
+    Parameters
+    ----------
+    logits : array-like, shape (m, classes)
+        Unnormalised log-probabilities from the audited model, at least two classes, not NaN.
+    labels : array-like of int, shape (m,)
+        Class of each example, from 0 to classes - 1.
+    ids : array-like of shape (m,), optional
+        A different number or string for each example; by default 0, 1, …, m - 1.
+
+    Returns
+    -------
+    Scores
+        The log-odds, right to a few units in the last place of the largest logit.
+
+    Examples
+    --------
+    >>> margin_threshold([[2.0, 0.0], [0.0, 1.0]], [0, 0]).values.tolist()
+    [2.0, -1.0]
+    """
+    z = table(logits, "logits")
+    if z.shape[1] < 2:
+        message = f"logits must have at least two columns, one for each class, got {z.shape[1]}"
+        raise ShapeError(message)
+    own = numbers(labels, "labels", least=0, most=z.shape[1] - 1, whole=True).ravel()
+    check_length(own, len(z), "labels")
+    mine = own.astype(np.intp)[:, np.newaxis]
+    others = z.copy()
+    np.put_along_axis(others, mine, -np.inf, axis=1)
+    with np.errstate(invalid="ignore"):  # two infinite logits have no margin: refused as NaN
+        margins = np.take_along_axis(z, mine, axis=1)[:, 0] - np.logaddexp.reduce(others, axis=1)
+    return as_scores(margins, ids, "margin_threshold")
+
+
+def as_scores(values: FloatArray, ids: ArrayInput | None, attack: str) -> Scores:
+    """Return values with their ids and the name of the attack."""
+    scores = check_scores(values, attack)
+    labels = np.arange(values.size) if ids is None else vector(ids, "ids", kinds="biufSUOT")
+    check_ids(labels, np.zeros(values.size, dtype=np.bool_))
+    return Scores(scores, labels, attack)
+
+
+def table(values: ArrayInput, name: str, columns: int | None = None) -> FloatArray:
+    """Read a table with one row for each model and one column for each example."""
+    array = np.atleast_2d(numbers(values, name).astype(np.float64, copy=False))
+    if array.ndim != 2 or not array.size:
+        message = f"{name} must have a row for each model and a column for each example, got shape "
+        raise ShapeError(message + str(array.shape))
+    if columns is not None and array.shape[1] != columns:
+        message = (
+            f"{name} has {array.shape[1]} columns and there are {columns} examples; both must "
+            "describe the same examples in the same order, one row for each model"
+        )
+        raise LengthMismatchError(message)
+    return array
+
+
 def _probabilities(answer: Any) -> FloatArray:
     """Read a model's answer: rows that sum to 1, but for rounding."""
     if isinstance(answer, list | tuple) and answer and np.ndim(answer[0]) == 2:
@@ -136,18 +187,18 @@ def _probabilities(answer: Any) -> FloatArray:
 def _positions(y: ArrayInput, classes: Any, columns: int) -> IntArray:
     """Return the column of each example's class."""
     labels = np.asarray(y).ravel()
-    known = np.arange(columns) if classes is None else np.asarray(classes)
-    if known.ndim != 1 or known.size != columns:
-        message = f"the model has {known.size} classes_ and answers {columns} probabilities"
+    names = np.arange(columns) if classes is None else np.asarray(classes)
+    if names.ndim != 1 or names.size != columns:
+        message = f"the model has {names.size} classes_ and answers {columns} probabilities"
         raise ShapeError(message)
-    order = np.argsort(known)
-    place = np.minimum(np.searchsorted(known, labels, sorter=order), columns - 1)
-    found: IntArray = order[place].astype(np.int64)
-    wrong = np.flatnonzero(known[found] != labels)
+    order = np.argsort(names)
+    place = np.minimum(np.searchsorted(names, labels, sorter=order), columns - 1)
+    positions: IntArray = order[place].astype(np.int64)
+    wrong = np.flatnonzero(names[positions] != labels)
     if wrong.size:
         message = (
             f"y has the class {labels[wrong[0]].item()!r} at index {wrong[0]}, which is none of "
             f"the {columns} that the model knows"
         )
         raise TargetError(message)
-    return found
+    return positions
