@@ -106,6 +106,7 @@ __all__ = [
     "LaplaceDP",
     "LeakboundError",
     "OutsideIn",
+    "Panoramia",
     "PanoramiaResult",
     "Provenance",
     "PureDP",

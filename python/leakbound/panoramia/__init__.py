@@ -3,7 +3,7 @@
 `run` goes through both phases: it fits a generator to some of the members, trains a helper on what
 it generates, asks the target of members and generated examples, trains a baseline and an attack,
 tosses the coins, and audits. With real non-members it adds the two comparisons of the paper's
-Table 3. The audit of given scores alone is `leakbound.audit_panoramia`.
+Table 3. The audit of given scores alone is `leakbound.audit`.
 
 References
 ----------

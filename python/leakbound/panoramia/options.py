@@ -96,7 +96,7 @@ class Options:
             message = (
                 "conditional bounds need features that a sceptic can bet on, and tokens are none; "
                 "pass features such as embeddings, with the scores of the report's games, to "
-                "audit_panoramia(features=...)"
+                "Panoramia(features=...)"
             )
             raise IncompatibleOptionsError(message)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from leakbound._base.checkpoints import Arrays
-from leakbound.audits import audit_panoramia
+from leakbound.audits import Panoramia, audit
 from leakbound.audits.panoramia.conditional import PairAudit, Shown
 from leakbound.claims import PureDP
 from leakbound.cuts import UnionBound
@@ -40,16 +40,16 @@ def audit_all(
         audits += ["RM;RN", "O(1)"]
     rows = []
     for target in targets:
-        for audit in audits:
+        for name in audits:
             results: tuple[Result, ...] = tuple(
-                _audit(audit, target, game, examples, options)
+                _audit(name, target, game, examples, options)
                 for game, examples in zip(scores, shown, strict=True)
             )
-            if audit in CORRECTIONS:
+            if name in CORRECTIONS:
                 results = withheld_together(
                     tuple(result for result in results if isinstance(result, ZeroRunResult))
                 )
-            rows.append(PanoramiaRow(target=target, audit=audit, results=results))
+            rows.append(PanoramiaRow(target=target, audit=name, results=results))
     return tuple(rows)
 
 
@@ -83,10 +83,9 @@ def saturation_of(
     for seed, played in zip(options.seeds, games, strict=True):
         game = played["generated"]
         results = [
-            audit_panoramia(
+            audit(
                 game[key],
-                game[key],
-                game["coins"],
+                Panoramia(game["coins"], baseline=game[key]),
                 confidence=options.confidence,
                 cuts=options.cuts,
                 seed=seed,

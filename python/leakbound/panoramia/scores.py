@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -78,18 +78,25 @@ class GameScores:
         return f"GameScores(seed={self.seed}, {self.nonmembers}, m={len(self)}, targets: {targets})"
 
     def audit(self, target: str, **options: Any) -> PanoramiaResult:
-        """Audit one target's scores, with any options of `leakbound.audit_panoramia`.
+        """Audit one target's scores, with any options of `leakbound.audit`.
 
         Seed and `real_nonmembers` are known here.
         """
-        known: dict[str, Any] = {"real_nonmembers": self.nonmembers == "real", "seed": self.seed}
-        attack = _of(self.attacks, target)
-        return audit_panoramia(self.baseline, attack, self.member, **(known | options))
+        known: dict[str, Any] = {
+            "member": self.member,
+            "baseline": self.baseline,
+            "real_nonmembers": self.nonmembers == "real",
+            "seed": self.seed,
+        }
+        result: PanoramiaResult = audit_of(
+            "panoramia", _of(self.attacks, target), **(known | options)
+        )
+        return result
 
     def audit_losses(self, target: str, **options: Any) -> AuditResult:
         """Audit one target by its losses alone: O(1), against real non-members.
 
-        Options are those of `leakbound.audit_one_run`; the seed is known here.
+        Options are those of `leakbound.audit` and `Coins`; the seed is known here.
         """
         if self.nonmembers != "real":
             message = (
@@ -98,7 +105,8 @@ class GameScores:
             raise IncompatibleOptionsError(message)
         scores = _of(self.losses, target)
         given: dict[str, Any] = {"seed": self.seed, "member": self.member}
-        return cast("AuditResult", audit_of("coins", scores, **(given | options)))
+        result: AuditResult = audit_of("coins", scores, **(given | options))
+        return result
 
     def take(self, rows: IntArray | slice) -> "GameScores":
         """Return the scores of some of the pairs, as if only these had been tested.

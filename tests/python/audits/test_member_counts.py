@@ -59,7 +59,7 @@ def test_unequal_coins_are_summed_exactly() -> None:
 def test_noise_of_an_uneven_split_declared_as_coins_is_refused_by_every_audit() -> None:
     with IMPLAUSIBLE as caught:
         lb.audit(NOISE, lb.Coins(MOST))
-    for words in ("500 ± 15.8", "prior=", "audit_zero_run", 'design="random_split"'):
+    for words in ("500 ± 15.8", "prior=", "use ZeroRun", "RandomSplit"):
         assert words in str(caught.value)
     with IMPLAUSIBLE:
         lb.audit({"a": NOISE, "b": -NOISE}, lb.Coins(MOST))

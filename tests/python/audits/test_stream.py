@@ -266,7 +266,11 @@ def test_ids_are_of_one_type_in_all_batches() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"claim": lb.ApproxDP(delta=1e-5)}, errors.IncompatibleOptionsError, "use audit_one_run"),
+        (
+            {"claim": lb.ApproxDP(delta=1e-5)},
+            errors.IncompatibleOptionsError,
+            "audit them together",
+        ),
         ({"claim": "pure"}, errors.OptionTypeError, "claim"),
         ({"confidence": 1.0}, errors.OptionError, "confidence"),
         ({"confidence": None}, errors.OptionTypeError, "confidence"),

@@ -14,19 +14,18 @@ from command_line import Answer
 from leakbound._base.ending import ended
 
 CRASHES = {
-    "a bug in an audit": "from leakbound.cli import audits\n"
-    "audits.audit_one_run = fail(TypeError('x'))",
+    "a bug in an audit": "from leakbound.cli import audits\naudits.audit = fail(TypeError('x'))",
     "a panic": "class Panic(BaseException): pass\n"
-    "from leakbound.cli import audits\naudits.audit_one_run = fail(Panic('index out of bounds'))",
+    "from leakbound.cli import audits\naudits.audit = fail(Panic('index out of bounds'))",
     "endless recursion": "from leakbound.cli import audits\n"
-    "def dive(*_, **__): return dive()\naudits.audit_one_run = dive",
+    "def dive(*_, **__): return dive()\naudits.audit = dive",
     "a library that exits with 1": "from leakbound.cli import audits\n"
-    "audits.audit_one_run = fail(SystemExit(1))",
+    "audits.audit = fail(SystemExit(1))",
     "the end of input": "from leakbound.cli import tables\ntables.columns_of = fail(EOFError())",
     "commands that cannot be imported": "sys.modules['leakbound.cli.commands'] = None",
     "an exception that has no words": "class Mute(Exception):\n"
     "    def __str__(self): raise ValueError\n"
-    "from leakbound.cli import audits\naudits.audit_one_run = fail(Mute())",
+    "from leakbound.cli import audits\naudits.audit = fail(Mute())",
 }
 """What is broken on purpose, by what it stands for."""
 
@@ -87,7 +86,7 @@ def test_without_numpy_the_program_ends_with_70_and_one_line(
     called = {
         "script": [str(script), "plan", "--truth", "3"],
         "module": ["-m", "leakbound", "plan", "--truth", "3"],
-        "import": ["-c", "import leakbound; leakbound.audit_one_run"],
+        "import": ["-c", "import leakbound; leakbound.audit"],
     }
     package = Path(lb.__file__).parents[1]
     done = subprocess.run(

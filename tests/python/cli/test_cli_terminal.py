@@ -17,7 +17,7 @@ from leakbound.cli import output
 WAITING = """
 import sys, time
 from leakbound.cli import audits, main
-audits.audit_one_run = lambda *_, **__: (print("busy", flush=True), time.sleep(600))
+audits.audit = lambda *_, **__: (print("busy", flush=True), time.sleep(600))
 main()
 """
 

@@ -89,13 +89,13 @@ import numpy as np, leakbound as lb
 from leakbound.testing import assert_not_refuted
 rng = np.random.default_rng(0)
 member = rng.random(300) < 0.5
-result = lb.audit_one_run(rng.normal(size=300), member)
+result = lb.audit(rng.normal(size=300), lb.Coins(member))
 def test_passes():
     assert_not_refuted(result, epsilon=1)
 def test_out_of_reach():
     assert_not_refuted(result, epsilon=50)
 def test_refuted():
-    assert_not_refuted(lb.audit_one_run(member + np.arange(300) / 1e6, member), epsilon=1)
+    assert_not_refuted(lb.audit(member + np.arange(300) / 1e6, lb.Coins(member)), epsilon=1)
 def test_broken():
     assert 1 == 2
 """

@@ -106,16 +106,15 @@ for m in (20, 333, 4000):
     member = rng.random(m) < 0.5
     scores, odds = rng.normal(size=m) + 1.2 * member, rng.normal(size=m)
     for claim in (lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP()):
-        bounds.append(lb.audit_one_run(scores, member, claim=claim, seed=0).bound)
+        bounds.append(lb.audit(scores, lb.Coins(member), claim=claim, seed=0).bound)
     joined = 1 / (1 + np.exp(-odds)) > rng.random(m)
     shares = 1 / (1 + np.exp(-odds))
     for correction in ("conditional", "match", "tamper"):
         seen = scores + 1.2 * joined - 1.2 * member
         claim = lb.GaussianDP() if correction == "match" else lb.PureDP()
-        how = {"claim": claim, "correction": correction, "seed": 0}
-        audit = lb.audit_zero_run(seen, joined, shares, **how)
-        bounds.append(audit.bound)
-    bounds.append(lb.audit_panoramia(odds, scores, member).bound)
+        design = lb.ZeroRun(joined, shares, correction=correction)
+        bounds.append(lb.audit(seen, design, claim=claim, seed=0).bound)
+    bounds.append(lb.audit(scores, lb.Panoramia(member, baseline=odds)).bound)
     offsets = np.clip(10 * odds, -300, 300)
     for beta in (1e-300, 0.05, 0.9):
         bounds.append(stats.poisson_binomial_epsilon(m // 2, offsets, beta=beta))
