@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.archives import DamagedFileError, open_archive
-from leakbound._base.files import replacing, write_text
+from leakbound._base.files import DamagedFileError, open_archive, replacing, write_text
 from leakbound._base.streams import SCHEME
 from leakbound.errors import CheckpointError
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.lazy import IF_ANY, Lazy, stored_fields, unstored
+from leakbound._base.records import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
 from leakbound.errors import ResultFormatError
 
@@ -68,7 +68,7 @@ class Record:
             If `data` is not such a form: a field is missing, unknown, of another type, or
             contradicts another one.
         """
-        from leakbound._base.stored_forms import read
+        from leakbound._base.records import read
 
         given: object = data
         schema = given.get("schema") if isinstance(given, dict) else None

@@ -37,7 +37,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import TypeAliasType, TypedDict
 
-from leakbound._base.lazy import Lazy, stored_fields
+from leakbound._base.records import Lazy, stored_fields
 from leakbound.errors import LeakboundError, ResultFormatError
 
 T = TypeVar("T")

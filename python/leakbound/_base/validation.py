@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.scalars import (
+from leakbound._base.checks import (
     MOST_EXAMPLES,
     MOST_REPLICATES,
     choice,

@@ -4,9 +4,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.checks import check_scores, choice, numbers, real
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
-from leakbound._base.validation import check_scores, choice, numbers, real
 from leakbound.attacks.scores import as_scores, table
 from leakbound.errors import LengthMismatchError, OptionError, ShapeError
 

@@ -5,9 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.scores import Scores
-from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import (
+from leakbound._base.checks import (
     check_ids,
     check_length,
     check_scores,
@@ -15,6 +13,8 @@ from leakbound._base.validation import (
     numbers,
     vector,
 )
+from leakbound._base.scores import Scores
+from leakbound._base.types import ArrayInput, FloatArray, IntArray
 from leakbound.errors import LengthMismatchError, OptionTypeError, ShapeError, TargetError
 
 Answers: TypeAlias = Literal["logit_margin", "cross_entropy"]

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids
 from leakbound._base.tally import Tally
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
-from leakbound._base.validation import check_ids
 from leakbound.audits.attacks import Attacks
 from leakbound.audits.evidence import delta_warnings, family_assumption
 from leakbound.audits.member_count import MemberCount

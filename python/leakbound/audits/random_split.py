@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids, check_length, choice
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
     Aggregate,
@@ -16,7 +17,6 @@ from leakbound._base.types import (
     IntArray,
     JsonValue,
 )
-from leakbound._base.validation import check_ids, check_length, choice
 from leakbound.audits.attacks import Attacks
 from leakbound.audits.challenge import challenge, challenged
 from leakbound.audits.evidence import delta_warnings, family_assumption

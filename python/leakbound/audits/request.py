@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeAlias, TypeVar
 
+from leakbound._base.checks import choice, complement, instance
 from leakbound._base.streams import seed_of
 from leakbound._base.tally import Tally
 from leakbound._base.types import ArrayInput, SidesChoice
-from leakbound._base.validation import choice, complement, instance
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError

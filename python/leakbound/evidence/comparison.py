@@ -6,7 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from leakbound._base.validation import shown
+from leakbound._base.checks import shown
 
 if TYPE_CHECKING:
     from leakbound.results.base import Result

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._base.checks import shown
 from leakbound._base.types import HasMember
-from leakbound._base.validation import shown
 from leakbound.audits import Coins, Panoramia, ZeroRun
 from leakbound.audits.audit import audit as leakbound_audit
 from leakbound.audits.designs import DESIGNS, audit_of

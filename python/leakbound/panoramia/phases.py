@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checkpoints import Arrays, Checkpoints, digest
+from leakbound._base.checks import check_ids, check_length, complement, instance, vector
+from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import check_ids, check_length, complement, instance, vector
 from leakbound.errors import (
     IncompatibleOptionsError,
     LengthMismatchError,

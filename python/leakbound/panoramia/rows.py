@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from leakbound._base.checkpoints import Arrays
+from leakbound._base.files import Arrays
 from leakbound.audits import Panoramia, audit
 from leakbound.audits.panoramia.conditional import PairAudit, Shown
 from leakbound.claims import PureDP

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
+from leakbound._base.checks import choice, real, shown
 from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
-from leakbound._base.validation import choice, real, shown
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import audit_of
 from leakbound.audits.request import Request, Scores

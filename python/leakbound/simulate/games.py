@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
+from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.streams import Purpose, in_pieces, permutation
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import OptionError
 from leakbound.stats import log_normal_cdf
 

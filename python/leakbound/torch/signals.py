@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from leakbound._base.validation import choice
+from leakbound._base.checks import choice
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.torch.checks import (
     check_binary,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import leakbound as lb
 from leakbound import panoramia, planning, propensity, validity
-from leakbound._base.records import SCHEMA, Record
-from leakbound._base.stored_forms import json_schema
+from leakbound._base.records import SCHEMA, Record, json_schema
 
 FILE = Path(__file__).parents[3] / "docs" / "results.schema.json"
 KINDS: tuple[type[Record], ...] = (

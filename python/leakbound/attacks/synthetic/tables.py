@@ -22,10 +22,11 @@ from typing import Self
 
 import numpy as np
 
-from leakbound._base.progress import needs, track
+from leakbound._base.checks import flag
+from leakbound._base.console import track
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import flag
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,

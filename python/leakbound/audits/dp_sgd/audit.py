@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from leakbound._base.checks import complement, shown
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound._base.validation import complement, shown
 from leakbound.audits.audit import audit
 from leakbound.audits.coins import Coins
 from leakbound.audits.dp_sgd.betting import Bet, correct_guesses, largest_refuted, plan_bet

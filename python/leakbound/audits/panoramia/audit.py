@@ -9,6 +9,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import (
+    check_ids,
+    check_length,
+    check_scores,
+    flag,
+    real,
+)
 from leakbound._base.formatting import down
 from leakbound._base.types import (
     ArrayInput,
@@ -17,13 +24,6 @@ from leakbound._base.types import (
     HasMember,
     Kind,
     Relaxation,
-)
-from leakbound._base.validation import (
-    check_ids,
-    check_length,
-    check_scores,
-    flag,
-    real,
 )
 from leakbound.audits.evidence import delta_warnings, provenance, saturation_warnings
 from leakbound.audits.member_count import MemberCount

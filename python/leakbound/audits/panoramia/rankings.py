@@ -10,8 +10,8 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 from dataclasses import dataclass, replace
 from typing import Self
 
+from leakbound._base.checks import choice, real
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
-from leakbound._base.validation import choice, real
 from leakbound.audits.attacks import Proof
 from leakbound.audits.evidence import audit_scores
 from leakbound.audits.pairs import Pairs, Units

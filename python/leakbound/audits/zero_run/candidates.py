@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids
 from leakbound._base.records import Lazy, encode
-from leakbound._base.validation import check_ids
 from leakbound.audits.attacks import Attacks
 from leakbound.audits.coins import as_if_fair
 from leakbound.audits.evidence import delta_warnings, family_assumption, histogram

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
-from leakbound._base.validation import choice, integer, real
+from leakbound._base.checks import choice, integer, real
 
 if TYPE_CHECKING:
     from torch import nn
