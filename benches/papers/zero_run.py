@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from leakbound._base.progress import track
+from leakbound._base.console import track
 from leakbound._base.types import FloatArray
 from leakbound.audits import audit_zero_run
 from leakbound.claims import GaussianDP, PureDP

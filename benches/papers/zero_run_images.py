@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.progress import track
+from leakbound._base.console import track
 from leakbound.audits import audit_one_run, audit_zero_run
 from leakbound.claims import GaussianDP
 from leakbound.propensity import LogisticPropensity, PropensityFit

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import pytest
 
+from leakbound._base.checks import choice, flag, instance
 from leakbound._base.types import Relation
-from leakbound._base.validation import choice, flag, instance
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results import AuditResult, PanoramiaResult
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import check_length, check_membership, vector
 from leakbound._base.types import ArrayInput, BoolArray, HasMember, IntArray
-from leakbound._base.validation import check_length, check_membership, vector
 from leakbound.errors import ArrayTypeError, DuplicateIdsError, UnmatchedIdsError
 
 _Kind: TypeAlias = Literal["ids", "index"]

@@ -5,34 +5,76 @@ is null. A value that is computed when first asked for is stored under its publi
 `unstored` makes is not part of the stored form: it is empty in what is read back. A field with the
 metadata `IF_ANY` is not stored where it has its default.
 
-The text is read and written by `json`, its content checked by pydantic (`stored_forms`): the parser
-of pydantic keeps the last of two values of one name and reads 1e999 as infinite, and its writer
-spells floats with other digits than Python does.
+The text is read and written by `json`, its content checked by pydantic, which is imported when
+something is read: its parser keeps the last of two values of one name and reads 1e999 as infinite,
+and its writer spells floats with other digits than Python does.
 """
 
 import json
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import Field, field, fields, is_dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from types import GenericAlias, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NotRequired,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.lazy import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
-from leakbound.errors import ResultFormatError
+from leakbound.errors import LeakboundError, ResultFormatError
 
-__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "parsed", "repeated", "unstored"]
+T = TypeVar("T")
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
 _DEEPEST = 40
 """Levels of nesting: those of a result are about ten."""
+_BITS = 129
+"""Of integers with their sign: seeds, the longest that there are, have 128."""
 _LARGEST = 1 << 24
 """Bytes of the largest file that is read: results of a million examples have a third of one."""
+
+
+IF_ANY = {"if_any": True}
+"""Metadata of a dataclass field, None or a word, whose default is left out of the stored form."""
+
+
+class Lazy(Generic[T]):
+    """A value that is computed when first asked for, and kept."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+
+    @cached_property
+    def value(self) -> T:
+        """The value."""
+        return self._compute()
+
+
+def unstored() -> Any:
+    """Return a dataclass field for a tuple too large for JSON: pickled, but not compared."""
+    return field(default=(), repr=False, metadata={"stored": False})
+
+
+def stored_fields(kind: Any) -> list[Field[Any]]:
+    """Return the fields of a dataclass that are part of its stored form."""
+    return [one for one in fields(kind) if one.metadata.get("stored", True)]
 
 
 class Record:
@@ -68,8 +110,6 @@ class Record:
             If `data` is not such a form: a field is missing, unknown, of another type, or
             contradicts another one.
         """
-        from leakbound._base.stored_forms import read
-
         given: object = data
         schema = given.get("schema") if isinstance(given, dict) else None
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
@@ -77,7 +117,7 @@ class Record:
                 f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
             )
             raise ResultFormatError(message)
-        return read(cls, {name: part for name, part in data.items() if name != "schema"})
+        return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the result as JSON, and write it to `path` if given.
@@ -242,3 +282,116 @@ def _depth(data: Any) -> int:
         inner = data.values() if isinstance(data, dict) else data
         return 1 + max(map(_depth, inner), default=0)
     return 0
+
+
+def _read(kind: type[T], data: Any) -> T:
+    """Build a dataclass from its stored form; ResultFormatError says which field is wrong."""
+    from pydantic import ValidationError
+
+    try:
+        return cast("T", adapter(cast("Any", kind)).validate_python(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = f"{'.'.join(map(str, [kind.__name__, *first['loc']]))}: {first['msg']}"
+    except UnicodeEncodeError:  # of a name, where pydantic looks for it
+        message = f"{kind.__name__} has names or text that UTF-8 cannot hold"
+    raise ResultFormatError(message)
+
+
+@cache
+def adapter(kind: Any) -> Any:
+    """Return pydantic's reader of the stored form of a dataclass."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_object(kind))
+
+
+@cache
+def _object(kind: Any) -> Any:
+    """Return the stored form of a dataclass: an object with its type, and nothing unknown."""
+    from pydantic import AfterValidator, ConfigDict
+    from typing_extensions import TypedDict
+
+    hints = get_type_hints(kind)
+    content: dict[str, Any] = {"type": Literal[kind.__name__]}
+    for one in stored_fields(kind):
+        form = _form(hints[one.name])
+        content[one.name.lstrip("_")] = NotRequired[form] if "if_any" in one.metadata else form
+    make: Any = TypedDict
+    fields = make(kind.__name__, content)
+    fields.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+    return Annotated[fields, AfterValidator(partial(_made, kind))]
+
+
+def _form(hint: Any) -> Any:
+    """Return the stored form, for pydantic, of a type that `encode` takes."""
+    from pydantic import AfterValidator, Discriminator
+
+    origin, inner = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        return _object(cast("Any", hint))
+    if hint is float:
+        return _number()
+    if hint is int:
+        return _integer(_BITS)
+    if origin is Lazy:
+        return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
+    if origin is np.ndarray:
+        dtype = get_args(inner[1])[0]
+        items: Any = _number() | None if dtype is np.float64 else _integer(64)
+        return Annotated[GenericAlias(list, items), AfterValidator(partial(np.array, dtype=dtype))]
+    if origin is tuple:
+        return Annotated[GenericAlias(list, _form(inner[0])), AfterValidator(tuple)]
+    if origin is dict:
+        return GenericAlias(dict, (str, _form(inner[1])))
+    if origin is Callable:
+        return Annotated[str, AfterValidator(_Forgotten)]
+    if origin in {Union, UnionType}:
+        forms = [_form(one) for one in inner if one is not NoneType]
+        form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
+        return form | None if NoneType in inner else form
+    return hint  # bool, int, str, one of a few words, or anything at all
+
+
+def _integer(bits: int) -> Any:
+    from pydantic import Field as Limits
+
+    return Annotated[int, Limits(ge=-(1 << bits - 1), lt=1 << bits - 1)]
+
+
+@cache
+def _number() -> Any:
+    """Return the stored form of a float: a finite number, or the name of an infinite one."""
+    from pydantic import FiniteFloat, Strict, WithJsonSchema, WrapValidator
+    from typing_extensions import TypeAliasType
+
+    def read(data: Any, finite: Callable[[Any], float]) -> float:
+        return float(data) if data in ("inf", "-inf") else finite(data)
+
+    schema = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
+    form = Annotated[FiniteFloat, Strict(), WrapValidator(read), WithJsonSchema(schema)]
+    return TypeAliasType("Number", form)
+
+
+def _made(kind: type[Any], content: dict[str, Any]) -> Any:
+    """Build a dataclass from its fields, and refuse those that cannot go together."""
+    try:
+        stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))
+        made = kind(**{name: content[public] for name, public in stored if public in content})
+        flaw = getattr(made, "_flaw", str)()
+    except LeakboundError as error:
+        flaw = str(error)
+    if flaw:
+        raise ValueError(flaw)
+    return made
+
+
+class _Forgotten:
+    """Stands for a function that was stored by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.__qualname__ = name
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        message = f"the function {self.__qualname__} was not stored, only its name: make it anew"
+        raise ResultFormatError(message)

@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.scalars import integer
+from leakbound._base.checks import integer
 from leakbound._base.types import BoolArray, IntArray
 
 SCHEME = "leakbound/1"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.progress import needs
-from leakbound._base.validation import check_length, check_membership, flag, integer, vector
+from leakbound._base.checks import check_length, check_membership, flag, integer, vector
+from leakbound._base.imports import needs
 from leakbound.errors import ArrayTypeError, MembershipError, NaNScoresError, TallyError
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from leakbound._base.checks import numbers
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import numbers
 from leakbound.attacks.inputs import as_scores, finite_table
 from leakbound.errors import LengthMismatchError, ShapeError
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from leakbound._base.checks import check_ids, check_length, check_scores, numbers, vector
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
-from leakbound._base.validation import check_ids, check_length, check_scores, numbers, vector
 from leakbound.errors import LengthMismatchError, OptionError, ShapeError
 
 

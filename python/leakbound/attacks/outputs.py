@@ -5,9 +5,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.checks import check_length, choice, numbers
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import check_length, choice, numbers
 from leakbound.attacks.inputs import as_scores
 from leakbound.attacks.thresholds import margin_threshold
 from leakbound.errors import OptionTypeError, ShapeError, TargetError

@@ -4,9 +4,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.checks import check_scores, choice, real
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import check_scores, choice, real
 from leakbound.attacks.inputs import as_scores, finite_table, outside, table
 from leakbound.errors import OptionError
 

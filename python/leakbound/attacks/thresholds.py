@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from leakbound._base.checks import check_length, numbers
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import check_length, numbers
 from leakbound.attacks.inputs import as_scores, table
 from leakbound.errors import ShapeError
 

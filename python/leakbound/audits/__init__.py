@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from leakbound.audits.zero_run.least_favourable import least_favourable_bound
     from leakbound.audits.zero_run.set_study import LeastFavourable
 else:
-    from leakbound._base.attributes import lazy_attributes
+    from leakbound._base.imports import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,

@@ -7,9 +7,9 @@ from typing import Any, Protocol, Self, TypeVar, cast
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_length, check_scores
 from leakbound._base.records import Lazy
 from leakbound._base.types import ArrayInput, FloatArray, JsonValue, Kind
-from leakbound._base.validation import check_length, check_scores
 from leakbound.audits.policies.f_dp import FamilyPolicy, in_parameter
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import ShapeError

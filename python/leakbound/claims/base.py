@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+from leakbound._base.checks import choice, flag, integer, real
 from leakbound._base.types import CountOptions, FdpTest, Order, TailBound, TailOptions
-from leakbound._base.validation import choice, flag, integer, real
 
 _SMALLEST = 1e-300
 """The smallest level of a Clopper-Pearson limit."""

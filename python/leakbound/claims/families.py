@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import leakbound._core as _core
-from leakbound._base.lazy import IF_ANY
+from leakbound._base.checks import choice, flag, instance, integer, real
+from leakbound._base.records import IF_ANY
 from leakbound._base.types import CountOptions, FdpTest, Order, Relation, Sides
-from leakbound._base.validation import choice, flag, instance, integer, real
 from leakbound.claims.base import Guarantee, Observation, unexplained
 from leakbound.claims.pure_and_approximate import ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import integer, real
 from leakbound._base.types import Order
-from leakbound._base.validation import integer, real
 from leakbound.claims.base import Guarantee, Observation
 
 _MOST = 2**32 - 1

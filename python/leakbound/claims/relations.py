@@ -2,7 +2,7 @@
 
 import math
 
-from leakbound._base.validation import real
+from leakbound._base.checks import real
 
 
 def replacing(epsilon: float, delta: float = 0.0) -> tuple[float, float]:

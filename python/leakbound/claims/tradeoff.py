@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
+from leakbound._base.checks import choice, numbers, real, vector
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray
-from leakbound._base.validation import choice, numbers, real, vector
 from leakbound.errors import TradeOffError
 
 __all__ = ["TradeOff", "convex_hull"]

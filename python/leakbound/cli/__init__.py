@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from leakbound._base.ending import BAD_INPUT, ended
+from leakbound._base.console import BAD_INPUT, ended
 
 if TYPE_CHECKING:
     from leakbound.cli.commands import app

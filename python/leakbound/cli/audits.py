@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from leakbound import audit_one_run
-from leakbound._base.ending import tell
+from leakbound._base.console import tell
 from leakbound.claims import FamilyClaim
 from leakbound.cli import output
 from leakbound.cli.layouts import Layout, parse_layout

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leakbound._base.ending import tell
+from leakbound._base.console import tell
 from leakbound.cli import output
 from leakbound.cli.audits import Json, Lenient  # noqa: TC001 (typer reads the annotation)
 from leakbound.cli.tables import read_columns, whole

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from leakbound._base.ending import (
+from leakbound._base.console import (
     BAD_INPUT,
     BROKEN_PIPE,
     INCONCLUSIVE,

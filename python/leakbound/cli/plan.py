@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from leakbound import ApproxDP, GaussianDP, PureDP, planning
-from leakbound._base.ending import INCONCLUSIVE
+from leakbound._base.checks import real
+from leakbound._base.console import INCONCLUSIVE
 from leakbound._base.formatting import number, percent
-from leakbound._base.scalars import real
 from leakbound.cli import output
 from leakbound.cli.options import guarantee_of, parse_claim, parse_cuts
 from leakbound.errors import IncompatibleOptionsError

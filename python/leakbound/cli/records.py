@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakbound._base.validation import shown
+from leakbound._base.checks import shown
 from leakbound.cli.tables import opened
 from leakbound.errors import FeaturesError, InputFileError
 

@@ -8,7 +8,8 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leakbound._base.progress import bar, needs
+from leakbound._base.console import bar
+from leakbound._base.imports import needs
 from leakbound._base.tally import TALLY_BITS, Tally, counted_batches, is_tally
 from leakbound.errors import (
     ArrayTypeError,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.archives import Archive, DamagedFileError, open_archive
-from leakbound._base.progress import needs
-from leakbound._base.validation import check_membership
+from leakbound._base.checks import check_membership
+from leakbound._base.files import Archive, DamagedFileError, open_archive
+from leakbound._base.imports import needs
 from leakbound.cli.layouts import IN_TEXT, Layout, suffix_of
 from leakbound.cli.text import columns_of, opened_text, rows_of
 from leakbound.errors import InputFileError, UnmatchedIdsError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakbound._base.ending import REFUTED
+from leakbound._base.console import REFUTED
 from leakbound.cli import output
 from leakbound.errors import OptionError
 from leakbound.evidence import verify_bundle

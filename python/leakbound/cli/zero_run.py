@@ -11,10 +11,10 @@ import typer
 
 from leakbound import audit_zero_run
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.archives import DamagedFileError, read_array_file
+from leakbound._base.checks import check_membership, real
+from leakbound._base.files import DamagedFileError, read_array_file
 from leakbound._base.scores import Scores
 from leakbound._base.streams import seed_of
-from leakbound._base.validation import check_membership, real
 from leakbound.cli import output
 from leakbound.cli.audits import (
     AttackColumns,

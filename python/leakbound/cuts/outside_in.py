@@ -12,8 +12,8 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import integer, shown
 from leakbound._base.types import IntArray, JsonValue, PathOrder, Sides
-from leakbound._base.validation import integer, shown
 from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints, Finding, Game
 from leakbound.cuts.paths import DerivedPolicy, PathPolicy
 from leakbound.errors import OptionError, OptionTypeError

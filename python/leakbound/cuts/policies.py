@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.types import PathOrder, Sides, Tail
-from leakbound._base.validation import choice, integer, real, shown
 from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints
 from leakbound.cuts.paths import PathPolicy
 from leakbound.errors import OptionError, OptionTypeError

@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import numbers
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import Kind
-from leakbound._base.validation import numbers
 from leakbound.cuts.base import Best, CurvePoints, Finding, Game, Policy, ScoreGame
 from leakbound.errors import AbstentionError, IncompatibleOptionsError
 

@@ -18,11 +18,11 @@ from time import perf_counter
 
 import numpy as np
 
+from leakbound._base.checks import integer, real
 from leakbound._base.files import write_text
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, JsonValue
-from leakbound._base.validation import integer, real
 from leakbound.audits import audit_one_run
 from leakbound.errors import MissingExtraError
 from leakbound.planning.inclusion import InclusionPlan

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from leakbound._base.archives import DamagedFileError, read_array_file
 from leakbound._base.canonical import digest, sha256
+from leakbound._base.files import DamagedFileError, read_array_file
 from leakbound.audits import audit_one_run
 from leakbound.errors import CommitmentError, InputFileError, OptionError
 from leakbound.planning import Commitment, InclusionPlan, load_opening

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from leakbound._base.canonical import plain
-from leakbound._base.validation import shown
+from leakbound._base.checks import shown
 from leakbound.errors import OptionError
 from leakbound.report import render
 

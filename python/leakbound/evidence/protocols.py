@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._base.checks import shown
 from leakbound._base.records import encode
-from leakbound._base.validation import shown
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.planning.protocol import ARRAYS, OPTIONS, Agreed
 

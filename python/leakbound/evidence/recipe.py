@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from leakbound._base.checks import shown
 from leakbound._base.types import HasMember
-from leakbound._base.validation import shown
 from leakbound.audits import audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import CLAIMS, TradeOffFamily
 from leakbound.cuts import CUT_POLICIES

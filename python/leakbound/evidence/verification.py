@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from leakbound._base.archives import DamagedFileError, open_archive
 from leakbound._base.canonical import digest, is_digest, plain
-from leakbound._base.ending import is_refusal, one_line
+from leakbound._base.checks import flag, shown
+from leakbound._base.console import is_refusal, one_line
+from leakbound._base.files import DamagedFileError, open_archive
 from leakbound._base.formatting import printable
-from leakbound._base.validation import flag, shown
 from leakbound._core import __version__
 from leakbound.errors import BundleError, InternalError, MissingExtraError, OptionError
 from leakbound.evidence.comparison import SHARE, VERSIONS, difference

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.progress import needs
+from leakbound._base.checks import integer
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import integer
 from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import Columns, Donors, Marginal, read_table
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.progress import needs
+from leakbound._base.checks import instance, integer, real
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import instance, integer, real
 from leakbound.errors import IncompatibleOptionsError, TooFewSamplesError
 from leakbound.generators.folder import FolderOfSamples
 from leakbound.generators.protocol import Generator, Sampler, Samples, SeededSampler

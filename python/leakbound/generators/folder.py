@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.archives import DamagedFileError, open_archive, read_array_file
-from leakbound._base.progress import needs
+from leakbound._base.checks import instance
+from leakbound._base.files import DamagedFileError, open_archive, read_array_file
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import instance
 from leakbound.errors import InputFileError, OptionError, TooFewSamplesError
 from leakbound.generators.labels import FittedLabeler, Labeler
 from leakbound.generators.protocol import Samples, SeededSampler

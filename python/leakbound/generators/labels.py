@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.progress import needs
+from leakbound._base.checks import integer
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import integer
 from leakbound.errors import MembersError, OptionTypeError
 from leakbound.generators.tables import read_array, read_labels
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakbound._base.checks import integer, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import integer, real
 from leakbound.errors import OptionError
 from leakbound.generators.protocol import Samples, SeededSampler
 from leakbound.generators.tables import read_table

@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import MOST_EXAMPLES, integer
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import MOST_EXAMPLES, integer
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,9 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.streams import Purpose
-from leakbound._base.types import ArrayInput, BoolArray, IntArray
-from leakbound._base.validation import (
+from leakbound._base.checks import (
     MOST_EXAMPLES,
     check_ids,
     check_length,
@@ -20,6 +18,8 @@ from leakbound._base.validation import (
     real,
     vector,
 )
+from leakbound._base.streams import Purpose
+from leakbound._base.types import ArrayInput, BoolArray, IntArray
 from leakbound.errors import GeneratedDuplicatesError, OptionError, ReusedMembersError, ShapeError
 
 GENERATOR = "generator"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import check_length, vector
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import check_length, vector
 from leakbound.errors import ArrayTypeError, MembersError, OptionError, TooFewMembersError
 from leakbound.generators.protocol import Samples
 

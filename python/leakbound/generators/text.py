@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakbound._base.progress import needs
+from leakbound._base.checks import integer, real
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import integer, real
 from leakbound.errors import (
     IncompatibleOptionsError,
     MembersError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakbound._base.progress import needs
-from leakbound._base.validation import real, shown
+from leakbound._base.checks import real, shown
+from leakbound._base.imports import needs
 from leakbound.errors import AbstentionError, OptionTypeError
 from leakbound.results.dp_sgd import Accounted
 

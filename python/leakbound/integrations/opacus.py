@@ -15,8 +15,8 @@ from opacus.optimizers.ddp_perlayeroptimizer import DistributedPerLayerOptimizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from leakbound._base.checks import integer, shown
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import integer, shown
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Recorder
 from leakbound.audits.dp_sgd.sampling import possible_examples
 from leakbound.errors import (

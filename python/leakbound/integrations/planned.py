@@ -13,10 +13,10 @@ import torch
 from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, IterableDataset, Subset
 
-from leakbound._base.progress import needs
+from leakbound._base.checks import complement, instance, shown
+from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.types import FloatArray
-from leakbound._base.validation import complement, instance, shown
 from leakbound.audits import audit_one_run
 from leakbound.claims import ApproxDP, Claim, PureDP
 from leakbound.errors import (

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakbound._base.progress import needs
+from leakbound._base.imports import needs
 from leakbound.integrations.planned import PlannedCallback
 
 with needs("hf", "leakbound.integrations.transformers"):

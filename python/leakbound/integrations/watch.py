@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from leakbound._base.progress import needs
+from leakbound._base.imports import needs
 from leakbound.audits.dp_sgd.audit import audit_dp_sgd
 from leakbound.audits.dp_sgd.canaries import CanaryDesign, Observed
 from leakbound.errors import IncompatibleOptionsError

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import check_length
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound._base.validation import check_length
 from leakbound.errors import (
     ArrayTypeError,
     IncompatibleOptionsError,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.checkpoints import Arrays
+from leakbound._base.files import Arrays
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.cuts import CutPolicy

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
-from leakbound._base.validation import choice, instance, integer, real
+from leakbound._base.checks import choice, instance, integer, real
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checkpoints import Arrays, Checkpoints, digest
+from leakbound._base.checks import check_ids, check_length, complement, vector
+from leakbound._base.files import Arrays, Checkpoints, digest
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import check_ids, check_length, complement, vector
 from leakbound.audits import audit_panoramia
 from leakbound.audits.panoramia.conditional import PairAudit
 from leakbound.claims import PureDP

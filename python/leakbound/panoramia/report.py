@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from leakbound._base.checks import choice
 from leakbound._base.formatting import number
 from leakbound._base.records import Record, unstored
 from leakbound._base.types import Kind
-from leakbound._base.validation import choice
 from leakbound.errors import OptionError
 from leakbound.panoramia.figures import (
     audits_figure,

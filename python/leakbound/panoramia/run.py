@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leakbound._base.checkpoints import Checkpoints
+from leakbound._base.files import Checkpoints
 from leakbound.panoramia.examples import Examples
 from leakbound.panoramia.phases import Run
 from leakbound.panoramia.settings import Settings

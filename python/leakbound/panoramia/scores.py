@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checkpoints import Arrays
-from leakbound._base.files import write_text
+from leakbound._base.files import Arrays, write_text
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import audit_one_run, audit_panoramia
 from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns

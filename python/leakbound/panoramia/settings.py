@@ -6,8 +6,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from leakbound._base.checks import complement, flag, instance, integer, real
 from leakbound._base.streams import seed_of
-from leakbound._base.validation import complement, flag, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import IncompatibleOptionsError, OptionError, OptionTypeError
 from leakbound.panoramia.models.attack import StackedAttack

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from leakbound.planning.inclusion import InclusionPlan, load_opening
 else:
-    from leakbound._base.attributes import lazy_attributes
+    from leakbound._base.imports import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,

@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import check_length, integer, numbers
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, IntArray
-from leakbound._base.validation import check_length, integer, numbers
 from leakbound.errors import ShapeError
 from leakbound.planning.inclusion import InclusionPlan
 

@@ -13,11 +13,11 @@ from typing import Self, TypeAlias
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import MOST_EXAMPLES, choice, complement, instance, integer, real
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, in_pieces
 from leakbound._base.types import BoolArray, FloatArray, Sides
-from leakbound._base.validation import MOST_EXAMPLES, choice, complement, instance, integer, real
 from leakbound.audits.policies.approximate_dp import approx_policy
 from leakbound.audits.policies.f_dp import FamilyPolicy, family_policy
 from leakbound.audits.policies.joint import OutsideInFamily, joint_policy

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import row_names
-from leakbound._base.archives import Archive, DamagedFileError, open_archive
-from leakbound._base.files import replacing
+from leakbound._base.checks import MOST_EXAMPLES, check_ids, check_membership, integer, vector
+from leakbound._base.files import Archive, DamagedFileError, open_archive, replacing
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, IntArray, JsonValue
-from leakbound._base.validation import MOST_EXAMPLES, check_ids, check_membership, integer, vector
 from leakbound.errors import (
     ArrayTypeError,
     LeakboundError,

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
+from leakbound._base.checks import choice, real, shown
 from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, JsonValue, Relation
-from leakbound._base.validation import choice, real, shown
 from leakbound.audits import audit_one_run
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.claims import CLAIMS, TradeOffFamily

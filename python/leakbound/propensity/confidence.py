@@ -9,8 +9,8 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_length, flag, numbers, real, vector
 from leakbound._base.streams import Purpose, seed_of
-from leakbound._base.validation import check_length, flag, numbers, real, vector
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError
 from leakbound.propensity.data import check_features
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids, vector
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._base.validation import check_ids, vector
 from leakbound.errors import (
     ArrayTypeError,
     ClassMissingError,

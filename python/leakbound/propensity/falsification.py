@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_scores
 from leakbound._base.odds import expit
 from leakbound._base.records import Record
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._base.validation import check_scores
 from leakbound.errors import LengthMismatchError, MissingExtraError, OptionTypeError
 from leakbound.propensity.data import check_features
 from leakbound.propensity.engines import probability_log_odds, seeded

@@ -8,11 +8,11 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import MOST_REPLICATES, flag, integer, real
+from leakbound._base.console import track
 from leakbound._base.odds import expit
-from leakbound._base.progress import track
 from leakbound._base.streams import seed_of
 from leakbound._base.types import ArrayInput, FloatArray, HasMember
-from leakbound._base.validation import MOST_REPLICATES, flag, integer, real
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.data import Rows, check_features
 from leakbound.propensity.engines import Engine, LogisticEngine

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
+from leakbound._base.checks import choice, integer, real
 from leakbound._base.streams import seed_of
 from leakbound._base.types import ArrayInput, HasMember
-from leakbound._base.validation import choice, integer, real
 from leakbound.errors import IncompatibleOptionsError, MissingExtraError, OptionTypeError
 from leakbound.propensity.data import Rows
 from leakbound.propensity.engines import ClassifierEngine, Engine, LogisticEngine

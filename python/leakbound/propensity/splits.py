@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import MOST_REPLICATES, check_ids, integer, vector
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, HasMember, IntArray
-from leakbound._base.validation import MOST_REPLICATES, check_ids, integer, vector
 from leakbound.propensity.data import check_features
 from leakbound.propensity.fit import PropensityFit
 from leakbound.propensity.models import as_propensity

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from leakbound._base.formatting import number
-from leakbound._base.lazy import IF_ANY
+from leakbound._base.records import IF_ANY
 from leakbound._base.types import FloatArray, IntArray, Relation, Status, Verdict
 
 

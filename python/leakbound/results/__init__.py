@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leakbound.results.synthetic import SyntheticResult
     from leakbound.results.zero_run import Bootstrap, LearntLogOdds, ZeroRunResult
 else:
-    from leakbound._base.attributes import lazy_attributes
+    from leakbound._base.imports import lazy_attributes
 
     __getattr__, __dir__ = lazy_attributes(
         __name__,

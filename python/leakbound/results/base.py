@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
+from leakbound._base.checks import shown
 from leakbound._base.formatting import number, percent
 from leakbound._base.records import Lazy, Record
 from leakbound._base.types import ArrayInput, HasMember, JsonValue, Kind, Verdict
-from leakbound._base.validation import shown
 from leakbound.claims import Claim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import OptionError

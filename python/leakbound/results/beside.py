@@ -1,7 +1,7 @@
 """An accountant's guarantee beside what an audit proves: of one relation, and of one unit."""
 
+from leakbound._base.checks import choice
 from leakbound._base.types import Relation, Unit
-from leakbound._base.validation import choice
 from leakbound.claims import replacing
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.results.words import COMPARED

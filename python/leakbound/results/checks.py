@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, get_args
 
+from leakbound._base.checks import real, shown
 from leakbound._base.types import Design, Kind, Relation, Verdict
-from leakbound._base.validation import real, shown
 from leakbound.claims import Claim
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.report.contents import KINDS

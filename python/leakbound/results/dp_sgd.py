@@ -6,11 +6,10 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from leakbound._base.checks import choice, instance, integer, real
 from leakbound._base.formatting import down, number, percent, up
-from leakbound._base.lazy import IF_ANY
-from leakbound._base.records import Record
+from leakbound._base.records import IF_ANY, Record
 from leakbound._base.types import Kind, Relation, Verdict
-from leakbound._base.validation import choice, instance, integer, real
 from leakbound.claims import SubsampledGaussianDP
 from leakbound.claims.families import checked_rate
 from leakbound.errors import IncompatibleOptionsError

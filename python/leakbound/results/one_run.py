@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
+from leakbound._base.checks import choice, instance, real, shown
 from leakbound._base.formatting import down, number, percent, up
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, Relation, Unit, Verdict
-from leakbound._base.validation import choice, instance, real, shown
 from leakbound.claims import FAMILIES, Claim, GaussianDP, SubsampledGaussianDP, replacing
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError

@@ -5,10 +5,10 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from leakbound._base.checks import real
 from leakbound._base.formatting import down, number, percent
 from leakbound._base.records import IF_ANY, Lazy
 from leakbound._base.types import Kind, PathName, Verdict
-from leakbound._base.validation import real
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.report.contents import KINDS, Figure, Levels, Meaning, Metric, Section, Series
 from leakbound.report.parts import Assumption, Checked, Curve, Histogram, Provenance, Roc

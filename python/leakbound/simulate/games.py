@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias, overload
 
 import numpy as np
 
+from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.streams import Purpose, in_pieces
 from leakbound._base.types import BoolArray, FloatArray, IntArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import OptionError
 from leakbound.simulate.profiles import Profile, gaussian_profile, smallest_epsilon
 

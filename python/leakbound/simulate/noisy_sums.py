@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.odds import expit
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import gaussian_profile

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
+from leakbound._base.checks import MOST_EXAMPLES, integer, real
 from leakbound._base.streams import Purpose, in_pieces, permutation
 from leakbound._base.types import BoolArray
-from leakbound._base.validation import MOST_EXAMPLES, integer, real
 from leakbound.simulate.games import Game, coins
 from leakbound.simulate.profiles import response_profile
 

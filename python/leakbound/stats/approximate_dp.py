@@ -6,8 +6,8 @@ The public names are those of `leakbound.stats`.
 import math
 
 import leakbound._core as _core
+from leakbound._base.checks import choice, flag, integer, real
 from leakbound._base.types import TailBound, TailOptions
-from leakbound._base.validation import choice, flag, integer, real
 from leakbound.errors import IncompatibleOptionsError
 
 _MOST = 2**32 - 1

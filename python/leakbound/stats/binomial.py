@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
+from leakbound._base.checks import flag, numbers
 from leakbound._base.types import FloatArray
-from leakbound._base.validation import flag, numbers
 
 Number: TypeAlias = Any
 """A float for scalar arguments, else an array of float64: a union would burden every caller."""

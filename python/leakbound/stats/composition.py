@@ -9,8 +9,8 @@ import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import instance, numbers, real, vector
 from leakbound._base.types import ArrayInput, FdpTest, HasMember
-from leakbound._base.validation import instance, numbers, real, vector
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats.approximate_dp import one_run_epsilon

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_length, check_scores, choice, numbers, real, vector
 from leakbound._base.odds import expit
 from leakbound._base.types import (
     ArrayInput,
@@ -21,7 +22,6 @@ from leakbound._base.types import (
     IntArray,
     TamperVariant,
 )
-from leakbound._base.validation import check_length, check_scores, choice, numbers, real, vector
 from leakbound.errors import AbstentionError, OptionError
 from leakbound.stats.poisson_binomial import poisson_binomial_tail
 

@@ -6,8 +6,8 @@ The public names are those of `leakbound.stats`.
 import math
 
 import leakbound._core as _core
+from leakbound._base.checks import choice, flag, instance, integer, real
 from leakbound._base.types import CountOptions, FdpTest
-from leakbound._base.validation import choice, flag, instance, integer, real
 from leakbound.claims import FAMILIES, AnyFamily, FamilyClaim
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.errors import IncompatibleOptionsError, OptionError

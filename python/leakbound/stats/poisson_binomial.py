@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import leakbound._core as _core
+from leakbound._base.checks import flag, numbers, real, vector
 from leakbound._base.types import ArrayInput, FloatArray, IntArray
-from leakbound._base.validation import flag, numbers, real, vector
 from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
 
 Number: TypeAlias = Any

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 import leakbound._core as _core
+from leakbound._base.checks import check_length, check_successes, flag, integer, real, vector
 from leakbound._base.types import ArrayInput
-from leakbound._base.validation import check_length, check_successes, flag, integer, real, vector
 from leakbound.cuts import KLScan, UnionBound
 from leakbound.cuts.policies import ScanGrid, UnionGrid
 from leakbound.stats.binomial import reals

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from leakbound._base.progress import track
+from leakbound._base.checks import check_ids, check_length, flag, instance, integer, vector
+from leakbound._base.console import track
 from leakbound._base.scores import Scores
 from leakbound._base.types import ArrayInput, FloatArray
-from leakbound._base.validation import check_ids, check_length, flag, instance, integer, vector
 from leakbound.errors import DeviceMemoryError, IncompatibleOptionsError, ShapeError
 from leakbound.torch.batch import Batch
 from leakbound.torch.checks import check_nan, check_ties

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from leakbound._base.validation import choice
+from leakbound._base.checks import choice
 
 Named: TypeAlias = Literal[
     "logit_margin", "cross_entropy", "binary_cross_entropy", "loss_drop", "gradient_dot"

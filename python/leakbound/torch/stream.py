@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from leakbound._base.checks import instance
 from leakbound._base.files import replacing
 from leakbound._base.types import FloatArray
-from leakbound._base.validation import instance
 from leakbound.errors import OptionError
 from leakbound.torch.signals import float64
 

@@ -10,8 +10,8 @@ from typing import cast
 import numpy as np
 
 from leakbound import simulate
+from leakbound._base.checks import integer, real
 from leakbound._base.types import SidesChoice
-from leakbound._base.validation import integer, real
 from leakbound.audits import OneRunStream, audit_one_run, audit_panoramia, audit_zero_run
 from leakbound.claims import ApproxDP, Claim, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, Fixed, KLScan, UnionBound

@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from leakbound._base.checkpoints import Checkpoints
-from leakbound._base.progress import track
-from leakbound._base.validation import choice, flag, integer
+from leakbound._base.checks import choice, flag, integer
+from leakbound._base.console import track
+from leakbound._base.files import Checkpoints
 from leakbound.errors import LeakboundError, OptionError
 from leakbound.stats import binomial_tail
 from leakbound.validity import source

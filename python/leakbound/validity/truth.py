@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from leakbound._base.checks import check_scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray
-from leakbound._base.validation import check_scores
 from leakbound.audits import audit_one_run
 from leakbound.claims import FAMILIES, Claim
 from leakbound.results import AuditResult

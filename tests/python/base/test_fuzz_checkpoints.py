@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leakbound as lb
-from leakbound._base.checkpoints import Checkpoints
+from leakbound._base.files import Checkpoints
 from leakbound.errors import CheckpointError, PlanFormatError
 from mutations import LONG, QUICK, assaulted, mutants
 

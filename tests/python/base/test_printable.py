@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leakbound._base.ending import tell
+from leakbound._base.console import tell
 from leakbound._base.formatting import printable
 
 

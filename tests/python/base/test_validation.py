@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound._base.validation import complement
+from leakbound._base.checks import complement
 
 Game = tuple[np.ndarray, np.ndarray]
 GOOD = [0.3, -1.2, 2.5, 0.1]

@@ -11,7 +11,7 @@ import pytest
 
 import leakbound as lb
 from command_line import Answer
-from leakbound._base.ending import ended
+from leakbound._base.console import ended
 
 CRASHES = {
     "a bug in an audit": "from leakbound.cli import audits\n"

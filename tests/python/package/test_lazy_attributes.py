@@ -104,7 +104,7 @@ def test_importing_the_package_imports_nothing_but_what_hands_out_its_names() ->
     assert {name for name in loaded("import leakbound") if name.startswith("leakbound")} == {
         "leakbound",
         "leakbound._base",
-        "leakbound._base.attributes",
+        "leakbound._base.imports",
         "leakbound.errors",
     }
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakbound._base.progress import needs, track
+from leakbound._base.console import track
+from leakbound._base.imports import needs
 from leakbound._base.types import FloatArray, IntArray
 
 FEW_DIMENSIONS = 5

@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 import numpy as np
 
-from leakbound._base.progress import needs, track
+from leakbound._base.checks import integer
+from leakbound._base.console import track
+from leakbound._base.imports import needs
 from leakbound._base.scores import Scores
 from leakbound._base.streams import Purpose
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import integer
 from leakbound.attacks.inputs import as_scores
 from leakbound.attacks.synthetic.neighbours import nearest
 from leakbound.attacks.synthetic.tables import NEIGHBOURS, Tables

@@ -22,9 +22,9 @@ from typing import Self
 
 import numpy as np
 
+from leakbound._base.checks import flag
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import FloatArray, IntArray
-from leakbound._base.validation import flag
 from leakbound.attacks.synthetic.columns import (
     RawColumn,
     TableInput,

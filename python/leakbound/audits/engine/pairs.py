@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._base.checks import check_length, vector
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import check_length, vector
 from leakbound.cuts.pairs import PairGame
 from leakbound.errors import AbstentionError, ArrayTypeError, MembershipError, NoPairsError
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids
 from leakbound._base.streams import seed_of
 from leakbound._base.tally import Tally
 from leakbound._base.types import (
@@ -17,7 +18,6 @@ from leakbound._base.types import (
     JsonValue,
     SidesChoice,
 )
-from leakbound._base.validation import check_ids
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import delta_warnings, family_assumption
 from leakbound.audits.multiplicity import Attacks, Proof

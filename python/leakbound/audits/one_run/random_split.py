@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids, check_length
 from leakbound._base.types import ArrayInput, FloatArray, HasMember, IntArray, JsonValue
-from leakbound._base.validation import check_ids, check_length
 from leakbound.audits.engine.evidence import delta_warnings, family_assumption
 from leakbound.audits.engine.pairs import Pairs, Units, check_codes
 from leakbound.audits.multiplicity import Attacks, Proof

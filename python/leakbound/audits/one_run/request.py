@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
+from leakbound._base.checks import choice, complement, instance, integer
 from leakbound._base.types import Aggregate, ArrayInput, Design, SidesChoice
-from leakbound._base.validation import choice, complement, instance, integer
 from leakbound.claims import CLAIMS, Claim, SubsampledGaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy
 from leakbound.errors import IncompatibleOptionsError

@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 
 import leakbound._core as _core
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.archives import Archive, DamagedFileError, open_archive
-from leakbound._base.files import replacing
+from leakbound._base.checks import (
+    check_ids,
+    check_membership,
+    check_scores,
+    choice,
+    complement,
+    instance,
+    real,
+    shown,
+)
+from leakbound._base.files import Archive, DamagedFileError, open_archive, replacing
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy
 from leakbound._base.types import (
@@ -23,16 +32,6 @@ from leakbound._base.types import (
     IntArray,
     PathOrder,
     SidesChoice,
-)
-from leakbound._base.validation import (
-    check_ids,
-    check_membership,
-    check_scores,
-    choice,
-    complement,
-    instance,
-    real,
-    shown,
 )
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import POINTS, histogram, provenance, roc

@@ -8,6 +8,16 @@ import math
 from dataclasses import dataclass
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import (
+    check_ids,
+    check_length,
+    check_scores,
+    choice,
+    complement,
+    flag,
+    instance,
+    real,
+)
 from leakbound._base.formatting import down
 from leakbound._base.streams import seed_of
 from leakbound._base.types import (
@@ -18,16 +28,6 @@ from leakbound._base.types import (
     Kind,
     Relaxation,
     Tail,
-)
-from leakbound._base.validation import (
-    check_ids,
-    check_length,
-    check_scores,
-    choice,
-    complement,
-    flag,
-    instance,
-    real,
 )
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.audits.engine.evidence import delta_warnings, provenance, saturation_warnings

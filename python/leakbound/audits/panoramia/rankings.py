@@ -10,8 +10,8 @@ of any split; and as c is known to be 0, each ranking has the whole probability 
 from dataclasses import dataclass, replace
 from typing import Self
 
+from leakbound._base.checks import choice, complement, real
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation, Tail
-from leakbound._base.validation import choice, complement, real
 from leakbound.audits.engine.evidence import audit_scores
 from leakbound.audits.engine.pairs import Pairs, Units
 from leakbound.audits.multiplicity import Proof

@@ -13,9 +13,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.odds import expit
 from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue, PathOrder, Sides
-from leakbound._base.validation import check_length, numbers, real, vector
 from leakbound.cuts import ORDERS, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
 from leakbound.cuts.base import Best
 from leakbound.cuts.paths import DerivedPolicy

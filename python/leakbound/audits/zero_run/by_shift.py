@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._base.checks import complement
 from leakbound._base.records import Lazy
 from leakbound._base.streams import Purpose
-from leakbound._base.validation import complement
 from leakbound.audits.engine.evidence import provenance
 from leakbound.audits.zero_run.assumptions import (
     FROM_OTHER_EXAMPLES,

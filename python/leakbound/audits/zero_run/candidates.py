@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids
 from leakbound._base.records import Lazy, encode
-from leakbound._base.validation import check_ids
 from leakbound.audits.engine.evidence import delta_warnings, family_assumption, histogram
 from leakbound.audits.multiplicity import Attacks
 from leakbound.audits.one_run.audit import audit_coins

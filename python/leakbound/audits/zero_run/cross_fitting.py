@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakbound._base.checks import check_length, complement
 from leakbound._base.records import Lazy
-from leakbound._base.validation import check_length, complement
 from leakbound.audits.engine.evidence import provenance
 from leakbound.audits.zero_run.by_shift import ShiftAudit
 from leakbound.audits.zero_run.candidates import Candidates

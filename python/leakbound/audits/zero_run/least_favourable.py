@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_length, check_scores, choice, instance, integer, real
 from leakbound._base.streams import Purpose, seed_of
 from leakbound._base.types import CorrectionChoice, SidesChoice
-from leakbound._base.validation import check_length, check_scores, choice, instance, integer, real
 from leakbound.audits.one_run.audit import audit_coins
 from leakbound.audits.one_run.request import OneRunRequest
 from leakbound.audits.zero_run.residuals import beyond_features

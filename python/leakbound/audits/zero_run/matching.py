@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.progress import track
+from leakbound._base.console import track
 from leakbound._base.records import encode
 from leakbound.audits.zero_run.propensities import no_overlap
 from leakbound.audits.zero_run.study import Corrected, Study, summary

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import leakbound._core as _core
+from leakbound._base.checks import check_length, complement
 from leakbound._base.records import Lazy, encode
-from leakbound._base.validation import check_length, complement
 from leakbound.audits.engine.evidence import provenance
 from leakbound.audits.zero_run.assumptions import conditions, learnt_propensities, one_law
 from leakbound.audits.zero_run.candidates import WITHHELD

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakbound._base.checks import check_length, numbers, vector
 from leakbound._base.odds import logit
-from leakbound._base.validation import check_length, numbers, vector
 from leakbound.audits.engine.coins import MemberCount
 from leakbound.errors import (
     IncompatibleOptionsError,

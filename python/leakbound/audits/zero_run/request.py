@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from leakbound._base.checks import choice, complement, flag, instance, real
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
@@ -13,7 +14,6 @@ from leakbound._base.types import (
     Uncertainty,
     ZeroRunVariant,
 )
-from leakbound._base.validation import choice, complement, flag, instance, real
 from leakbound.claims import CLAIMS, Claim, GaussianDP
 from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
 from leakbound.errors import IncompatibleOptionsError

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from leakbound._base.validation import choice, instance, integer, real
+from leakbound._base.checks import choice, instance, integer, real
 from leakbound.cuts import CUT_POLICIES, CutPolicy, KLScan
 from leakbound.errors import LengthMismatchError, MembershipError
 from leakbound.panoramia.examples import Sample

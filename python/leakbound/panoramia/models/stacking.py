@@ -7,7 +7,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from leakbound._base.progress import needs
+from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, JsonValue
 from leakbound.audits.engine.evidence import audit_scores

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakbound._base.formatting import printable
 from leakbound.errors import InternalError, LeakboundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
 
 REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
 
@@ -122,3 +125,39 @@ def _flushed(code: int) -> int:
     except (OSError, ValueError):
         silence(sys.stderr)
     return code
+
+
+_PATIENCE = 1.0
+"""Seconds before a bar appears."""
+
+
+@contextmanager
+def bar(what: str, *, total: int | None, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Lend what advances a bar on standard error, which shows once a second has passed."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    progress = Progress(console=Console(stderr=True), transient=True)
+    task = progress.add_task(what, total=total)
+    began = monotonic()
+
+    def advance(by: int) -> None:
+        progress.advance(task, by)
+        if monotonic() - began > _PATIENCE:
+            progress.start()
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
+
+
+def track(items: Iterable[T], what: str, *, total: int | None, shown: bool) -> Iterator[T]:
+    """Yield `items`, with a bar on standard error once the loop has lasted a second."""
+    with bar(what, total=total, shown=shown) as advance:
+        for item in items:
+            yield item
+            advance(1)

@@ -7,13 +7,14 @@ little, and optional dependencies are imported where they are needed.
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from leakbound.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
 
@@ -50,3 +51,15 @@ def _submodule(name: str) -> ModuleType:
         return import_module(name)
     except MissingExtraError as error:
         raise AttributeError(str(error)) from error
+
+
+@contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Import in the block what an extra installs."""
+    try:
+        yield
+    except ImportError as error:
+        message = (
+            f"{what} needs {error.name}, which is not installed: pip install 'leakbound[{extra}]'"
+        )
+        raise MissingExtraError(message) from error
