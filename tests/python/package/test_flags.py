@@ -43,9 +43,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
     ("leakbound.Panoramia", "conditional"): lambda **x: lb.Panoramia(
         GaussianCopula(), seeds=(0,), **x
     ),
-    ("leakbound.Tally.from_arrow", "allow_repeats"): lambda **x: lb.Tally.from_arrow(
-        COUNTED.to_arrow(), **x
-    ),
     ("leakbound.Tally.sum", "allow_repeats"): lambda **x: lb.Tally.sum([COUNTED], **x),
     ("leakbound.TradeOffFamily", "increasing"): lambda **x: lb.TradeOffFamily(
         tradeoff=lb.TradeOff.gaussian, parameter="mu", bracket=(0.1, 9.0), **x
