@@ -1,7 +1,6 @@
 """Files and folders that are either the old ones or the new ones, never half of each.
 
 Arrays are read without unpickling objects, and whatever is wrong with their file is one error.
-Outcomes of long work are kept in a folder, so that an interrupted run goes on where it was.
 """
 
 import errno
@@ -10,13 +9,13 @@ import json
 import os
 import secrets
 import shutil
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from leakbound._base.streams import SCHEME
@@ -97,10 +96,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 _PLAIN, _RATIO = 1 << 28, 100
-"""Bytes that an array may unpack to whatever it was packed from, and how often its packed size a
-larger one may be: scores and memberships pack less well."""
+"""Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
+more of them may be: scores and memberships pack less well."""
 _SMALL = 1 << 30
 """Bytes for which there is memory: where there is none, the header is to blame."""
+_LISTED = 5
+"""How many names a message lists."""
 
 
 class DamagedFileError(Exception):
@@ -108,38 +109,39 @@ class DamagedFileError(Exception):
 
 
 class Archive:
-    """The arrays of an .npz file, by name."""
+    """The arrays of an .npz file, by name, each read when it is asked for."""
 
-    def __init__(self, content: zipfile.ZipFile, most: int | None = None) -> None:
+    def __init__(self, content: Any, most: int | None) -> None:
+        members = content.zip.infolist()
+        self._size = sum(member.file_size for member in members)
+        packed = sum(member.compress_size for member in members)
+        if most is not None and self._size > most:
+            message = f"its arrays have {self._size:,} bytes in all, and at most {most:,} are read"
+            raise DamagedFileError(message)
+        if self._size > max(_PLAIN, _RATIO * packed):
+            message = (
+                f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if that is "
+                "meant, save them with numpy.savez, unpacked"
+            )
+            raise DamagedFileError(message)
         self._content = content
-        total = sum(member.file_size for member in content.infolist())
-        if most is not None and total > most:
-            message = f"its arrays have {total:,} bytes in all, and at most {most:,} are read"
-            raise DamagedFileError(message)
-        self._members = {name.removesuffix(".npy"): name for name in content.namelist()}
-        self.names = [*self._members]
-        if len(self.names) < len(content.namelist()):
-            message = "two of its arrays have one name"
-            raise DamagedFileError(message)
+        self.names = list(content.files)
 
     def get(self, name: str) -> NDArray[Any] | None:
         """Read one array; None if there is none of this name."""
-        return self[name] if name in self._members else None
+        return self[name] if name in self.names else None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Read one array; its checksum is verified."""
-        if name not in self._members:
+        """Read one array."""
+        if name not in self.names:
             message = f"it has no array named {name!r}"
             raise DamagedFileError(message)
-        member = self._content.getinfo(self._members[name])
-        if member.file_size > max(_PLAIN, _RATIO * member.compress_size):
-            message = (
-                f"its array {name!r} would unpack from {member.compress_size:,} to "
-                f"{member.file_size:,} bytes; if that is meant, save it with numpy.savez, unpacked"
-            )
-            raise DamagedFileError(message)
-        with _explained(), self._content.open(member) as stream:
-            return _read(stream, member.file_size)
+        with _explained(self._size):
+            values: Any = self._content[name]
+            if isinstance(values, np.ndarray):
+                return values
+        message = f"{name!r} is no array"
+        raise DamagedFileError(message)
 
     def typed(self, name: str, dtype: type[np.generic], *, axes: int = 1) -> NDArray[Any]:
         """Read one array that must be of a type, in any byte order, and of a number of axes."""
@@ -157,18 +159,22 @@ def open_archive(
     """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
     with _opened(source) as file:
         with _explained():
-            content = zipfile.ZipFile(file)
-            archive = Archive(content, most)
+            content = np.load(file, allow_pickle=False)
+        if not isinstance(content, NpzFile):
+            message = "it is no archive of arrays"
+            raise DamagedFileError(message)
         with content:
-            yield archive
+            yield Archive(content, most)
 
 
 def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
     """Read an .npy file."""
     with _opened(source) as file, _explained():
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        return _read(file, size)
+        array = np.load(file, allow_pickle=False)
+    if isinstance(array, np.ndarray):
+        return array
+    message = "it holds several arrays, and one is read"
+    raise DamagedFileError(message)
 
 
 @contextmanager
@@ -181,81 +187,58 @@ def _opened(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Turn whatever parsing hostile bytes raises into one error."""
+def _explained(size: int = 0) -> Iterator[None]:
+    """Turn whatever reading hostile bytes raises into one error."""
     try:
         yield
-    except (DamagedFileError, MemoryError):
+    except DamagedFileError:
         raise
+    except MemoryError as error:
+        if size > _SMALL:
+            raise
+        message = "it declares an array far beyond its own size"
+        raise DamagedFileError(message) from error
     except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
         message = " ".join(str(error).split())[:200] or type(error).__name__
         raise DamagedFileError(message) from error
 
 
-def _read(stream: IO[bytes], size: int) -> NDArray[Any]:
-    """Read an array from a stream of `size` bytes."""
-    array: NDArray[Any]
-    try:
-        array = np.lib.format.read_array(stream, allow_pickle=False)
-    except MemoryError as error:
-        if size > _SMALL:
-            raise
-        message = f"it declares an array far beyond its {size:,} bytes"
-        raise DamagedFileError(message) from error
-    if stream.read(1):
-        message = "bytes follow its array"
-        raise DamagedFileError(message)
-    # A byte other than 0 and 1 is true: sums of booleans must count 1.
-    return array.view(np.uint8) != 0 if array.dtype == np.bool_ and array.ndim else array
-
-
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
-_SCHEME = "leakbound checkpoints, scheme 2"
+_SCHEME = "leakbound checkpoints, scheme 3"
 """Of the files; raised with every change that makes older ones unreadable."""
 _RECORD = "made-of.json"
 _SEAL = "sha256"
-"""Name of the digest among the arrays of an outcome, and in the record."""
-_LISTED = 5
-"""How many files a message names."""
+"""Name of the digest among the arrays of an outcome."""
 
 
 class Checkpoints:
-    """Outcomes of one run by name, in a folder, which is made if need be; None keeps nothing.
+    """Outcomes of one run by name, so that an interrupted run goes on; None keeps nothing.
 
-    `made_of` is compared with that of the folder; `told` is kept in its record and not compared.
-    With `alone`, a folder without a record must be empty, not only free of outcomes.
+    A folder, made if need be, has a record of what its outcomes were made of, and a file of arrays
+    for each, sealed with its name and that record. What is damaged or of another run is refused.
     """
 
-    def __init__(
-        self,
-        folder: str | os.PathLike[str] | None,
-        made_of: Mapping[str, str],
-        *,
-        told: Mapping[str, str | None] | None = None,
-        alone: bool = False,
-    ) -> None:
-        made_of = {**made_of, "random streams": SCHEME}
-        self.told = dict(told or {})
-        self._key = _sealed(made_of)
+    def __init__(self, folder: str | os.PathLike[str] | None, made_of: Mapping[str, str]) -> None:
+        content = {"scheme": _SCHEME, "random streams": SCHEME, **made_of}
+        self._key = json.dumps(content, sort_keys=True)
         self._folder = None if folder is None else Path(folder)
         if self._folder is None:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         record = self._folder / _RECORD
         if record.exists():
-            self.told = _same(record, made_of)
+            _check_record(record, content)
             return
-        kept = sorted(file.name for file in self._folder.glob("[!.]*" if alone else "*.npz"))
-        if kept:
+        files = sorted(file.name for file in self._folder.glob("*.npz"))
+        if files:
+            named = ", ".join(files[:_LISTED]) + (", …" if len(files) > _LISTED else "")
             message = (
-                f"{self._folder} holds {_listed(kept)} without the record of what they were made "
-                "of, and so they are of nobody knows what: name an empty or new folder"
+                f"{self._folder} holds {named} without the record of what they were made of: name "
+                "an empty or new folder"
             )
             raise CheckpointError(message)
-        content = {"scheme": _SCHEME, "made of": made_of, "told": self.told}
-        content[_SEAL] = _sealed(content)
-        write_text(record, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        write_text(record, json.dumps(content, indent=1) + "\n")
 
     def load(self, name: str) -> Arrays | None:
         """Return an outcome if it is kept; refuse one that is damaged or of another name."""
@@ -264,12 +247,11 @@ class Checkpoints:
             return None
         try:
             with open_archive(file) as content:
-                outcome = {one: content[one] for one in content.names}
+                outcome = {array: content[array] for array in content.names}
         except (DamagedFileError, OSError) as error:
             message = f"the checkpoint {file} cannot be read: {error}; remove it to redo its work"
             raise CheckpointError(message) from error
-        seal = outcome.pop(_SEAL, None)
-        if seal is None or str(seal) != self._seal(name, outcome):
+        if str(outcome.pop(_SEAL, None)) != self._seal(name, outcome):
             message = (
                 f"the checkpoint {file} is not as {name!r} was stored: remove it to redo its work"
             )
@@ -312,36 +294,18 @@ def digest(*arrays: NDArray[Any] | None) -> str:
     return total.hexdigest()
 
 
-def _same(record: Path, made_of: Mapping[str, str]) -> dict[str, str | None]:
-    """Compare what a folder's outcomes were made of with a run; return what else was told."""
+def _check_record(record: Path, content: Mapping[str, str]) -> None:
+    """Compare what a folder's outcomes were made of with a run."""
+    remedy = "name another folder, or remove this one to start again"
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        message = f"{record} is not a record of checkpoints: {error}; name another folder"
-        raise CheckpointError(message) from error
-    anew = "name another folder, or remove this one to start anew"
-    if not isinstance(content, dict):
-        message = f"{record} is not a record of checkpoints: {anew}"
+        stored = json.loads(record.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        stored = None
+    if not isinstance(stored, dict):
+        message = f"{record} is not a record of checkpoints: {remedy}"
         raise CheckpointError(message)
-    if content.get("scheme") != _SCHEME:
-        message = f"the checkpoints in {record.parent} are of another version of leakbound; {anew}"
-        raise CheckpointError(message)
-    if content.pop(_SEAL, None) != _sealed(content):
-        message = f"{record} is not a record of checkpoints as it was written: {anew}"
-        raise CheckpointError(message)
-    kept: dict[str, str] = content["made of"]
-    differing = [name for name in {**kept, **made_of} if kept.get(name) != made_of.get(name)]
+    differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
     if differing:
-        named = " and another ".join(differing)
-        message = f"the checkpoints in {record.parent} are of another {named}; {anew}"
+        other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
+        message = f"the checkpoints in {record.parent} are of another {other:.200}; {remedy}"
         raise CheckpointError(message)
-    told: dict[str, str | None] = content["told"]
-    return told
-
-
-def _sealed(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([_SCHEME, content], sort_keys=True).encode()).hexdigest()
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")

@@ -1,7 +1,7 @@
-"""Attributes of a package that are imported when they are first asked for.
+"""Names that are imported when they are first asked for, and packages that extras install.
 
-What a program does not use, it does not load: importing the package and printing its help cost
-little, and optional dependencies are imported where they are needed.
+What a program does not use, it does not load: importing the package costs little, and optional
+dependencies are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from leakbound.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
 
 
 def lazy_attributes(
@@ -29,28 +28,19 @@ def lazy_attributes(
     home = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> object:
-        module = home.get(name)
-        if module is None:
+        if name not in home:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message, name=name, obj=sys.modules[package])
-        if module == package:
-            return _submodule(f"{package}.{name}")
-        value = getattr(import_module(module), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        if home[name] != package:
+            value = getattr(import_module(home[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        try:
+            return import_module(f"{package}.{name}")
+        except MissingExtraError as error:
+            raise AttributeError(str(error)) from error
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *home})
-
-    return get, names
-
-
-def _submodule(name: str) -> ModuleType:
-    """Import a submodule; what it lacks is an attribute that is not there, said in its words."""
-    try:
-        return import_module(name)
-    except MissingExtraError as error:
-        raise AttributeError(str(error)) from error
+    return get, lambda: sorted({*vars(sys.modules[package]), *home})
 
 
 @contextmanager

@@ -13,7 +13,7 @@ and its writer spells floats with other digits than Python does.
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import Field, field, fields, is_dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -97,21 +97,16 @@ class Record:
         Parameters
         ----------
         data : dict
-            The stored form.
+            The stored form; ResultFormatError says which field is missing, unknown, of another
+            type, or contradicts another one.
 
         Returns
         -------
         Self
             A result equal to the one stored.
-
-        Raises
-        ------
-        ResultFormatError
-            If `data` is not such a form: a field is missing, unknown, of another type, or
-            contradicts another one.
         """
-        given: object = data
-        schema = given.get("schema") if isinstance(given, dict) else None
+        table: object = data
+        schema = table.get("schema") if isinstance(table, dict) else None
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
             message = (
                 f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
@@ -131,11 +126,6 @@ class Record:
         -------
         str
             The JSON text.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
         """
         text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
         if path is not None:
@@ -155,13 +145,6 @@ class Record:
         -------
         Self
             A result equal to the one written.
-
-        Raises
-        ------
-        ResultFormatError
-            If the text is not the JSON of such a result.
-        OSError
-            If the file cannot be read.
         """
         return cls.from_dict(parsed(_text(source)))
 
@@ -191,12 +174,13 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content = {
-            f.name.lstrip("_"): encode(getattr(value, f.name))
-            for f in stored_fields(value)
-            if not ("if_any" in f.metadata and _is_default(f, getattr(value, f.name)))
-        }
-        return {"type": type(value).__name__, **content}
+        content: dict[str, JsonValue] = {"type": type(value).__name__}
+        for one in stored_fields(value):
+            part = getattr(value, one.name)
+            default = part is one.default or (isinstance(part, str) and part == one.default)
+            if not (default and "if_any" in one.metadata):
+                content[one.name.lstrip("_")] = encode(part)
+        return content
     if isinstance(value, float):
         if math.isnan(value):
             return None
@@ -206,21 +190,15 @@ def encode(value: object) -> JsonValue:
     return cast("JsonValue", value)
 
 
-def _is_default(one: Field[Any], value: object) -> bool:
-    return value is one.default or (isinstance(value, str) and value == one.default)
-
-
 def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
         data = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_once
+            text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_table
         )
         if _depth(data) <= _DEEPEST:
             return data
         message = f"it is nested more than {_DEEPEST} deep"
-    except ResultFormatError:
-        raise
     except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
         message = " ".join(str(error).split())
     message = f"not JSON of this package: {message}"
@@ -244,35 +222,21 @@ def _text(source: str | os.PathLike[str]) -> str:
     return text
 
 
-def _refuse_constant(name: str) -> None:
-    message = f"{name} is not JSON: infinities are stored as text, and NaN as null"
-    raise ResultFormatError(message)
-
-
 def _finite(digits: str) -> float:
     value = float(digits)
-    if math.isinf(value):
-        message = f"{digits:.40} is beyond a double"
-        raise ResultFormatError(message)
+    if not math.isfinite(value):
+        message = f"{digits:.40} is not JSON, or beyond a double: infinities are text, NaN is null"
+        raise ValueError(message)
     return value
 
 
-def repeated(names: Iterable[str]) -> str:
-    """Return the first of some names that one before it has, if any has."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        twice = repeated(name for name, _ in pairs)
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
         message = f"{twice!r:.60} occurs twice in one object"
-        raise ResultFormatError(message)
+        raise ValueError(message)
     return content
 
 
@@ -320,7 +284,7 @@ def _object(kind: Any) -> Any:
     make: Any = TypedDict
     fields = make(kind.__name__, content)
     fields.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
-    return Annotated[fields, AfterValidator(partial(_made, kind))]
+    return Annotated[fields, AfterValidator(partial(_built, kind))]
 
 
 def _form(hint: Any) -> Any:
@@ -345,7 +309,7 @@ def _form(hint: Any) -> Any:
     if origin is dict:
         return GenericAlias(dict, (str, _form(inner[1])))
     if origin is Callable:
-        return Annotated[str, AfterValidator(_Forgotten)]
+        return Annotated[str, AfterValidator(_NamedFunction)]
     if origin in {Union, UnionType}:
         forms = [_form(one) for one in inner if one is not NoneType]
         form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
@@ -373,25 +337,25 @@ def _number() -> Any:
     return TypeAliasType("Number", form)
 
 
-def _made(kind: type[Any], content: dict[str, Any]) -> Any:
+def _built(kind: type[Any], content: dict[str, Any]) -> Any:
     """Build a dataclass from its fields, and refuse those that cannot go together."""
     try:
         stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))
-        made = kind(**{name: content[public] for name, public in stored if public in content})
-        flaw = getattr(made, "_flaw", str)()
+        record = kind(**{name: content[public] for name, public in stored if public in content})
+        flaw = getattr(record, "_flaw", str)()
     except LeakboundError as error:
         flaw = str(error)
     if flaw:
         raise ValueError(flaw)
-    return made
+    return record
 
 
-class _Forgotten:
+class _NamedFunction:
     """Stands for a function that was stored by its name."""
 
     def __init__(self, name: str) -> None:
         self.__qualname__ = name
 
     def __call__(self, *_: object, **__: object) -> Any:
-        message = f"the function {self.__qualname__} was not stored, only its name: make it anew"
+        message = f"the function {self.__qualname__} was not stored, only its name: make it again"
         raise ResultFormatError(message)
