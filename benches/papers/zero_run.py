@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from leakbound._base.console import track
 
+from leakbound._base.console import track
 from leakbound._base.types import FloatArray
 from leakbound.audits.designs import audit_of
 from leakbound.claims import GaussianDP, PureDP

@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from leakbound._base.console import track
 
+from leakbound._base.console import track
 from leakbound.audits import Coins, ZeroRun, audit
 from leakbound.claims import GaussianDP
 from leakbound.propensity import LogisticPropensity, PropensityFit

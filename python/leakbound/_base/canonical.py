@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import re
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from leakbound._base.types import JsonValue
 from leakbound.errors import OptionError, OptionTypeError
@@ -41,62 +41,43 @@ def is_digest(text: object) -> bool:
 
 def digest(file: IO[bytes]) -> tuple[int, str]:
     """Return the size and the SHA-256 of a file from here to its end, read block by block."""
-    size, found = 0, hashlib.sha256()
+    size, total = 0, hashlib.sha256()
     while block := file.read(_BLOCK):
         size += len(block)
-        found.update(block)
-    return size, found.hexdigest()
+        total.update(block)
+    return size, total.hexdigest()
 
 
-def plain(value: Any, *path: str | int) -> JsonValue:
-    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it.
-
-    `path` is its name, and then those on the way to a part of it.
-    """
-    if len(path) > _DEEPEST + 1:
-        message = f"{_named(path[:1])} is nested more than {_DEEPEST} deep"
+def plain(value: Any, name: str, depth: int = 0) -> JsonValue:
+    """Check that a value is made of text, finite numbers, booleans, lists and tables; copy it."""
+    if depth > _DEEPEST:
+        message = f"{name.partition('.')[0]} is nested more than {_DEEPEST} deep"
         raise OptionError(message)
     if isinstance(value, dict):
         wrong = next((key for key in value if not isinstance(key, str)), None)
         if wrong is not None:
-            message = f"{_named(path)} has the name {wrong!r:.60}, which is no text"
+            message = f"{name} has the name {wrong!r:.60}, which is no text"
             raise OptionTypeError(message)
-        for key in value:
-            _check_text(key, path)
-        return {key: plain(one, *path, key) for key, one in value.items()}
+        return {
+            cast("str", plain(key, name)): plain(part, f"{name}.{key:.60}", depth + 1)
+            for key, part in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [plain(one, *path, i) for i, one in enumerate(value)]
+        return [plain(part, f"{name}[{i}]", depth + 1) for i, part in enumerate(value)]
+    if value is not None and type(value) not in (bool, int, float, str):
+        message = (
+            f"{name} is of type {type(value).__name__}: give text, a number, true or false, a "
+            "list or a table (a date goes as text)"
+        )
+        raise OptionTypeError(message)
+    flaw = ""
     if isinstance(value, float) and not math.isfinite(value):
-        message = f"{_named(path)} is {value}: a protocol holds finite numbers only"
+        flaw = f"is {value}: a protocol holds finite numbers only"
+    elif type(value) is int and value.bit_length() > _BITS:
+        flaw = f"is an integer of {value.bit_length()} bits: {_BITS} at most"
+    elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        flaw = f"holds text that UTF-8 cannot: {value!r:.60}"
+    if flaw:
+        message = f"{name} {flaw}"
         raise OptionError(message)
-    if isinstance(value, str):
-        _check_text(value, path)
-    if type(value) is int and value.bit_length() > _BITS:
-        message = f"{_named(path)} is an integer of {value.bit_length()} bits: {_BITS} at most"
-        raise OptionError(message)
-    if value is None or type(value) in (bool, int, float, str):
-        return value  # type: ignore[no-any-return]
-    message = (
-        f"{_named(path)} is of type {type(value).__name__}: give text, a number, true or false, a "
-        "list or a table (a date goes as text)"
-    )
-    raise OptionTypeError(message)
-
-
-def _named(path: tuple[str | int, ...]) -> str:
-    """Spell out where a value is: only where something is wrong, as the names may be long."""
-    return "".join(
-        f"[{one}]" if isinstance(one, int) else f"{'.' if i else ''}{one:.60}"
-        for i, one in enumerate(path)
-    )
-
-
-def _check_text(value: str, path: tuple[str | int, ...]) -> None:
-    """Refuse half of a surrogate pair, which no file of UTF-8 can hold."""
-    if value.isascii():
-        return
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        message = f"{_named(path)} holds text that UTF-8 cannot: {value!r:.60}"
-        raise OptionError(message) from None
+    return cast("JsonValue", value)

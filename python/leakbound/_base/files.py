@@ -1,13 +1,25 @@
-"""Files and folders that are either the old ones or the new ones, never half of each."""
+"""Files and folders that are either the old ones or the new ones, never half of each.
+
+Arrays are read without unpickling objects, and whatever is wrong with their file is one error.
+"""
 
 import errno
+import hashlib
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+from numpy.typing import NDArray
+
+from leakbound._base.streams import SCHEME
+from leakbound.errors import CheckpointError
 
 
 @contextmanager
@@ -81,3 +93,219 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+_PLAIN, _RATIO = 1 << 28, 100
+"""Bytes that arrays may unpack to whatever they were packed from, and how often their packed size
+more of them may be: scores and memberships pack less well."""
+_SMALL = 1 << 30
+"""Bytes for which there is memory: where there is none, the header is to blame."""
+_LISTED = 5
+"""How many names a message lists."""
+
+
+class DamagedFileError(Exception):
+    """A file that is not what it should be; callers raise their own error from it."""
+
+
+class Archive:
+    """The arrays of an .npz file, by name, each read when it is asked for."""
+
+    def __init__(self, content: Any, most: int | None) -> None:
+        members = content.zip.infolist()
+        self._size = sum(member.file_size for member in members)
+        packed = sum(member.compress_size for member in members)
+        if most is not None and self._size > most:
+            message = f"its arrays have {self._size:,} bytes in all, and at most {most:,} are read"
+            raise DamagedFileError(message)
+        if self._size > max(_PLAIN, _RATIO * packed):
+            message = (
+                f"its arrays would unpack from {packed:,} to {self._size:,} bytes; if that is "
+                "meant, save them with numpy.savez, unpacked"
+            )
+            raise DamagedFileError(message)
+        self._content = content
+        self.names = list(content.files)
+
+    def get(self, name: str) -> NDArray[Any] | None:
+        """Read one array; None if there is none of this name."""
+        return self[name] if name in self.names else None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Read one array."""
+        if name not in self.names:
+            message = f"it has no array named {name!r}"
+            raise DamagedFileError(message)
+        with _explained(self._size):
+            values: Any = self._content[name]
+            if isinstance(values, np.ndarray):
+                return values
+        message = f"{name!r} is no array"
+        raise DamagedFileError(message)
+
+    def typed(self, name: str, dtype: type[np.generic], *, axes: int = 1) -> NDArray[Any]:
+        """Read one array that must be of a type, in any byte order, and of a number of axes."""
+        array = self[name]
+        if array.dtype.type is not dtype or array.ndim != axes:
+            message = f"its array {name!r} is of type {array.dtype} and shape {array.shape}"
+            raise DamagedFileError(message)
+        return array
+
+
+@contextmanager
+def open_archive(
+    source: str | os.PathLike[str] | IO[bytes], *, most: int | None = None
+) -> Iterator[Archive]:
+    """Open an .npz file; `most` is how many bytes its arrays may have in all, unpacked."""
+    with _opened(source) as file:
+        with _explained():
+            content = np.load(file, allow_pickle=False)
+        if not isinstance(content, NpzFile):
+            message = "it is no archive of arrays"
+            raise DamagedFileError(message)
+        with content:
+            yield Archive(content, most)
+
+
+def read_array_file(source: str | os.PathLike[str] | IO[bytes]) -> NDArray[Any]:
+    """Read an .npy file."""
+    with _opened(source) as file, _explained():
+        array = np.load(file, allow_pickle=False)
+    if isinstance(array, np.ndarray):
+        return array
+    message = "it holds several arrays, and one is read"
+    raise DamagedFileError(message)
+
+
+@contextmanager
+def _opened(source: str | os.PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
+    if isinstance(source, str | os.PathLike):
+        with Path(source).open("rb") as file:
+            yield file
+    else:
+        yield source
+
+
+@contextmanager
+def _explained(size: int = 0) -> Iterator[None]:
+    """Turn whatever reading hostile bytes raises into one error."""
+    try:
+        yield
+    except DamagedFileError:
+        raise
+    except MemoryError as error:
+        if size > _SMALL:
+            raise
+        message = "it declares an array far beyond its own size"
+        raise DamagedFileError(message) from error
+    except Exception as error:  # zipfile and NumPy have a dozen ways to say that bytes are wrong
+        message = " ".join(str(error).split())[:200] or type(error).__name__
+        raise DamagedFileError(message) from error
+
+
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+_SCHEME = "leakbound checkpoints, scheme 3"
+"""Of the files; raised with every change that makes older ones unreadable."""
+_RECORD = "made-of.json"
+_SEAL = "sha256"
+"""Name of the digest among the arrays of an outcome."""
+
+
+class Checkpoints:
+    """Outcomes of one run by name, so that an interrupted run goes on; None keeps nothing.
+
+    A folder, made if need be, has a record of what its outcomes were made of, and a file of arrays
+    for each, sealed with its name and that record. What is damaged or of another run is refused.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None, made_of: Mapping[str, str]) -> None:
+        content = {"scheme": _SCHEME, "random streams": SCHEME, **made_of}
+        self._key = json.dumps(content, sort_keys=True)
+        self._folder = None if folder is None else Path(folder)
+        if self._folder is None:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        record = self._folder / _RECORD
+        if record.exists():
+            _check_record(record, content)
+            return
+        files = sorted(file.name for file in self._folder.glob("*.npz"))
+        if files:
+            named = ", ".join(files[:_LISTED]) + (", …" if len(files) > _LISTED else "")
+            message = (
+                f"{self._folder} holds {named} without the record of what they were made of: name "
+                "an empty or new folder"
+            )
+            raise CheckpointError(message)
+        write_text(record, json.dumps(content, indent=1) + "\n")
+
+    def load(self, name: str) -> Arrays | None:
+        """Return an outcome if it is kept; refuse one that is damaged or of another name."""
+        file = self._file(name)
+        if file is None or not file.exists():
+            return None
+        try:
+            with open_archive(file) as content:
+                outcome = {array: content[array] for array in content.names}
+        except (DamagedFileError, OSError) as error:
+            message = f"the checkpoint {file} cannot be read: {error}; remove it to redo its work"
+            raise CheckpointError(message) from error
+        if str(outcome.pop(_SEAL, None)) != self._seal(name, outcome):
+            message = (
+                f"the checkpoint {file} is not as {name!r} was stored: remove it to redo its work"
+            )
+            raise CheckpointError(message)
+        return outcome
+
+    def save(self, name: str, outcome: Arrays) -> None:
+        """Keep an outcome, in place of one of the same name."""
+        file = self._file(name)
+        if file is not None:
+            seal = np.array(self._seal(name, outcome))
+            with replacing(file) as stream:
+                np.savez(stream, allow_pickle=False, **outcome, **{_SEAL: seal})
+
+    def phase(self, name: str, work: Callable[[], Arrays]) -> Arrays:
+        """Return the outcome that is kept, or else do the work and keep it."""
+        outcome = self.load(name)
+        if outcome is None:
+            outcome = work()
+            self.save(name, outcome)
+        return outcome
+
+    def _file(self, name: str) -> Path | None:
+        return None if self._folder is None else self._folder / f"{name}.npz"
+
+    def _seal(self, name: str, outcome: Arrays) -> str:
+        """Return a digest: the run, the name, and names, types, shapes and values of arrays."""
+        return digest(np.array([self._key, name, *outcome]), *outcome.values())
+
+
+def digest(*arrays: NDArray[Any] | None) -> str:
+    """Return the SHA-256, in hexadecimal, of arrays: their types, shapes and values."""
+    total = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            total.update(b"none")
+            continue
+        total.update(f"{array.dtype.str}{array.shape}".encode())
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()
+
+
+def _check_record(record: Path, content: Mapping[str, str]) -> None:
+    """Compare what a folder's outcomes were made of with a run."""
+    remedy = "name another folder, or remove this one to start again"
+    try:
+        stored = json.loads(record.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        stored = None
+    if not isinstance(stored, dict):
+        message = f"{record} is not a record of checkpoints: {remedy}"
+        raise CheckpointError(message)
+    differing = [name for name in {**stored, **content} if stored.get(name) != content.get(name)]
+    if differing:
+        other = "version of leakbound" if "scheme" in differing else " and another ".join(differing)
+        message = f"the checkpoints in {record.parent} are of another {other:.200}; {remedy}"
+        raise CheckpointError(message)

@@ -78,9 +78,5 @@ def printable(text: str, *, lines: bool = False) -> str:
     if lines:
         return "\n".join(map(printable, text.split("\n")))
     if not text.isprintable():
-        text = "".join(one if one.isprintable() or one == "\xa0" else _escaped(one) for one in text)
+        text = "".join(c if c.isprintable() or c == "\xa0" else ascii(c)[1:-1] for c in text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _escaped(one: str) -> str:
-    return ascii(one)[1:-1]

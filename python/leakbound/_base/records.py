@@ -5,34 +5,76 @@ is null. A value that is computed when first asked for is stored under its publi
 `unstored` makes is not part of the stored form: it is empty in what is read back. A field with the
 metadata `IF_ANY` is not stored where it has its default.
 
-The text is read and written by `json`, its content checked by pydantic (`stored_forms`): the parser
-of pydantic keeps the last of two values of one name and reads 1e999 as infinite, and its writer
-spells floats with other digits than Python does.
+The text is read and written by `json`, its content checked by pydantic, which is imported when
+something is read: its parser keeps the last of two values of one name and reads 1e999 as infinite,
+and its writer spells floats with other digits than Python does.
 """
 
 import json
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import Field, field, fields, is_dataclass
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from types import GenericAlias, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NotRequired,
+    Self,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
 from leakbound._base.files import write_text
-from leakbound._base.records import IF_ANY, Lazy, stored_fields, unstored
 from leakbound._base.types import JsonValue
-from leakbound.errors import ResultFormatError
+from leakbound.errors import LeakboundError, ResultFormatError
 
-__all__ = ["IF_ANY", "SCHEMA", "Lazy", "Record", "encode", "parsed", "repeated", "unstored"]
+T = TypeVar("T")
 
 SCHEMA: Literal[1] = 1
 """Number of the JSON layout, raised whenever a field changes its name or meaning."""
 _DEEPEST = 40
 """Levels of nesting: those of a result are about ten."""
+_BITS = 129
+"""Of integers with their sign: seeds, the longest that there are, have 128."""
 _LARGEST = 1 << 24
 """Bytes of the largest file that is read: results of a million examples have a third of one."""
+
+
+IF_ANY = {"if_any": True}
+"""Metadata of a dataclass field, None or a word, whose default is left out of the stored form."""
+
+
+class Lazy(Generic[T]):
+    """A value that is computed when first asked for, and kept."""
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute = compute
+
+    @cached_property
+    def value(self) -> T:
+        """The value."""
+        return self._compute()
+
+
+def unstored() -> Any:
+    """Return a dataclass field for a tuple too large for JSON: pickled, but not compared."""
+    return field(default=(), repr=False, metadata={"stored": False})
+
+
+def stored_fields(kind: Any) -> list[Field[Any]]:
+    """Return the fields of a dataclass that are part of its stored form."""
+    return [one for one in fields(kind) if one.metadata.get("stored", True)]
 
 
 class Record:
@@ -55,29 +97,22 @@ class Record:
         Parameters
         ----------
         data : dict
-            The stored form.
+            The stored form; ResultFormatError says which field is missing, unknown, of another
+            type, or contradicts another one.
 
         Returns
         -------
         Self
             A result equal to the one stored.
-
-        Raises
-        ------
-        ResultFormatError
-            If `data` is not such a form: a field is missing, unknown, of another type, or
-            contradicts another one.
         """
-        from leakbound._base.records import read
-
-        given: object = data
-        schema = given.get("schema") if isinstance(given, dict) else None
+        table: object = data
+        schema = table.get("schema") if isinstance(table, dict) else None
         if type(schema) is not int or schema != SCHEMA:  # True is 1 to Python
             message = (
                 f"not a {cls.__name__} of this version of leakbound: its schema must be {SCHEMA}"
             )
             raise ResultFormatError(message)
-        return read(cls, {name: part for name, part in data.items() if name != "schema"})
+        return _read(cls, {name: part for name, part in data.items() if name != "schema"})
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the result as JSON, and write it to `path` if given.
@@ -91,11 +126,6 @@ class Record:
         -------
         str
             The JSON text.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
         """
         text = json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False)
         if path is not None:
@@ -115,13 +145,6 @@ class Record:
         -------
         Self
             A result equal to the one written.
-
-        Raises
-        ------
-        ResultFormatError
-            If the text is not the JSON of such a result.
-        OSError
-            If the file cannot be read.
         """
         return cls.from_dict(parsed(_text(source)))
 
@@ -151,12 +174,13 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, dict):
         return {key: encode(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        content = {
-            f.name.lstrip("_"): encode(getattr(value, f.name))
-            for f in stored_fields(value)
-            if not ("if_any" in f.metadata and _is_default(f, getattr(value, f.name)))
-        }
-        return {"type": type(value).__name__, **content}
+        content: dict[str, JsonValue] = {"type": type(value).__name__}
+        for one in stored_fields(value):
+            part = getattr(value, one.name)
+            default = part is one.default or (isinstance(part, str) and part == one.default)
+            if not (default and "if_any" in one.metadata):
+                content[one.name.lstrip("_")] = encode(part)
+        return content
     if isinstance(value, float):
         if math.isnan(value):
             return None
@@ -166,21 +190,15 @@ def encode(value: object) -> JsonValue:
     return cast("JsonValue", value)
 
 
-def _is_default(one: Field[Any], value: object) -> bool:
-    return value is one.default or (isinstance(value, str) and value == one.default)
-
-
 def parsed(text: str) -> Any:
     """Read JSON strictly: no NaN, no name twice, no number beyond a double, no deep nesting."""
     try:
         data = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_once
+            text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_table
         )
         if _depth(data) <= _DEEPEST:
             return data
         message = f"it is nested more than {_DEEPEST} deep"
-    except ResultFormatError:
-        raise
     except (ValueError, RecursionError) as error:  # ValueError: also integers of 5,000 digits
         message = " ".join(str(error).split())
     message = f"not JSON of this package: {message}"
@@ -204,35 +222,21 @@ def _text(source: str | os.PathLike[str]) -> str:
     return text
 
 
-def _refuse_constant(name: str) -> None:
-    message = f"{name} is not JSON: infinities are stored as text, and NaN as null"
-    raise ResultFormatError(message)
-
-
 def _finite(digits: str) -> float:
     value = float(digits)
-    if math.isinf(value):
-        message = f"{digits:.40} is beyond a double"
-        raise ResultFormatError(message)
+    if not math.isfinite(value):
+        message = f"{digits:.40} is not JSON, or beyond a double: infinities are text, NaN is null"
+        raise ValueError(message)
     return value
 
 
-def repeated(names: Iterable[str]) -> str:
-    """Return the first of some names that one before it has, if any has."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        twice = repeated(name for name, _ in pairs)
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
         message = f"{twice!r:.60} occurs twice in one object"
-        raise ResultFormatError(message)
+        raise ValueError(message)
     return content
 
 
@@ -242,3 +246,116 @@ def _depth(data: Any) -> int:
         inner = data.values() if isinstance(data, dict) else data
         return 1 + max(map(_depth, inner), default=0)
     return 0
+
+
+def _read(kind: type[T], data: Any) -> T:
+    """Build a dataclass from its stored form; ResultFormatError says which field is wrong."""
+    from pydantic import ValidationError
+
+    try:
+        return cast("T", adapter(cast("Any", kind)).validate_python(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = f"{'.'.join(map(str, [kind.__name__, *first['loc']]))}: {first['msg']}"
+    except UnicodeEncodeError:  # of a name, where pydantic looks for it
+        message = f"{kind.__name__} has names or text that UTF-8 cannot hold"
+    raise ResultFormatError(message)
+
+
+@cache
+def adapter(kind: Any) -> Any:
+    """Return pydantic's reader of the stored form of a dataclass."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_object(kind))
+
+
+@cache
+def _object(kind: Any) -> Any:
+    """Return the stored form of a dataclass: an object with its type, and nothing unknown."""
+    from pydantic import AfterValidator, ConfigDict
+    from typing_extensions import TypedDict
+
+    hints = get_type_hints(kind)
+    content: dict[str, Any] = {"type": Literal[kind.__name__]}
+    for one in stored_fields(kind):
+        form = _form(hints[one.name])
+        content[one.name.lstrip("_")] = NotRequired[form] if "if_any" in one.metadata else form
+    make: Any = TypedDict
+    fields = make(kind.__name__, content)
+    fields.__pydantic_config__ = ConfigDict(strict=True, extra="forbid")
+    return Annotated[fields, AfterValidator(partial(_built, kind))]
+
+
+def _form(hint: Any) -> Any:
+    """Return the stored form, for pydantic, of a type that `encode` takes."""
+    from pydantic import AfterValidator, Discriminator
+
+    origin, inner = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        return _object(cast("Any", hint))
+    if hint is float:
+        return _number()
+    if hint is int:
+        return _integer(_BITS)
+    if origin is Lazy:
+        return Annotated[_form(inner[0]), AfterValidator(lambda value: Lazy(lambda: value))]
+    if origin is np.ndarray:
+        dtype = get_args(inner[1])[0]
+        items: Any = _number() | None if dtype is np.float64 else _integer(64)
+        return Annotated[GenericAlias(list, items), AfterValidator(partial(np.array, dtype=dtype))]
+    if origin is tuple:
+        return Annotated[GenericAlias(list, _form(inner[0])), AfterValidator(tuple)]
+    if origin is dict:
+        return GenericAlias(dict, (str, _form(inner[1])))
+    if origin is Callable:
+        return Annotated[str, AfterValidator(_NamedFunction)]
+    if origin in {Union, UnionType}:
+        forms = [_form(one) for one in inner if one is not NoneType]
+        form = forms[0] if len(forms) == 1 else Annotated[Union[*forms], Discriminator("type")]
+        return form | None if NoneType in inner else form
+    return hint  # bool, int, str, one of a few words, or anything at all
+
+
+def _integer(bits: int) -> Any:
+    from pydantic import Field as Limits
+
+    return Annotated[int, Limits(ge=-(1 << bits - 1), lt=1 << bits - 1)]
+
+
+@cache
+def _number() -> Any:
+    """Return the stored form of a float: a finite number, or the name of an infinite one."""
+    from pydantic import FiniteFloat, Strict, WithJsonSchema, WrapValidator
+    from typing_extensions import TypeAliasType
+
+    def read(data: Any, finite: Callable[[Any], float]) -> float:
+        return float(data) if data in ("inf", "-inf") else finite(data)
+
+    schema = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
+    form = Annotated[FiniteFloat, Strict(), WrapValidator(read), WithJsonSchema(schema)]
+    return TypeAliasType("Number", form)
+
+
+def _built(kind: type[Any], content: dict[str, Any]) -> Any:
+    """Build a dataclass from its fields, and refuse those that cannot go together."""
+    try:
+        stored = ((one.name, one.name.lstrip("_")) for one in stored_fields(kind))
+        record = kind(**{name: content[public] for name, public in stored if public in content})
+        flaw = getattr(record, "_flaw", str)()
+    except LeakboundError as error:
+        flaw = str(error)
+    if flaw:
+        raise ValueError(flaw)
+    return record
+
+
+class _NamedFunction:
+    """Stands for a function that was stored by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.__qualname__ = name
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        message = f"the function {self.__qualname__} was not stored, only its name: make it again"
+        raise ResultFormatError(message)

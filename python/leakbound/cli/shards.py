@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leakbound._base.console import bar
+from leakbound._base.counting import TALLY_BITS
 from leakbound._base.imports import needs
-from leakbound._base.tally import TALLY_BITS, Tally, counted_batches, is_tally
+from leakbound._base.tally import Tally, counted_batches, is_tally
 from leakbound.errors import (
     ArrayTypeError,
     InputFileError,

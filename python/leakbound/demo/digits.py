@@ -197,7 +197,7 @@ def _audit(
     if out is not None:
         _write_scores(Path(out) / "scores", model.name, scores, task.plan)
     audited = partial(audit, scores, Coins(task.plan), ids=scores.ids, seed=seed)
-    result = audit()
+    result = audited()
     margins = score(model.network, task.clean, device="cpu", progress=False).values
     row = DigitsRow(
         name=model.name,
@@ -208,7 +208,7 @@ def _audit(
         auc=result.auc,
         seconds=model.seconds,
         result=result,
-        simultaneous=audit(confidence=confidence),
+        simultaneous=audited(confidence=confidence),
         split=audit(margins, RandomSplit(task.trained_on), seed=seed),
     )
     return row, scores

@@ -69,6 +69,6 @@ def _differ(one: Any, other: Any, place: str, *, exact: bool) -> str:
 def _same(one: Any, other: Any, *, exact: bool) -> bool:
     if not (isinstance(one, float) and isinstance(other, float)):
         return type(one) is type(other) and bool(one == other)
-    if exact:
-        return one == other and math.copysign(1, one) == math.copysign(1, other)
-    return math.isclose(one, other, rel_tol=SHARE, abs_tol=0.0)
+    # A result prints the sign of its zeros.
+    signs = math.copysign(1, one) == math.copysign(1, other)
+    return signs and math.isclose(one, other, rel_tol=0.0 if exact else SHARE, abs_tol=0.0)

@@ -9,7 +9,6 @@ import numpy as np
 
 from leakbound._base.canonical import is_digest, plain
 from leakbound._base.checks import choice, real, shown
-from leakbound._base.records import repeated
 from leakbound._base.types import BoolArray, Design, JsonValue, Relation
 from leakbound.audits.coins import Coins
 from leakbound.audits.designs import audit_of
@@ -216,7 +215,7 @@ def _attacks(names: Any) -> tuple[str, ...]:
             message = f"attacks has {name!r:.60}, {why}: name it otherwise"
             raise OptionError(message)
     if len(set(names)) < len(names):
-        twice = repeated(names)
+        twice = next(name for name in names if names.count(name) > 1)
         message = f"attacks names {twice!r:.60} twice"
         raise OptionError(message)
     return tuple(names)

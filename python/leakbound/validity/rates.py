@@ -78,8 +78,6 @@ class ValidityReport(Record):
         Seed of the run.
     leakbound, source : str
         Version of the package, and SHA-256 of its Python files and compiled core.
-    commit : str or None
-        Commit of the code, if the environment or git tells.
     """
 
     rates: tuple[Rate, ...]
@@ -87,7 +85,6 @@ class ValidityReport(Record):
     seed: int
     leakbound: str
     source: str
-    commit: str | None
 
     @property
     def ok(self) -> bool:
@@ -127,10 +124,9 @@ class ValidityReport(Record):
 def _lines(report: ValidityReport) -> Iterator[str]:
     rates = sorted(report.rates, key=lambda rate: rate.audit)
     games = sum(rate.repetitions for rate in rates)
-    commit = f", commit {report.commit}" if report.commit else ""
     yield "# False claims, counted"
     yield ""
-    yield f"leakbound {report.leakbound}{commit}, seed {report.seed}:"
+    yield f"leakbound {report.leakbound}, seed {report.seed}:"
     yield f"{games:,} games of {len(rates):,} cases. {report.summary()}"
     for audit, group in groupby(rates, lambda rate: rate.audit):
         yield ""

@@ -173,7 +173,7 @@ def run(
     integer(seed, "seed", least=0)
     share = integer(len(cases) if tests is None else tests, "tests", least=1)
     made_of = {"seed": str(seed), "leakbound": source.version(), "source": source.digest()}
-    kept = Checkpoints(checkpoint, made_of, told={"commit": source.commit()}, alone=True)
+    kept = Checkpoints(checkpoint, made_of)
     counts = [_read(kept, case) for case in cases]
     tasks = [
         (index, chunk)
@@ -197,7 +197,6 @@ def run(
         seed=seed,
         leakbound=source.version(),
         source=source.digest(),
-        commit=kept.told["commit"],
     )
 
 

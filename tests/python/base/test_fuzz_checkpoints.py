@@ -115,25 +115,23 @@ def test_an_outcome_does_not_move(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alone", "name", "content", "words"),
+    ("name", "content", "words"),
     [
-        (False, "made-of.json", '{"members": "a", "seed": "1"}', "of another version of leakbound"),
-        (False, "made-of.json", "[]", "not a record of checkpoints"),
-        (False, "0-4.npz", "", r"holds 0-4\.npz without the record"),
-        (True, "key", "model\nseed 0\n", "holds key without the record"),
+        ("made-of.json", '{"members": "a", "seed": "1"}', "of another version of leakbound"),
+        ("made-of.json", "[]", "not a record of checkpoints"),
+        ("0-4.npz", "", r"holds 0-4\.npz without the record"),
     ],
-    ids=["scheme", "record", "block", "key"],
+    ids=["scheme", "record", "block"],
 )
-def test_folders_of_earlier_versions_and_other_files_are_refused(
-    alone: Any, name: str, content: str, words: str, tmp_path: Path
+def test_folders_of_other_files_are_refused(
+    name: str, content: str, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(CheckpointError, match=words):
-        Checkpoints(tmp_path, MADE_OF, alone=alone)
+        Checkpoints(tmp_path, MADE_OF)
 
 
-def test_other_runs_are_named_and_what_is_told_is_not_compared(tmp_path: Path) -> None:
-    Checkpoints(tmp_path, MADE_OF, told={"commit": "f00"})
-    assert Checkpoints(tmp_path, MADE_OF, told={"commit": "ba4"}).told == {"commit": "f00"}
+def test_other_runs_are_named(tmp_path: Path) -> None:
+    Checkpoints(tmp_path, MADE_OF)
     with pytest.raises(CheckpointError, match="are of another members and another seed; name"):
         Checkpoints(tmp_path, {"members": "b", "seed": "2"})

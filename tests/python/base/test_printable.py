@@ -5,8 +5,8 @@ import unicodedata
 from typing import Any
 
 import pytest
-from leakbound._base.console import tell
 
+from leakbound._base.console import tell
 from leakbound._base.formatting import printable
 
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from leakbound._base.checks import complement
 
 import flat
 import leakbound as lb
 from leakbound import errors, stats
+from leakbound._base.checks import complement
 
 Game = tuple[np.ndarray, np.ndarray]
 GOOD = [0.3, -1.2, 2.5, 0.1]

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from leakbound._base.console import ended
 
 import leakbound as lb
 from command_line import Answer
+from leakbound._base.console import ended
 
 CRASHES = {
     "a bug in an audit": "from leakbound.cli import audits\naudits.audit = fail(TypeError('x'))",

@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from leakbound._base.checks import check_successes, numbers
 from numpy.typing import NDArray
 
 import leakbound as lb
 import leakbound._core as _core
 from leakbound import cuts, errors, stats
+from leakbound._base.checks import check_successes, numbers
 
 
 def game(size: int = 300) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

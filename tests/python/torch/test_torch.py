@@ -19,7 +19,7 @@ from torch.utils.data import (
 )
 
 from command_line import Terminal
-from leakbound._base import progress as _progress
+from leakbound._base import console as _progress
 from leakbound.errors import IncompatibleOptionsError, TiedScoresError
 from leakbound.torch import Scores, score
 from scored import (

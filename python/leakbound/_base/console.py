@@ -1,4 +1,4 @@
-"""How the program ends: an exit code that never says "refuted" by accident.
+"""The program and the terminal: exit codes that never say "refuted" by accident, and a bar.
 
 Python ends a program with 1 after any exception, and Click after an end of input or a closed pipe;
 here 1 means that a claim was refuted, and so every end goes through `ended`.
@@ -9,18 +9,21 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from leakbound._base.formatting import printable
 from leakbound.errors import InternalError, LeakboundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
+
+T = TypeVar("T")
 
 REFUTED, BAD_INPUT, INCONCLUSIVE, CRASH, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 70, 130, 141
 
-_ASKED = "LEAKBOUND_TRACEBACK"
+_TRACEBACK = "LEAKBOUND_TRACEBACK"
 """Environment variable that asks for the traceback of a crash."""
 _LONGEST = 400
 """Characters of what a crash says of itself."""
@@ -36,7 +39,9 @@ def ended(program: Callable[[], int]) -> int:
     except BrokenPipeError:
         code = BROKEN_PIPE
     except BaseException as error:
-        code = BROKEN_PIPE if _is_broken_pipe(error) else _failure(error)
+        # Nobody reads on: rich turns that into an exit with 1.
+        broken = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+        code = BROKEN_PIPE if broken else _failure(error)
     return _flushed(code)
 
 
@@ -79,31 +84,26 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _is_broken_pipe(error: BaseException) -> bool:
-    """Return whether nobody reads on, which rich turns into an exit with 1."""
-    return isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
-
-
 def _failure(error: BaseException) -> int:
     """Say what went wrong and return the code for it."""
     if is_refusal(error):
         tell(f"leakbound: {one_line(error)}")
         return BAD_INPUT
-    if os.environ.get(_ASKED):
+    if os.environ.get(_TRACEBACK):
         with suppress(Exception):
             tell("".join(traceback.format_exception(error)).rstrip())
-    hint = "" if os.environ.get(_ASKED) else f" ({_ASKED}=1 shows the traceback)"
-    tell(f"leakbound: internal error: {_words(error)}; please report it{hint}")
+    hint = "" if os.environ.get(_TRACEBACK) else f" ({_TRACEBACK}=1 shows the traceback)"
+    tell(f"leakbound: internal error: {_described(error)}; please report it{hint}")
     return CRASH
 
 
-def _words(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     try:
-        said = one_line(error)[:_LONGEST]
+        text = one_line(error)[:_LONGEST]
     except Exception:
-        said = ""
-    name = "" if said and isinstance(error, InternalError) else type(error).__name__
-    return ": ".join(filter(None, [name, said]))
+        text = ""
+    name = "" if text and isinstance(error, InternalError) else type(error).__name__
+    return ": ".join(filter(None, [name, text]))
 
 
 def _flushed(code: int) -> int:
@@ -122,3 +122,39 @@ def _flushed(code: int) -> int:
     except (OSError, ValueError):
         silence(sys.stderr)
     return code
+
+
+_PATIENCE = 1.0
+"""Seconds before a bar appears."""
+
+
+@contextmanager
+def bar(what: str, *, total: int | None, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Lend what advances a bar on standard error, which shows once a second has passed."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    progress = Progress(console=Console(stderr=True), transient=True)
+    task = progress.add_task(what, total=total)
+    began = monotonic()
+
+    def advance(by: int) -> None:
+        progress.advance(task, by)
+        if monotonic() - began > _PATIENCE:
+            progress.start()
+
+    try:
+        yield advance
+    finally:
+        progress.stop()
+
+
+def track(items: Iterable[T], what: str, *, total: int | None, shown: bool) -> Iterator[T]:
+    """Yield `items`, with a bar on standard error once the loop has lasted a second."""
+    with bar(what, total=total, shown=shown) as advance:
+        for item in items:
+            yield item
+            advance(1)

@@ -1,0 +1,211 @@
+"""Scores counted by key: in memory, in Arrow records, and summed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from leakbound._base.checks import check_membership, integer
+from leakbound._base.imports import needs
+from leakbound.errors import ArrayTypeError, MembershipError, NaNScoresError, TallyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import BoolArray, FloatArray, IntArray
+
+Counts: TypeAlias = "tuple[IntArray, IntArray, IntArray]"
+"""Keys that increase, examples of each, and members among them."""
+
+COLUMNS = ("key", "examples", "members")
+TALLY_BITS = 20
+"""Bits of a key where nothing else is said."""
+_MOST = 32
+"""Bits of a float32, and so of the finest key."""
+_FEWEST = 8
+"""With fewer bits, large numbers would share a key with the infinities."""
+_SIGN = np.uint32(1 << 31)
+_INFINITY = np.array([-np.inf, np.inf], dtype=np.float32)
+_DENSE = 22
+"""Most bits for a table with a place for each key: 2^23 counts are 64 MiB."""
+_ROWS = 1 << 22
+"""Rows that are counted at once: large pieces, as each costs a pass over the table."""
+_LARGEST = 2.0**62
+"""Most examples: their sum is exact in 64 bits, however it is rounded in a double."""
+_NONE: IntArray = np.empty(0, dtype=np.int64)
+
+
+def check_bits(bits: object) -> int:
+    """Check the number of bits of a key."""
+    return integer(bits, "bits", least=_FEWEST, most=_MOST)
+
+
+def counted(scores: NDArray[Any], member: BoolArray, bits: int, first: int = 0) -> Counts:
+    """Count rows by key; `first` is the number of the first row, for messages."""
+    pieces = (slice(start, start + _ROWS) for start in range(0, scores.size, _ROWS))
+    return added(
+        _piece(_keys(scores[rows], bits, first + rows.start), member[rows], bits) for rows in pieces
+    )
+
+
+def added(parts: Iterable[Counts]) -> Counts:
+    """Add up counts of equal keys, holding little more than the sum."""
+    held: list[Counts] = []
+    for part in parts:
+        held.append(part)
+        if sum(keys.size for keys, _, _ in held) > max(_ROWS, 4 * held[0][0].size):
+            held = [_merged(held)]
+    return _merged(held) if held else (_NONE, _NONE, _NONE)
+
+
+def lowest_scores(keys: IntArray, bits: int) -> FloatArray:
+    """Return the lowest score of each key."""
+    ordered = keys.astype(np.uint32) << np.uint32(_MOST - bits)
+    ordered = np.maximum(ordered, _ordered(_INFINITY)[0])
+    words = np.where(ordered & _SIGN, ordered ^ _SIGN, ~ordered)
+    values: FloatArray = words.view(np.float32).astype(np.float64)
+    return values
+
+
+def check_counts(keys: IntArray, examples: IntArray, members: IntArray, bits: int) -> None:
+    """Check that keys are those of numbers, and that counts can be."""
+    least, most = (_ordered(_INFINITY) >> np.uint32(_MOST - bits)).tolist()
+    wrong = (
+        ((keys < least) | (keys > most), f"is the key of no number, of {bits} bits"),
+        (examples < 0, "has a negative number of examples"),
+        (members < 0, "has a negative number of members"),
+        (members > examples, "has more members than examples"),
+    )
+    for where, what in wrong:
+        if where.any():
+            row = int(where.argmax())
+            message = (
+                f"key {keys[row]} at row {row} {what} ({examples[row]} examples, "
+                f"{members[row]} members)"
+            )
+            raise TallyError(message)
+    _check_total(examples)
+
+
+def whole(values: Any, name: str) -> IntArray:
+    """Read whole numbers as a copy in int64."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        message = f"{name} must be one-dimensional and of whole numbers, got {array.dtype}"
+        raise ArrayTypeError(message)
+    return array.astype(np.int64)
+
+
+def counted_records(batch: Any, score: str, member: str, bits: int, first: int = 0) -> Counts:
+    """Count Arrow records; `first` is the number of the first, for messages."""
+    scores, labels = arrow_columns(batch, (score, member), first)
+    if labels.dtype.kind not in "biuf":
+        kind = batch.column(member).type
+        message = f"column {member!r} must hold booleans, 0 and 1, or -1 and +1, got {kind}"
+        raise ArrayTypeError(message)
+    if scores.dtype.kind not in "iuf":
+        message = f"column {score!r} must hold numbers, got {batch.column(score).type}"
+        raise ArrayTypeError(message)
+    if not scores.size:
+        return added([])
+    try:
+        included = check_membership(labels, labels.size)
+    except MembershipError as error:
+        message = f"column {member!r}, rows from {first} on: {error}"
+        raise MembershipError(message) from error
+    return counted(scores, included, bits, first)
+
+
+def arrow_columns(batch: Any, names: Sequence[str], first: int = 0) -> list[NDArray[Any]]:
+    """Return columns of Arrow records as arrays; ArrayTypeError where one is missing or null."""
+    with needs("io", "counting Arrow records"):
+        import pyarrow as pa
+    if not isinstance(batch, pa.RecordBatch | pa.Table):
+        message = f"a pyarrow.RecordBatch is counted, got {type(batch).__name__}"
+        raise ArrayTypeError(message)
+    columns = []
+    for name in names:
+        if batch.schema.get_field_index(name) < 0:
+            seen = ", ".join(map(repr, batch.schema.names))
+            message = f"there is no column {name!r}, or more than one; the columns are {seen}"
+            raise ArrayTypeError(message)
+        column = batch.column(name)
+        if column.null_count:
+            row = first + column.is_null().to_pylist().index(True)
+            message = f"column {name!r} is null at row {row}: every example needs a value"
+            raise ArrayTypeError(message)
+        if pa.types.is_decimal(column.type):
+            column = column.cast("float64")
+        if isinstance(batch, pa.Table):
+            column = column.combine_chunks()
+        columns.append(column.to_numpy(zero_copy_only=False))
+    return columns
+
+
+def record_batch(counts: Counts) -> Any:
+    """Return counts as a pyarrow.RecordBatch."""
+    with needs("io", "a tally in Arrow's form"):
+        import pyarrow as pa
+    columns = [pa.array(column, type=pa.int64()) for column in counts]
+    return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
+
+
+def _ordered(values: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Return integers in the order of the scores; -0 and +0 have one."""
+    words = (values + np.float32(0)).view(np.uint32)
+    # All bits of a negative number turn, so that larger ones come first; else the sign alone.
+    return words ^ (-(words >> 31).view(np.int32) | np.int32(-(1 << 31))).view(np.uint32)
+
+
+def _keys(values: NDArray[Any], bits: int, first: int) -> NDArray[np.uint32]:
+    """Return the keys of scores; NaNScoresError has the row of the first that has none."""
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    if np.isnan(single.min()):
+        row = first + int(np.isnan(single).argmax())
+        message = (
+            f"scores must not be NaN, but that at row {row} is; drop these examples or repair the "
+            "score"
+        )
+        raise NaNScoresError(message)
+    return _ordered(single) >> np.uint32(_MOST - bits)
+
+
+def _piece(keys: NDArray[np.uint32], member: BoolArray, bits: int) -> Counts:
+    """Count keys: at a place for each where they are many, else by sorting them."""
+    places = keys.astype(np.int64)
+    places <<= 1
+    places |= member
+    if bits <= _DENSE and keys.size >= 1 << (bits - 2):
+        table = np.bincount(places, minlength=2 << bits).reshape(-1, 2)
+        present = np.flatnonzero(table.any(axis=1))
+        members = table[present, 1]
+        return present, table[present, 0] + members, members
+    places.sort()
+    starts = np.flatnonzero(np.diff(places >> 1, prepend=-1))
+    examples = np.diff(starts, append=places.size).astype(np.int64)
+    return places[starts] >> 1, examples, np.add.reduceat(places & 1, starts)
+
+
+def _merged(parts: Sequence[Counts]) -> Counts:
+    if len(parts) == 1 and (np.diff(parts[0][0]) > 0).all() and parts[0][1].all():
+        return parts[0]
+    keys, examples, members = (np.concatenate(part) for part in zip(*parts, strict=True))
+    _check_total(examples)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    if not starts.size:
+        return _NONE, _NONE, _NONE
+    totals = [np.add.reduceat(column[order], starts) for column in (examples, members)]
+    present = totals[0] > 0
+    return keys[starts][present], totals[0][present], totals[1][present]
+
+
+def _check_total(examples: IntArray) -> None:
+    if examples.sum(dtype=np.float64) > _LARGEST:
+        message = "there are more examples than a count of 64 bits holds"
+        raise TallyError(message)

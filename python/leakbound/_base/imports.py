@@ -1,0 +1,55 @@
+"""Names that are imported when they are first asked for, and packages that extras install.
+
+What a program does not use, it does not load: importing the package costs little, and optional
+dependencies are imported where they are needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from leakbound.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+
+def lazy_attributes(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package whose names live in other modules.
+
+    A home is a module and its names, separated by spaces; those of the package itself are its
+    submodules.
+    """
+    home = {name: module for module, names in homes.items() for name in names.split()}
+
+    def get(name: str) -> object:
+        if name not in home:
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=sys.modules[package])
+        if home[name] != package:
+            value = getattr(import_module(home[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        try:
+            return import_module(f"{package}.{name}")
+        except MissingExtraError as error:
+            raise AttributeError(str(error)) from error
+
+    return get, lambda: sorted({*vars(sys.modules[package]), *home})
+
+
+@contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Import in the block what an extra installs."""
+    try:
+        yield
+    except ImportError as error:
+        message = (
+            f"{what} needs {error.name}, which is not installed: pip install 'leakbound[{extra}]'"
+        )
+        raise MissingExtraError(message) from error
