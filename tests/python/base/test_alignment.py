@@ -315,7 +315,7 @@ def test_functions_of_examples_join_their_arguments() -> None:
         stats.residual_scores(pd.Series(SCORES), moved), stats.residual_scores(SCORES, odds)
     )
     np.testing.assert_array_equal(
-        stats.tamper(pd.Series(guesses), moved, uniforms), stats.tamper(guesses, odds, uniforms)
+        stats.tamper_probability(pd.Series(guesses), moved), stats.tamper_probability(guesses, odds)
     )
     with pytest.raises(errors.UnmatchedIdsError):
         stats.match(pd.Series(MEMBER, index=np.arange(M) + 9), moved, uniforms)

@@ -134,29 +134,6 @@ def audit_zero_run(
         of a logistic model; "exploratory_lower_bound" with replicates and other models. Where
         labels allow no confidence set, 0 with the reason.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
-        If an array cannot be read, or does not fit the others.
-    NaNScoresError, AbstentionError
-        If a score is NaN, or all are equal.
-    MembershipError, ConflictingIdsError, DuplicateIdsError, OverlappingIdsError, UnmatchedIdsError
-        If membership or ids are not what they must be.
-    ImplausibleCoinsError
-        If the number of members is one that propensities that are known, or all between limits,
-        give with a probability below 1e-6. Those that are learnt count as refuted instead.
-    OptionError, OptionTypeError
-        If an option is outside its range; or a propensity outside [0, 1], or 0 or 1 without
-        `max_log_odds`.
-    NoOverlapError
-        If no example could have been both a member and a non-member.
-    IncompatibleOptionsError
-        If options make no sense together.
-    PropensityFitError, ClassMissingError
-        If a refit of a fitted model is not finite, or resamples lack a class.
-    MissingExtraError
-        If the propensities are to be refuted and scikit-learn is not installed.
-
     Notes
     -----
     `docs/zero-run.md` says of each correction what is tested, what is random and what is assumed.

@@ -87,13 +87,6 @@ def least_favourable_bound(
     LeastFavourable
         The bound; 0 with the reason where labels allow no confidence set.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError, NaNScoresError
-        If the arrays do not describe the same examples.
-    OptionError, OptionTypeError, IncompatibleOptionsError
-        If an option is outside its range, or does not fit the others.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
