@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from leakbound.audits.panoramia.audit import audit_panoramia
     from leakbound.audits.synthetic import audit_synthetic
     from leakbound.audits.zero_run.audit import audit_zero_run
-    from leakbound.audits.zero_run.least_favourable import least_favourable_bound
-    from leakbound.audits.zero_run.set_study import LeastFavourable
 else:
     from leakbound._base.attributes import lazy_attributes
 
@@ -21,17 +19,13 @@ else:
             "leakbound.audits.panoramia.audit": "audit_panoramia",
             "leakbound.audits.synthetic": "audit_synthetic",
             "leakbound.audits.zero_run.audit": "audit_zero_run",
-            "leakbound.audits.zero_run.least_favourable": "least_favourable_bound",
-            "leakbound.audits.zero_run.set_study": "LeastFavourable",
         },
     )
 
 __all__ = [
-    "LeastFavourable",
     "OneRunStream",
     "audit_one_run",
     "audit_panoramia",
     "audit_synthetic",
     "audit_zero_run",
-    "least_favourable_bound",
 ]

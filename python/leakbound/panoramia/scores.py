@@ -13,7 +13,7 @@ from leakbound._base.files import write_text
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import audit_one_run, audit_panoramia
 from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns
-from leakbound.audits.zero_run.over_set import Learning
+from leakbound.audits.zero_run.learning import Learning
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult

@@ -8,7 +8,6 @@ import pytest
 
 import leakbound as lb
 from leakbound.attacks.synthetic import Tables
-from leakbound.audits import least_favourable_bound
 from leakbound.generators import GaussianCopula
 from leakbound.propensity import (
     ConfidenceSet,
@@ -47,12 +46,6 @@ def panoramia(seed: int | None, **options: Any) -> Recorded:
 
 def zero_run(propensity: Any, seed: int | None, **options: Any) -> Recorded:
     return told(lb.audit_zero_run(SCORES, MEMBER, propensity, seed=seed, **options))
-
-
-def least_favourable(seed: int | None) -> Recorded:
-    found = least_favourable_bound(SCORES, MEMBER, FEATURES, claim=lb.GaussianDP(), seed=seed)
-    recorded: Any = found.options["seed"]
-    return (found.bound, found.rows.tolist()), recorded
 
 
 def one_run(seed: int | None, **options: Any) -> Recorded:
@@ -102,7 +95,6 @@ CALLS: dict[str, Callable[[int | None], Recorded]] = {
     "zero run": lambda seed: zero_run(np.full(300, 0.5), seed, features=FEATURES),
     "over a set": lambda seed: zero_run(LogisticPropensity(), seed, features=FEATURES),
     "synthetic": synthetic,
-    "least favourable": least_favourable,
     "fit": fit,
     "cross-fit": crossed,
     "confidence set": confidence_set,

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound.audits.zero_run.least_favourable import least_favourable_bound
 from leakbound.propensity import ConfidenceSet, LogisticPropensity, cross_fit, falsify
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.torch import Scores
@@ -274,7 +273,9 @@ def test_confidence_sets_join_their_arguments() -> None:
     sets = [ConfidenceSet.fit(*there, reference=one) for one in (moved, there)]
     np.testing.assert_array_equal(sets[0].coefficients, sets[1].coefficients)
     bounds = [
-        least_favourable_bound(scores, labels, table, claim=lb.PureDP()).bound
+        lb.audit_zero_run(
+            scores, labels, LogisticPropensity(), features=table, claim=lb.PureDP(), seed=0
+        ).bound
         for scores, (table, labels) in (
             (pd.Series(SCORES).iloc[ORDER], moved),
             (SCORES[ORDER], there),
