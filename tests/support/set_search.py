@@ -11,12 +11,46 @@ from functools import cache
 import numpy as np
 
 from leakbound._base.odds import expit
-from leakbound._base.types import FloatArray
-from leakbound.audits.zero_run.fair_counts import middle
-from leakbound.audits.zero_run.set_matching import Matching
-from leakbound.audits.zero_run.set_study import LeastFavourable
+from leakbound._base.types import CorrectionChoice, FloatArray, SidesChoice
+from leakbound.audits.zero_run.audit import CORRECTIONS, correction_of
+from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.audits.zero_run.matching import Matching, middle
+from leakbound.audits.zero_run.request import ZeroRunRequest
+from leakbound.audits.zero_run.residuals import usable
+from leakbound.audits.zero_run.study import ShiftProof, Study
+from leakbound.claims import Claim
 from leakbound.propensity.confidence import ConfidenceSet
 from leakbound.stats import poisson_binomial_epsilon
+
+
+def over_set(
+    scores: FloatArray,
+    found: ConfidenceSet,
+    *,
+    claim: Claim,
+    level: float = 0.04,
+    sides: SidesChoice = "both",
+    correction: CorrectionChoice = "conditional",
+    guide: FloatArray | None = None,
+    seed: int = 0,
+) -> Study:
+    """Return the study of scores as they are: nothing is taken off that features predict."""
+    request = ZeroRunRequest(claim=claim, correction=correction, sides=sides, seed=seed)
+    odds = OddsSet(found, np.zeros(scores.size) if guide is None else guide)
+    return Study(
+        request=request,
+        correction=correction_of(request, odds),
+        scores=usable(scores),
+        member=found.member,
+        odds=odds,
+        level=level,
+    )
+
+
+def least_bound(study: Study) -> ShiftProof:
+    """Return the least bound over the set."""
+    return CORRECTIONS[study.correction](study)
+
 
 Value = Callable[[FloatArray], FloatArray]
 """What is to be least: a number for each row of log-odds."""
@@ -174,7 +208,7 @@ def _walk(
 
 
 def missed_by_offsets(
-    found: ConfidenceSet, result: LeastFavourable, level: float, rng: np.random.Generator
+    found: ConfidenceSet, result: ShiftProof, level: float, rng: np.random.Generator
 ) -> float:
     """Return by how much the exact ε of pure DP is lower at a member found here than reported."""
     rows, signs, correct = result.rows, result.signs, result.correct
@@ -206,11 +240,9 @@ def _tilt(offsets: FloatArray, correct: int) -> float:
     return low
 
 
-def missed_by_matching(
-    matching: Matching, result: LeastFavourable, rng: np.random.Generator
-) -> float:
+def missed_by_matching(matching: Matching, result: ShiftProof, rng: np.random.Generator) -> float:
     """Return by how much less matching proves, on the audit's draws, at a member found here."""
-    found, claim = matching.study.found, matching.study.claim
+    found, claim = matching.odds.found, matching.study.claim
     right = np.zeros(found.audited, dtype=np.bool_)
     right[result.rows] = found.member[result.rows] == (result.signs > 0)
     made = np.zeros(found.audited)
@@ -226,9 +258,9 @@ def missed_by_matching(
 
     @cache
     def roughly(correct: int, guesses: int, kept: int) -> float:
-        if matching.chosen is not None and kept > 0:
-            return claim.at_strength(matching.chosen.roughly(correct, kept))
-        level, one_sided = matching.study.level / 2, matching.study.one_sided
+        if matching.level is not None and kept > 0:
+            return claim.at_strength(matching.level.roughly(correct, kept))
+        level, one_sided = matching.study.draw_level, matching.study.one_sided
         return claim.lower_bound(
             correct, guesses, kept, level, test="recursion", one_sided=one_sided
         )

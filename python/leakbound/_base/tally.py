@@ -45,7 +45,7 @@ _METADATA = b"leakbound.tally"
 class Tally:
     """How many examples, and how many members among them, have each of a grid of scores.
 
-    `audit_one_run` takes it in the place of scores and membership. Tallies of different examples
+    `audit` takes it in the place of scores and membership. Tallies of different examples
     add up, so that shards can be counted anywhere, by any engine, and audited in one place.
 
     Parameters
@@ -114,7 +114,7 @@ class Tally:
         scores : array-like of shape (m,)
             Real numbers, higher for likelier members; ±inf allowed.
         member : array-like of shape (m,), or InclusionPlan
-            Booleans, {0, 1} or {-1, +1}; joined with scores by ids as in `audit_one_run`.
+            Booleans, {0, 1} or {-1, +1}; joined with scores by ids as in `audit`.
         bits : int
             Bits of a key, from 8 to 32.
 
@@ -198,7 +198,9 @@ class Tally:
         return f"Tally({counts})"
 
     def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
-        message = "a Tally counts examples and is no array of scores: audit_one_run(tally) takes it"
+        message = (
+            "a Tally counts examples and is no array of scores: audit(tally, Coins()) takes it"
+        )
         raise TypeError(message)
 
     @staticmethod

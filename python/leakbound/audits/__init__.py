@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from leakbound.audits.random_split import RandomSplit
     from leakbound.audits.stream import Stream
     from leakbound.audits.synthetic import audit_synthetic
-    from leakbound.audits.zero_run.audit import ZeroRun
-    from leakbound.audits.zero_run.least_favourable import least_favourable_bound
-    from leakbound.audits.zero_run.set_study import LeastFavourable
+    from leakbound.audits.zero_run.design import ZeroRun
 else:
     from leakbound._base.imports import lazy_attributes
 
@@ -24,20 +22,16 @@ else:
             "leakbound.audits.random_split": "RandomSplit",
             "leakbound.audits.stream": "Stream",
             "leakbound.audits.synthetic": "audit_synthetic",
-            "leakbound.audits.zero_run.audit": "ZeroRun",
-            "leakbound.audits.zero_run.least_favourable": "least_favourable_bound",
-            "leakbound.audits.zero_run.set_study": "LeastFavourable",
+            "leakbound.audits.zero_run.design": "ZeroRun",
         },
     )
 
 __all__ = [
     "Coins",
-    "LeastFavourable",
     "Panoramia",
     "RandomSplit",
     "Stream",
     "ZeroRun",
     "audit",
     "audit_synthetic",
-    "least_favourable_bound",
 ]

@@ -8,7 +8,7 @@ from leakbound.audits.audit import audit
 from leakbound.audits.coins import Coins
 from leakbound.audits.panoramia.audit import Panoramia
 from leakbound.audits.random_split import RandomSplit
-from leakbound.audits.zero_run.audit import ZeroRun
+from leakbound.audits.zero_run.design import ZeroRun
 
 if TYPE_CHECKING:
     from leakbound.audits.request import Design, Scores

@@ -12,7 +12,7 @@ from leakbound._base.files import Arrays, write_text
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits.designs import audit_of
 from leakbound.audits.panoramia.conditional import PairCorrection, Shown, columns
-from leakbound.audits.zero_run.over_set import Learning
+from leakbound.audits.zero_run.learning import Learning
 from leakbound.errors import IncompatibleOptionsError, OptionError
 from leakbound.propensity import LogisticPropensity
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult

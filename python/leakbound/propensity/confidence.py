@@ -99,19 +99,6 @@ class ConfidenceSet:
         ConfidenceSet
             The set.
 
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
-            If the arrays do not describe the same examples, or hold NaN or infinities.
-        OptionError, OptionTypeError
-            If the level or the seed is outside its range.
-        IncompatibleOptionsError
-            If something is said of D' and there is none.
-        PropensityFitError
-            If there is no such set: fewer than five labels for each coefficient, classes that
-            features separate, columns that depend on one another, or no coefficients that explain
-            both halves. The message says which; nothing can then be proved.
-
         Notes
         -----
         Coins halve the rows, and each half is cut into four parts. A part is predicted by a fit to

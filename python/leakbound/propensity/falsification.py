@@ -123,15 +123,6 @@ def falsify(
     Falsification
         The p-value, rounded up, and whether it is below 0.01.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, NaNScoresError, FeaturesError, MembershipError
-        If the arguments do not describe the same examples.
-    OptionError, OptionTypeError
-        If the sceptic has no `predict_proba`, or the seed is not a whole number.
-    MissingExtraError
-        If scikit-learn is not installed.
-
     References
     ----------
     R. A. Fisher, "Statistical Methods for Research Workers", 4th edition, 1932, section 21.1.

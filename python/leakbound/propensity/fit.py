@@ -89,11 +89,6 @@ class PropensityFit:
         ndarray of float64, shape (m,)
             Log-odds; a classifier that says 0 or 1 gives -inf or inf, and an audit must abstain on
             these examples.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
-            If `X` is not a table of finite numbers with the columns of D'.
         """
         values = self._engine.log_odds(self._state, self._features(X))
         return values + self.offset
@@ -110,11 +105,6 @@ class PropensityFit:
         -------
         ndarray of float64, shape (m,)
             Probabilities in [0, 1].
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
-            As for `log_odds`.
         """
         return expit(self.log_odds(X))
 
@@ -148,17 +138,6 @@ class PropensityFit:
         -------
         ndarray of float64, shape (K, m)
             Log-odds, one row for each resample.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError
-            As for `log_odds`.
-        OptionError, OptionTypeError, IncompatibleOptionsError
-            If `K` or `seed` is out of range.
-        ClassMissingError
-            If D' has so few rows of a class that resamples lack it.
-        PropensityFitError
-            If a refit is not finite, not unique or does not settle.
         """
         flag(progress, "progress")
         features = self._features(X)
@@ -207,13 +186,6 @@ class PropensityFit:
         PropensityFit
             With the difference as `offset`, which its repr states, and `share_of_reference`.
 
-        Raises
-        ------
-        OptionError, OptionTypeError
-            If a share is not strictly between 0 and 1.
-        IncompatibleOptionsError
-            If the share of D' alone is given.
-
         Examples
         --------
         >>> import numpy as np
@@ -252,13 +224,6 @@ class PropensityFit:
         ----------
         ids : array-like, shape (m,)
             Ids of the audit set. Nothing is checked if D' came without ids.
-
-        Raises
-        ------
-        OverlappingIdsError
-            If an id is in both.
-        ArrayTypeError
-            If the ids cannot be compared with those of D'.
         """
         self.rows.check_disjoint(ids)
 
@@ -276,11 +241,6 @@ class PropensityFit:
         -------
         Overlap
             Effective sample sizes, shares of extreme propensities, and histograms by class.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
-            If the arguments do not describe the same examples.
         """
         order = ExampleOrder()
         log_odds = self.log_odds(order.placed(X, "X"))
@@ -311,13 +271,6 @@ class PropensityFit:
         -------
         Falsification
             The p-value, and whether the propensities are refuted.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
-            If the arguments do not describe the same examples.
-        MissingExtraError
-            If scikit-learn is not installed.
         """
         return falsify(self.log_odds(X), X, member, sceptic=sceptic, seed=seed)
 

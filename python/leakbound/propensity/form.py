@@ -157,11 +157,6 @@ def bet_against_set(
         The p-value holds whichever member of the set is true, plus the chance that none is: each
         tail is that at the member that makes so many correct guesses likeliest.
 
-    Raises
-    ------
-    MissingExtraError
-        If scikit-learn is not installed.
-
     Notes
     -----
     Otherwise as `falsify`, which tests log-odds that are claimed to be right as numbers.

@@ -55,11 +55,6 @@ class LogisticPropensity:
         Number of folds of the calibration, at least 2: stratified by class, drawn by the seed of
         the fit.
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an option is outside its range.
-
     References
     ----------
     J. Platt, "Probabilistic outputs for support vector machines", 1999.
@@ -109,17 +104,6 @@ class LogisticPropensity:
         -------
         PropensityFit
             The fitted model.
-
-        Raises
-        ------
-        ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
-            If the arguments do not describe the same examples.
-        FeaturesError
-            If a feature is NaN or infinite.
-        ClassMissingError
-            If a class is missing, from D' or from all but one fold.
-        PropensityFitError
-            If there is no finite, unique best fit: without a penalty only.
         """
         engine = LogisticEngine(self.l2)
         name = f"logistic regression, l2={self.l2:g}"
@@ -143,15 +127,6 @@ class SklearnPropensity:
         its folds.
     folds : int
         Number of folds of the calibration, at least 2.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an option is outside its range.
-    IncompatibleOptionsError
-        If the estimator brings a calibration of its own.
-    MissingExtraError
-        If scikit-learn is not installed.
 
     Examples
     --------
@@ -203,11 +178,6 @@ class SklearnPropensity:
         -------
         PropensityFit
             The fitted model.
-
-        Raises
-        ------
-        LeakboundError
-            As for `LogisticPropensity.fit`.
         """
         seed = seed_of(seed)
         engine = ClassifierEngine(self.estimator, seed)

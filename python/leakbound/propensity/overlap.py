@@ -78,11 +78,6 @@ class Overlap(Record):
         -------
         matplotlib.axes.Axes
             Propensity against the number of examples.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
         """
         return plot_overlap(self, ax)
 

@@ -37,13 +37,6 @@ def hold_out(ids: ArrayInput, *, size: int, seed: int | None = None) -> tuple[In
     held_out, audited : ndarray of int64
         Rows of D' and rows of the audit set, each in ascending order.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, DuplicateIdsError
-        If `ids` are not different integers or strings.
-    OptionError, OptionTypeError
-        If `size` or `seed` is out of range.
-
     Examples
     --------
     >>> held_out, audited = hold_out(["a", "b", "c", "d", "e"], size=2, seed=1)
@@ -141,11 +134,6 @@ class CrossFit:
         -------
         ndarray of float64, shape (K, m)
             Log-odds, one row for each resample.
-
-        Raises
-        ------
-        OptionError, OptionTypeError, ClassMissingError, PropensityFitError
-            As for `PropensityFit.bootstrap`.
         """
         draws = np.empty((integer(K, "K", least=1, most=MOST_REPLICATES), self.fold.size))
         seed = seed_of(seed)
@@ -192,15 +180,6 @@ def cross_fit(
     -------
     CrossFit
         The models and their folds.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, FeaturesError, MembershipError
-        If the arguments do not describe the same examples.
-    OptionError, OptionTypeError
-        If `folds` or `seed` is out of range.
-    ClassMissingError, PropensityFitError
-        If a model cannot be fitted.
 
     References
     ----------

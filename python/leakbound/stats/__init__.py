@@ -17,8 +17,6 @@ from leakbound.stats.distribution_shift import (
     bootstrap_quantile,
     match,
     residual_scores,
-    surviving_guesses,
-    tamper,
     tamper_probability,
 )
 from leakbound.stats.f_dp import fdp_lower_bound, fdp_p_value, fdp_rejects
@@ -27,7 +25,7 @@ from leakbound.stats.poisson_binomial import (
     poisson_binomial_tail,
     poisson_binomial_tail_offsets,
 )
-from leakbound.stats.scans import kl_scan, kl_scan_offsets, union_bound, ville_mixture
+from leakbound.stats.scans import kl_scan, kl_scan_offsets, union_bound
 
 __all__ = [
     "binomial_tail",
@@ -51,9 +49,6 @@ __all__ = [
     "residual_scores",
     "shift_delta",
     "shift_mu",
-    "surviving_guesses",
-    "tamper",
     "tamper_probability",
     "union_bound",
-    "ville_mixture",
 ]

@@ -1,7 +1,4 @@
-"""(ε, δ)-differential privacy at one number of guesses.
-
-The public names are those of `leakbound.stats`.
-"""
+"""(ε, δ)-differential privacy at one number of guesses."""
 
 import math
 
@@ -55,13 +52,6 @@ def one_run_p_value(
     float
         An upper bound on P(W ≥ v) for every mechanism that satisfies the claim, rounded up.
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or of the wrong type.
-    IncompatibleOptionsError
-        If k > 2 with one-sided guesses, or with a bound other than "exact".
-
     Notes
     -----
     With W' ~ Bin(r, e^ε/(e^ε + k - 1)) and T = P(W' ≥ v), the closed form is
@@ -101,34 +91,15 @@ def one_run_epsilon(
 
     Parameters
     ----------
-    correct : int
-        Correct guesses v, in [0, guesses].
-    guesses : int
-        Guesses r, fixed in advance, at least 1.
-    m : float
-        Examples, guessed or not; positive.
-    delta : float
-        The claimed δ, in [0, 1).
+    correct, guesses, m, delta, k, bound, one_sided
+        As for `one_run_p_value`.
     beta : float
         Probability that the bound is above the truth, in (0, 1).
-    k : int
-        Equally likely values of each example, at least 2; 2 for membership.
-    bound : {"exact", "steinke", "coupling", "zero_run", "zero_run_sharp", "panoramia"}
-        As for `one_run_p_value`.
-    one_sided : bool
-        Whether no guess but "member" is ever made.
 
     Returns
     -------
     float
         A lower confidence bound on ε, rounded down; 0 if nothing is refuted.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or of the wrong type.
-    IncompatibleOptionsError
-        If k > 2 with one-sided guesses, or with a bound other than "exact".
 
     Examples
     --------

@@ -29,13 +29,6 @@ def normal_cdf(x: ArrayLike) -> Number:
     float or ndarray of float64
         Probabilities, to 1e-15 relative wherever they are normal numbers.
 
-    Raises
-    ------
-    ArrayTypeError
-        If `x` is not made of real numbers.
-    OptionError
-        If `x` holds NaN.
-
     Examples
     --------
     >>> normal_cdf(0.0)
@@ -57,13 +50,6 @@ def normal_quantile(p: ArrayLike) -> Number:
     float or ndarray of float64
         Quantiles; -inf at 0 and inf at 1.
 
-    Raises
-    ------
-    ArrayTypeError
-        If `p` is not made of real numbers.
-    OptionError
-        If a probability is outside [0, 1].
-
     Examples
     --------
     >>> round(normal_quantile(0.975), 6)
@@ -84,13 +70,6 @@ def log_normal_cdf(x: ArrayLike) -> Number:
     -------
     float or ndarray of float64
         Logarithms, in nats.
-
-    Raises
-    ------
-    ArrayTypeError
-        If `x` is not made of real numbers.
-    OptionError
-        If `x` holds NaN.
 
     Examples
     --------
@@ -118,13 +97,6 @@ def binomial_tail(v: ArrayLike, n: ArrayLike, p: ArrayLike, *, log: bool = False
     -------
     float or ndarray of float64
         Tails, to 1e-12 relative.
-
-    Raises
-    ------
-    ArrayTypeError
-        If an argument is not made of real numbers, or a count is not whole.
-    OptionError
-        If an argument is outside its range or NaN.
 
     Notes
     -----
@@ -161,13 +133,6 @@ def clopper_pearson(v: ArrayLike, n: ArrayLike, *, beta: ArrayLike) -> Number:
     -------
     float or ndarray of float64
         Lower confidence limits in [0, 1), rounded down.
-
-    Raises
-    ------
-    ArrayTypeError
-        If an argument is not made of real numbers, or a count is not whole.
-    OptionError
-        If an argument is outside its range or NaN.
 
     Notes
     -----

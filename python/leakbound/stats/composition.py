@@ -1,7 +1,4 @@
-"""Leakage that is left once the shift between members and non-members is taken off.
-
-The public names are those of `leakbound.stats`.
-"""
+"""Leakage that is left once the shift between members and non-members is taken off."""
 
 import math
 
@@ -35,12 +32,8 @@ def composition_bound(
 
     Parameters
     ----------
-    correct : int
-        Correct guesses, in [0, guesses], with nothing corrected for.
-    guesses : int
-        Guesses, fixed in advance, at least 1.
-    m : float
-        Examples, guessed or not; positive.
+    correct, guesses, m, test
+        As for `fdp_lower_bound`; `correct` with nothing corrected for.
     claim : PureDP, ApproxDP or GaussianDP
         The claim about the model alone; its own δ included.
     epsilon_ds : float, optional
@@ -51,20 +44,11 @@ def composition_bound(
         Probability that features say more than that: see `shift_delta`.
     tau : float
         Probability that the bound is above the truth, in (0, 1).
-    test : str
-        For `GaussianDP`, as for `fdp_lower_bound`.
 
     Returns
     -------
     float
         A lower bound on ε or μ of the model, at least 0.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or of the wrong type.
-    IncompatibleOptionsError
-        If not exactly one of `epsilon_ds` and `mu_ds` is given, or `mu_ds` with another claim.
 
     Notes
     -----
@@ -91,14 +75,8 @@ def composition_bound(
         raise IncompatibleOptionsError(message)
     delta = 1 - (1 - claim.delta) * (1 - failures)
     if isinstance(claim, GaussianDP):
-        together = fdp_lower_bound(
-            correct,
-            guesses,
-            m,
-            claim=GaussianDP(delta=delta),
-            tau=tau,
-            test=test,
-        )
+        family = GaussianDP(delta=delta)
+        together = fdp_lower_bound(correct, guesses, m, claim=family, tau=tau, test=test)
         shift = shift_mu(epsilon_ds) if epsilon_ds is not None else real(mu_ds, "mu_ds", least=0)
         return _apart(together, shift)
     if epsilon_ds is None:
@@ -127,11 +105,6 @@ def shift_mu(epsilon_ds: float) -> float:
     -------
     float
         2 Φ⁻¹(σ(ε)), rounded up.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If `epsilon_ds` is negative or not a number.
 
     Examples
     --------
@@ -164,13 +137,6 @@ def shift_delta(log_odds: ArrayInput, member: ArrayInput | HasMember, epsilon: f
     float
         max over the kinds of the mean of (1 - e^(ε - L))₊, L = λ for members and -λ for
         non-members: the hockey stick, which is below the share of L > ε.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
-        If an argument is not a vector of the right length and kind.
-    OptionError, OptionTypeError
-        If a number is outside its range.
 
     Examples
     --------

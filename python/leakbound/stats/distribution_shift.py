@@ -48,13 +48,6 @@ def match(member: ArrayInput | HasMember, log_odds: ArrayInput, uniforms: ArrayI
     ndarray of bool, shape (m,)
         True where the example is kept, in the order of `log_odds`.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, MembershipError
-        If an argument is not a vector of the right length and kind.
-    OptionError
-        If a number is NaN, or a uniform outside [0, 1]; the message names the index.
-
     Notes
     -----
     A member is kept with probability min(1, e^-λ), a non-member with probability min(1, e^λ). Since
@@ -100,13 +93,6 @@ def tamper_probability(
     ndarray of float64, shape (m,)
         bᵢ, in [0, 1].
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        If an argument is not a vector of the right length and kind.
-    OptionError, OptionTypeError
-        If a guess is none of -1, 0 and 1, a number NaN, or an option outside its range.
-
     Notes
     -----
     "directional" without `epsilon` is min(1, 1 / (2 P(Sᵢ = Tᵢ | Xᵢ))), the largest that is valid
@@ -142,89 +128,18 @@ def survival(excess: FloatArray, epsilon: FloatArray) -> FloatArray:
     return kept
 
 
-def tamper(
-    guesses: ArrayInput,
-    log_odds: ArrayInput,
-    uniforms: ArrayInput,
-    *,
-    variant: TamperVariant = "directional",
-    epsilon: float | None = None,
-) -> IntArray:
-    """Drop guesses at random so that those left say no more than a claim allows.
+def surviving_guesses(probabilities: FloatArray) -> int:
+    """Return how many guesses survive tampering in at least half of all draws.
 
-    Parameters
-    ----------
-    guesses : array-like of int, shape (m,)
-        Tᵢ: +1 for member, -1 for non-member, 0 for none.
-    log_odds : array-like, shape (m,)
-        λᵢ, in nats; ±inf allowed.
-    uniforms : array-like, shape (m,)
-        Independent uniform numbers in [0, 1], one for each example, the same for every number of
-        guesses, parameter and bootstrap replicate.
-    variant : {"directional", "paper"}
-        See `tamper_probability`.
-    epsilon : float, optional
-        As for `tamper_probability`.
-
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        Tᵢ where Uᵢ < bᵢ, else 0. A dropped guess counts as a wrong one: the number of guesses of
-        the test stays what it was before.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError, OptionError, OptionTypeError
-        As for `tamper_probability`, or if a uniform is outside [0, 1].
-
-    Examples
-    --------
-    >>> tamper([1, -1, 0], [1.0, 1.0, 0.0], [0.7, 0.7, 0.7]).tolist()
-    [0, -1, 0]
+    The largest v with P(V ≥ v) ≥ 1/2, V the number of guesses that survive, each independently with
+    its probability. Tested at half of a level in place of a random count it keeps the level: the
+    share of draws that refute is at least a half, and its mean at most half of the level.
     """
-    kept = tamper_probability(guesses, log_odds, variant=variant, epsilon=epsilon)
-    made = _guesses(guesses)
-    return np.where(_uniforms(uniforms, made.size) < kept, made, 0)
-
-
-def surviving_guesses(probabilities: ArrayInput, *, share: float = 0.5) -> int:
-    """Return how many guesses survive tampering in at least a share of all draws.
-
-    Parameters
-    ----------
-    probabilities : array-like, shape (n,)
-        Probability of survival of each correct guess; none is needed.
-    share : float
-        α, in (0, 1).
-
-    Returns
-    -------
-    int
-        The largest v with P(V ≥ v) ≥ α, V the number that survive, each independently. Tested at
-        the level αp in place of a random count it makes an error with probability p at most:
-        the share of draws that refute is at least α, and its mean at most αp.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        If `probabilities` is not a vector of numbers.
-    OptionError, OptionTypeError
-        If a probability is outside [0, 1], or `share` outside its range.
-
-    Examples
-    --------
-    >>> surviving_guesses([0.5, 0.5, 1.0])
-    2
-    """
-    least = real(share, "share", above=0, below=1)
-    if np.size(np.asarray(probabilities)) == 0:
-        return 0
-    chances = numbers(vector(probabilities, "probabilities"), "probabilities", least=0, most=1)
-    low, high = 0, chances.size
+    low, high = 0, probabilities.size
     while low < high:
         middle = (low + high + 1) // 2
         # a tail may come out 1e-15 too small
-        enough = poisson_binomial_tail(middle, chances) >= least - 1e-14
+        enough = poisson_binomial_tail(middle, probabilities) >= 0.5 - 1e-14
         low, high = (middle, high) if enough else (low, middle - 1)
     return low
 
@@ -249,15 +164,6 @@ def residual_scores(
     ndarray of float64, shape (m,)
         (e - ½) / s², e the residual of Y on [1, λ], fitted by least squares to Y - π, and s² its
         variance within a class, at least 1e-9. No membership is looked at.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, LengthMismatchError
-        If an argument is not a vector of the right length and kind.
-    NaNScoresError, AbstentionError
-        If a score is NaN, or none is finite.
-    OptionError, OptionTypeError
-        If a log-odds is not finite, or `prior` outside (0, 1).
 
     Notes
     -----
@@ -328,11 +234,7 @@ def _guesses(values: ArrayInput) -> IntArray:
     return guesses
 
 
-def bootstrap_quantile(
-    values: ArrayInput,
-    *,
-    p: float,
-) -> float:
+def bootstrap_quantile(values: ArrayInput, *, p: float) -> float:
     """Return a lower bound from bootstrapped bounds: the ⌊p (K + 1)⌋-th smallest of K.
 
     Parameters
@@ -346,16 +248,6 @@ def bootstrap_quantile(
     -------
     float
         The percentile, one of the values.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError
-        If `values` is not a vector of numbers.
-    NaNScoresError
-        If a value is NaN.
-    OptionError, OptionTypeError
-        If `p` is not strictly between 0 and 1, or so small that not even the least of K values is
-        its percentile.
 
     Notes
     -----

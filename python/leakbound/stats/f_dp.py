@@ -1,7 +1,4 @@
-"""f-differential privacy at one number of guesses.
-
-The public names are those of `leakbound.stats`.
-"""
+"""f-differential privacy at one number of guesses."""
 
 import math
 
@@ -55,13 +52,6 @@ def fdp_rejects(
     bool
         True if the curve is rejected.
 
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or of the wrong type.
-    IncompatibleOptionsError
-        If k > 2 with one-sided guesses.
-
     Notes
     -----
     Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run" (2025), Theorem
@@ -77,7 +67,9 @@ def fdp_rejects(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(tradeoff, "tradeoff", TradeOff)
     choice(test, "test", FdpTest)
-    return _core.fdp_rejects(counts, _tested(tradeoff, counts).core, _level(tau), test)
+    return _core.fdp_rejects(
+        counts, _tested(tradeoff, counts).core, real(tau, "tau", above=0, below=1), test
+    )
 
 
 def fdp_p_value(
@@ -94,34 +86,14 @@ def fdp_p_value(
 
     Parameters
     ----------
-    correct : int
-        Correct guesses c, in [0, guesses].
-    guesses : int
-        Guesses c', fixed in advance, at least 1 and at most 10^8.
-    m : float
-        Examples, guessed or not; positive.
-    tradeoff : TradeOff
-        The curve, as for `fdp_rejects`.
-    k : int
-        Equally likely values of each example, at least 2; 2 for membership.
-    one_sided : bool
-        Whether no guess but "member" is ever made.
-    test : {"tight", "recursion"}
-        The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
-        Algorithm 3 alone, which is faster and stands for both beyond ten million guesses.
+    correct, guesses, m, tradeoff, k, one_sided, test
+        As for `fdp_rejects`.
 
     Returns
     -------
     float
         An upper bound on the probability of at least c correct guesses, rounded up: the smallest
         level at which the curve is rejected.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or of the wrong type.
-    IncompatibleOptionsError
-        If k > 2 with one-sided guesses.
 
     Examples
     --------
@@ -150,23 +122,10 @@ def fdp_lower_bound(
 
     Parameters
     ----------
-    correct : int
-        Correct guesses c, in [0, guesses].
-    guesses : int
-        Guesses c', fixed in advance, at least 1 and at most 10^8.
-    m : float
-        Examples, guessed or not; positive.
+    correct, guesses, m, tau, k, one_sided, test
+        As for `fdp_rejects`.
     claim : GaussianDP, LaplaceDP, SubsampledGaussianDP or TradeOffFamily
         The family, from `leakbound.claims`.
-    tau : float
-        Level, in (0, 1): the most that the chance of a false rejection can be.
-    k : int
-        Equally likely values of each example, at least 2; 2 for membership.
-    one_sided : bool
-        Whether no guess but "member" is ever made.
-    test : {"tight", "recursion"}
-        The lower of the worst case over all laws that Theorem 3.1 allows and Algorithm 3, or
-        Algorithm 3 alone, which is faster and stands for both beyond ten million guesses.
 
     Returns
     -------
@@ -174,13 +133,6 @@ def fdp_lower_bound(
         The value of the family's parameter, on the rejected side. If nothing is rejected, 0, or inf
         where smaller values are the less private; also if the count is so large that no mechanism
         explains it, and the coins must be in doubt.
-
-    Raises
-    ------
-    OptionError, OptionTypeError
-        If an argument is outside its range or of the wrong type.
-    IncompatibleOptionsError
-        If k > 2 with one-sided guesses.
 
     Examples
     --------
@@ -191,7 +143,7 @@ def fdp_lower_bound(
     counts = _counts(correct, guesses, m, k, one_sided=one_sided)
     instance(claim, "claim", FAMILIES)
     choice(test, "test", FdpTest)
-    found = claim.critical(counts, _level(tau), test)
+    found = claim.critical(counts, real(tau, "tau", above=0, below=1), test)
     return claim.nothing if found is None else found
 
 
@@ -220,7 +172,3 @@ def _tested(tradeoff: TradeOff, counts: CountOptions) -> TradeOff:
     """Return the curve that bounds the guesses: both orders of the two, where both are guessed."""
     both = counts["k"] == 2 and not counts["one_sided"]
     return tradeoff.symmetrized() if both else tradeoff
-
-
-def _level(tau: float) -> float:
-    return real(tau, "tau", above=0, below=1)

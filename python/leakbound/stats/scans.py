@@ -50,13 +50,6 @@ def kl_scan(
         `.p` and `.logit` (not clipped, rounded down), `.cut` and `.successes` there. Where no cut
         qualifies they are 0, -inf, 0 and 0.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, MembershipError
-        If `successes` is not a vector of booleans.
-    OptionError, OptionTypeError
-        If an option is outside its range.
-
     Notes
     -----
     The largest q that some cut rejects has an exact law under independent guesses, right with
@@ -80,7 +73,7 @@ def kl_scan(
     sides = 1 if flag(one_sided, "one_sided") else 2
     return _core.kl_scan(
         path,
-        beta=_level(beta),
+        beta=real(beta, "beta", above=0, below=1),
         kappa=policy.kappa,
         min_guesses=least,
         grid=grid,
@@ -100,30 +93,19 @@ def kl_scan_offsets(
 
     Parameters
     ----------
-    successes : array-like of bool, shape (m,)
-        Which guesses were right, in visiting order.
+    successes, beta, min_guesses
+        As for `kl_scan`.
     offsets : array-like, shape (m,)
         The log-odds aᵢ that each guess has at ε = 0, within ±300, in the same order.
-    beta : float
-        Probability that the bound is above the truth, in (0, 1).
     kappa : float, optional
         Deviation r·KL(W/r ‖ p̄) that a cut must reach, in nats, p̄ the mean of the first r
         probabilities; ln(1/β) + 1 if None.
-    min_guesses : int
-        Smallest cut, in [1, m].
 
     Returns
     -------
     OffsetBound
         `.epsilon` (not clipped, rounded down), `.cut` and `.successes` there. Where no cut
         qualifies they are -inf, 0 and 0.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, MembershipError, LengthMismatchError
-        If `successes` is not a vector of booleans, or `offsets` not one of as many numbers.
-    OptionError, OptionTypeError
-        If an option is outside its range, or an offset beyond ±300.
 
     Notes
     -----
@@ -142,7 +124,11 @@ def kl_scan_offsets(
     values = reals(vector(offsets, "offsets"), "offsets", least=-300, most=300)
     check_length(values, path.guesses, "offsets")
     return _core.kl_scan_offsets(
-        path, values, beta=_level(beta), kappa=policy.kappa, min_guesses=least
+        path,
+        values,
+        beta=real(beta, "beta", above=0, below=1),
+        kappa=policy.kappa,
+        min_guesses=least,
     )
 
 
@@ -157,10 +143,8 @@ def union_bound(
 
     Parameters
     ----------
-    successes : array-like of bool, shape (m,)
-        Which guesses were right, in visiting order.
-    beta : float
-        Probability that the bound is above the truth, in (0, 1).
+    successes, beta
+        As for `kl_scan`.
     grid : {"all", "geometric"} or sequence of int
         Cuts tested, each at β divided by their number.
     ratio : float
@@ -171,61 +155,16 @@ def union_bound(
     Bound
         As for `kl_scan`.
 
-    Raises
-    ------
-    ArrayTypeError, ShapeError, MembershipError
-        If `successes` is not a vector of booleans.
-    OptionError, OptionTypeError
-        If an option is outside its range.
-
     Examples
     --------
     >>> bound = union_bound([True] * 200, beta=0.05)
     >>> abs(bound.p - (0.05 / 200) ** (1 / 200)) < 1e-12
     True
     """
-    return UnionBound(grid=grid, ratio=ratio).bound(_path(successes), _level(beta))
-
-
-def ville_mixture(successes: ArrayInput, *, beta: float) -> _core.Bound:
-    """Bound the probability of success at any time: the process of `Stream`.
-
-    Parameters
-    ----------
-    successes : array-like of bool, shape (m,)
-        Which guesses were right, in visiting order.
-    beta : float
-        Probability that the bound is ever above the truth, in (0, 1).
-
-    Returns
-    -------
-    Bound
-        As for `kl_scan`.
-
-    Raises
-    ------
-    ArrayTypeError, ShapeError, MembershipError
-        If `successes` is not a vector of booleans.
-    OptionError, OptionTypeError
-        If `beta` is outside its range.
-
-    Notes
-    -----
-    The likelihood ratio of all probabilities above p to p, averaged, is a supermartingale; by
-    Ville's inequality (1939) it ever reaches 1/β with probability at most β.
-
-    Examples
-    --------
-    >>> bound = ville_mixture([True], beta=0.05)
-    >>> abs(bound.p - 0.05 / 1.95) < 1e-12
-    True
-    """
-    return _core.pointwise_bound(_path(successes), beta=_level(beta), statistic="ville")
+    return UnionBound(grid=grid, ratio=ratio).bound(
+        _path(successes), real(beta, "beta", above=0, below=1)
+    )
 
 
 def _path(successes: ArrayInput) -> _core.Path:
     return _core.Path.from_successes(check_successes(successes))
-
-
-def _level(beta: float) -> float:
-    return real(beta, "beta", above=0, below=1)

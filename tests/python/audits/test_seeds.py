@@ -9,7 +9,7 @@ import pytest
 import flat
 import leakbound as lb
 from leakbound.attacks.synthetic import Tables
-from leakbound.audits import least_favourable_bound
+from leakbound.generators import GaussianCopula
 from leakbound.propensity import (
     ConfidenceSet,
     LogisticPropensity,
@@ -47,12 +47,6 @@ def panoramia(seed: int | None, **options: Any) -> Recorded:
 
 def zero_run(propensity: Any, seed: int | None, **options: Any) -> Recorded:
     return told(flat.zero_run(SCORES, MEMBER, propensity, seed=seed, **options))
-
-
-def least_favourable(seed: int | None) -> Recorded:
-    found = least_favourable_bound(SCORES, MEMBER, FEATURES, claim=lb.GaussianDP(), seed=seed)
-    recorded: Any = found.options["seed"]
-    return (found.bound, found.rows.tolist()), recorded
 
 
 def one_run(seed: int | None, **options: Any) -> Recorded:
@@ -102,7 +96,6 @@ CALLS: dict[str, Callable[[int | None], Recorded]] = {
     "zero run": lambda seed: zero_run(np.full(300, 0.5), seed, features=FEATURES),
     "over a set": lambda seed: zero_run(LogisticPropensity(), seed, features=FEATURES),
     "synthetic": synthetic,
-    "least favourable": least_favourable,
     "fit": fit,
     "cross-fit": crossed,
     "confidence set": confidence_set,
@@ -127,5 +120,5 @@ def test_a_seed_is_drawn_once_recorded_and_repeats_to_the_bit(name: str, fresh: 
 
 
 def test_a_run_of_panoramia_draws_three_seeds(fresh: list[int]) -> None:
-    assert lb.panoramia.Options().seeds == tuple(fresh)
+    assert lb.Panoramia(GaussianCopula()).seeds == tuple(fresh)
     assert len(set(fresh)) == 3

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 import leakbound as lb
-from leakbound import errors, stats
+import leakbound._core as _core
+from leakbound import errors
 from leakbound._base.scores import Scores
 
 Batch = tuple[np.ndarray, np.ndarray]
@@ -90,7 +91,13 @@ def test_the_sequences_go_on_from_batch_to_batch() -> None:
             member[np.argsort(-scores)][: math.ceil(share * scores.size)] for scores, member in data
         ]
         together = np.concatenate(path)
-        bounds.append([stats.ville_mixture(together, beta=beta).logit for beta in (0.025, 0.05)])
+        steps = _core.Path.from_successes(together)
+        bounds.append(
+            [
+                _core.pointwise_bound(steps, beta=beta, statistic="ville").logit
+                for beta in (0.025, 0.05)
+            ]
+        )
     shared, whole = np.max(bounds, axis=0)
     assert max(0.0, shared) <= stream.bound <= whole
     assert (stream.m, stream.batches) == (193, 3)

@@ -83,7 +83,8 @@ class TestWhatItProves:
         stands = {"directional": (1 + np.exp(-size)) / 2, "paper": np.exp(-size)}
         for variant in ("directional", "paper"):
             made = guessed(stands[variant] * residual, 90)
-            left = stats.tamper(made, odds, uniforms, variant=variant)
+            kept = uniforms < stats.tamper_probability(made, odds, variant=variant)
+            left = np.where(kept, made, 0)
             right = int((left == sign).sum())
             m = 1500 if variant != "paper" else math.ceil((2 / (1 + np.exp(np.abs(odds)))).sum())
             bound = stats.fdp_lower_bound(right, 90, m, claim=lb.GaussianDP(), tau=0.05)
@@ -100,7 +101,8 @@ class TestWhatItProves:
         made = guessed((1 + np.exp(-np.abs(odds))) / 2 * residual, 90)
 
         def refuted(epsilon: float) -> float:
-            left = stats.tamper(made, odds, uniforms, epsilon=epsilon)
+            kept = uniforms < stats.tamper_probability(made, odds, epsilon=epsilon)
+            left = np.where(kept, made, 0)
             p = stats.clopper_pearson(int((left == sign).sum()), 90, beta=0.05)
             return max(0.0, math.log(p / (1 - p)))
 

@@ -10,10 +10,12 @@ import flat
 import leakbound as lb
 from leakbound._base.odds import expit
 from leakbound._base.types import BoolArray, FloatArray, SidesChoice
-from leakbound.audits.zero_run.set_levels import choose_level
-from leakbound.audits.zero_run.set_study import SetStudy
+from leakbound.audits.zero_run.levels import Level, choose_level
+from leakbound.audits.zero_run.log_odds import OddsSet
+from leakbound.audits.zero_run.study import Study
 from leakbound.propensity import ConfidenceSet, LogisticPropensity
 from leakbound.stats.distribution_shift import match
+from set_search import over_set
 
 M = 1500
 
@@ -27,22 +29,16 @@ def game(seed: int, mu: float) -> tuple[FloatArray, BoolArray, FloatArray, Float
     return scores, member[:M], features[:M], features[M:], member[M:]
 
 
-def study(claim: Any, sides: SidesChoice, mu: float, **more: Any) -> SetStudy:
+def study(claim: Any, sides: SidesChoice, mu: float, **more: Any) -> Study:
     scores, member, features, others, known = game(0, mu)
     found = ConfidenceSet.fit(features, member, reference=(others, known), level=0.01, seed=0)
-    options: dict[str, Any] = {
-        "scores": scores,
-        "found": found,
-        "claim": claim,
-        "level": 0.04,
-        "sides": sides,
-        "guesses": None,
-        "planned": LogisticPropensity().fit(others, known).log_odds(features),
-        "ties": np.arange(M),
-        "uniforms": np.random.default_rng(1).random((3, M)),
-        "seed": 0,
-    }
-    return SetStudy(**(options | more))
+    guide = LogisticPropensity().fit(others, known).log_odds(features)
+    return replace(over_set(scores, found, claim=claim, sides=sides, guide=guide), **more)
+
+
+def chosen_level(one: Study) -> Level | None:
+    assert isinstance(one.odds, OddsSet)
+    return choose_level(one, one.odds)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +49,13 @@ def test_the_choice_reads_no_label_within(claim: Any, sides: SidesChoice) -> Non
     rng, met = np.random.default_rng(2), set()
     for mu in (0.0, 1.0, 2.0, 6.0):
         one = study(claim, sides, mu)
-        chosen = choose_level(one)
+        chosen = chosen_level(one)
         assert chosen is not None
         met.add(chosen.index)
         for chance in (0.0, 0.5, 1.0):
-            member = one.found.member.copy()
+            member = one.member.copy()
             member[chosen.inside] = rng.random(int(chosen.inside.sum())) < chance
-            again = choose_level(replace(one, found=replace(one.found, member=member)))
+            again = chosen_level(replace(one, member=member))
             assert again is not None
             assert again.index == chosen.index
             assert (again.inside == chosen.inside).all()
@@ -71,7 +67,7 @@ def test_the_choice_reads_no_label_within(claim: Any, sides: SidesChoice) -> Non
 def test_guesses_stay_within_their_set(sides: SidesChoice) -> None:
     """Where few are kept, fewer guesses are made: none about an example that was looked at."""
     one = study(lb.GaussianDP(), sides, 2.0)
-    chosen = choose_level(one)
+    chosen = chosen_level(one)
     assert chosen is not None
     order = np.argsort(-chosen.ranks())
     within = chosen.inside[order]
@@ -82,32 +78,31 @@ def test_guesses_stay_within_their_set(sides: SidesChoice) -> None:
     else:
         assert within[top - chosen.inside.sum() :].all()
     # nearly always as many are kept as there are guesses
+    log_odds = game(0, 2.0)[2][:, 0]
     for uniforms in np.random.default_rng(3).random((200, M)):
-        kept = match(one.found.member, one.found.features[:, 0], uniforms)
+        kept = match(one.member, log_odds, uniforms)
         assert (kept & chosen.inside).sum() >= 0.97 * chosen.guesses
 
 
 def test_there_is_nothing_to_choose_where_nothing_tells_how_many_are_kept() -> None:
-    for more in (
-        {"planned": np.zeros(M)},
-        {"guesses": 100},
-        {"claim": lb.PureDP()},
-    ):
-        options: dict[str, Any] = {"claim": lb.GaussianDP()} | more
-        claim = options.pop("claim")
-        assert choose_level(study(claim, "both", 1.0, **options)) is None
+    one = study(lb.GaussianDP(), "both", 1.0)
+    assert isinstance(one.odds, OddsSet)
+    fixed = replace(one.request, cuts=lb.Fixed(100))
+    assert chosen_level(replace(one, odds=OddsSet(one.odds.found, np.zeros(M)))) is None
+    assert chosen_level(replace(one, request=fixed)) is None
+    assert chosen_level(study(lb.PureDP(), "both", 1.0)) is None
 
 
 def test_fewer_kept_than_guesses_is_a_level_of_its_own() -> None:
     one = study(lb.GaussianDP(), "both", 6.0)
-    chosen = choose_level(one)
+    chosen = chosen_level(one)
     assert chosen is not None
     kept = chosen.guesses - 10
     bounds = [chosen.proved(kept - wrong, kept) for wrong in (60, 20, 5, 0)]
     assert bounds[0] > 0
     assert bounds == sorted(set(bounds))
     # as many guesses as examples: the number by itself proves nearly as much
-    assert 0.9 * one.fair(kept, kept, kept) < bounds[-1] < 1.01 * one.fair(kept, kept, kept)
+    assert 0.9 * one.proved(kept, kept, kept) < bounds[-1] < 1.01 * one.proved(kept, kept, kept)
     assert chosen.proved(2, 2) == 0
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 import flat
 import leakbound as lb
 from leakbound import errors, stats
-from leakbound.audits.zero_run.least_favourable import least_favourable_bound
 from leakbound.propensity import ConfidenceSet, LogisticPropensity, cross_fit, falsify
 from leakbound.simulate import NoisySum, noisy_sum
 from leakbound.torch import Scores
@@ -279,7 +278,12 @@ def test_confidence_sets_join_their_arguments() -> None:
     sets = [ConfidenceSet.fit(*there, reference=one) for one in (moved, there)]
     np.testing.assert_array_equal(sets[0].coefficients, sets[1].coefficients)
     bounds = [
-        least_favourable_bound(scores, labels, table, claim=lb.PureDP()).bound
+        lb.audit(
+            scores,
+            lb.ZeroRun(labels, LogisticPropensity(), features=table),
+            claim=lb.PureDP(),
+            seed=0,
+        ).bound
         for scores, (table, labels) in (
             (pd.Series(SCORES).iloc[ORDER], moved),
             (SCORES[ORDER], there),
@@ -320,7 +324,7 @@ def test_functions_of_examples_join_their_arguments() -> None:
         stats.residual_scores(pd.Series(SCORES), moved), stats.residual_scores(SCORES, odds)
     )
     np.testing.assert_array_equal(
-        stats.tamper(pd.Series(guesses), moved, uniforms), stats.tamper(guesses, odds, uniforms)
+        stats.tamper_probability(pd.Series(guesses), moved), stats.tamper_probability(guesses, odds)
     )
     with pytest.raises(errors.UnmatchedIdsError):
         stats.match(pd.Series(MEMBER, index=np.arange(M) + 9), moved, uniforms)

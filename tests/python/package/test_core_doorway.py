@@ -118,8 +118,6 @@ for m in (20, 333, 4000):
     offsets = np.clip(10 * odds, -300, 300)
     for beta in (1e-300, 0.05, 0.9):
         bounds.append(stats.poisson_binomial_epsilon(m // 2, offsets, beta=beta))
-        weights = np.arange(m) % 7 + 1
-        bounds.append(stats.poisson_binomial_epsilon(m, offsets, beta=beta, weights=weights))
     bounds.append(stats.poisson_binomial_tail(m // 2, shares, log=True))
     bounds.append(stats.poisson_binomial_tail_offsets(m // 3, 250 * np.sign(odds), 380.0, log=True))
 print(json.dumps([_core.simd(), [float(bound) for bound in bounds]]))

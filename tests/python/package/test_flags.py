@@ -110,7 +110,6 @@ OPTIONS: dict[tuple[str, str], Callable[..., Any]] = {
 
 RETURNED = {
     lb.ZeroRunResult,
-    lb.audits.LeastFavourable,
     lb.cuts.Game,
     lb.cuts.ScoreGame,
     lb.cuts.TallyGame,

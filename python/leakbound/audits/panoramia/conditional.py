@@ -12,9 +12,9 @@ import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
 from leakbound.audits.attacks import Attacks
-from leakbound.audits.zero_run.candidates import Candidates
-from leakbound.audits.zero_run.over_set import Learning, SetAudit
-from leakbound.audits.zero_run.request import ZeroRunRequest
+from leakbound.audits.zero_run.audit import ZeroRunAudit
+from leakbound.audits.zero_run.learning import Learning
+from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.report.parts import Assumption
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class PairAudit:
     replacement. The proof is in `docs/panoramia.md`.
     """
 
-    prepared: SetAudit
+    prepared: ZeroRunAudit
     shown: Shown
 
     @classmethod
@@ -95,15 +95,13 @@ class PairAudit:
         """Find the log-odds that the coins do not rule out, once for every correction."""
         request = ZeroRunRequest(confidence=confidence, seed=seed)
         candidates = Candidates(Attacks({"": scores}), member, ExampleOrder(), request)
-        return cls(SetAudit.prepare(candidates, shown.learning), shown)
+        return cls(ZeroRunAudit.prepare(candidates, shown.learning), shown)
 
     def bound(self, claim: PureDP | ApproxDP, correction: PairCorrection) -> ZeroRunResult:
         """Return a bound of kind "conditional_lower_bound", for replacing one example."""
-        candidates = self.prepared.candidates
-        request = replace(candidates.request, correction=correction)
-        audit = replace(self.prepared, candidates=replace(candidates, request=request))
-        result = audit(claim, request.confidence)
-        shown = self.shown
+        prepared, shown = self.prepared, self.shown
+        request = replace(prepared.candidates.request, claim=claim, correction=correction)
+        result = prepared(request)
         return replace(
             result,
             assumptions=tuple(_of_pairs(one, shown) for one in result.assumptions),

@@ -4,149 +4,317 @@ Cebere, Even, Bleistein and Bellet, "Privacy auditing with zero (0) training run
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from leakbound._base.tally import Tally
+import leakbound._core as _core
+from leakbound._base.checks import complement
+from leakbound._base.records import Lazy, encode
 from leakbound._base.types import (
-    Adversary,
     ArrayInput,
-    CorrectionChoice,
-    HasMember,
-    Uncertainty,
-    ZeroRunVariant,
+    Correction,
+    FloatArray,
 )
-from leakbound.audits.request import Design, Request, Scores
-from leakbound.audits.zero_run.by_shift import ShiftAudit
-from leakbound.audits.zero_run.candidates import Candidates
-from leakbound.audits.zero_run.cross_fitting import FoldsAudit
-from leakbound.audits.zero_run.over_set import Learning, SetAudit
-from leakbound.audits.zero_run.request import ZeroRunRequest
-from leakbound.claims import Claim, GaussianDP
+from leakbound.audits.evidence import (
+    delta_warnings,
+    family_assumption,
+    histogram,
+    provenance,
+)
+from leakbound.audits.zero_run.composition import by_composition
+from leakbound.audits.zero_run.learning import Learning, LearntOdds, check_folds
+from leakbound.audits.zero_run.log_odds import KnownOdds, OddsBox, OddsSet
+from leakbound.audits.zero_run.matching import by_matching
+from leakbound.audits.zero_run.offsets import by_offsets
+from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+from leakbound.audits.zero_run.study import ShiftProof, Study, strengths
+from leakbound.audits.zero_run.tampering import by_tampering
+from leakbound.claims import FAMILIES, ApproxDP, PureDP
+from leakbound.claims.tradeoff import TradeOff
+from leakbound.cuts import Fixed
+from leakbound.cuts.base import tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
-from leakbound.results.zero_run import ZeroRunResult
+from leakbound.results import Assumption
+from leakbound.results.zero_run import Bootstrap, ZeroRunResult
+from leakbound.stats.distribution_shift import bootstrap_quantile
 
 Propensities: TypeAlias = (
     ArrayInput | PropensityFit | CrossFit | LogisticPropensity | tuple[ArrayInput, ArrayInput]
 )
+CORRECTIONS: dict[Correction, Callable[[Study], ShiftProof]] = {
+    "match": by_matching,
+    "poisson_binomial": by_offsets,
+    "tamper": by_tampering,
+    "composition": by_composition,
+}
+"""What takes shift out of a study."""
+_WITHHELD = (
+    "the propensity model was refuted, so the bound is withheld: fit a richer one, or ask for the "
+    "bound with release_refuted=True"
+)
+
+
+def audited(candidates: Candidates, propensity: Propensities) -> ZeroRunResult:
+    """Audit candidates by what is known of their propensities."""
+    if isinstance(propensity, CrossFit) and not _by_set(propensity, candidates.request):
+        return _by_folds(candidates, propensity)
+    return ZeroRunAudit.prepare(candidates, propensity)(candidates.request)
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroRun(Design[ZeroRunResult]):
-    """Nothing was randomised: these examples were in the training set, those were not.
+class ZeroRunAudit:
+    """Examples and what is known of their log-odds: all but the claim and the correction."""
 
-    They may differ in distribution, so that correct guesses may say nothing about the model. The
-    propensity π(x) = P(member | features x) says what features alone give away; a correction takes
-    it out, and what is left refutes guarantees too strong to explain it.
+    candidates: Candidates
+    odds: KnownOdds | LearntOdds
 
-    Parameters
-    ----------
-    member : array-like of shape (m,), or InclusionPlan
-        Booleans, {0, 1} or {-1, +1}. What carries ids (a plan, a pandas index) is joined with the
-        ids of the scores, propensities and features too.
-    propensity : array-like, PropensityFit, LogisticPropensity, CrossFit, or two array-likes
-        Propensities, shape (m,), taken as right; a model fitted to other examples (D'); a logistic
-        model that is not fitted, to be learnt from the audited labels alone; or a tuple of lower
-        and upper limits, of which the worse one counts for each guess. To explore, K replicates of
-        shape (K, m), or models of `propensity.cross_fit`, of which each audits the fold that it did
-        not see at its share of the error probability, and the best fold wins; logistic ones are
-        learnt from all audited labels instead, unless a bootstrap is asked for.
-    correction : {"conditional", "match", "poisson_binomial", "tamper", "composition"}
-        How shift is taken out; "conditional" is "poisson_binomial" for `PureDP`, else "match", or
-        "tamper" where there are limits only.
-    adversary : {"raw", "paper_aware", "residual"}, optional
-        What guesses are ranked by: the scores; the scores less their median, weighted by what
-        tampering leaves; or what scores say beyond features (`stats.residual_scores`). If None,
-        "raw" for "composition", else "residual". Over a confidence set leave it out: what features
-        predict of the scores is taken off, and guesses are balanced against features.
-    variant : {"directional", "paper", "untampered"}
-        How guesses are tampered with (`stats.tamper_probability`); for "poisson_binomial" Tλ
-        ("directional") or |λ| (the others), which stays safe if λ is too large. "untampered" is
-        "poisson_binomial" for `ApproxDP`, with |λ|, and Markov's inequality for failures; "match"
-        proves more.
-    uncertainty : {"set", "bootstrap", "none"}, optional
-        What is done about the error of a model. "set", the default of logistic ones: the bound is
-        the least over a confidence set of their coefficients, which holds the true ones in finite
-        samples. "bootstrap", the default of others: a low percentile of refits, the procedure of
-        the paper, which is no confidence bound; "none": the model is taken as it is. Both are of
-        kind "exploratory_lower_bound" and refute nothing.
-    features : array-like, shape (m, d), optional
-        Features of the examples, for a model and tests of it.
-    max_log_odds : float, optional
-        Examples with |λ| above this are left out. Needed if propensities are 0 or 1. With a fitted
-        model λ is that of D'.
-    falsify : bool
-        Whether tests, where there are features, try to refute the propensities: an independent
-        model, and for a confidence set score tests of its form. They take scikit-learn.
-    release_refuted : bool
-        Whether to report the bound although the propensities were refuted, instead of 0. The
-        assumption is "contradicted" all the same.
-
-    Notes
-    -----
-    If `cuts` is None: `KLScan()` for `PureDP` by matching or with odds of its own for each guess,
-    `OutsideIn()` for other claims by matching, else `Fixed` at a planned number. Over a confidence
-    set `Fixed`, or if None a number that labels choose from the outside in (matching, where there
-    is D'), and else planned ones. `docs/zero-run.md` says of each correction what is tested, what
-    is random and what is assumed.
-
-    References
-    ----------
-    T. Cebere, M. Even, L. Bleistein and A. Bellet, "Privacy auditing with zero (0) training run".
-
-    Examples
-    --------
-    >>> import numpy as np, leakbound as lb
-    >>> rng = np.random.default_rng(0)
-    >>> log_odds = 1.5 * rng.normal(size=4000)
-    >>> member = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
-    >>> shifted = log_odds + 0.5 * rng.normal(size=4000)  # knows features, not membership
-    >>> result = lb.audit(shifted, lb.ZeroRun(member, 1 / (1 + np.exp(-log_odds))))
-    >>> result.bound, result.naive > 0.5
-    (0.0, True)
-    """
-
-    name: ClassVar[str] = "zero_run"
-    claim: ClassVar[Claim] = GaussianDP()
-    member: ArrayInput | HasMember
-    propensity: Propensities
-    correction: CorrectionChoice = field(default="conditional", kw_only=True)
-    adversary: Adversary | None = field(default=None, kw_only=True)
-    variant: ZeroRunVariant = field(default="directional", kw_only=True)
-    uncertainty: Uncertainty | None = field(default=None, kw_only=True)
-    features: ArrayInput | None = field(default=None, kw_only=True)
-    max_log_odds: float | None = field(default=None, kw_only=True)
-    falsify: bool = field(default=True, kw_only=True)
-    release_refuted: bool = field(default=False, kw_only=True)
-
-    def audit(self, scores: Scores, request: Request, /) -> ZeroRunResult:
-        """See `Design.audit`."""
-        if isinstance(scores, Tally):
-            message = "ZeroRun tells examples apart by propensity, and a tally only counts them"
-            raise IncompatibleOptionsError(message)
-        own = {name: getattr(self, name) for name in _OWN}
-        asked = ZeroRunRequest(**vars(request), **own)
-        candidates = Candidates.read(scores, self.member, asked)
-        propensity = self.propensity
-        audit: Callable[[Claim, float], ZeroRunResult]
-        if _by_set(propensity, asked):
+    @classmethod
+    def prepare(cls, candidates: Candidates, propensity: Propensities | Learning) -> "ZeroRunAudit":
+        """Read the propensities, choose what is audited, and try to refute them."""
+        if isinstance(propensity, Learning):
+            return cls(candidates, LearntOdds.read(candidates, propensity))
+        if _by_set(propensity, candidates.request):
             logistic = cast("PropensityFit | CrossFit | LogisticPropensity", propensity)
-            audit = SetAudit.prepare(candidates, Learning.of(logistic, candidates))
-        elif isinstance(propensity, CrossFit):
-            audit = FoldsAudit.prepare(candidates, propensity)
-        else:
-            audit = ShiftAudit.prepare(candidates, propensity)
-        return audit(asked.claim, asked.confidence)
+            learning = Learning.of(logistic, candidates)
+            return cls(candidates, LearntOdds.read(candidates, learning))
+        return cls(candidates, KnownOdds.read(candidates, propensity))
+
+    def __call__(self, request: ZeroRunRequest) -> ZeroRunResult:
+        """Audit a claim by a correction, every attack at its share of the level."""
+        odds, attacks, claim = self.odds, self.candidates.attacks, request.claim
+        # 1. What is proved at the level that the error of log-odds leaves.
+        proof = self._proof(request)
+        # 2. The guesses, in the words of every other audit: of the scores as they were given.
+        name = str(proof.options.get("attack", ""))
+        scores, member = attacks.scores[name][odds.rows], self.candidates.member[odds.rows]
+        audit = proof.audit(scores)
+        # 3. Nothing is reported where the propensities were refuted.
+        withheld = odds.refuted and not request.release_refuted
+
+        def tampered() -> float | None:
+            hidden = withheld or proof.study.correction != "match"
+            return None if hidden else _tampered(proof.study).bound
+
+        first, source = odds.assumptions()
+        learnt = odds.record(proof, request) if isinstance(odds, LearntOdds) else None
+        return ZeroRunResult(
+            claim=claim,
+            confidence=float(request.confidence),
+            kind=odds.kind,
+            bound=claim.nothing if withheld else proof.bound,
+            reason=_WITHHELD if withheld else proof.reason,
+            theorem=odds.theorem(proof.theorem, request),
+            assumptions=(
+                first,
+                *_conditions(source, request, attacks.others),
+                *family_assumption(claim),
+            ),
+            m=scores.size,
+            members=int(member.sum()),
+            guesses=audit.guesses,
+            correct=audit.correct,
+            path=audit.path,
+            auc=audit.auc,
+            options=audit.options
+            | {
+                "correction": proof.study.correction,
+                "sides": request.sides,
+                "adversary": proof.study.adversary,
+                "variant": request.variant,
+                "max_log_odds": request.max_log_odds,
+                "level": proof.study.level,
+                "seed": request.seed,
+                "claim": encode(claim),
+            }
+            | odds.options(request)
+            | proof.options,
+            warnings=(
+                *(() if withheld else audit.warnings),
+                *tie_warnings(_core.Ranking(scores, member)),
+                *odds.warnings(proof.kept),
+                *delta_warnings(claim.delta, scores.size),
+            ),
+            rejected=_curve(request, claim.nothing if withheld else proof.bound),
+            correction=proof.study.correction,
+            kept=proof.kept,
+            m_eff=proof.m_eff,
+            abstained=odds.abstained,
+            bootstrap=proof.bootstrap,
+            falsification=odds.falsification,
+            withheld=withheld,
+            learnt=learnt,
+            _rejectable=Lazy(lambda: _curve(request, audit.ceiling)),
+            _ceiling=Lazy(lambda: audit.ceiling),
+            _curve=Lazy(lambda: audit.curve),
+            _roc=Lazy(lambda: audit.roc),
+            _histogram=Lazy(lambda: histogram(scores, member)),
+            _naive=Lazy(lambda: self.candidates.naive(request)),
+            _overlap=Lazy(odds.overlap),
+            _by_tampering=Lazy(tampered),
+            _provenance=provenance(
+                request.seed, **attacks.digested, member=self.candidates.member, **odds.digested
+            ),
+        )
+
+    def _proof(self, request: ZeroRunRequest) -> ShiftProof:
+        """Return what the best attack proves."""
+        odds, numbers = self.odds, self.odds.odds
+        replicated = isinstance(numbers, OddsBox) and numbers.draws is not None
+        correction = correction_of(request, numbers)
+
+        def prove(values: FloatArray, level: float) -> ShiftProof:
+            study = Study(
+                request=request,
+                correction=correction,
+                scores=values,
+                member=self.candidates.member[odds.rows],
+                odds=numbers,
+                level=level / 2 if replicated else level,
+                refusal=odds.refusal if isinstance(odds, LearntOdds) else "",
+            )
+            return _proved(study)
+
+        level = odds.level(complement(request.confidence))
+        return replace(self.candidates.attacks, scores=odds.scores).prove(level, prove)
 
 
-_OWN = (
-    *("correction", "adversary", "variant", "uncertainty"),
-    *("features", "max_log_odds", "falsify", "release_refuted"),
-)
-"""Options of the design."""
+def _proved(study: Study) -> ShiftProof:
+    """Correct a study, and allow for the uncertainty of propensities with replicates."""
+    if study.refusal:
+        return ShiftProof.none(study, study.refusal)
+    proof = CORRECTIONS[study.correction](study)
+    draws = study.odds.draws if isinstance(study.odds, OddsBox) else None
+    if draws is None or proof.bounds is None:
+        return proof
+    replicates = Bootstrap(bounds=proof.bounds(draws), estimate=proof.bound, p=study.level)
+    strength = bootstrap_quantile(strengths(replicates.bounds, study.claim), p=study.level)
+    bound = float(strengths(np.array(strength), study.claim))
+    reason = proof.reason or (
+        f"the propensities are too uncertain: the bound is {replicates.estimate:.3g} at their "
+        f"estimate, and {bound:.3g} under enough of their replicates"
+    )
+    # the audit is that at the estimate
+    audit = proof.audit(study.scores)
+    return replace(
+        proof, bound=bound, reason="" if strength > 0 else reason, own=audit, bootstrap=replicates
+    )
+
+
+def _tampered(study: Study) -> ShiftProof:
+    """Return what tampering with guesses proves in place of matching, all else the same."""
+    asked = study.request
+    request = replace(
+        asked,
+        adversary=None,
+        variant="directional" if asked.variant == "untampered" else asked.variant,
+        cuts=asked.cuts if isinstance(asked.cuts, Fixed) else None,
+    )
+    return _proved(replace(study, request=request, correction="tamper"))
+
+
+def _by_folds(candidates: Candidates, crossed: CrossFit) -> ZeroRunResult:
+    """Audit every fold at its share of the error probability, by the model that did not see it.
+
+    Given the memberships of the other folds, the propensities of a fold are fixed and its own
+    memberships independent of them. The best fold counts; if the propensities of any were refuted,
+    its result is returned instead, since all models are of one kind.
+    """
+    check_folds(crossed, candidates)
+    attacks, request = candidates.attacks, candidates.request
+    level = complement(request.confidence) / len(crossed.fits)
+    results = []
+    for rows, model in crossed.parts():
+        own = replace(
+            request,
+            confidence=1 - level,
+            features=crossed.features[rows],
+            ids=None if request.ids is None else np.asarray(request.ids)[rows],
+        )
+        part = replace(attacks, scores={name: v[rows] for name, v in attacks.scores.items()})
+        fold = Candidates.read(part.given, candidates.member[rows], own)
+        results.append(ZeroRunAudit.prepare(fold, model)(own))
+    refuted = [number for number, result in enumerate(results) if result.withheld]
+    bounds = np.array([result.bound for result in results])
+    chosen = refuted[0] if refuted else int(np.argmax(strengths(bounds, request.claim)))
+    return replace(
+        results[chosen],
+        options=results[chosen].options
+        | {"fold": chosen, "folds": bounds.tolist(), "folds_level": level},
+        confidence=float(request.confidence),
+        _naive=Lazy(lambda: candidates.naive(request)),
+        _provenance=provenance(
+            request.seed,
+            **attacks.digested,
+            member=candidates.member,
+            features=crossed.features,
+        ),
+    )
+
+
+def correction_of(request: ZeroRunRequest, odds: OddsBox | OddsSet) -> Correction:
+    """Return how shift is taken out."""
+    claim, correction = request.claim, request.correction
+    if request.variant == "untampered":
+        if isinstance(claim, ApproxDP) and correction in {"conditional", "poisson_binomial"}:
+            return "poisson_binomial"
+        message = (
+            f'variant="untampered" is for ApproxDP(δ) by correction="poisson_binomial", got '
+            f"{claim!r} by {correction!r}: take another variant"
+        )
+        raise IncompatibleOptionsError(message)
+    if correction != "conditional":
+        return correction
+    if isinstance(claim, PureDP):
+        return "poisson_binomial"
+    return "tamper" if isinstance(odds, OddsBox) and odds.limited else "match"
+
+
+def _conditions(source: Assumption, request: ZeroRunRequest, others: str) -> tuple[Assumption, ...]:
+    """Return what must be true, besides the propensities, for the bound to mean what it says.
+
+    `others` is what is assumed of other attacks, but for the verb's object.
+    """
+    limited = f"if their log-odds are beyond {request.limit:g}, whatever their score."
+    abstention = "for no reason." if request.max_log_odds is None else limited
+    return (
+        Assumption(
+            "independent memberships",
+            "Given the features, each audited example was in the training set independently of the "
+            "others, with its propensity; the rest of training is independent of who was.",
+            "declared",
+        ),
+        Assumption(
+            "add or remove one example",
+            "The claim is about training with and without one example; each candidate joined "
+            "training independently, and the audit set was chosen without a look at who did.",
+            "declared",
+        ),
+        source,
+        Assumption(
+            "scores without membership",
+            "The scores come from the trained model and the examples, without a look at which of "
+            f"these examples were members; options were chosen before that look, and {others} "
+            "tried on it.",
+            "declared",
+        ),
+        Assumption(
+            "abstention by features alone",
+            "Guesses and their order depend on scores and propensities only; examples are left out "
+            + abstention,
+            "checked",
+        ),
+    )
+
+
+def _curve(request: ZeroRunRequest, bound: float) -> TradeOff | None:
+    """Return the curve of a family at a bound; None if nothing is bounded, or no family."""
+    claim = request.claim
+    if not isinstance(claim, FAMILIES) or bound == claim.nothing:
+        return None
+    return claim.attained(bound, request.sides)
 
 
 def _by_set(propensity: Propensities, request: ZeroRunRequest) -> bool:

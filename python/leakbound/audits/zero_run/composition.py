@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound._base.records import Lazy, encode
-from leakbound.audits.zero_run.study import Corrected, Study, summary, two_sided
+from leakbound._base.records import Lazy
+from leakbound.audits.zero_run.log_odds import OddsBox
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import Fixed
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats.composition import remaining_leakage
 
 if TYPE_CHECKING:
-    from leakbound.results import ScoreAudit
+    from leakbound.audits.zero_run.study import ShiftProof, Study
 
 _THEOREM = (
     "Features and model together leak at most what the two leak composed (Cebere, Even, Bleistein "
@@ -23,79 +23,89 @@ _THEOREM = (
     "leak is taken off. "
 )
 _MEMBERS = "One cut, fixed in advance, tested as if guesses of both sides had been made."
+_AT_A_MEMBER = (
+    "At known log-odds: features and model together leak at most what the two leak composed; the "
+    "largest |log-odds| in the set are taken off."
+)
 
 
-def correct_by_composition(study: Study) -> Corrected:
-    """Audit as if there were no shift, and take off the largest that any example may have."""
-    if not isinstance(study.claim, PureDP | ApproxDP | GaussianDP):
+def by_composition(study: Study) -> ShiftProof:
+    """Audit as if all coins were fair, and take off the largest |log-odds| of any example."""
+    claim, odds = study.claim, study.odds
+    if not isinstance(claim, PureDP | ApproxDP | GaussianDP):
         message = (
-            f'correction="composition" is for pure, approximate and Gaussian DP, got '
-            f'{study.claim!r}: take "match"'
+            f'correction="composition" is for pure, approximate and Gaussian DP, got {claim!r}: '
+            'take "match"'
         )
         raise IncompatibleOptionsError(message)
     if study.adversary == "paper_aware":
         message = 'correction="composition" does not tamper: take adversary="raw" or "residual"'
         raise IncompatibleOptionsError(message)
-    claim = study.claim
-    one_role = study.sides == "member" and not isinstance(claim, PureDP)
-    together, theorem = (_of_members if one_role else _of_one_run)(study)
-    shift = float(study.shift.largest.max())
+    # 1. What is proved as if there were no shift.
+    known, cuts = isinstance(odds, OddsBox), study.request.cuts
+    ranks = study.ranked(study.ranked_by(odds) if isinstance(odds, OddsBox) else study.scores)
+    if isinstance(claim, PureDP):
+        counted = not known and cuts is not None
+    else:
+        counted = not known or study.one_sided
+    number, own = study.examples, None
+    if counted or (cuts is None and isinstance(claim, ApproxDP)):
+        number = study.planned(study.examples, study.level)
+        cuts = Fixed(number)
+    rows, signs = study.guessed(ranks, number)
 
-    def left(total: float, shift: float) -> float:
+    def proved(correct: int) -> float:
+        """Return what correct guesses prove, all m examples counting, not m/2 of one-sided ones.
+
+        The proof of m/2 needs coins that are fair given the features: where P(S = 1 | X) = .7 a
+        guess is right with .7 although the model says nothing, above the ½ f̄ ≤ ½ that m/2 allows.
+        """
+        return claim.lower_bound(correct, number, study.examples, study.level)
+
+    if counted:
+        guesses, correct = number, int(study.right(rows, signs).sum())
+        total, theorem = proved(correct), _MEMBERS
+    else:
+        own = study.as_coins(ranks, study.member, cuts)
+        guesses, correct, total, theorem = own.guesses, own.correct, own.bound, own.theorem
+    # 2. Less what features alone may leak.
+    if isinstance(odds, OddsBox):
+        shift = float(odds.largest.max())
+    else:
+        shift = odds.found.max_abs_log_odds()
+
+    def left(total: float, shift: float = shift) -> float:
         return remaining_leakage(total, shift, claim)
 
-    bound = left(together.bound, shift)
+    bound = left(total)
     reason = "" if bound else f"the shift alone may leak as much as {shift:.3g} of ε"
-    return Corrected(
-        audit=replace(
-            together,
-            bound=bound,
-            reason=together.reason or reason,
-            _ceiling=Lazy(lambda: left(together.ceiling, shift)),
-        ),
-        kept=study.examples,
-        m_eff=float(study.examples),
+    proof = study.proof(
+        bound,
+        correct,
+        guesses,
+        rows=rows,
+        signs=signs,
         theorem=_THEOREM + theorem,
-        replicates=lambda draws: np.array(
-            [left(together.bound, float(largest)) for largest in np.abs(draws).max(axis=1)]
-        ),
+        ceiling=lambda: left(proved(min(number, int(study.member.sum())))),
+        reason=reason,
+        bounds=lambda draws: np.array([left(total, float(np.abs(one).max())) for one in draws]),
     )
-
-
-def _of_one_run(study: Study) -> tuple[ScoreAudit, str]:
-    """Audit as if there were no shift; return what is proved, and why it holds."""
-    values = study.ranked_by()
-    ranks = np.empty(study.examples)
-    ranks[np.argsort(-values, kind="stable")] = np.arange(study.examples, 0, -1)
-    cuts = study.cuts
-    if cuts is None and isinstance(study.claim, ApproxDP):
-        cuts = Fixed(study.planned(study.examples))
-    together = study.without_shift(ranks, study.member, cuts)
-    return together, together.theorem
-
-
-def _of_members(study: Study) -> tuple[ScoreAudit, str]:
-    """Audit a fixed number of guesses of "member" by all m examples, not m/2 of them.
-
-    The proof of m/2 needs coins that are fair given the features: where P(S = 1 | X) = .7 a guess
-    is right with .7 although the model says nothing, above the ½ f̄ ≤ ½ that m/2 allows an example.
-    """
-    number = study.planned(study.examples)
-    rows, signs = two_sided(study.ranked_by(), number, "member")
-    successes = signs == study.signs[rows]
-    correct = int(successes.sum())
-
-    def bound(right: int) -> float:
-        return study.bound(right, number, study.examples, halved=False)
-
-    audit = summary(
-        study.scores,
-        study.member,
-        bound=bound(correct),
-        cut=(number, correct),
-        path="member",
-        successes=successes,
-        ceiling=lambda: bound(min(number, int(study.member.sum()))),
-        options={"cuts": encode(Fixed(number)), "level": study.level},
+    if isinstance(odds, OddsBox):
+        if own is None:
+            return proof
+        ceiling = Lazy(lambda: left(own.ceiling))
+        return replace(
+            proof,
+            reason=own.reason or reason,
+            own=replace(own, bound=bound, _ceiling=ceiling),
+        )
+    log_odds = odds.found.log_odds()
+    return replace(
+        proof,
+        theorem=_AT_A_MEMBER,
+        ceiling=lambda: by_composition(study.perfect()).bound,
+        options={"largest_log_odds": shift},
+        at_estimate=left(total, float(np.abs(log_odds).max())),
+        coefficients=odds.found.coefficients,
+        log_odds=log_odds,
     )
-    return audit, _MEMBERS

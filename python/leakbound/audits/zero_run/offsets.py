@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.console import track
+from leakbound._base.odds import expit
 from leakbound._base.records import encode
-from leakbound.audits.zero_run.study import Corrected, Study, summary, two_sided
+from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import Fixed, KLScan
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.stats import kl_scan_offsets, poisson_binomial_epsilon
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from leakbound._base.types import BoolArray, FloatArray, IntArray, PathName
 
 _BLOCK = 32
 """Replicates between two looks at the progress bar."""
+_CUTS = (1.0, 0.2)
+"""Shares of the largest number of guesses at which pure DP is tested over a set."""
+_PLANNED_EPSILON = 0.5
+"""ε that guesses over a set are balanced for."""
+_CERTAIN = 250.0
+"""Log-odds beyond which a guess counts as certain."""
 
 _THEOREM = (
     "Given the trained model and the coins of the guesses before, a guess T is right with "
@@ -36,214 +43,220 @@ _APPROX = (
     "probability w themselves (Cebere, Even, Bleistein and Bellet, Theorem D.2, with u in place of "
     "v under the root). Half of the error probability pays for 2w. "
 )
+_AT_A_MEMBER = (
+    "At known log-odds: under ε-DP a guess T is right with log-odds of at most ε + Tλ given the "
+    "guesses before, so that correct guesses have an exact Poisson-binomial tail; two numbers of "
+    "guesses, fixed in advance, share the level."
+)
 
 
-class _Guesses:
-    """One path: rows of the study in visiting order, and the guess about each."""
-
-    def __init__(self, study: Study, name: PathName, rows: IntArray, signs: IntArray) -> None:
-        self.name, self.rows, self.signs = name, rows, signs
-        self.successes: BoolArray = signs == study.signs[rows]
-
-
-def correct_by_offsets(study: Study) -> Corrected:
+def by_offsets(study: Study) -> ShiftProof:
     """Audit guesses whose odds by shift alone are reckoned with, one by one."""
-    _check(study)
+    cuts = _checked(study)
+    if isinstance(study.odds, OddsSet):
+        return _over_set(study, study.odds)
     if isinstance(study.claim, ApproxDP):
-        return _with_failures(study, study.claim.delta)
-    paths = list(_paths(study))
+        return _with_failures(study, study.odds, study.claim.delta)
+    box = study.odds
+    paths = _paths(study, box, cuts)
     level = study.level / len(paths)
-    values = [_at(study, path, level) for path in paths]
+    values = [
+        _largest(study.right(path.rows, path.signs), path.offsets(study, box), cuts, level)
+        for path in paths
+    ]
     best = max(range(len(paths)), key=lambda i: values[i][0])
     epsilon, guesses, correct = values[best]
-    path = paths[best]
+    path, bound = paths[best], max(0.0, epsilon)
 
-    def replicates(draws: FloatArray) -> FloatArray:
-        together = [_rows(study, path, level, draws) for path in paths]
+    def bounds(draws: FloatArray) -> FloatArray:
+        together = [_replicated(study, path, cuts, level, draws) for path in paths]
         largest: FloatArray = np.maximum(0.0, np.max(together, axis=0))
         return largest
 
-    return Corrected(
-        audit=summary(
-            study.scores,
-            study.member,
-            bound=max(0.0, epsilon),
-            cut=(guesses, correct),
-            path=path.name,
-            successes=path.successes,
-            ceiling=lambda: _ceiling(study, level),
-            options={
-                "cuts": encode(_policy(study).at_level(level)),
-                "paths": [one.name for one in paths],
-                "level": level,
-            },
-        ),
-        kept=study.examples,
-        m_eff=float(study.examples),
-        theorem=_THEOREM + (_FIXED if isinstance(study.cuts, Fixed) else KLScan().method),
-        replicates=replicates,
-    )
-
-
-def _with_failures(study: Study, delta: float) -> Corrected:
-    """Audit a fixed number of guesses of which a few may be right because a guarantee failed."""
-    number = study.planned(study.examples)
-    rows, signs = two_sided(study.ranked_by(), number, study.sides)
-    path = _Guesses(study, "member" if study.sides == "member" else "interleaved", rows, signs)
-    correct = int(path.successes.sum())
-
-    def bounds(sizes: FloatArray, right: int) -> FloatArray:
-        return np.array([_least_fixed(row, right, study, delta) for row in sizes])
-
     def ceiling() -> float:
-        largest = study.shift.largest
-        sizes = np.sort(largest if study.sides == "both" else largest[study.member])[:number]
-        return float(bounds(sizes[None, :], sizes.size)[0])
+        """Return the bound of an attack that is right about the most telling examples first."""
+        rows = np.arange(study.examples) if not study.one_sided else np.flatnonzero(study.member)
+        offsets = np.sort(_Guesses("member", rows, study.signs[rows]).offsets(study, box))
+        if isinstance(cuts, Fixed):
+            offsets = offsets[: cuts.guesses]
+        always = np.ones(offsets.size, dtype=np.bool_)
+        return _largest(always, offsets, cuts, level)[0] if offsets.size else 0.0
 
-    return Corrected(
-        audit=summary(
-            study.scores,
-            study.member,
-            bound=float(bounds(study.shift.largest[None, rows], correct)[0]),
-            cut=(number, correct),
-            path=path.name,
-            successes=path.successes,
-            ceiling=ceiling,
-            options={"cuts": encode(Fixed(number)), "level": study.level},
-        ),
-        kept=study.examples,
-        m_eff=float(study.examples),
-        theorem=_APPROX + _FIXED,
-        replicates=lambda draws: bounds(np.abs(draws[:, rows]), correct),
+    return study.proof(
+        bound,
+        correct,
+        guesses,
+        rows=path.rows,
+        signs=path.signs,
+        theorem=_THEOREM + (_FIXED if isinstance(cuts, Fixed) else KLScan().method),
+        ceiling=ceiling,
+        path=path.name,
+        options={"cuts": encode(cuts.at_level(level)), "paths": [one.name for one in paths]},
+        bounds=bounds,
     )
 
 
-def _least_fixed(sizes: FloatArray, correct: int, study: Study, delta: float) -> float:
-    """Return inf{ε : not refuted}, for guesses with these |λ|.
+@dataclass(frozen=True, eq=False)
+class _Guesses:
+    """One path: rows in visiting order, and the guess about each."""
 
-    The number u of guesses set aside for failures falls as ε rises. So all that is refuted with the
-    u of one ε, from there up, is refuted with u of its own, and ε rises until it stays.
-    """
-    epsilon = 0.0
-    while True:
-        failures = study.examples * (1 + math.exp(-epsilon)) * delta
-        # 2√(failures / u) is at most half of the level
-        aside = math.ceil(16 * failures / study.level**2)
-        if aside >= correct:
-            return epsilon
-        found = float(poisson_binomial_epsilon(correct - aside, sizes, beta=study.level / 2))
-        if found <= epsilon:
-            return epsilon
-        epsilon = found
+    name: PathName
+    rows: IntArray
+    signs: IntArray
+
+    def offsets(self, study: Study, box: OddsBox) -> FloatArray:
+        """Return what shift adds to the log-odds of each guess: Tλ, or |λ| in other variants."""
+        if study.request.variant != "directional":
+            return box.largest[self.rows]
+        return box.toward(self.rows, self.signs)
 
 
-def _check(study: Study) -> None:
-    if not isinstance(study.claim, PureDP) and study.variant != "untampered":
+def _checked(study: Study) -> Fixed | KLScan:
+    """Return the cuts, if claim and cuts have a form for guesses of unlike odds."""
+    if not isinstance(study.claim, PureDP) and study.request.variant != "untampered":
         message = (
             f'correction="poisson_binomial" is for pure DP, got {study.claim!r}: take "match", '
             '"tamper" or "composition", or variant="untampered" for approximate DP'
         )
         raise IncompatibleOptionsError(message)
-    cuts = study.cuts
-    if cuts is not None and not isinstance(cuts, Fixed | KLScan):
+    cuts = study.request.cuts or KLScan()
+    if not isinstance(cuts, Fixed | KLScan):
         message = f"cuts={cuts!r} has no form for guesses of unlike odds: take KLScan() or Fixed(…)"
         raise IncompatibleOptionsError(message)
-    if cuts is not None:
-        cuts.check(study.examples)
+    cuts.check(study.examples)
+    return cuts
 
 
-def _paths(study: Study) -> Iterator[_Guesses]:
-    values = study.ranked_by()
-    if isinstance(study.cuts, Fixed):
-        rows, signs = two_sided(values, study.cuts.guesses, study.sides)
-        yield _Guesses(study, "member" if study.sides == "member" else "interleaved", rows, signs)
-        return
-    rows, signs = two_sided(values, study.examples, study.sides)
-    if study.sides == "member":
-        yield _Guesses(study, "member", rows, signs)
-        return
-    yield _Guesses(study, "members", rows[::2], signs[::2])
-    if study.examples > 1:
-        yield _Guesses(study, "non-members", rows[1::2], signs[1::2])
-        yield _Guesses(study, "interleaved", rows, signs)
+def _paths(study: Study, box: OddsBox, cuts: Fixed | KLScan) -> list[_Guesses]:
+    """Return the top, the bottom and both in turn, where the number of guesses is not fixed."""
+    number = cuts.guesses if isinstance(cuts, Fixed) else study.examples
+    rows, signs = study.guessed(study.ranked_by(box), number)
+    whole = _Guesses(study.path, rows, signs)
+    if isinstance(cuts, Fixed) or study.one_sided:
+        return [whole]
+    top = _Guesses("members", rows[::2], signs[::2])
+    bottom = _Guesses("non-members", rows[1::2], signs[1::2])
+    return [top, bottom, whole] if number > 1 else [top]
 
 
-def _toward(study: Study, path: _Guesses) -> FloatArray:
-    """Return the offsets of a path at the point estimate."""
-    if study.variant != "directional":
-        return study.shift.largest[path.rows]
-    signs = np.zeros(study.examples)
-    signs[path.rows] = path.signs
-    return study.shift.against(signs)[path.rows]
-
-
-def _at(study: Study, path: _Guesses, level: float) -> tuple[float, int, int]:
+def _largest(
+    right: BoolArray, offsets: FloatArray, cuts: Fixed | KLScan, level: float
+) -> tuple[float, int, int]:
     """Return the largest ε refuted, and guesses and correct guesses there."""
-    offsets, cuts = _toward(study, path), _policy(study)
     if isinstance(cuts, Fixed):
-        correct = int(path.successes.sum())
+        correct = int(right.sum())
         epsilon = float(poisson_binomial_epsilon(correct, offsets, beta=level))
         return epsilon, cuts.guesses, correct
-    if path.rows.size < (cuts.min_guesses or 1):
+    least = cuts.min_guesses or 1
+    if right.size < least:
         return 0.0, 0, 0  # one of both sides alone has too few
-    bound = kl_scan_offsets(
-        path.successes,
-        offsets,
-        beta=level,
-        kappa=cuts.kappa,
-        min_guesses=cuts.min_guesses or 1,
-    )
+    bound = kl_scan_offsets(right, offsets, beta=level, kappa=cuts.kappa, min_guesses=least)
     return bound.epsilon, bound.cut, bound.successes
 
 
-def _policy(study: Study) -> Fixed | KLScan:
-    return study.cuts if isinstance(study.cuts, Fixed | KLScan) else KLScan()
-
-
-def _rows(study: Study, path: _Guesses, level: float, draws: FloatArray) -> FloatArray:
+def _replicated(
+    study: Study, path: _Guesses, cuts: Fixed | KLScan, level: float, draws: FloatArray
+) -> FloatArray:
     """Return the largest ε refuted under each replicate."""
-    here = draws[:, path.rows]
-    offsets = here * path.signs if study.variant == "directional" else np.abs(here)
-    cuts = _policy(study)
+    here, right = draws[:, path.rows], study.right(path.rows, path.signs)
+    offsets = here * path.signs if study.request.variant == "directional" else np.abs(here)
     if isinstance(cuts, Fixed):
-        correct = np.full(len(offsets), path.successes.sum())
+        correct = np.full(len(offsets), right.sum())
         found: FloatArray = poisson_binomial_epsilon(correct, offsets, beta=level)
         return found
-    if path.rows.size < (cuts.min_guesses or 1):
+    least, kappa = cuts.min_guesses or 1, cuts.kappa
+    if right.size < least:
         return np.zeros(len(offsets))
-    walked = _core.Path.from_successes(path.successes)
-    blocks = [offsets[i : i + _BLOCK] for i in range(0, len(offsets), _BLOCK)]
-    what = f"replicates, {path.name}"
+    walked, what = _core.Path.from_successes(right), f"replicates, {path.name}"
+    blocks = [offsets[i : i + _BLOCK].ravel() for i in range(0, len(offsets), _BLOCK)]
     return np.concatenate(
         [
-            _core.kl_scan_offset_rows(
-                walked,
-                block.ravel(),
-                beta=level,
-                kappa=cuts.kappa,
-                min_guesses=cuts.min_guesses or 1,
-            )
+            _core.kl_scan_offset_rows(walked, block, beta=level, kappa=kappa, min_guesses=least)
             for block in track(blocks, what, total=len(blocks), shown=True)
         ]
     )
 
 
-def _ceiling(study: Study, level: float) -> float:
-    """Return the bound of an attack that is always right, about the most telling examples first."""
-    signs = study.signs if study.sides == "both" else study.member.astype(np.int64)
-    toward = study.shift.against(signs)
-    if study.variant != "directional":
-        toward = study.shift.largest
-    offsets = np.sort(toward[signs != 0])
-    if offsets.size == 0:
-        return 0.0
-    cuts = _policy(study)
+def _with_failures(study: Study, box: OddsBox, delta: float) -> ShiftProof:
+    """Audit a fixed number of guesses of which a few may be right because a guarantee failed."""
+    number = study.planned(study.examples, study.level)
+    rows, signs = study.guessed(study.ranked_by(box), number)
+    correct, largest = int(study.right(rows, signs).sum()), box.largest
+
+    def bound(sizes: FloatArray, right: int) -> float:
+        """Return inf{ε : not refuted}, for guesses with these |λ|.
+
+        The number u of guesses set aside for failures falls as ε rises. So all that is refuted with
+        the u of one ε, from there up, is refuted with u of its own.
+        """
+
+        def refuted(epsilon: float) -> float:
+            failures = study.examples * (1 + math.exp(-epsilon)) * delta
+            # 2√(failures / u) is at most half of the level
+            aside = math.ceil(16 * failures / study.level**2)
+            if aside >= right:
+                return epsilon
+            return float(poisson_binomial_epsilon(right - aside, sizes, beta=study.level / 2))
+
+        return least_fixed(refuted)
+
+    def ceiling() -> float:
+        sizes = np.sort(largest[study.member] if study.one_sided else largest)[:number]
+        return bound(sizes, sizes.size)
+
+    epsilon = bound(largest[rows], correct)
+    return study.proof(
+        epsilon,
+        correct,
+        number,
+        rows=rows,
+        signs=signs,
+        theorem=_APPROX + _FIXED,
+        ceiling=ceiling,
+        bounds=lambda draws: np.array([bound(row, correct) for row in np.abs(draws[:, rows])]),
+    )
+
+
+def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
+    """Test the exact Poisson-binomial tail at two cuts, each at half the level."""
+    found, cuts = odds.found, study.request.cuts
+    most = study.examples // 2 if study.one_sided else study.examples
+    numbers = [max(1, round(share * most)) for share in _CUTS]
     if isinstance(cuts, Fixed):
-        offsets = offsets[: cuts.guesses]
-        return float(poisson_binomial_epsilon(offsets.size, offsets, beta=level))
-    least = cuts.min_guesses or 1
-    if offsets.size < least:
-        return 0.0
-    successes = np.ones(offsets.size, dtype=np.bool_)
-    bound = kl_scan_offsets(successes, offsets, beta=level, kappa=cuts.kappa, min_guesses=least)
-    return float(bound.epsilon)
+        numbers = [cuts.guesses]
+    level = study.level / len(numbers)
+    outcomes = []
+    for number in numbers:
+        rows, signs = _telling(study, odds, number)
+        epsilon, coefficients, log_odds = found.core.least_epsilon(rows, signs, level=level)
+        outcomes.append((max(0.0, epsilon), rows, signs, coefficients, log_odds))
+    bound, rows, signs, coefficients, log_odds = max(outcomes, key=lambda one: one[0])
+    correct = int(study.right(rows, signs).sum())
+    likeliest = np.clip(found.log_odds()[rows] * signs, -_CERTAIN, _CERTAIN)
+    return study.proof(
+        bound,
+        correct,
+        rows.size,
+        rows=rows,
+        signs=signs,
+        theorem=_AT_A_MEMBER,
+        ceiling=lambda: by_offsets(study.perfect()).bound,
+        options={"numbers_of_guesses": [*numbers]},
+        at_estimate=max(0.0, float(poisson_binomial_epsilon(correct, likeliest, beta=level))),
+        coefficients=coefficients,
+        log_odds=log_odds,
+    )
+
+
+def _telling(study: Study, odds: OddsSet, number: int) -> tuple[IntArray, IntArray]:
+    """Return balanced guesses about the examples that scores tell most of, at a fixed number."""
+    up, down = (expit(_PLANNED_EPSILON + sign * odds.guide) for sign in (1, -1))
+    up, down = up * (1 - up), down * (1 - down)
+    if study.one_sided:
+        values = study.balanced(odds, up, number)
+        strength, signs = values, np.ones(values.size, dtype=np.int64)
+    else:
+        values = study.balanced(odds, (up + down) / 2, number, odd=(up - down) / 2)
+        strength, signs = np.abs(values), np.where(values < 0, -1, 1)
+    rows = np.lexsort((study.ties, -strength))[:number]
+    return rows, signs[rows]

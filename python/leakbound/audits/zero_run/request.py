@@ -1,11 +1,15 @@
-"""The options of a Zero-Run audit, checked once."""
+"""What a Zero-Run audit is asked: options, checked once, and examples in one order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leakbound._base.checks import choice, complement, flag, instance, real
+import numpy as np
+
+from leakbound._base.alignment import ExampleOrder
+from leakbound._base.checks import check_ids, choice, complement, flag, instance, real
+from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
@@ -14,17 +18,25 @@ from leakbound._base.types import (
     Uncertainty,
     ZeroRunVariant,
 )
+from leakbound.audits.attacks import Attacks
+from leakbound.audits.coins import as_if_fair
+from leakbound.audits.request import Request
 from leakbound.claims import CLAIMS, Claim, GaussianDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Weighted
-from leakbound.errors import IncompatibleOptionsError
+from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed, Weighted
+from leakbound.errors import AbstentionError, IncompatibleOptionsError, NoOverlapError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from leakbound._base.types import BoolArray, FloatArray, HasMember, IntArray
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
     "sides": SidesChoice,
     "variant": ZeroRunVariant,
+    "adversary": Adversary,
+    "uncertainty": Uncertainty,
 }
-_CHOICES_IF_ANY: dict[str, Any] = {"adversary": Adversary, "uncertainty": Uncertainty}
-_FLAGS = ("falsify", "release_refuted")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,12 +63,10 @@ class ZeroRunRequest:
         if self.cuts is not None:
             instance(self.cuts, "cuts", CUT_POLICIES)
         for name, allowed in _CHOICES.items():
-            choice(getattr(self, name), name, allowed)
-        for name in _FLAGS:
-            object.__setattr__(self, name, flag(getattr(self, name), name))
-        for name, allowed in _CHOICES_IF_ANY.items():
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None or name not in {"adversary", "uncertainty"}:
                 choice(getattr(self, name), name, allowed)
+        for name in ("falsify", "release_refuted"):
+            object.__setattr__(self, name, flag(getattr(self, name), name))
         complement(self.confidence)
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
@@ -67,3 +77,79 @@ class ZeroRunRequest:
                 "advance"
             )
             raise IncompatibleOptionsError(message)
+
+    @property
+    def limit(self) -> float:
+        """The largest |λ| of an example that is audited."""
+        return np.inf if self.max_log_odds is None else self.max_log_odds
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Scores and membership in one order, and the options of their audit."""
+
+    attacks: Attacks
+    member: BoolArray
+    order: ExampleOrder
+    request: ZeroRunRequest
+
+    @classmethod
+    def read(
+        cls,
+        scores: ArrayInput | Mapping[str, ArrayInput],
+        member: ArrayInput | HasMember,
+        request: ZeroRunRequest,
+    ) -> Candidates:
+        """Check scores and membership, and join what carries ids."""
+        order = ExampleOrder(request.ids)
+        attacks = Attacks.read(scores, order)
+        included = order.member(member, attacks.examples)
+        if request.ids is not None:
+            check_ids(request.ids, included)
+        return cls(attacks, included, order, request)
+
+    def features(self) -> ArrayInput | None:
+        """Return the features in the order of the scores, if there are any."""
+        given = self.request.features
+        return None if given is None else self.order.placed(given, "features")
+
+    def naive(self, request: ZeroRunRequest) -> float:
+        """Return the ε claimed by an audit that takes every membership for a fair coin."""
+        options = {
+            name: getattr(request, name) for name in ("claim", "confidence", "sides", "seed")
+        }
+        return as_if_fair(self.attacks.given, self.member, Request(**options)).epsilon_bound
+
+    def audited(self, largest: FloatArray) -> IntArray:
+        """Return the rows that are audited, in an order that says nothing about membership.
+
+        `largest` has the largest |λ| of each example: rows are chosen by features alone.
+        """
+        request = self.request
+        allowed = np.flatnonzero(largest <= request.limit)
+        if allowed.size < 2:
+            size = f"{allowed.size} example{'' if allowed.size == 1 else 's'}"
+            limited = request.max_log_odds is not None
+            within = f" with |log-odds| of at most {request.limit:g}" if limited else ""
+            why = f"there is no pair to compare among {size}{within}"
+            raise no_overlap(why)
+        for values in self.attacks.scores.values():
+            if values[allowed].min() == values[allowed].max():
+                message = (
+                    f"all {allowed.size} scores are equal, so every example abstains: use a score "
+                    "that differs between examples"
+                )
+                raise AbstentionError(message)
+        if isinstance(request.cuts, Fixed):
+            request.cuts.check(allowed.size)
+        return Purpose.AUDITED_ORDER.rng(request.seed).permutation(allowed)
+
+
+def no_overlap(why: str) -> NoOverlapError:
+    """Return the error that says why nothing can be concluded."""
+    return NoOverlapError(
+        f"{why}: members and non-members do not overlap, so a score that is high on members may "
+        "come from their features as well as from training, and no audit can tell the two apart "
+        "(Proposition 3 of Cebere, Even, Bleistein and Bellet); find non-members that could have "
+        "been members"
+    )

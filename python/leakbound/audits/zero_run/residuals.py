@@ -18,6 +18,10 @@ _PRODUCTS = 200
 _CLIPPED = 3.0
 """Standard deviations at which features are clipped before they are multiplied."""
 _PENALTIES = np.logspace(-1, 4, 11)
+_TAIL = 4.0
+"""Robust standard deviations beyond which a score counts by its logarithm in fits."""
+_HUGE = 1e150
+"""Scores beyond this in absolute value are scaled down first."""
 _CONSTANT = 1e-9
 """Share of a product's mean square below which its variance is rounding."""
 
@@ -122,3 +126,20 @@ def _trees(units: FloatArray, scores: FloatArray, fold: IntArray, seed: int) -> 
 def _closer(predicted: FloatArray, other: FloatArray | float, scores: FloatArray) -> bool:
     """Return whether predictions come nearer to scores than others do."""
     return float(((scores - predicted) ** 2).sum()) < float(((scores - other) ** 2).sum())
+
+
+def usable(scores: FloatArray) -> FloatArray:
+    """Return finite scores in robust units, in the same order, with tails that grow slowly."""
+    finite = scores[np.isfinite(scores)]
+    if not finite.size:
+        return np.sign(scores)
+    largest = float(np.abs(finite).max())
+    if largest > _HUGE:  # differences of such scores are no numbers
+        return usable(scores / largest)
+    centre = float(np.median(finite))
+    spread = 1.4826 * float(np.median(np.abs(finite - centre))) or float(finite.std()) or 1.0
+    low, high = finite.min() - spread, finite.max() + spread
+    values = (np.clip(scores, low, high) - centre) / spread
+    beyond = np.maximum(np.abs(values) - _TAIL, 0.0)
+    grown: FloatArray = np.sign(values) * (np.minimum(np.abs(values), _TAIL) + np.log1p(beyond))
+    return grown

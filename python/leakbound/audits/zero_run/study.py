@@ -1,24 +1,29 @@
-"""What a Zero-Run audit works on: scores, membership, shift and options, checked and in order."""
+"""What a correction works on, and what it proves: one study and one proof for each attack."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import leakbound._core as _core
 from leakbound._base.formatting import down
-from leakbound._base.records import Lazy
+from leakbound._base.odds import expit
+from leakbound._base.records import Lazy, encode
+from leakbound._base.streams import Purpose
 from leakbound.audits.coins import as_if_fair
 from leakbound.audits.evidence import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
 from leakbound.audits.request import Request
-from leakbound.claims import PureDP
-from leakbound.cuts import CutPolicy, Fixed
-from leakbound.cuts.base import inverted_warnings, tie_warnings
+from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.residuals import usable
+from leakbound.cuts import CutPolicy, Fixed, OutsideIn
+from leakbound.cuts.base import inverted_warnings
 from leakbound.errors import IncompatibleOptionsError
+from leakbound.propensity.confidence import balanced
 from leakbound.results import Curve, ScoreAudit
 from leakbound.stats.distribution_shift import residual_scores, survival
 
@@ -28,40 +33,56 @@ if TYPE_CHECKING:
     from leakbound._base.types import (
         Adversary,
         BoolArray,
+        Correction,
         FloatArray,
         IntArray,
         JsonValue,
         PathName,
-        SidesChoice,
         TailBound,
-        ZeroRunVariant,
     )
-    from leakbound.audits.zero_run.propensities import Shift
+    from leakbound.audits.zero_run.request import ZeroRunRequest
     from leakbound.claims import Claim
     from leakbound.results import AuditResult
+    from leakbound.results.zero_run import Bootstrap
 
 _NEAR = 0.9
 """Share of correct guesses, and of the ceiling, from which more examples may show more."""
+_DRAWS = (51, 201)
+"""Fewest and most draws of what matching keeps over a set, of which the middle bound counts."""
+_COINS = 10**6
+"""Coins of all draws together, within these limits."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Study:
-    """The examples of a Zero-Run audit, and how they are audited.
+    """Scores of one attack, membership and log-odds of the audited examples, and the level.
 
-    Their order is random given membership and scores, so ties may be broken by it.
+    The order of examples is random given membership and scores, so ties may be broken by it.
+    `refusal` says why there is no confidence set, if there should be one.
     """
 
+    request: ZeroRunRequest
+    correction: Correction
     scores: FloatArray
     member: BoolArray
-    shift: Shift
-    uniforms: FloatArray
-    claim: Claim
-    cuts: CutPolicy | None
-    sides: SidesChoice
-    adversary: Adversary
-    variant: ZeroRunVariant
+    odds: OddsBox | OddsSet
     level: float
-    seed: int
+    refusal: str = ""
+
+    @property
+    def claim(self) -> Claim:
+        """The family of guarantees."""
+        return self.request.claim
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether members alone are guessed."""
+        return self.request.sides == "member"
+
+    @property
+    def path(self) -> PathName:
+        """How a fixed number of guesses is made."""
+        return "member" if self.one_sided else "interleaved"
 
     @property
     def examples(self) -> int:
@@ -69,76 +90,58 @@ class Study:
         return self.scores.size
 
     @property
-    def direction(self) -> int:
-        """1 where larger values of the claim's parameter are the less private, else -1."""
-        return -1 if self.claim.order == "decreasing" else 1
-
-    @property
-    def nothing(self) -> float:
-        """The bound that proves nothing."""
-        return self.claim.nothing
-
-    @property
     def signs(self) -> IntArray:
         """Membership as +1 and -1."""
         return np.where(self.member, 1, -1)
 
-    def warnings(self) -> tuple[str, ...]:
-        """Say what looks wrong with scores, whatever the correction."""
-        return tie_warnings(_core.Ranking(self.scores, self.member))
-
-    def without_shift(
-        self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
-    ) -> AuditResult:
-        """Audit some of the examples as if every membership had been a fair coin."""
-        return as_if_fair(
-            scores,
-            member,
-            Request(
-                claim=self.claim,
-                confidence=confidence_of(self.level),
-                cuts=cuts,
-                sides=self.sides,
-                seed=self.seed,
-            ),
-        )
+    @property
+    def adversary(self) -> Adversary:
+        """What guesses are ranked by."""
+        raw = self.correction == "composition" and isinstance(self.odds, OddsBox)
+        return self.request.adversary or ("raw" if raw else "residual")
 
     @property
-    def chooses_inside(self) -> bool:
-        """Whether matching chooses the number of guesses by labels: one audit, tightly proved.
+    def draw_level(self) -> float:
+        """The level of one draw: over a set, where half of the draws must agree, half of it."""
+        return self.level if isinstance(self.odds, OddsBox) else self.level / 2
 
-        Replicates, which prove nothing, are compared at one number.
-        """
-        chosen = self.cuts is None and not isinstance(self.claim, PureDP)
-        return chosen and self.shift.draws is None
+    @cached_property
+    def uniforms(self) -> FloatArray:
+        """Coins that decide what is kept, or which guesses stand: one draw, or rows over a set."""
+        seed, size = self.request.seed, self.examples
+        if isinstance(self.odds, OddsBox):
+            return Purpose.MATCHING.rng(seed).random(size)
+        few, many = _DRAWS
+        draws = int(np.clip(_COINS // size, few, many)) | 1
+        return Purpose.SET_MATCHING.rng(seed).random((draws, size))
 
-    def planned(self, examples: int) -> int:
-        """Return the number of guesses of an audit of so many examples, fixed before labels."""
-        if self.cuts is None:
-            return plan_guesses(examples, self.level, self.claim, self.sides)[0].guesses
-        if not isinstance(self.cuts, Fixed):
+    @cached_property
+    def ties(self) -> IntArray:
+        """What comes first among equal scores; known odds leave that to the examples' order."""
+        if isinstance(self.odds, OddsBox):
+            return -np.arange(self.examples)
+        return Purpose.SET_TIES.rng(self.request.seed).permutation(self.examples)
+
+    def right(self, rows: IntArray, signs: IntArray) -> BoolArray:
+        """Return which guesses are correct."""
+        return np.asarray(self.member[rows] == (signs > 0))
+
+    def planned(self, examples: int, level: float) -> int:
+        """Return the number of guesses about so many examples, fixed before labels."""
+        cuts = self.request.cuts
+        if isinstance(cuts, Fixed):
+            return min(cuts.guesses, examples)
+        if cuts is not None:
             message = (
-                f"cuts={type(self.cuts).__name__} is not for this correction: take Fixed, or None "
-                "for the planned number"
+                f"cuts={type(cuts).__name__} is not for this correction: take Fixed, or None for "
+                "the planned number"
             )
             raise IncompatibleOptionsError(message)
-        self.cuts.check(examples)
-        return self.cuts.guesses
+        return min(
+            plan_guesses(examples, level, self.claim, self.request.sides)[0].guesses, examples
+        )
 
-    def ranked_by(self) -> FloatArray:
-        """Return what the adversary ranks by: a function of scores and propensities alone."""
-        if self.adversary == "raw":
-            return self.scores
-        if self.adversary == "residual":
-            return residual_scores(self.scores, self.shift.log_odds)
-        return self.weight() * (self.scores - np.median(self.scores))
-
-    def weight(self) -> FloatArray:
-        """Return the share of guesses that tampering leaves, whichever way they go."""
-        excess = np.abs(self.shift.log_odds)
-        return np.exp(-excess) if self.variant == "paper" else survival(excess, np.zeros(1))
-
-    def bound(
+    def proved(
         self,
         correct: int,
         guesses: int,
@@ -147,106 +150,228 @@ class Study:
         form: TailBound = "exact",
         halved: bool = True,
     ) -> float:
-        """Return the bound that so many correct guesses prove where membership is fair.
+        """Return what so many correct guesses prove at the level of a draw, if coins are fair.
 
         `form` is the bound on them for (ε, δ)-DP; `halved`, whether half of the examples will do
         where all guesses are of "member".
         """
+        one_sided = self.one_sided and form == "exact" and halved
+        level = self.draw_level
         return self.claim.lower_bound(
-            correct,
-            guesses,
-            examples,
-            self.level,
-            form=form,
-            one_sided=self.sides == "member" and form == "exact" and halved,
+            correct, guesses, examples, level, form=form, one_sided=one_sided
+        )
+
+    def as_coins(
+        self, scores: FloatArray, member: BoolArray, cuts: CutPolicy | None
+    ) -> AuditResult:
+        """Audit some of the examples as if every membership had been a fair coin."""
+        request = Request(
+            claim=self.claim,
+            confidence=float(1 - Decimal(repr(self.level))),
+            cuts=cuts,
+            sides=self.request.sides,
+            seed=self.request.seed,
+        )
+        return as_if_fair(scores, member, request)
+
+    def ranked(self, values: FloatArray) -> FloatArray:
+        """Return distinct ranks of all examples."""
+        return distinct_ranks(values, self.ties)
+
+    def perfect(self) -> Study:
+        """Return the study of an attack that is always right, over a set."""
+        return replace(self, scores=usable(np.where(self.member, 1.0, -1.0)))
+
+    def guessed(self, values: FloatArray, guesses: int) -> tuple[IntArray, IntArray]:
+        """Guess the top of a ranking members and the bottom not: rows, and +1 or -1."""
+        order = np.argsort(-values, kind="stable")
+        if self.one_sided:
+            return order[:guesses], np.ones(guesses, dtype=np.int64)
+        top = (guesses + 1) // 2
+        rows, signs = np.empty(guesses, dtype=np.int64), np.ones(guesses, dtype=np.int64)
+        rows[::2], rows[1::2] = order[:top], order[::-1][: guesses - top]
+        signs[1::2] = -1
+        return rows, signs
+
+    def proof(self, bound: float, correct: int, guesses: int, **more: Any) -> ShiftProof:
+        """Return what is proved, with the reason where that is nothing."""
+        reason = ""
+        if not strengths(np.array(bound), self.claim) > 0:
+            reason = f"shift and chance explain {correct} correct guesses of {guesses}"
+            if guesses == 0:
+                reason = (
+                    "no tested cut has enough correct guesses to count against shift and chance"
+                )
+            elif isinstance(self.odds, OddsSet):
+                reason += " under some log-odds that the labels do not rule out"
+        size = self.examples
+        fields: dict[str, Any] = {"reason": reason, "kept": size, "m_eff": float(size)} | more
+        return ShiftProof(study=self, bound=bound, guesses=guesses, correct=correct, **fields)
+
+    # --- known log-odds
+
+    def ranked_by(self, box: OddsBox) -> FloatArray:
+        """Return what the adversary ranks by: a function of scores and propensities alone."""
+        if self.adversary == "raw":
+            return self.scores
+        if self.adversary == "residual":
+            return residual_scores(self.scores, box.estimate)
+        return self.weight(box) * (self.scores - np.median(self.scores))
+
+    def weight(self, box: OddsBox) -> FloatArray:
+        """Return the share of guesses that tampering leaves, whichever way they go."""
+        excess = np.abs(box.estimate)
+        paper = self.request.variant == "paper"
+        return np.exp(-excess) if paper else survival(excess, np.zeros(1))
+
+    # --- a confidence set
+
+    def balanced(
+        self,
+        odds: OddsSet,
+        weights: FloatArray,
+        guesses: int,
+        *,
+        odd: FloatArray | None = None,
+        counts: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return scores less a linear function of features, such that guesses tell little of them.
+
+        So what guesses are right hardly depends on which member of the set is the true one.
+        """
+        found = odds.found
+        return balanced(
+            self.scores,
+            found.features,
+            weights,
+            odd=odd,
+            counts=counts,
+            guesses=guesses,
+            labels=found.audited + found.reference,
+            one_sided=self.one_sided,
+        )
+
+    def matched(self, odds: OddsSet, guesses: int) -> FloatArray:
+        """Return ranks balanced for guesses that matching, or tampering, leaves alone."""
+        kept = 2 * expit(-np.abs(odds.guide))
+        return self.ranked(self.balanced(odds, kept / 4, guesses, counts=kept))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShiftProof:
+    """What one attack proves with shift taken out.
+
+    `rows` and `signs` are the guesses looked at, most confident first, of which `correct` of
+    `guesses` count; `bounds` gives what is proved under rows of log-odds, `own` the audit of one
+    run that a correction comes down to. Over a confidence set, `coefficients` and `log_odds` are
+    those of the least favourable member, and `at_estimate` what the likeliest one would have shown.
+    """
+
+    study: Study
+    bound: float
+    guesses: int
+    correct: int
+    reason: str
+    theorem: str
+    path: PathName | None = None
+    kept: int
+    m_eff: float
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    signs: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    ceiling: Callable[[], float] | None = None
+    options: dict[str, JsonValue] = field(default_factory=dict)
+    own: ScoreAudit | None = None
+    bounds: Callable[[FloatArray], FloatArray] | None = None
+    bootstrap: Bootstrap | None = None
+    at_estimate: float = 0.0
+    coefficients: FloatArray = field(default_factory=lambda: np.empty(0))
+    log_odds: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def none(cls, study: Study, reason: str) -> ShiftProof:
+        """Return what is proved where there is no confidence set: nothing, for a reason."""
+        return study.proof(study.claim.nothing, 0, 0, theorem="", reason=reason)
+
+    @property
+    def strength(self) -> float:
+        """The bound as a number that is larger the more is proved."""
+        return float(strengths(np.array(self.bound), self.study.claim))
+
+    def with_options(self, more: dict[str, JsonValue]) -> ShiftProof:
+        """Return the same with more options to report."""
+        return replace(self, options=self.options | more)
+
+    def audit(self, scores: FloatArray) -> ScoreAudit:
+        """Return what guesses prove, in the words of every other audit; what costs time is lazy."""
+        if self.own is not None:
+            return self.own
+        member, cut = self.study.member, (self.guesses, self.correct)
+        ranking = _core.Ranking(scores, member)
+        most = self.ceiling
+        reached = Lazy(lambda: self.bound if most is None else max(self.bound, most()))
+        cuts = OutsideIn() if "outside_in" in self.options else Fixed(max(1, self.guesses))
+        right = self.study.right(self.rows, self.signs)
+        return ScoreAudit(
+            bound=self.bound,
+            reason=self.reason,
+            m=scores.size,
+            members=ranking.members,
+            guesses=self.guesses,
+            correct=self.correct,
+            path=self.path or self.study.path,
+            auc=ranking.auc,
+            options={"cuts": encode(cuts)},
+            warnings=inverted_warnings(ranking)
+            + (() if self.reason else _near_ceiling(self.bound, cut, reached)),
+            _ceiling=reached,
+            _curve=Lazy(lambda: _curve(right, self.guesses, self.bound, scores.size)),
+            _roc=Lazy(lambda: roc(ranking)),
+            _histogram=Lazy(lambda: histogram(scores, member)),
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Corrected:
-    """What a correction makes of a study."""
-
-    audit: ScoreAudit
-    kept: int
-    m_eff: float
-    theorem: str
-    replicates: Callable[[FloatArray], FloatArray]
+def strengths(values: FloatArray, claim: Claim) -> FloatArray:
+    """Return parameters as strengths or strengths as parameters: 0 and inf change places."""
+    if claim.order == "increasing":
+        return values
+    with np.errstate(divide="ignore"):
+        inverse: FloatArray = 1 / values
+    return inverse
 
 
-def confidence_of(level: float) -> float:
-    """Return one minus a level, exact in decimals."""
-    return float(1 - Decimal(repr(level)))
+def distinct_ranks(values: FloatArray, ties: IntArray) -> FloatArray:
+    """Return ranks from 0 upwards, those of equal values by what else is given."""
+    ranks = np.empty(values.size)
+    ranks[np.lexsort((ties, values))] = np.arange(values.size)
+    return ranks
 
 
-def two_sided(values: FloatArray, guesses: int, sides: SidesChoice) -> tuple[IntArray, IntArray]:
-    """Guess the top of a ranking members and the bottom not."""
-    order = np.argsort(-values, kind="stable")
-    top = guesses if sides == "member" else (guesses + 1) // 2
-    rows = np.empty(guesses, dtype=np.int64)
-    signs = np.ones(guesses, dtype=np.int64)
-    if sides == "member":
-        return order[:guesses], signs
-    rows[::2], rows[1::2] = order[:top], order[::-1][: guesses - top]
-    signs[1::2] = -1
-    return rows, signs
+def least_fixed(refuted: Callable[[float], float]) -> float:
+    """Return inf{ε : not refuted}, given what the count for an ε refutes, which rises with ε.
 
-
-def summary(
-    scores: FloatArray,
-    member: BoolArray,
-    *,
-    bound: float,
-    cut: tuple[int, int],
-    path: PathName,
-    successes: BoolArray,
-    ceiling: Callable[[], float],
-    options: dict[str, JsonValue],
-) -> ScoreAudit:
-    """Return what guesses prove, in the words of every other audit; what costs time is lazy."""
-    ranking = _core.Ranking(scores, member)
-    guesses, correct = cut
-    reached = Lazy(lambda: max(bound, ceiling()))
-    return ScoreAudit(
-        bound=bound,
-        reason="" if bound else _reason(guesses, correct),
-        m=scores.size,
-        members=ranking.members,
-        guesses=guesses,
-        correct=correct,
-        path=path,
-        auc=ranking.auc,
-        options=options,
-        warnings=inverted_warnings(ranking) + _near_ceiling(bound, cut, reached),
-        _ceiling=reached,
-        _curve=Lazy(lambda: _curve(successes, guesses, bound, scores.size)),
-        _roc=Lazy(lambda: roc(ranking)),
-        _histogram=Lazy(lambda: histogram(scores, member)),
-    )
-
-
-def _reason(guesses: int, correct: int) -> str:
-    if guesses == 0:
-        return "no tested cut has enough correct guesses to count against shift and chance"
-    return f"shift and chance explain {correct} correct guesses of {guesses}"
+    From 0 upwards, ε becomes the largest that its own count refutes, until it stays.
+    """
+    epsilon = 0.0
+    while (further := refuted(epsilon)) > epsilon:
+        epsilon = further
+    return epsilon
 
 
 def _near_ceiling(bound: float, cut: tuple[int, int], ceiling: Lazy[float]) -> tuple[str, ...]:
     guesses, correct = cut
     if correct <= _NEAR * guesses or bound < _NEAR * ceiling.value:
         return ()
-    return (
-        (
-            f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
-            "reached: more examples may show more"
-        ),
+    note = (
+        f"the bound is close to {down(ceiling.value)}, all that a perfect attack would have "
+        "reached: more examples may show more"
     )
+    return (note,)
 
 
-def _curve(successes: BoolArray, chosen: int, bound: float, examples: int) -> Curve:
-    sampled, _ = _core.Path.from_successes(successes).sample(POINTS - 1)
-    guesses = np.union1d(sampled, [chosen] if chosen else [])
-    guesses = guesses.astype(np.int64)
-    correct = np.cumsum(successes)[guesses - 1].astype(np.int64)
+def _curve(right: BoolArray, chosen: int, bound: float, examples: int) -> Curve:
+    sampled, _ = _core.Path.from_successes(right).sample(POINTS - 1)
+    guesses = np.union1d(sampled, [chosen] if chosen else []).astype(np.int64)
+    correct = np.cumsum(right)[guesses - 1].astype(np.int64)
     return Curve(
         guesses=guesses,
         correct=correct,

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakbound.audits.zero_run.study import Corrected, Study, summary, two_sided
+from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
+from leakbound.audits.zero_run.study import ShiftProof, Study, least_fixed
 from leakbound.claims import ApproxDP, PureDP
-from leakbound.stats.distribution_shift import survival
+from leakbound.stats.distribution_shift import survival, surviving_guesses
 
 if TYPE_CHECKING:
-    from leakbound._base.types import BoolArray, FloatArray, IntArray, TailBound
+    from collections.abc import Callable
+
+    from leakbound._base.types import FloatArray, IntArray, TailBound
 
 _FINEST = 200
 """Parts of the examples to which Σ 2w is rounded up between replicates: a bound falls with it."""
@@ -39,153 +43,171 @@ _FAMILY = (
     "features (Cebere, Even, Bleistein and Bellet, Theorem 5.1 (2); the directional "
     "probabilities by the same proof with a sharper first lemma). "
 )
+_AT_A_MEMBER = (
+    "At known log-odds: guesses are dropped at random, so that shift makes none too likely right; "
+    "half of all draws must reach the bound at half of the level."
+)
 
 
-def correct_by_tampering(study: Study) -> Corrected:
+def by_tampering(study: Study) -> ShiftProof:
     """Audit guesses of which some are dropped at random, those likely right by shift above all."""
-    number = study.planned(study.examples)
-    tampering = _Tampering(study, number, *_chosen(study, number))
-    shift = study.shift
-    bound = float(tampering.bounds(tampering.toward(), tampering.m_eff(shift.log_odds))[0])
-    successes, correct = tampering.outcome(bound)
-    return Corrected(
-        audit=summary(
-            study.scores,
-            study.member,
-            bound=bound,
-            cut=(number, correct),
-            path="member" if study.sides == "member" else "interleaved",
-            successes=successes,
-            ceiling=tampering.ceiling,
-            options={"cuts": {"type": "Fixed", "guesses": number}},
-        ),
-        kept=study.examples,
-        m_eff=tampering.m_eff(shift.log_odds),
-        theorem=_theorem(study),
-        replicates=tampering.replicates,
+    if isinstance(study.odds, OddsSet):
+        return _over_set(study, study.odds)
+    box, number = study.odds, study.planned(study.examples, study.level)
+    values = study.ranked_by(box)
+    if study.adversary == "residual":
+        values = study.weight(box) * values
+    tampering = _Tampering(study, box, number, *study.guessed(values, number))
+    m_eff = tampering.m_eff(box.estimate)
+    bound = tampering.bound(tampering.toward(), m_eff)
+    correct = tampering.count(tampering.toward(), bound)
+    return study.proof(
+        bound,
+        correct,
+        number,
+        rows=tampering.rows,
+        signs=tampering.signs_standing(bound),
+        theorem=tampering.theorem,
+        ceiling=tampering.ceiling,
+        m_eff=m_eff,
+        bounds=tampering.bounds,
     )
 
 
-def _theorem(study: Study) -> str:
-    if isinstance(study.claim, PureDP):
-        return _PURE
-    if not isinstance(study.claim, ApproxDP):
-        return _FAMILY
-    return _PUBLISHED if study.variant == "paper" else _APPROX
-
-
 class _Tampering:
-    """A fixed number of guesses, and how many of them survive and are right."""
+    """A fixed number of guesses at known log-odds, and how many of them are right and stand."""
 
-    def __init__(self, study: Study, number: int, rows: IntArray, guesses: IntArray) -> None:
-        self._study = study
-        self._number = number
-        self._right: BoolArray = guesses == study.signs[rows]
-        self._rows, self._guesses = rows[self._right], guesses[self._right]
-        self._uniforms = study.uniforms[self._rows]
-        self._signed = study.variant == "directional"
-        self._family = not isinstance(study.claim, PureDP | ApproxDP)
-        self._paper = self._family and study.variant == "paper"
+    def __init__(
+        self, study: Study, box: OddsBox, number: int, rows: IntArray, signs: IntArray
+    ) -> None:
+        self._study, self._box, self._number = study, box, number
+        self.rows, self.signs = rows, signs
+        self._right = study.right(rows, signs)
+        self._uniforms = study.uniforms[rows[self._right]]
+        claim, variant = study.claim, study.request.variant
+        self._signed = variant == "directional"
+        self._family = not isinstance(claim, PureDP | ApproxDP)
+        self._paper = self._family and variant == "paper"
         # where |λ| stands for Tλ, m stays: that is safe if |λ| is too large, Σ 2w would not be
-        self._failing = isinstance(study.claim, ApproxDP) and self._signed
+        self._failing = isinstance(claim, ApproxDP) and self._signed
+        self._limits: dict[float, FloatArray] = {}
+
+    @cached_property
+    def theorem(self) -> str:
+        """Why the bound holds."""
+        if self._family:
+            return _FAMILY
+        if isinstance(self._study.claim, PureDP):
+            return _PURE
+        return _PUBLISHED if self._study.request.variant == "paper" else _APPROX
 
     def toward(self) -> FloatArray:
-        """Return Tλ (or |λ|) of the correct guesses at the point estimate, as one row."""
-        shift = self._study.shift
-        if not self._signed:
-            return shift.largest[None, self._rows]
-        signs = np.zeros(self._study.examples)
-        signs[self._rows] = self._guesses
-        return shift.against(signs)[None, self._rows]
+        """Return Tλ (or |λ|) of the correct guesses at the worst log-odds."""
+        rows, signs = self.rows[self._right], self.signs[self._right]
+        return self._box.toward(rows, signs) if self._signed else self._box.largest[rows]
 
-    def bounds(self, toward: FloatArray, m_eff: float) -> FloatArray:
-        """Return the bound for each row of Tλ (or |λ|) of the correct guesses."""
-        if not self._family:
-            return self._least_fixed(toward, m_eff)
-        counts = self._counts(self._survival(toward))
-        return np.array([self._study.bound(int(c), self._number, m_eff) for c in counts])
+    def count(self, toward: FloatArray, epsilon: float) -> int:
+        """Return how many correct guesses survive, tampered with for an ε."""
+        return int(np.count_nonzero(self._uniforms < self._survival(toward, epsilon)))
 
-    def replicates(self, draws: FloatArray) -> FloatArray:
+    def signs_standing(self, bound: float) -> IntArray:
+        """Return the guesses, those that are dropped turned into wrong ones."""
+        stand = np.zeros(self._number, dtype=np.bool_)
+        stand[self._right] = self._uniforms < self._survival(self.toward(), bound)
+        return np.where(stand, 1, -1) * self._study.signs[self.rows]
+
+    def _survival(self, toward: FloatArray, epsilon: float) -> FloatArray:
+        """Return how likely each correct guess survives; f-DP is tampered with at ε = 0."""
+        excess = np.maximum(toward, 0.0)
+        if self._paper:
+            return np.exp(-excess)
+        return survival(excess, np.array(0.0 if self._family else epsilon))
+
+    def bound(self, toward: FloatArray, m_eff: float) -> float:
+        """Return the bound, given Tλ (or |λ|) of the correct guesses."""
+        if self._family:
+            return self._study.proved(self.count(toward, 0.0), self._number, m_eff)
+        if m_eff not in self._limits:
+            form: TailBound = "zero_run" if self._study.request.variant == "paper" else "exact"
+            right = range(self._uniforms.size + 1)
+            proved = [self._study.proved(c, self._number, m_eff, form=form) for c in right]
+            # more correct guesses refute no less
+            self._limits[m_eff] = np.maximum.accumulate(proved)
+        limits = self._limits[m_eff]
+        return least_fixed(lambda epsilon: float(limits[self.count(toward, epsilon)]))
+
+    def bounds(self, draws: FloatArray) -> FloatArray:
         """Return the bound under each row of log-odds of all examples."""
-        here = draws[:, self._rows]
-        toward = here * self._guesses if self._signed else np.abs(here)
-        if not (self._paper or self._failing):
-            return self.bounds(toward, self._study.examples)
-        # rounded up, so that replicates share bounds
-        step = max(1, self._study.examples // _FINEST) if self._failing else 1
-        sizes = [-(-self.m_eff(odds) // step) * step for odds in draws]
-        rows = zip(toward, sizes, strict=True)
-        return np.array([self.bounds(one[None, :], m_eff)[0] for one, m_eff in rows])
-
-    def outcome(self, bound: float) -> tuple[BoolArray, int]:
-        """Return which guesses survive and are right where the bound was found, and how many."""
-        survived = self._survival(self.toward(), np.array([0.0 if self._family else bound]))
-        successes = np.zeros(self._number, dtype=np.bool_)
-        successes[np.flatnonzero(self._right)] = self._uniforms < survived[0]
-        return successes, int(self._counts(survived)[0])
+        here, signs = draws[:, self.rows[self._right]], self.signs[self._right]
+        toward = here * signs if self._signed else np.abs(here)
+        sizes = [float(self._study.examples)] * len(draws)
+        if self._paper or self._failing:
+            # rounded up, so that replicates share bounds
+            step = max(1, self._study.examples // _FINEST) if self._failing else 1
+            sizes = [-(-self.m_eff(odds) // step) * step for odds in draws]
+        return np.array([self.bound(*each) for each in zip(toward, sizes, strict=True)])
 
     def m_eff(self, log_odds: FloatArray) -> float:
         """Return Σ 2 min(π, 1 - π) for (ε, δ)-DP and the paper's tampering of f-DP, else m."""
         if not (self._paper or self._failing):
             return float(self._study.examples)
-        shift, least = self._study.shift, np.abs(log_odds)
-        if shift.limited:  # the limit nearest to a fair coin is the safe one here
-            within = (shift.low <= 0) & (shift.high >= 0)
-            least = np.where(within, 0.0, np.minimum(np.abs(shift.low), np.abs(shift.high)))
+        box, least = self._box, np.abs(log_odds)
+        if box.limited:  # the limit nearest to a fair coin is the safe one here
+            within = (box.low <= 0) & (box.high >= 0)
+            least = np.where(within, 0.0, np.minimum(np.abs(box.low), np.abs(box.high)))
         # rounded up to a whole number, so that replicates share bounds
         return float(math.ceil((2 / (1 + np.exp(least))).sum()))
 
     def ceiling(self) -> float:
         """Return the bound of an attack that guesses right where tampering drops least."""
         study = self._study
-        signs = study.signs if study.sides == "both" else study.member.astype(np.int64)
-        toward = study.shift.against(signs) if self._signed else study.shift.largest
-        easiest = np.argsort(np.maximum(toward, 0.0), kind="stable")
-        rows = easiest[signs[easiest] != 0][: self._number]
-        perfect = _Tampering(study, self._number, rows, signs[rows])
-        return float(perfect.bounds(perfect.toward(), self.m_eff(study.shift.log_odds))[0])
-
-    def _survival(self, toward: FloatArray, epsilon: FloatArray | None = None) -> FloatArray:
-        """Return how likely each correct guess survives, each row with an ε of its own."""
-        excess = np.maximum(toward, 0.0)
-        if self._paper:
-            return np.exp(-excess)
-        claimed = np.zeros(toward.shape[0]) if epsilon is None else epsilon
-        return survival(excess, claimed[:, None])
-
-    def _least_fixed(self, toward: FloatArray, m_eff: float) -> FloatArray:
-        """Return inf{ε : not refuted}: the count for ε rises with ε, and refutes ε below a limit.
-
-        From 0 upwards, ε becomes the largest that its own count refutes, until it stays.
-        """
-        limits = self._limits(m_eff)
-        epsilon = np.zeros(toward.shape[0])
-        active = np.arange(toward.shape[0])
-        while active.size:
-            levels = epsilon[active]
-            further = limits[self._counts(self._survival(toward[active], levels))]
-            active, further = active[further > levels], further[further > levels]
-            epsilon[active] = further
-        return epsilon
-
-    def _limits(self, m_eff: float) -> FloatArray:
-        """Return the largest ε that each number of surviving correct guesses refutes."""
-        study = self._study
-        form: TailBound = "zero_run" if study.variant == "paper" else "exact"
-        right = range(self._rows.size + 1)
-        bounds = [study.bound(c, self._number, m_eff, form=form) for c in right]
-        # more correct guesses refute no less
-        limits: FloatArray = np.maximum.accumulate(bounds)
-        return limits
-
-    def _counts(self, survival: FloatArray) -> IntArray:
-        """Return how many correct guesses survive in each row."""
-        return np.asarray(np.count_nonzero(self._uniforms < survival, axis=1))
+        rows = np.flatnonzero(study.member) if study.one_sided else np.arange(study.examples)
+        signs = study.signs[rows]
+        toward = self._box.toward(rows, signs) if self._signed else self._box.largest[rows]
+        easiest = np.argsort(np.maximum(toward, 0.0), kind="stable")[: self._number]
+        perfect = _Tampering(study, self._box, self._number, rows[easiest], signs[easiest])
+        return perfect.bound(perfect.toward(), self.m_eff(self._box.estimate))
 
 
-def _chosen(study: Study, number: int) -> tuple[IntArray, IntArray]:
-    """Return the rows guessed, most confident first, and the guesses."""
-    values = study.ranked_by()
-    if study.adversary == "residual":
-        values = study.weight() * values
-    return two_sided(values, number, study.sides)
+def _over_set(study: Study, odds: OddsSet) -> ShiftProof:
+    """Count the correct guesses that stand in half of all draws, at half the level."""
+    found, claim, guesses = odds.found, study.claim, study.planned(study.examples, study.draw_level)
+    rows, signs = study.guessed(study.matched(odds, guesses), guesses)
+    right = study.right(rows, signs)
+    right_rows, right_signs = rows[right], signs[right]
+    estimate, least = found.log_odds(), {}
+
+    def standing(log_odds: FloatArray, epsilon: float) -> int:
+        excess = np.maximum(log_odds[right_rows] * right_signs, 0.0)
+        return surviving_guesses(survival(excess, np.array([epsilon])))
+
+    def anywhere(epsilon: float) -> int:
+        _, *least[epsilon] = found.core.least_surviving(right_rows, right_signs, epsilon=epsilon)
+        return min(standing(least[epsilon][1], epsilon), standing(estimate, epsilon))
+
+    def bound(count: Callable[[float], int]) -> tuple[float, float]:
+        """Return the bound, and the ε whose tampering it was found with."""
+
+        def refuted(epsilon: float) -> float:
+            return study.proved(count(epsilon), guesses, study.examples)
+
+        if isinstance(claim, PureDP | ApproxDP):
+            epsilon = least_fixed(refuted)
+            return epsilon, epsilon
+        return refuted(0.0), 0.0
+
+    proved, epsilon = bound(anywhere)
+    correct = anywhere(epsilon)
+    coefficients, log_odds = least[epsilon]
+    return study.proof(
+        proved,
+        correct,
+        guesses,
+        rows=rows,
+        signs=signs,
+        theorem=_AT_A_MEMBER,
+        ceiling=lambda: by_tampering(study.perfect()).bound,
+        at_estimate=bound(lambda epsilon: standing(estimate, epsilon))[0],
+        coefficients=coefficients,
+        log_odds=log_odds,
+    )

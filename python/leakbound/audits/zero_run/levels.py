@@ -21,14 +21,14 @@ import leakbound._core as _core
 from leakbound._base.odds import expit
 from leakbound.audits.policies.approximate_dp import failure_share
 from leakbound.audits.policies.joint import JointTest
-from leakbound.audits.zero_run.study import two_sided
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.claims.base import counts_of
-from leakbound.cuts import OutsideIn
+from leakbound.cuts import Fixed, OutsideIn
 
 if TYPE_CHECKING:
     from leakbound._base.types import BoolArray, FloatArray
-    from leakbound.audits.zero_run.set_study import SetStudy
+    from leakbound.audits.zero_run.log_odds import OddsSet
+    from leakbound.audits.zero_run.study import Study
     from leakbound.claims import AnyFamily
     from leakbound.cuts.outside_in import Form
 
@@ -39,10 +39,11 @@ _DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ChosenLevel:
+class Level:
     """A level, the examples that may be guessed about, and what counts at it prove."""
 
-    study: SetStudy
+    study: Study
+    odds: OddsSet
     levels: tuple[int, ...]
     shares: tuple[float, ...]
     index: int
@@ -56,7 +57,7 @@ class ChosenLevel:
 
     def ranks(self) -> FloatArray:
         """Return ranks balanced for so many guesses, examples not to guess about in the middle."""
-        order = np.argsort(-self.study.matched(self.guesses), kind="stable")
+        order = np.argsort(-self.study.matched(self.odds, self.guesses), kind="stable")
         within, others = order[self.inside[order]], order[~self.inside[order]]
         top = within.size if self.study.one_sided else (within.size + 1) // 2
         ranks = np.empty(order.size)
@@ -73,7 +74,7 @@ class ChosenLevel:
             made = min(self.guesses, kept)
             counts = counts_of(correct, made, kept, one_sided=study.one_sided)
             limit = _core.approx_joint_epsilon(
-                counts, study.claim.delta, study.level / 2, self.failures
+                counts, study.claim.delta, study.draw_level, self.failures
             )
             return max(0.0, limit)
         test, index = self._test(kept)
@@ -88,7 +89,7 @@ class ChosenLevel:
 
     def _test(self, kept: int) -> tuple[JointTest, int]:
         """Return the joint test of the levels if so many examples are kept, and the one chosen."""
-        study, level = self.study, self.study.level / 2
+        study, level = self.study, self.study.draw_level
         levels = [made for made in self.levels if made < kept]
         index = min(self.index, len(levels))
         if len(levels) < len(self.levels):
@@ -98,34 +99,38 @@ class ChosenLevel:
             levels=tuple(levels),
             tau=tuple(share * level for share in self.shares[: len(levels)]),
             examples=kept,
-            sides=study.sides,
+            sides=study.request.sides,
             level=level,
         )
         return test, index
 
 
-def choose_level(study: SetStudy) -> ChosenLevel | None:
+def choose_level(study: Study, odds: OddsSet) -> Level | None:
     """Choose how many kept examples to guess about, by labels from the outside in.
 
     None where the number is named, or the claim has no joint proof, or nothing but audited labels
     says how many examples matching keeps.
     """
-    claim, audited, level = study.claim, study.found.audited, study.level / 2
-    fits = study.guesses is None and not isinstance(claim, PureDP)
-    if not fits or not study.planned.any():
+    claim, audited, level = study.claim, study.examples, study.draw_level
+    if isinstance(claim, PureDP) or isinstance(study.request.cuts, Fixed) or not odds.guide.any():
         return None
-    chance = 2 * expit(-np.abs(study.planned))
+    chance = 2 * expit(-np.abs(odds.guide))
     expected = min(audited, max(2, int(chance.sum())))
-    rows, signs = two_sided(study.matched(study.plan(expected, level)), audited, study.sides)
+    rows, signs = study.guessed(study.matched(odds, study.planned(expected, level)), audited)
     here = chance[rows]
     sure = _SHARE * np.cumsum(here) - _DEVIATIONS * np.sqrt(np.cumsum(here * (1 - here)))
     form: Form = "family"
     failures = 0.5
     if isinstance(claim, ApproxDP):
-        failures, form = failure_share(expected, level, claim.delta, study.sides), "approximate"
+        failures, form = (
+            failure_share(expected, level, claim.delta, study.request.sides),
+            "approximate",
+        )
 
     def planned(levels: list[int] | None) -> _core.OutsideIn:
-        return OutsideIn(levels).plan(expected, level, study.sides, form, claim.delta, failures)
+        return OutsideIn(levels).plan(
+            expected, level, study.request.sides, form, claim.delta, failures
+        )
 
     levels = np.array(planned(None).levels)
     ends = np.searchsorted(np.maximum.accumulate(sure), levels) + 1
@@ -148,8 +153,9 @@ def choose_level(study: SetStudy) -> ChosenLevel | None:
     index = plan.choose(_core.Path.from_successes(right))
     inside = np.zeros(audited, dtype=np.bool_)
     inside[rows[: ends[index]]] = True
-    return ChosenLevel(
+    return Level(
         study=study,
+        odds=odds,
         levels=tuple(plan.levels),
         shares=tuple(plan.shares),
         index=index,

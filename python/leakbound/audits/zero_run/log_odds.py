@@ -1,0 +1,342 @@
+"""Log-odds of membership given features alone that are known: values, limits, replicates, a model.
+
+Known log-odds are a set with one member, limits a set that is a box: a bound over either counts the
+worst log-odds of each guess.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leakbound._base.checks import check_length, numbers, vector
+from leakbound._base.odds import logit
+from leakbound.audits.member_count import MemberCount
+from leakbound.audits.zero_run.request import no_overlap
+from leakbound.errors import IncompatibleOptionsError, LengthMismatchError, OptionError, ShapeError
+from leakbound.propensity import PropensityFit, falsify
+from leakbound.propensity.overlap import overlap
+from leakbound.results import Assumption
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leakbound._base.types import (
+        ArrayInput,
+        BoolArray,
+        FloatArray,
+        IntArray,
+        JsonValue,
+        Kind,
+    )
+    from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
+    from leakbound.propensity import (
+        ConfidenceSet,
+        CrossFit,
+        Falsification,
+        LogisticPropensity,
+        Overlap,
+    )
+
+REPLICATES = 600
+"""Refits of a propensity model, as in the paper."""
+_LARGEST = 300.0
+"""Log-odds beyond which a guess could never count; a double rounds the probability to 0 or 1."""
+_MISMATCH = 5.0
+"""Standard errors at which two shares of members are plainly not the same."""
+_SCARCE = 0.1
+"""Share of examples kept below which most of them are wasted."""
+
+
+@dataclass(frozen=True, eq=False)
+class OddsBox:
+    """Log-odds of examples: an estimate, limits of each, and replicates of all if there are any."""
+
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    draws: FloatArray | None = None
+    limited: bool = False
+
+    @classmethod
+    def of_member(cls, log_odds: FloatArray, draws: FloatArray | None = None) -> OddsBox:
+        """Return the box of a single member."""
+        return cls(log_odds, log_odds, log_odds, draws)
+
+    def part(self, rows: IntArray) -> OddsBox:
+        """Return the same for some examples, in the order given."""
+        draws = None if self.draws is None else np.ascontiguousarray(self.draws[:, rows])
+        ends = (self.estimate[rows], self.low[rows], self.high[rows])
+        return OddsBox(*ends, draws, self.limited)
+
+    @cached_property
+    def largest(self) -> FloatArray:
+        """The largest |λ| that each example may have."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    def toward(self, rows: IntArray, signs: IntArray) -> FloatArray:
+        """Return Tλ at the limit where guesses T = ±1 are likeliest right by shift alone."""
+        worst: FloatArray = np.where(signs > 0, self.high[rows], -self.low[rows])
+        return worst
+
+
+@dataclass(frozen=True, eq=False)
+class OddsSet:
+    """A confidence set, and log-odds to plan with in which no audited label had a part, or 0."""
+
+    found: ConfidenceSet
+    guide: FloatArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownOdds:
+    """Log-odds that were given or are those of a model, and what tried to refute them."""
+
+    whole: OddsBox
+    box: OddsBox
+    rows: IntArray
+    scores: dict[str, FloatArray]
+    member: BoolArray
+    learnt: bool
+    count: MemberCount
+    falsification: Falsification | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def read(cls, candidates: Candidates, propensity: Any) -> KnownOdds:
+        """Read propensities, choose what is audited, and try to refute them."""
+        request, member, order = candidates.request, candidates.member, candidates.order
+        features = candidates.features()
+        notes: tuple[str, ...] = ()
+        if isinstance(propensity, PropensityFit):
+            table = audited_features(propensity, features, order.distinct_ids)
+            box, notes = _of_model(propensity, member, table, request)
+        elif isinstance(propensity, tuple):
+            limits = [order.placed(one, f"propensity[{i}]") for i, one in enumerate(propensity)]
+            box = _of_limits(limits, member.size)
+        else:
+            rows = getattr(propensity, "ndim", 1) == 2
+            box = _of_values(order.placed(propensity, "propensity", across=rows), member.size)
+        _check_certain(box.largest, request)
+        allowed = box.largest <= request.limit
+        if not allowed.any():
+            why = f"no example has |log-odds| of at most {request.limit:g}"
+            raise no_overlap(why)
+        count = MemberCount.of_propensities(member[allowed], box.low[allowed], box.high[allowed])
+        learnt = isinstance(propensity, PropensityFit) or box.draws is not None
+        if not learnt:
+            count.refuse()
+        audited = candidates.audited(box.largest)
+        tried = None
+        if request.falsify and features is not None and not box.limited:
+            tried = falsify(box.estimate, features, member, seed=request.seed)
+        return cls(
+            whole=box,
+            box=box.part(audited),
+            rows=audited,
+            scores={name: values[audited] for name, values in candidates.attacks.scores.items()},
+            member=member,
+            learnt=learnt,
+            count=count,
+            falsification=tried,
+            notes=notes,
+        )
+
+    @property
+    def odds(self) -> OddsBox:
+        """The log-odds of the audited examples."""
+        return self.box
+
+    @property
+    def abstained(self) -> int:
+        """How many examples are left out."""
+        return self.member.size - self.rows.size
+
+    @property
+    def kind(self) -> Kind:
+        """What a bound is."""
+        return "exploratory_lower_bound" if self.learnt else "conditional_lower_bound"
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the propensities cannot be right."""
+        tried = self.falsification
+        return self.count.impossible or (tried is not None and tried.refuted)
+
+    def level(self, level: float) -> float:
+        """Return what log-odds leave of the probability of error: all of it."""
+        return level
+
+    def theorem(self, text: str, _request: ZeroRunRequest, /) -> str:
+        """Return why a bound holds, given why it does at known log-odds."""
+        return text
+
+    def assumptions(self) -> tuple[Assumption, Assumption]:
+        """Say what is known of the propensities, and what they were learnt from."""
+        how = "lie within the limits given" if self.box.limited else "are those given"
+        if self.learnt:
+            how = "are those of a fitted model, taken as they are"
+        if self.box.draws is not None:
+            how = f"are as uncertain as {len(self.box.draws)} replicates show"
+        text = f"The probabilities of membership given the features {how}"
+        tried, status = self.falsification, self.count.status("unverifiable")
+        if tried is None:
+            text += "; not tested against features."
+        else:
+            bets = (
+                f"{tried.sceptic} bet against them and was right {tried.correct} times of "
+                f"{tried.guesses}, {tried.expected:.1f} expected (p = {tried.p_value:.2g})"
+            )
+            if tried.refuted:
+                text, status = f"{text}: REFUTED. {bets}.", "contradicted"
+            else:
+                text = f"{text}; not refuted: {bets}. Mild failures pass unseen."
+        source = "No audited example, and no score, had a part in the propensities."
+        return (
+            Assumption("propensities", self.count.statement(text), status),
+            Assumption("propensities from other examples", source, "declared"),
+        )
+
+    def warnings(self, kept: int) -> tuple[str, ...]:
+        """Say what limits the audit; often nothing."""
+        notes, tried = [*self.notes, *self.count.warnings()], self.falsification
+        if tried is not None and tried.refuted:
+            notes.append(
+                f"propensity model refuted (p = {tried.p_value:.2g}): features say more about "
+                "membership than it knows, which may explain correct guesses"
+            )
+        if tried is None and self.learnt:
+            notes.append(
+                "the propensities were learnt and nothing tested them, which takes features=: "
+                "scores that know where they err can show too much"
+            )
+        if kept < _SCARCE * self.rows.size:
+            notes.append(
+                f"matching keeps {kept} of {self.rows.size} examples: members and non-members "
+                "hardly overlap"
+            )
+        return tuple(notes)
+
+    def options(self, _request: ZeroRunRequest, /) -> dict[str, JsonValue]:
+        """Return what is done about the error of the log-odds."""
+        unsure = "none" if self.box.draws is None else "bootstrap"
+        return {"uncertainty": unsure if self.learnt else "given"}
+
+    def overlap(self) -> Overlap:
+        """Return how far members and non-members can be compared."""
+        return overlap(self.whole.estimate, self.member)
+
+    @property
+    def digested(self) -> dict[str, FloatArray | BoolArray]:
+        """What was read, under the names of its digests."""
+        return {"log_odds": self.whole.estimate}
+
+
+def audited_features(
+    model: PropensityFit | CrossFit | LogisticPropensity,
+    features: ArrayInput | None,
+    ids: NDArray[Any] | None,
+) -> ArrayInput:
+    """Return the features of the audited examples, none of which may be in D'."""
+    if features is None:
+        message = "a propensity model needs the features of the audited examples: features="
+        raise IncompatibleOptionsError(message)
+    if ids is not None and isinstance(model, PropensityFit):
+        model.check_disjoint(ids)
+    return features
+
+
+def other_share(model: PropensityFit, member: BoolArray) -> tuple[str, ...]:
+    """Say that the share of members is plainly not that of D', or the one declared.
+
+    The log-odds stay as they are: moved by a count of the audited labels, they would depend on the
+    very memberships that they are to explain.
+    """
+    here, expected, others = float(member.mean()), model.member_share, model.rows.member.size
+    pooled = (here * member.size + expected * others) / (member.size + others)
+    variance = pooled * (1 - pooled) * (1 / member.size + 1 / others)
+    if abs(here - expected) <= _MISMATCH * math.sqrt(variance):
+        return ()
+    declared = model.share_of_reference in {"declared", "counted"}
+    whose = "were declared" if declared else "of those that the propensity model was fitted to"
+    note = (
+        f"{100 * here:.1f}% of the audited examples are members, and {100 * expected:.1f}% "
+        f"{whose}: if the design of the audit gave members another share, the log-odds are off by "
+        "a constant; declare that share before labels are seen, by fit.with_member_share(share)"
+    )
+    return (note,)
+
+
+def _of_model(
+    model: PropensityFit, member: BoolArray, features: ArrayInput, request: ZeroRunRequest
+) -> tuple[OddsBox, tuple[str, ...]]:
+    if model.share_of_reference == "unknown":
+        message = (
+            "the share of members in the audit was declared unknown, so that log-odds are known up "
+            'to a constant only: take a logistic model and uncertainty="set"'
+        )
+        raise IncompatibleOptionsError(message)
+    estimate, draws = model.log_odds(features), None
+    check_length(estimate, member.size, "features")
+    if request.uncertainty != "none":
+        draws = model.bootstrap(features, K=REPLICATES, seed=request.seed)
+    return OddsBox.of_member(estimate, draws), other_share(model, member)
+
+
+def _of_values(propensity: ArrayInput, examples: int) -> OddsBox:
+    """Read one vector of propensities, or rows of replicates."""
+    table = numbers(propensity, "propensity", least=0, most=1)
+    if table.ndim == 2:
+        if table.shape[1] != examples:
+            message = (
+                f"propensity has rows of {table.shape[1]} values and there are {examples} "
+                "scores; each of the K rows must describe all examples"
+            )
+            raise LengthMismatchError(message)
+        draws = logit(table)
+        return OddsBox.of_member(np.median(draws, axis=0), draws)
+    values = vector(propensity, "propensity")
+    check_length(values, examples, "propensity")
+    return OddsBox.of_member(logit(values))
+
+
+def _of_limits(limits: list[Any], examples: int) -> OddsBox:
+    if len(limits) != 2:
+        message = f"propensity limits must be a pair (lower, upper), got {len(limits)} arrays"
+        raise ShapeError(message)
+    ends = []
+    for i, one in enumerate(limits):
+        name = f"propensity[{i}]"
+        ends.append(numbers(vector(one, name), name, least=0, most=1))
+        check_length(ends[i], examples, name)
+    crossed = np.flatnonzero(np.less(ends[1], ends[0]))
+    if crossed.size:
+        message = (
+            f"the lower limit of the propensity is above the upper one at index {crossed[0]} "
+            f"({crossed.size} such rows): pass (lower, upper)"
+        )
+        raise OptionError(message)
+    low, high = map(logit, ends)
+    # the middle, where that is a number
+    finite = np.where(np.isinf(low), high, low)
+    middle = np.where(np.isinf(low) | np.isinf(high), finite, (low + high) / 2)
+    return OddsBox(middle, low, high, limited=True)
+
+
+def _check_certain(largest: FloatArray, request: ZeroRunRequest) -> None:
+    """Check that no example is certain to be a member, or not, unless a limit makes it abstain."""
+    certain = np.flatnonzero(largest > _LARGEST)
+    if certain.size == largest.size:
+        why = "every propensity is 0 or 1"
+        raise no_overlap(why)
+    if certain.size and request.max_log_odds is None:
+        message = (
+            f"propensity must be strictly between 0 and 1, but {certain.size} of {largest.size} "
+            f"are 0 or 1 to within 1e-130, the first at index {certain[0]}: set max_log_odds, for "
+            "example to 5, to abstain on such examples"
+        )
+        raise OptionError(message)
