@@ -5,10 +5,14 @@ Usage: python tests/golden/generate/schema.py
 
 import json
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 import leakbound as lb
-from leakbound import panoramia, planning, propensity, validity
-from leakbound._base.records import SCHEMA, Record, json_schema
+from leakbound import planning, propensity, validity
+from leakbound._base.records import SCHEMA, Record, adapter
 
 FILE = Path(__file__).parents[3] / "docs" / "results.schema.json"
 KINDS: tuple[type[Record], ...] = (
@@ -16,7 +20,7 @@ KINDS: tuple[type[Record], ...] = (
     lb.SyntheticResult,
     lb.PanoramiaResult,
     lb.ZeroRunResult,
-    panoramia.PanoramiaReport,
+    lb.panoramia.PanoramiaReport,
     lb.DPSGDAudit,
     lb.TradeOff,
     planning.Power,
@@ -28,9 +32,29 @@ KINDS: tuple[type[Record], ...] = (
 )
 
 
+class _Untitled(GenerateJsonSchema):
+    """Schemas without titles of fields, which would repeat their names."""
+
+    def field_title_should_be_set(self, _schema: Any) -> bool:
+        return False
+
+
 def text() -> str:
     """Return the content of the file."""
-    return json.dumps(json_schema(KINDS, SCHEMA), ensure_ascii=False, indent=1) + "\n"
+    forms, content = TypeAdapter.json_schemas(
+        [(kind.__name__, "validation", adapter(kind)) for kind in KINDS],
+        schema_generator=_Untitled,
+    )
+    for kind in KINDS:
+        content["$defs"][kind.__name__]["properties"]["schema"] = {"const": SCHEMA}
+    schema = {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "title": f"Results of leakbound, schema {SCHEMA}",
+        "required": ["schema"],
+        "oneOf": list(forms.values()),
+        **content,
+    }
+    return json.dumps(schema, ensure_ascii=False, indent=1) + "\n"
 
 
 if __name__ == "__main__":

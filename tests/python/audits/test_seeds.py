@@ -9,7 +9,6 @@ import pytest
 import flat
 import leakbound as lb
 from leakbound.attacks.synthetic import Tables
-from leakbound.generators import GaussianCopula
 from leakbound.propensity import (
     ConfidenceSet,
     LogisticPropensity,
@@ -120,5 +119,5 @@ def test_a_seed_is_drawn_once_recorded_and_repeats_to_the_bit(name: str, fresh: 
 
 
 def test_a_run_of_panoramia_draws_three_seeds(fresh: list[int]) -> None:
-    assert lb.Panoramia(GaussianCopula()).seeds == tuple(fresh)
+    assert lb.panoramia.Options().seeds == tuple(fresh)
     assert len(set(fresh)) == 3

@@ -85,8 +85,8 @@ def test_same_seed_same_numbers_and_scores_and_the_process_as_it_was(tmp_path: P
         member = [int(line["member"]) for line in lines]
         np.testing.assert_array_equal(member, plan.member)
         assert [int(line["id"]) for line in lines] == plan.ids.tolist()
-        again = lb.audit(scores, lb.Coins(member))
-        assert (again.bound, again.auc) == (row.result.bound, row.auc)
+        result = lb.audit(scores, lb.Coins(member))
+        assert (result.bound, result.auc) == (row.result.bound, row.auc)
 
 
 @pytest.mark.parametrize(
