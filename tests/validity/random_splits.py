@@ -12,7 +12,6 @@ import numpy as np
 from leakbound._base.types import BoolArray, FloatArray, IntArray
 from leakbound.audits import RandomSplit, audit
 from leakbound.audits.designs import audit_of
-from leakbound.audits.evidence import audit_scores
 from leakbound.audits.pairs import Pairs
 from leakbound.claims import ApproxDP, Claim, GaussianDP, LaplaceDP, PureDP
 from leakbound.cuts import (
@@ -214,7 +213,7 @@ class _Matched:
             if self.how == "nearest":
                 members, others = _nearest(scores, members, others)
         pairs = Pairs(members, others, rng.random(members.size) < 0.5)
-        return audit_scores(KLScan(), pairs.game(scores, seed), ERROR).bound > 0
+        return KLScan().audit(pairs.game(scores, seed), ERROR).bound > 0
 
 
 def _nearest(scores: FloatArray, members: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:

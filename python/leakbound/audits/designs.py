@@ -11,7 +11,7 @@ from leakbound.audits.random_split import RandomSplit
 from leakbound.audits.zero_run.design import ZeroRun
 
 if TYPE_CHECKING:
-    from leakbound.audits.request import Design, Scores
+    from leakbound.audits.audit import Design, Scores
 
 DESIGNS: dict[str, type[Design[Any]]] = {
     kind.name: kind for kind in (Coins, RandomSplit, Panoramia, ZeroRun)

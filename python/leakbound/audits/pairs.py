@@ -14,7 +14,7 @@ import numpy as np
 
 from leakbound._base.checks import check_length, vector
 from leakbound._base.streams import Purpose
-from leakbound.cuts.pairs import PairGame
+from leakbound.cuts.games import PairGame
 from leakbound.errors import AbstentionError, ArrayTypeError, MembershipError, NoPairsError
 
 if TYPE_CHECKING:

@@ -17,12 +17,17 @@ from leakbound._base.types import (
     IntArray,
     JsonValue,
 )
-from leakbound.audits.attacks import Attacks
+from leakbound.audits.audit import Design, Request, Scores
 from leakbound.audits.challenge import challenge, challenged
-from leakbound.audits.evidence import delta_warnings, family_assumption
 from leakbound.audits.pairs import Pairs, Units, check_codes
-from leakbound.audits.request import Design, Request, Scores
-from leakbound.audits.road import Examples, options_before, scores_from
+from leakbound.audits.road import (
+    Attacks,
+    Examples,
+    delta_warnings,
+    family_assumption,
+    options_before,
+    scores_from,
+)
 from leakbound.claims import FAMILIES, Claim, SubsampledGaussianDP
 from leakbound.cuts import Game
 from leakbound.errors import IncompatibleOptionsError

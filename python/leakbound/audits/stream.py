@@ -33,12 +33,12 @@ from leakbound._base.types import (
     PathOrder,
     SidesChoice,
 )
-from leakbound.audits.evidence import POINTS, histogram, provenance, roc
-from leakbound.audits.member_count import MemberCount
+from leakbound.audits.coins import MemberCount
+from leakbound.audits.figures import POINTS, histogram, roc
+from leakbound.audits.road import provenance
 from leakbound.claims import CLAIMS, Claim, PureDP
 from leakbound.cuts import ORDERS
-from leakbound.cuts.base import PATH_NAMES, path_of
-from leakbound.cuts.paths import chance_explains
+from leakbound.cuts.policy import PATH_NAMES, chance_explains, path_of
 from leakbound.errors import (
     ArrayTypeError,
     DuplicateIdsError,

@@ -6,11 +6,10 @@ the rest. A policy turns scores, membership and a level into the best bound on l
 
 from typing import TypeAlias
 
-from leakbound.cuts.base import ORDERS, BestCut, CurvePoints, Finding, Game, Policy, ScoreGame
+from leakbound.cuts.games import Game, ScoreGame, TallyGame
 from leakbound.cuts.outside_in import OutsideIn
-from leakbound.cuts.paths import PathPolicy
 from leakbound.cuts.policies import Fixed, KLScan, UnionBound
-from leakbound.cuts.tallied import TallyGame
+from leakbound.cuts.policy import ORDERS, BestCut, CurvePoints, PathPolicy, Policy, Proof
 from leakbound.cuts.weighted import Weighted
 
 __all__ = [
@@ -19,13 +18,13 @@ __all__ = [
     "BestCut",
     "CurvePoints",
     "CutPolicy",
-    "Finding",
     "Fixed",
     "Game",
     "KLScan",
     "OutsideIn",
     "PathPolicy",
     "Policy",
+    "Proof",
     "ScoreGame",
     "TallyGame",
     "UnionBound",

@@ -14,8 +14,16 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.checks import integer, shown
 from leakbound._base.types import IntArray, JsonValue, PathOrder, Sides
-from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints, Finding, Game
-from leakbound.cuts.paths import DerivedPolicy, PathPolicy
+from leakbound.cuts.games import Game
+from leakbound.cuts.policy import (
+    ORDERS,
+    Best,
+    BestCut,
+    CurvePoints,
+    DerivedPolicy,
+    PathPolicy,
+    Proof,
+)
 from leakbound.errors import OptionError, OptionTypeError
 
 Form: TypeAlias = Literal["pure", "approximate", "family"]
@@ -101,7 +109,7 @@ class OutsideIn(PathPolicy):
         """See `PathPolicy.ladder`."""
         return tuple(self.plan(examples, level, sides, "pure").levels)
 
-    def audit(self, game: Game, level: float, /) -> Finding:
+    def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: ties are broken, so that every level is a cut."""
         found = super().audit(replace(game, break_ties=True), level)
         plan = self.plan(found.ranking.examples, level, game.sides, "pure")

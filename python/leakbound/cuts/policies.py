@@ -11,8 +11,7 @@ import numpy as np
 import leakbound._core as _core
 from leakbound._base.checks import choice, integer, real, shown
 from leakbound._base.types import PathOrder, Sides, Tail
-from leakbound.cuts.base import ORDERS, Best, BestCut, CurvePoints
-from leakbound.cuts.paths import PathPolicy
+from leakbound.cuts.policy import ORDERS, Best, BestCut, CurvePoints, PathPolicy
 from leakbound.errors import OptionError, OptionTypeError
 
 ScanGrid: TypeAlias = Literal["auto", "all"]
@@ -80,15 +79,17 @@ class KLScan(PathPolicy):
 
     def at_level(self, level: float, /) -> "KLScan":
         """See `PathPolicy.at_level`: `kappa` and `min_guesses` are filled in."""
-        kappa = math.log(1 / level) + 1 if self.kappa is None else self.kappa
-        return replace(self, kappa=kappa, min_guesses=self.min_guesses or 1)
+        return replace(self, kappa=self._kappa(level), min_guesses=self.min_guesses or 1)
+
+    def _kappa(self, level: float) -> float:
+        return math.log(1 / level) + 1 if self.kappa is None else self.kappa
 
     def bound(self, path: _core.Path, level: float, /, failures: float = 0.0) -> _core.Bound:
         """See `PathPolicy.bound`; a guarantee may fail for so many guesses on average."""
         return _core.kl_scan(
             path,
             beta=level,
-            kappa=self.at_level(level).kappa,
+            kappa=self._kappa(level),
             min_guesses=self.min_guesses or 1,
             grid=self.grid,
             failures=failures,
@@ -101,7 +102,7 @@ class KLScan(PathPolicy):
         return _core.kl_curve(
             path,
             beta=level,
-            kappa=self.at_level(level).kappa,
+            kappa=self._kappa(level),
             min_guesses=self.min_guesses or 1,
             grid=self.grid,
             points=points,

@@ -10,7 +10,8 @@ import leakbound._core as _core
 from leakbound._base.checks import numbers
 from leakbound._base.records import Lazy, encode
 from leakbound._base.types import Kind
-from leakbound.cuts.base import Best, CurvePoints, Finding, Game, Policy, ScoreGame
+from leakbound.cuts.games import Game, ScoreGame
+from leakbound.cuts.policy import Best, CurvePoints, Policy, Proof
 from leakbound.errors import AbstentionError, IncompatibleOptionsError
 
 _STEPS = 64
@@ -41,7 +42,7 @@ class Weighted(Policy):
             "guesses, a weighted Poisson-binomial tail."
         )
 
-    def audit(self, game: Game, level: float, /) -> Finding:
+    def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: bound the odds by the weight that members have in all.
 
         If each example is a member with probability at most p, given the scores and the coins
@@ -81,7 +82,8 @@ class Weighted(Policy):
             )
         ranking = _core.Ranking(scores, member)
         share = weight / int(weights.sum())
-        return Finding(
+        return Proof(
+            policy=self,
             game=game,
             ranking=ranking,
             order="member",
@@ -89,7 +91,7 @@ class Weighted(Policy):
             reason=f"members have {share:.3f} of the weight, which chance explains",
             options={"cuts": encode(self), "paths": ["member"], "level": level},
             warnings=(),
-            ceiling=Lazy(lambda: max(0.0, log_odds, _perfect(scores.size // 2, level))),
+            limit=Lazy(lambda: max(0.0, log_odds, _perfect(scores.size // 2, level))),
             points=lambda most: _untested(ranking, most),
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 from leakbound._base.formatting import number
 from leakbound._base.records import Record
 from leakbound._base.types import FloatArray, IntArray
-from leakbound.audits.evidence import saturation_warnings
+from leakbound.audits.panoramia.audit import saturation_warnings
 from leakbound.panoramia.scores import Conditional
 from leakbound.results import AuditResult, PanoramiaResult, ZeroRunResult
 

@@ -24,9 +24,8 @@ from leakbound.audits.policies.joint import OutsideInFamily, joint_policy
 from leakbound.audits.policies.reference import REFERENCE, Curve, Reference, best_fixed
 from leakbound.claims import ApproxDP, GaussianDP, PureDP
 from leakbound.cuts import CutPolicy, OutsideIn, PathPolicy
-from leakbound.cuts.base import path_of
-from leakbound.cuts.paths import DerivedPolicy, Trial
 from leakbound.cuts.policies import default_scan
+from leakbound.cuts.policy import DerivedPolicy, Trial, path_of
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.simulate import gaussian, randomized_response
 from leakbound.stats import normal_quantile

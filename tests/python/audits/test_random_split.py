@@ -11,7 +11,7 @@ import leakbound as lb
 from leakbound import errors, stats
 from leakbound.audits.challenge import challenge
 from leakbound.audits.pairs import Pairs, Units, stretched
-from leakbound.cuts.pairs import PairGame
+from leakbound.cuts.games import PairGame
 
 CLAIMS = [lb.PureDP(), lb.ApproxDP(delta=1e-6), lb.GaussianDP(), lb.LaplaceDP()]
 

@@ -17,10 +17,10 @@ from scipy.optimize import brentq, linprog
 
 import leakbound as lb
 from leakbound._base.types import Aggregate
+from leakbound.audits.audit import Request
 from leakbound.audits.pairs import Units, stretched
-from leakbound.audits.policies.choice import prove
-from leakbound.audits.request import Request
-from leakbound.cuts.pairs import PairGame
+from leakbound.audits.road import prove
+from leakbound.cuts.games import PairGame
 from leakbound.stats import normal_quantile
 
 LEVEL = 0.3

@@ -5,6 +5,7 @@ Kazmi et al., "PANORAMIA: Privacy Auditing of Machine Learning Models without Re
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,16 +26,18 @@ from leakbound._base.types import (
     Kind,
     Relaxation,
 )
-from leakbound.audits.evidence import delta_warnings, provenance, saturation_warnings
-from leakbound.audits.member_count import MemberCount
+from leakbound.audits.audit import Design, Request, Scores
+from leakbound.audits.coins import MemberCount
 from leakbound.audits.panoramia.conditional import REPLACED, PairAudit, Shown
 from leakbound.audits.panoramia.rankings import RankingOptions, Rankings, Relaxed
-from leakbound.audits.request import Design, Request, Scores
+from leakbound.audits.road import delta_warnings, provenance
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.data import check_features
 from leakbound.results import Assumption, PanoramiaResult, ScoreAudit, ZeroRunResult
 
+_CROWDED = 2 / 3
+"""Share of its ceiling above which c_lb leaves little room for ε̃."""
 _NO_DIFFERENCE = (
     "the attack finds no more than the baseline: the generated points may be too easy to tell "
     "from real ones, the attack may be too weak, or the model may leak little (Kazmi et al. 2024, "
@@ -370,3 +373,16 @@ def _about_c(
         return Assumption(name, statement, "declared")
     proved = f"{statement} But the baseline gives c >= {down(c_lb)}."
     return Assumption(name, proved, "contradicted")
+
+
+def saturation_warnings(c_lb: float, ceiling: Callable[[], float]) -> tuple[str, ...]:
+    """Say that a generator is so easily told from real data that ε̃ has little room."""
+    if c_lb <= 0 or c_lb <= _CROWDED * (reached := ceiling()):
+        return ()
+    room = down(reached - c_lb)
+    note = (
+        f"the generator is easily told from real data: c_lb = {down(c_lb)}, and a perfect attack "
+        f"on these examples reaches {down(reached)}, so that ε̃ cannot exceed {room} whatever the "
+        "model leaks; use a better generator, or more examples"
+    )
+    return (note,)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound.audits.attacks import Attacks
+from leakbound.audits.road import Attacks
 from leakbound.audits.zero_run.audit import ZeroRunAudit
 from leakbound.audits.zero_run.learning import Learning
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest

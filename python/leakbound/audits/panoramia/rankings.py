@@ -12,13 +12,11 @@ from typing import Self
 
 from leakbound._base.checks import choice, real
 from leakbound._base.types import BoolArray, FloatArray, JsonValue, Kind, Relaxation
-from leakbound.audits.attacks import Proof
-from leakbound.audits.evidence import audit_scores
+from leakbound.audits.audit import Request
 from leakbound.audits.pairs import Pairs, Units
 from leakbound.audits.policies.approximate_dp import ApproxPolicy, relaxed_policy
-from leakbound.audits.policies.choice import prove
 from leakbound.audits.random_split import split_theorem
-from leakbound.audits.request import Request
+from leakbound.audits.road import prove, score_audit
 from leakbound.claims import ApproxDP, PureDP
 from leakbound.cuts import (
     CutPolicy,
@@ -26,6 +24,7 @@ from leakbound.cuts import (
     KLScan,
     OutsideIn,
     Policy,
+    Proof,
     ScoreGame,
     UnionBound,
     Weighted,
@@ -137,7 +136,8 @@ class Rankings:
                 break_ties=failures > 0,
                 recall=recall,
             )
-            return audit_scores(_policy(request.cuts, failures, relaxed.how, examples), game, level)
+            policy = _policy(request.cuts, failures, relaxed.how, examples)
+            return score_audit(policy.audit(game, level))
 
         first = audited(baseline, "baseline scores", relaxed.gamma)
         second = audited(attack, "scores", relaxed.together)
@@ -176,10 +176,10 @@ class Rankings:
         claim = relaxed.claim
         second = proof_of(attack, "scores", claim)
         return cls(
-            baseline=first.audit,
-            attack=second.audit,
-            kind=second.kind,
-            theorem=_REAL + split_theorem(claim) + second.method,
+            baseline=score_audit(first),
+            attack=score_audit(second),
+            kind=second.policy.kind,
+            theorem=_REAL + split_theorem(claim) + second.policy.method,
             level=request.level,
             recall=recall,
             guesses=pairs.count,

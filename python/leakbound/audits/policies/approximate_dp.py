@@ -20,18 +20,17 @@ from leakbound.cuts import (
     BestCut,
     CurvePoints,
     CutPolicy,
-    Finding,
     Fixed,
     Game,
     KLScan,
     OutsideIn,
     PathPolicy,
+    Proof,
     UnionBound,
 )
-from leakbound.cuts.base import Best
 from leakbound.cuts.outside_in import chosen_cut, marked
-from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
+from leakbound.cuts.policy import Best, DerivedPolicy
 from leakbound.errors import IncompatibleOptionsError
 
 _FEWEST = 100
@@ -204,7 +203,7 @@ class _ApproxOutsideIn(ApproxPolicy[OutsideIn]):
     def method(self) -> str:
         return f"{self.base.design} {_JOINT}"
 
-    def audit(self, game: Game, level: float, /) -> Finding:
+    def audit(self, game: Game, level: float, /) -> Proof:
         found = super().audit(game, level)
         best, claim = found.best, ApproxDP(delta=self.claim.delta)
         joint = _Joint(claim=self.claim, level=level)

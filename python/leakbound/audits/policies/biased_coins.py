@@ -13,43 +13,15 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.checks import check_length, numbers, real, vector
 from leakbound._base.odds import expit
-from leakbound._base.types import ArrayInput, BoolArray, FloatArray, JsonValue, PathOrder, Sides
+from leakbound._base.types import BoolArray, FloatArray, PathOrder, Sides
 from leakbound.cuts import ORDERS, CurvePoints, CutPolicy, Fixed, KLScan, PathPolicy
-from leakbound.cuts.base import Best
-from leakbound.cuts.paths import DerivedPolicy
-from leakbound.errors import IncompatibleOptionsError, OptionError
+from leakbound.cuts.policy import Best, DerivedPolicy
+from leakbound.errors import IncompatibleOptionsError
 
 _HALF = 0.5
 _FARTHEST = 300.0
 """The largest log-odds of a prior, either way, that the scan takes."""
-
-
-def check_prior(prior: float | ArrayInput, examples: int) -> FloatArray | None:
-    """Read probabilities of membership, one for all or one each; None if all are ½."""
-    if isinstance(prior, float | int | np.floating | np.integer):
-        chance = real(prior, "prior", above=0, below=1)
-        return None if chance == _HALF else np.full(examples, chance)
-    given = vector(prior, "prior")
-    check_length(given, examples, "prior")
-    values = numbers(given, "prior", least=0, most=1).astype(np.float64)
-    certain = np.flatnonzero((values <= 0) | (values >= 1))
-    if certain.size:
-        message = (
-            f"prior must be strictly between 0 and 1, got {values[certain[0]]:g} at row "
-            f"{certain[0]}: drop examples whose membership was certain"
-        )
-        raise OptionError(message)
-    return None if (values == _HALF).all() else values
-
-
-def describe(prior: FloatArray | None) -> JsonValue:
-    """Return prior probabilities as options show them: the one value, or the range and the mean."""
-    if prior is None:
-        return _HALF
-    low, high = float(prior.min()), float(prior.max())
-    return low if low == high else {"least": low, "most": high, "mean": float(prior.mean())}
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,17 +10,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 import leakbound._core as _core
-from leakbound._base.records import Lazy
 from leakbound._base.types import CountOptions, FloatArray, IntArray, Kind, PathOrder, Sides
 from leakbound.claims import AnyFamily
 from leakbound.claims.base import counts_of, unexplained
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import CutPolicy, Fixed, UnionBound
-from leakbound.cuts.base import ORDERS, Best, CurvePoints
-from leakbound.cuts.paths import DerivedPolicy
 from leakbound.cuts.policies import GridPolicy
+from leakbound.cuts.policy import ORDERS, Best, CurvePoints, DerivedPolicy
 from leakbound.errors import IncompatibleOptionsError
-from leakbound.results import Curve, ScoreAudit
 
 _TEST = (
     "The count is tested against the worst law that the inequalities for all sets of counts allow, "
@@ -100,8 +97,12 @@ class FamilyPolicy(DerivedPolicy[GridPolicy]):
         curve = self.claim.curve(self.claim.at_strength(strength), self.sides)
         return _core.fdp_rejects(counts, curve.core, level, "tight")
 
-    def reason(self, guesses: int, correct: int, level: float) -> str:
-        """Say why nothing is rejected, where that is not that chance explains it; else ""."""
+    def parameter(self, strength: float) -> float:
+        """See `Policy.parameter`."""
+        return self.claim.at_strength(strength)
+
+    def doubt(self, guesses: int, correct: int, level: float, /) -> str:
+        """See `Policy.doubt`: fair coins hardly give a count that no mechanism explains."""
         if not unexplained(self._counts(guesses, correct), level):
             return ""
         return (
@@ -139,21 +140,3 @@ def family_policy(
         )
         raise IncompatibleOptionsError(message)
     return FamilyPolicy(base=cuts, claim=claim, examples=examples, sides=sides)
-
-
-def in_parameter(audit: ScoreAudit, policy: FamilyPolicy) -> ScoreAudit:
-    """Return an audit with bounds on the claim's parameter in place of strengths."""
-    at_strength = policy.claim.at_strength
-
-    def curve() -> Curve:
-        bounds = [x if np.isnan(x) else at_strength(float(x)) for x in audit.curve.bound]
-        return replace(audit.curve, bound=np.array(bounds))
-
-    doubt = policy.reason(audit.guesses, audit.correct, audit.options["level"])
-    return replace(
-        audit,
-        reason=audit.reason and (doubt or audit.reason),
-        bound=at_strength(audit.bound),
-        _ceiling=Lazy(lambda: at_strength(audit.ceiling)),
-        _curve=Lazy(curve),
-    )

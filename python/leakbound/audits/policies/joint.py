@@ -16,9 +16,9 @@ from leakbound._base.types import CountOptions, FloatArray, IntArray, JsonValue,
 from leakbound.audits.policies.f_dp import FamilyPolicy
 from leakbound.claims import AnyFamily, GaussianDP, LaplaceDP
 from leakbound.claims.base import counts_of, unexplained
-from leakbound.cuts import CurvePoints, Finding, Fixed, Game, OutsideIn
-from leakbound.cuts.base import Best
+from leakbound.cuts import CurvePoints, Fixed, Game, OutsideIn, Proof
 from leakbound.cuts.outside_in import chosen_cut, marked
+from leakbound.cuts.policy import Best
 
 _FINENESS = 2.0**20
 """Critical values are rounded down to so many steps between powers of two: see `_strength`."""
@@ -207,7 +207,7 @@ class OutsideInFamily(FamilyPolicy):
         best = self.bound(path, level)
         return marked(path, points, best.cut, best.logit)
 
-    def audit(self, game: Game, level: float, /) -> Finding:
+    def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: options tell the levels, the one reached and what the proof costs."""
         found = super().audit(game, level)
         best = found.best

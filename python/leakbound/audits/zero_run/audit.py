@@ -17,12 +17,8 @@ from leakbound._base.types import (
     Correction,
     FloatArray,
 )
-from leakbound.audits.evidence import (
-    delta_warnings,
-    family_assumption,
-    histogram,
-    provenance,
-)
+from leakbound.audits.figures import histogram
+from leakbound.audits.road import delta_warnings, family_assumption, provenance
 from leakbound.audits.zero_run.composition import by_composition
 from leakbound.audits.zero_run.learning import Learning, LearntOdds, check_folds
 from leakbound.audits.zero_run.log_odds import KnownOdds, OddsBox, OddsSet
@@ -34,7 +30,7 @@ from leakbound.audits.zero_run.tampering import by_tampering
 from leakbound.claims import FAMILIES, ApproxDP, PureDP
 from leakbound.claims.tradeoff import TradeOff
 from leakbound.cuts import Fixed
-from leakbound.cuts.base import tie_warnings
+from leakbound.cuts.policy import tie_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity import CrossFit, LogisticPropensity, PropensityFit, SklearnPropensity
 from leakbound.results import Assumption

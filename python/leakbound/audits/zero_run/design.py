@@ -15,7 +15,7 @@ from leakbound._base.types import (
     Uncertainty,
     ZeroRunVariant,
 )
-from leakbound.audits.request import Design, Request, Scores
+from leakbound.audits.audit import Design, Request, Scores
 from leakbound.audits.zero_run.audit import Propensities, audited
 from leakbound.audits.zero_run.request import Candidates, ZeroRunRequest
 from leakbound.claims import Claim, GaussianDP
@@ -118,5 +118,6 @@ class ZeroRun(Design[ZeroRunResult]):
             raise IncompatibleOptionsError(message)
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         member, propensity = own.pop("member"), own.pop("propensity")
-        asked = ZeroRunRequest(**vars(request), **own)
+        shared = {one.name: getattr(request, one.name) for one in fields(request) if one.init}
+        asked = ZeroRunRequest(**shared, **own)
         return audited(Candidates.read(scores, member, asked), propensity)

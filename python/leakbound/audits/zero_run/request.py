@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakbound._base.alignment import ExampleOrder
-from leakbound._base.checks import check_ids, choice, complement, flag, instance, real
+from leakbound._base.checks import check_ids, choice, flag, real
 from leakbound._base.streams import Purpose
 from leakbound._base.types import (
     Adversary,
     ArrayInput,
     CorrectionChoice,
-    SidesChoice,
     Uncertainty,
     ZeroRunVariant,
 )
-from leakbound.audits.attacks import Attacks
+from leakbound.audits.audit import Request
 from leakbound.audits.coins import as_if_fair
-from leakbound.audits.request import Request
-from leakbound.claims import CLAIMS, Claim, GaussianDP
-from leakbound.cuts import CUT_POLICIES, CutPolicy, Fixed, Weighted
+from leakbound.audits.road import Attacks
+from leakbound.claims import Claim, GaussianDP
+from leakbound.cuts import Fixed, Weighted
 from leakbound.errors import AbstentionError, IncompatibleOptionsError, NoOverlapError
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 _CHOICES: dict[str, Any] = {
     "correction": CorrectionChoice,
-    "sides": SidesChoice,
     "variant": ZeroRunVariant,
     "adversary": Adversary,
     "uncertainty": Uncertainty,
@@ -40,15 +38,11 @@ _CHOICES: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ZeroRunRequest:
-    """The options of `ZeroRun`, checked."""
+class ZeroRunRequest(Request):
+    """The options of `ZeroRun` and of its audit, checked."""
 
-    seed: int
     claim: Claim = GaussianDP()  # noqa: RUF009 (frozen)
     correction: CorrectionChoice = "conditional"
-    confidence: float = 0.95
-    cuts: CutPolicy | None = None
-    sides: SidesChoice = "both"
     adversary: Adversary | None = None
     variant: ZeroRunVariant = "directional"
     uncertainty: Uncertainty | None = None
@@ -56,18 +50,14 @@ class ZeroRunRequest:
     max_log_odds: float | None = None
     falsify: bool = True
     release_refuted: bool = False
-    ids: ArrayInput | None = None
 
     def __post_init__(self) -> None:
-        instance(self.claim, "claim", CLAIMS)
-        if self.cuts is not None:
-            instance(self.cuts, "cuts", CUT_POLICIES)
+        super().__post_init__()
         for name, allowed in _CHOICES.items():
             if getattr(self, name) is not None or name not in {"adversary", "uncertainty"}:
                 choice(getattr(self, name), name, allowed)
         for name in ("falsify", "release_refuted"):
             object.__setattr__(self, name, flag(getattr(self, name), name))
-        complement(self.confidence)
         if self.max_log_odds is not None:
             limit = real(self.max_log_odds, "max_log_odds", above=0)
             object.__setattr__(self, "max_log_odds", limit)

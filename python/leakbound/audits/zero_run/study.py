@@ -14,14 +14,14 @@ from leakbound._base.formatting import down
 from leakbound._base.odds import expit
 from leakbound._base.records import Lazy, encode
 from leakbound._base.streams import Purpose
+from leakbound.audits.audit import Request
 from leakbound.audits.coins import as_if_fair
-from leakbound.audits.evidence import POINTS, histogram, roc
+from leakbound.audits.figures import POINTS, histogram, roc
 from leakbound.audits.policies.reference import plan_guesses
-from leakbound.audits.request import Request
 from leakbound.audits.zero_run.log_odds import OddsBox, OddsSet
 from leakbound.audits.zero_run.residuals import usable
 from leakbound.cuts import CutPolicy, Fixed, OutsideIn
-from leakbound.cuts.base import inverted_warnings
+from leakbound.cuts.policy import inverted_warnings
 from leakbound.errors import IncompatibleOptionsError
 from leakbound.propensity.confidence import balanced
 from leakbound.results import Curve, ScoreAudit

@@ -10,7 +10,6 @@ import numpy as np
 from leakbound._base.imports import needs
 from leakbound._base.streams import Purpose
 from leakbound._base.types import BoolArray, FloatArray, JsonValue
-from leakbound.audits.evidence import audit_scores
 from leakbound.cuts import CutPolicy, ScoreGame
 from leakbound.errors import AbstentionError
 from leakbound.panoramia.examples import Examples, Sample
@@ -77,10 +76,10 @@ def choose(
     def merit(candidate: FittedAttack) -> tuple[float, float]:
         try:
             game = ScoreGame(scores=candidate.validation, member=member, sides="member", seed=0)
-            found = audit_scores(cuts, game, level)
+            proof = cuts.audit(game, level)
         except AbstentionError:
             return 0.0, 0.5
-        return found.bound, found.auc
+        return proof.bound, proof.ranking.auc
 
     return max(candidates, key=merit)
 

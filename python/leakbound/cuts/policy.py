@@ -1,35 +1,180 @@
-"""Policies that test cuts of whole paths, and the trial of a ranking by one of them."""
+"""What every cut policy answers: what a game proves at a level, and the trial of whole paths."""
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import leakbound._core as _core
 from leakbound._base.formatting import down
 from leakbound._base.records import Lazy, encode
-from leakbound._base.types import JsonValue, PathOrder, Sides
-from leakbound.cuts.base import (
-    ORDERS,
-    PATH_NAMES,
-    BestCut,
-    CurvePoints,
-    Finding,
-    Game,
-    Policy,
-    inverted_warnings,
-    order_warnings,
-    path_of,
+from leakbound._base.types import (
+    FloatArray,
+    IntArray,
+    JsonValue,
+    Kind,
+    PathName,
+    PathOrder,
+    Sides,
 )
+from leakbound.cuts.games import Game, tied_share
 
+CurvePoints: TypeAlias = tuple[IntArray, IntArray, FloatArray]
+"""Guesses, correct guesses and log-odds bound (not clipped; NaN where not tested) at some cuts."""
+
+ORDERS: dict[Sides, tuple[PathOrder, ...]] = {
+    "member": ("member",),
+    "both": ("member_half", "nonmember_half", "interleaved"),
+    "pairs": ("pairs",),
+}
+"""The paths of a ranking that serve a choice of sides, the longest last."""
+PATH_NAMES: dict[PathOrder, PathName] = {
+    "member": "member",
+    "member_half": "members",
+    "nonmember_half": "non-members",
+    "interleaved": "interleaved",
+    "pairs": "pairs",
+}
+"""How results call the paths."""
+
+
+def path_of(ranking: _core.Ranking, order: PathOrder) -> _core.Path:
+    """Return a path; for pairs, the ranking is by confidence and its members are right guesses."""
+    return ranking.path("member" if order == "pairs" else order)
+
+
+class BestCut(Protocol):
+    """A bound and the cut that gave it."""
+
+    @property
+    def logit(self) -> float:
+        """The bound: on the log-odds of a correct guess, or what `strength` says; not clipped."""
+
+    @property
+    def cut(self) -> int:
+        """Guesses made; 0 if no cut stands out."""
+
+    @property
+    def successes(self) -> int:
+        """Correct guesses."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """A `BestCut` of a policy that does not get one from the core."""
+
+    logit: float
+    cut: int
+    successes: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proof:
+    """What a policy proves about a game: the best bound, the cut that gave it, and what led there.
+
+    `reason` says why nothing is proved, if nothing is; `points` samples so many cuts of the path,
+    and `limit` is the ceiling, both of log-odds or what else the policy's bounds are on.
+    """
+
+    policy: "Policy"
+    game: Game
+    ranking: _core.Ranking
+    order: PathOrder
+    best: BestCut
+    reason: str
+    options: dict[str, JsonValue]
+    warnings: tuple[str, ...]
+    limit: Lazy[float]
+    points: Callable[[int], CurvePoints]
+
+    @property
+    def strength(self) -> float:
+        """What proofs are compared by: larger is more, 0 is nothing."""
+        return max(0.0, self.best.logit)
+
+    @property
+    def bound(self) -> float:
+        """The bound on the claim's parameter."""
+        return self.policy.parameter(self.strength)
+
+    @property
+    def ceiling(self) -> float:
+        """The bound that a perfect attack would have reached."""
+        return self.policy.parameter(self.limit.value)
+
+    def with_options(self, more: dict[str, JsonValue]) -> "Proof":
+        """Return the same with more options to report."""
+        return replace(self, options=self.options | more)
+
+
+class Policy(ABC):
+    """Which cuts of a ranking are tested, and how their number is paid for."""
+
+    kind: ClassVar[Kind] = "lower_bound"
+    """What its bounds are."""
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """How the bound is valid, in a sentence of the result."""
+
+    @abstractmethod
+    def audit(self, game: Game, level: float, /) -> Proof:
+        """Return the best bound on the log-odds of a correct guess, wrong with chance `level`."""
+
+    def parameter(self, strength: float) -> float:
+        """Return a bound on the claim's parameter, given one on what the policy bounds."""
+        return strength
+
+    def doubt(self, _guesses: int, _correct: int, _level: float, /) -> str:
+        """Say why nothing is rejected, where that is not that chance explains it; else ""."""
+        return ""
+
+    def check(self, examples: int, units: str = "examples") -> None:  # noqa: B027 (most suit any)
+        """Raise OptionError if the policy asks for more guesses than there are examples, or pairs.
+
+        `units` is what messages call them.
+        """
+
+
+_INVERTED = 3
+"""Standard deviations below 1/2 from which an AUC looks inverted rather than random."""
 _NEAR = 0.9
 """Share of the ceiling from which more examples may show more."""
 _REFERENCE = 1.0
 """The ε that a perfect attack should at least be able to refute."""
 _FEW = 1000
 """With more examples than this a perfect attack refutes the reference."""
+
+
+def tie_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that many ties were broken at random, in a ranking by scores as given."""
+    return order_warnings(tied_share(ranking))
+
+
+def order_warnings(share: str) -> tuple[str, ...]:
+    """Say that ties were broken at random, given how many in words, "" for few."""
+    if not share:
+        return ()
+    note = "their order was drawn at random, so a score of finer precision may show more"
+    return (share + note,)
+
+
+def inverted_warnings(ranking: _core.Ranking) -> tuple[str, ...]:
+    """Say that scores are higher on non-members."""
+    members, others = ranking.members, ranking.examples - ranking.members
+    # the spread of the AUC of scores that say nothing: Mann and Whitney 1947
+    spread = math.sqrt((ranking.examples + 1) / (12 * max(1, members * others)))
+    below = (0.5 - ranking.auc) / spread
+    if below <= _INVERTED:
+        return ()
+    note = (
+        f"AUC {ranking.auc:.3f} is {below:.1f} standard deviations below 1/2: the scores look "
+        "inverted (higher must mean likelier a member); they are used as given"
+    )
+    return (note,)
 
 
 class PathPolicy(Policy):
@@ -46,14 +191,15 @@ class PathPolicy(Policy):
         At most so many are picked, without looking at which guesses are correct.
         """
 
-    def audit(self, game: Game, level: float, /) -> Finding:
+    def audit(self, game: Game, level: float, /) -> Proof:
         """See `Policy.audit`: the best of all paths that serve the sides."""
         self.check(game.examples, game.units)
         ranking, notes = game.ranking(), tuple[str, ...]()
         if game.break_ties and ranking.tied:
             notes = order_warnings(game.tied(ranking))
             ranking = game.without_ties().ranking()
-        return Trial.of(ranking, self.routes(game.sides), level, game.recall).finding(game, notes)
+        trial = Trial.of(ranking, self.routes(game.sides), level, game.recall)
+        return trial.proof(self, game, notes)
 
     def orders(self, sides: Sides) -> tuple[PathOrder, ...]:
         """Return the names of the paths that are tried, the longest last."""
@@ -180,8 +326,8 @@ class Trial:
         most = None if self.recall == 1 else _most(self.recall, examples)
         return policy.perfect(self.orders[-1], examples, self.level, most)
 
-    def finding(self, game: Game, notes: tuple[str, ...] = (), **more: JsonValue) -> Finding:
-        """Return what a game proves, with more warnings and more options."""
+    def proof(self, policy: Policy, game: Game, notes: tuple[str, ...]) -> Proof:
+        """Return what a game proves by a policy, with more warnings."""
         best = self.best
         ceiling = Lazy(lambda: max(0.0, best.logit, self.perfect(self.policy, game.examples)))
         options: dict[str, JsonValue] = {
@@ -189,15 +335,17 @@ class Trial:
             "paths": [PATH_NAMES[order] for order in self.orders],
             "level": self.level,
         }
-        return Finding(
+        doubt = policy.doubt(best.cut, best.successes, self.level)
+        return Proof(
+            policy=policy,
             game=game,
             ranking=self.ranking,
             order=self.order,
             best=best,
-            reason=chance_explains(best.cut, best.successes),
-            options=options | more,
+            reason="" if best.logit > 0 else doubt or chance_explains(best.cut, best.successes),
+            options=options,
             warnings=notes + self._warnings(game, ceiling),
-            ceiling=ceiling,
+            limit=ceiling,
             points=lambda most: self.policy.curve(self.path, self.level, most),
         )
 

@@ -1,0 +1,117 @@
+"""Figures of results: curve, ROC and histogram, made when they are asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound.cuts.games import Shown
+from leakbound.results import Curve, Histogram, Roc
+
+if TYPE_CHECKING:
+    from leakbound._base.types import BoolArray, FloatArray, IntArray
+    from leakbound.cuts import BestCut, CurvePoints, Proof
+
+POINTS = 2000
+"""The most cuts of a curve and thresholds of a ROC."""
+_BINS = 60
+_DRAWN = (0.001, 0.999)
+"""Quantiles of scores where the histogram ends."""
+
+
+def curve(proof: Proof) -> Curve:
+    """Return the winning path with its bound at each cut; the chosen cut is always among them."""
+    guesses, correct, logit = with_cut(proof.points(POINTS - 1), proof.best)
+    ranking = proof.ranking
+    bounds = np.clip(logit, 0.0, proof.strength)
+    parameter = [x if math.isnan(x) else proof.policy.parameter(x) for x in bounds.tolist()]
+    others = ranking.examples - ranking.members
+    available = {
+        "interleaved": ranking.examples,
+        "nonmember_half": others,
+        "pairs": proof.game.examples,
+    }
+    return Curve(
+        guesses=guesses,
+        correct=correct,
+        precision=correct / guesses,
+        recall=correct / max(1, available.get(proof.order, ranking.members)),
+        bound=np.array(parameter),
+    )
+
+
+def roc(ranking: _core.Ranking) -> Roc:
+    """Return a ranking as a membership test."""
+    guesses, members = ranking.roc(POINTS)
+    return Roc(
+        guesses=guesses,
+        members=members,
+        false_positive_rate=(guesses - members) / max(1, ranking.examples - ranking.members),
+        true_positive_rate=members / max(1, ranking.members),
+    )
+
+
+def histogram(scores: FloatArray, member: BoolArray) -> Histogram:
+    """Count members and non-members in 60 bins of score; those beyond count in the end bins."""
+    return histogram_of(Shown(scores, member, ~member))
+
+
+def histogram_of(shown: Shown) -> Histogram:
+    """Draw the histogram of scores that may be counted."""
+    finite = np.isfinite(shown.values)
+    low, high = _range(shown, finite) if finite.any() else (0.0, 0.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
+    bins = np.searchsorted(edges[1:-1], shown.values, side="right")
+    return Histogram(
+        edges=edges,
+        members=_in_bins(bins, shown.members),
+        non_members=_in_bins(bins, shown.others),
+    )
+
+
+def _range(shown: Shown, finite: BoolArray) -> tuple[float, float]:
+    """Return the quantiles between which finite scores are drawn."""
+    values = shown.values[finite]
+    if shown.members.dtype == np.bool_:
+        first, last = np.quantile(values, _DRAWN)
+        return float(first), float(last)
+    counts = (shown.members + shown.others)[finite].astype(np.int64)
+    low, high = (_counted_quantile(values, counts, q) for q in _DRAWN)
+    return low, high
+
+
+def _counted_quantile(values: FloatArray, counts: IntArray, q: float) -> float:
+    """Return a quantile of increasing values that occur so often each, as NumPy's of all."""
+    ends = np.cumsum(counts)
+    place = (int(ends[-1]) - 1) * q
+    below = math.floor(place)
+    around = np.searchsorted(ends, [below, math.ceil(place)], side="right")
+    low, high = float(values[around[0]]), float(values[around[1]])
+    return low if low == high else low + (place - below) * (high - low)
+
+
+def _in_bins(bins: IntArray, counts: BoolArray | IntArray) -> IntArray:
+    if counts.dtype == np.bool_:
+        return np.bincount(bins[counts.astype(np.bool_)], minlength=_BINS)
+    total = np.zeros(_BINS, dtype=np.int64)
+    np.add.at(total, bins, counts)
+    return total
+
+
+def with_cut(points: CurvePoints, best: BestCut) -> CurvePoints:
+    """Put the chosen cut among the points, in place of any other value at that cut."""
+    guesses, correct, logit = points
+    if best.cut == 0:
+        return points
+    place = int(np.searchsorted(guesses, best.cut))
+    rest = place + int(place < guesses.size and guesses[place] == best.cut)
+    return (
+        np.concatenate([guesses[:place], [best.cut], guesses[rest:]]),
+        np.concatenate([correct[:place], [best.successes], correct[rest:]]),
+        np.concatenate([logit[:place], [best.logit], logit[rest:]]),
+    )

@@ -1,0 +1,257 @@
+"""Games: scores and membership of examples, as they are ranked and shown whatever the policy."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+import leakbound._core as _core
+from leakbound._base.streams import Purpose, permutation
+from leakbound._base.types import BoolArray, FloatArray, IntArray, Sides
+from leakbound.errors import AbstentionError, OptionError
+
+_TIED = 0.1
+"""Share of tied examples from which fewer ties may show more."""
+_CROWDED = 0.01
+"""Share of all examples that have one key, from which a finer key may show more."""
+_MOST_LABELS = 10_000_000
+"""Most examples that are told from each other where a policy asks for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Scores as figures show them: how many members, and how many others, have each value.
+
+    Values increase and are distinct if the counts are integers; if these are booleans, each value
+    is that of one example.
+    """
+
+    values: FloatArray
+    members: BoolArray | IntArray
+    others: BoolArray | IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Game(ABC):
+    """Scores and membership of examples, checked, and how they are audited whatever the policy.
+
+    `break_ties` says that ties are broken at random, from the seed, instead of staying together;
+    `recall` is the largest share of the examples that a tested cut guesses, in (0, 1].
+    """
+
+    sides: Sides
+    seed: int
+    name: str = "scores"
+    break_ties: bool = False
+    recall: float = 1.0
+    units: ClassVar[str] = "examples"
+    """What is guessed about, in words."""
+
+    @property
+    @abstractmethod
+    def examples(self) -> int:
+        """How many examples are audited."""
+
+    @abstractmethod
+    def without_ties(self) -> Self:
+        """Return the game with ties broken from the seed."""
+
+    @abstractmethod
+    def ranked(self) -> _core.Ranking:
+        """Rank the examples, or the guesses about them."""
+
+    def ranking(self) -> _core.Ranking:
+        """Rank the examples; raise AbstentionError if the scores order nothing."""
+        ranking = self.ranked()
+        if ranking.blocks == 1:
+            message = (
+                f"all {self.examples} {self.name} are equal, so every example abstains: use a "
+                "score that differs between examples"
+            )
+            raise AbstentionError(message)
+        return ranking
+
+    @abstractmethod
+    def labelled(self) -> tuple[FloatArray, BoolArray]:
+        """Return distinct scores in the order of the examples', ties broken, and membership."""
+
+    @abstractmethod
+    def shown(self) -> Shown:
+        """Return scores and membership of the examples, for figures."""
+
+    def rated(self, ranking: _core.Ranking) -> _core.Ranking:
+        """Return the ranking of the examples by score, given the one that was audited."""
+        return ranking
+
+    def tied(self, ranking: _core.Ranking) -> str:
+        """Return how many examples share their score with another, in words; "" if few."""
+        return tied_share(ranking)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoreGame(Game):
+    """A game whose examples each have a score."""
+
+    scores: FloatArray
+    member: BoolArray
+
+    @property
+    def examples(self) -> int:
+        """How many examples are audited."""
+        return self.scores.size
+
+    def without_ties(self) -> Self:
+        """See `Game.without_ties`."""
+        return replace(self, scores=self._untied(self.scores))
+
+    def ranked(self) -> _core.Ranking:
+        """See `Game.ranked`."""
+        return self._ranking
+
+    @cached_property
+    def _ranking(self) -> _core.Ranking:
+        """Sorted once, however many policies ask."""
+        return _core.Ranking(self.scores, self.member)
+
+    def _untied(self, scores: FloatArray) -> FloatArray:
+        """Return the ranks of scores, ties broken at random."""
+        order = permutation(Purpose.TIES.rng(self.seed), scores.size)
+        ranks = np.empty(scores.size)
+        ranks[order[np.argsort(scores[order], kind="stable")]] = np.arange(scores.size)
+        return ranks
+
+    def labelled(self) -> tuple[FloatArray, BoolArray]:
+        """See `Game.labelled`."""
+        return self._untied(self.scores), self.member
+
+    def shown(self) -> Shown:
+        """See `Game.shown`."""
+        return Shown(self.scores, self.member, ~self.member)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairGame(ScoreGame):
+    """Differences of the two scores of each pair, and whether the first of the two is the member.
+
+    The sign of a difference is the guess, its size the confidence. There is one path, whose guesses
+    are of both roles at once. A difference of 0 is no guess where ties stay together, and the last
+    of all guesses, by the coin that put one of the two first, where the number of guesses must not
+    depend on scores; so too where no pair differs. `member_scores` and `other_scores` are the
+    scores as given, which figures show.
+    """
+
+    units: ClassVar[str] = "pairs"
+    sides: Sides = "pairs"
+    member_scores: FloatArray
+    other_scores: FloatArray
+
+    def part(self, rows: BoolArray, name: str) -> Self:
+        """Return the game of some of the pairs."""
+        return replace(
+            self,
+            scores=self.scores[rows],
+            member=self.member[rows],
+            member_scores=self.member_scores[rows],
+            other_scores=self.other_scores[rows],
+            name=name,
+        )
+
+    def without_ties(self) -> Self:
+        """Return the game with ties of size broken from the seed; of two equal ones, the first."""
+        ranks = self._untied(np.abs(self.scores)) + 1
+        return replace(self, scores=np.where(self.scores < 0, -ranks, ranks))
+
+    def ranking(self) -> _core.Ranking:
+        """Rank the guesses: pairs that all abstain are ranked too, as one block."""
+        return self.ranked()
+
+    def ranked(self) -> _core.Ranking:
+        """Rank the guesses by confidence, right ones as members."""
+        guessed = self.scores != 0
+        if self.break_ties or not guessed.any():
+            guessed = np.ones(self.examples, dtype=np.bool_)
+        first = self.scores[guessed] >= 0
+        return _core.Ranking(np.abs(self.scores[guessed]), first == self.member[guessed])
+
+    def tied(self, ranking: _core.Ranking) -> str:
+        """See `Game.tied`: of the pairs that are guessed about, by the size of the difference."""
+        return tied_share(ranking, "pairs", "difference")
+
+    def shown(self) -> Shown:
+        """Return scores and membership of the examples in pairs, for figures."""
+        scores = np.concatenate([self.member_scores, self.other_scores])
+        member = np.arange(scores.size) < self.member_scores.size
+        return Shown(scores, member, ~member)
+
+    def rated(self, _ranking: _core.Ranking) -> _core.Ranking:
+        """Return the ranking of the examples in pairs by their scores."""
+        shown = self.shown()
+        return _core.Ranking(shown.values, shown.members.astype(np.bool_))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TallyGame(Game):
+    """Counts of examples, and of members among them, at increasing scores.
+
+    A score here is a block of ties. Broken from the seed, they have the law of a random order, of
+    which the core draws what is asked for; `shuffled` says that they are broken.
+    """
+
+    values: FloatArray
+    counts: IntArray
+    members: IntArray
+    shuffled: bool = False
+
+    @property
+    def examples(self) -> int:
+        """How many examples are audited."""
+        return int(self.counts.sum())
+
+    def without_ties(self) -> Self:
+        """See `Game.without_ties`."""
+        return replace(self, shuffled=True)
+
+    def ranked(self) -> _core.Ranking:
+        """See `Game.ranked`."""
+        seed = None
+        if self.shuffled:
+            seed = Purpose.TALLY_TIES.derived(self.seed)
+        return _core.Ranking.of_blocks(self.counts[::-1], self.members[::-1], seed=seed)
+
+    def check_labels(self) -> None:
+        """Raise OptionError if there are too many examples to tell from each other."""
+        if self.examples > _MOST_LABELS:
+            message = (
+                f"a prior other than 1/2 tells all examples apart, and a tally of {self.examples:,}"
+                f" is not taken apart: audit at most {_MOST_LABELS:,} examples, a random part that "
+                "scores and membership have no part in"
+            )
+            raise OptionError(message)
+
+    def labelled(self) -> tuple[FloatArray, BoolArray]:
+        """See `Game.labelled`."""
+        self.check_labels()
+        path = self.without_ties().ranked().path("member")
+        guesses, right = path.sample(self.examples)
+        return -guesses.astype(np.float64), np.diff(right, prepend=0).astype(np.bool_)
+
+    def shown(self) -> Shown:
+        """See `Game.shown`."""
+        return Shown(self.values, self.members, self.counts - self.members)
+
+    def tied(self, _ranking: _core.Ranking) -> str:
+        """See `Game.tied`: sharing a key is by design, and said where one has many examples."""
+        share = int(self.counts.max()) / self.examples
+        if share <= _CROWDED:
+            return ""
+        return f"{100 * share:.0f}% of the examples have one key of the tally; "
+
+
+def tied_share(ranking: _core.Ranking, units: str = "examples", value: str = "score") -> str:
+    """Return how many examples share their score with another, in words; "" if few."""
+    share = ranking.tied / ranking.examples
+    if share <= _TIED:
+        return ""
+    return f"{100 * share:.0f}% of the {units} share their {value} with another; "
